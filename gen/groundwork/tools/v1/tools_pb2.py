@@ -26,13 +26,15 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgroundwork/tools/v1/tools.proto\x12\x13groundwork.tools.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xc4\x01\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12+\n\nparameters\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x15\n\rparallel_safe\x18\x04 \x01(\x08\x12\x11\n\tcacheable\x18\x05 \x01(\x08\x12\x16\n\x0eneeds_approval\x18\x06 \x01(\x08\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x12\n\x10ListToolsRequest\"=\n\x11ListToolsResponse\x12(\n\x05tools\x18\x01 \x03(\x0b\x32\x19.groundwork.tools.v1.Tool\"K\n\x0f\x43\x61llToolRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\targuments\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\"\x85\x01\n\x10\x43\x61llToolResponse\x12\x35\n\x08progress\x18\x01 \x01(\x0b\x32!.groundwork.tools.v1.ToolProgressH\x00\x12\x31\n\x06result\x18\x02 \x01(\x0b\x32\x1f.groundwork.tools.v1.ToolResultH\x00\x42\x07\n\x05\x65vent\"\x1f\n\x0cToolProgress\x12\x0f\n\x07message\x18\x01 \x01(\t\"\x9a\x01\n\nToolResult\x12\n\n\x02ok\x18\x01 \x01(\x08\x12&\n\x06output\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value\x12\x14\n\x0c\x65rror_reason\x18\x03 \x01(\t\x12\x15\n\rerror_message\x18\x04 \x01(\t\x12+\n\x08\x64uration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration2\xc5\x01\n\x0cToolsService\x12Z\n\tListTools\x12%.groundwork.tools.v1.ListToolsRequest\x1a&.groundwork.tools.v1.ListToolsResponse\x12Y\n\x08\x43\x61llTool\x12$.groundwork.tools.v1.CallToolRequest\x1a%.groundwork.tools.v1.CallToolResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgroundwork/tools/v1/tools.proto\x12\x13groundwork.tools.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xc4\x01\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12+\n\nparameters\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x15\n\rparallel_safe\x18\x04 \x01(\x08\x12\x11\n\tcacheable\x18\x05 \x01(\x08\x12\x16\n\x0eneeds_approval\x18\x06 \x01(\x08\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x12\n\x10ListToolsRequest\"=\n\x11ListToolsResponse\x12(\n\x05tools\x18\x01 \x03(\x0b\x32\x19.groundwork.tools.v1.Tool\"K\n\x0f\x43\x61llToolRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\targuments\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\"\x85\x01\n\x10\x43\x61llToolResponse\x12\x35\n\x08progress\x18\x01 \x01(\x0b\x32!.groundwork.tools.v1.ToolProgressH\x00\x12\x31\n\x06result\x18\x02 \x01(\x0b\x32\x1f.groundwork.tools.v1.ToolResultH\x00\x42\x07\n\x05\x65vent\"\x1f\n\x0cToolProgress\x12\x0f\n\x07message\x18\x01 \x01(\t\"\x9a\x01\n\nToolResult\x12\n\n\x02ok\x18\x01 \x01(\x08\x12&\n\x06output\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value\x12\x14\n\x0c\x65rror_reason\x18\x03 \x01(\t\x12\x15\n\rerror_message\x18\x04 \x01(\t\x12+\n\x08\x64uration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration2\xca\x01\n\x0cToolsService\x12_\n\tListTools\x12%.groundwork.tools.v1.ListToolsRequest\x1a&.groundwork.tools.v1.ListToolsResponse\"\x03\x90\x02\x01\x12Y\n\x08\x43\x61llTool\x12$.groundwork.tools.v1.CallToolRequest\x1a%.groundwork.tools.v1.CallToolResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwork.tools.v1.tools_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_TOOLSSERVICE'].methods_by_name['ListTools']._loaded_options = None
+  _globals['_TOOLSSERVICE'].methods_by_name['ListTools']._serialized_options = b'\220\002\001'
   _globals['_TOOL']._serialized_start=119
   _globals['_TOOL']._serialized_end=315
   _globals['_LISTTOOLSREQUEST']._serialized_start=317
@@ -48,5 +50,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOOLRESULT']._serialized_start=647
   _globals['_TOOLRESULT']._serialized_end=801
   _globals['_TOOLSSERVICE']._serialized_start=804
-  _globals['_TOOLSSERVICE']._serialized_end=1001
+  _globals['_TOOLSSERVICE']._serialized_end=1006
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,139 @@
+"""Outgoing calls: the only place with channel options. A channel carries the principal's token and the trace, refuses a call
+without a deadline, retries what the contract declares safe to repeat, and raises GroundworkError instead of RpcError."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.descriptor_pb2 import MethodOptions
+from opentelemetry.instrumentation.grpc import aio_client_interceptors
+
+from kit import deadline
+from kit.errors import DeadlineExceeded, Internal
+from kit.principal import TOKEN_METADATA_KEY, TokenSigner, current_principal
+from kit.server import MAX_MESSAGE_BYTES
+from kit.status import from_rpc_error
+
+_OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    # A service that was restarted on the same address should be found again within a second, not in two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+]
+
+
+@asynccontextmanager
+async def open_channel(
+    address: str, signer: TokenSigner, services: Sequence[ServiceDescriptor] = ()
+) -> AsyncIterator["Channel"]:
+    """A channel to `address` ("host:port"; a headless service's name is balanced round robin over its pods).
+
+    `services` are the descriptors of the contracts that are called: their methods marked with an idempotency level are
+    retried on UNAVAILABLE.
+    """
+    options = [*_OPTIONS, ("grpc.service_config", _service_config(services))]
+    target = address if "://" in address or address.startswith("unix:") else f"dns:///{address}"
+    async with grpc.aio.insecure_channel(target, options=options, interceptors=aio_client_interceptors()) as inner:
+        yield Channel(inner, signer)
+
+
+def _service_config(services: Sequence[ServiceDescriptor]) -> str:
+    repeatable = [
+        {"service": service.full_name, "method": method.name}
+        for service in services
+        for method in service.methods
+        if method.GetOptions().idempotency_level != MethodOptions.IDEMPOTENCY_UNKNOWN
+    ]
+    policy = {
+        "maxAttempts": 4,
+        "initialBackoff": "0.1s",
+        "maxBackoff": "1s",
+        "backoffMultiplier": 2,
+        "retryableStatusCodes": ["UNAVAILABLE"],
+    }
+    methods = [{"name": repeatable, "retryPolicy": policy}] if repeatable else []
+    return json.dumps({"loadBalancingConfig": [{"round_robin": {}}], "methodConfig": methods})
+
+
+class Channel(grpc.aio.Channel):  # type: ignore[misc] # grpc's stubs leave the base untyped
+    """Wraps a grpc.aio channel so that generated stubs make calls with a token, a deadline and our errors.
+
+    A unary answer is awaited; a streamed one is an async iterator whose `aclose()` cancels the call. Calls take
+    `timeout` in seconds; the smaller of it and the time left to the request in hand applies.
+    """
+
+    def __init__(self, inner: grpc.aio.Channel, signer: TokenSigner) -> None:
+        self._inner = inner
+        self._signer = signer
+
+    def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        return self._unary(method, self._inner.unary_unary(method, *args, **kwargs))
+
+    def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        return self._unary(method, self._inner.stream_unary(method, *args, **kwargs))
+
+    def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        return self._stream(method, self._inner.unary_stream(method, *args, **kwargs))
+
+    def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        return self._stream(method, self._inner.stream_stream(method, *args, **kwargs))
+
+    def _unary(self, method: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(request: Any, *, timeout: float | None = None, wait_for_ready: bool | None = None) -> Any:
+            arguments = self._arguments(method, timeout)
+            try:
+                return await inner(request, wait_for_ready=wait_for_ready, **arguments)
+            except grpc.aio.AioRpcError as error:
+                raise from_rpc_error(error) from error
+
+        return call
+
+    def _stream(self, method: str, inner: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]]:
+        async def call(
+            request: Any, *, timeout: float | None = None, wait_for_ready: bool | None = None
+        ) -> AsyncIterator[Any]:
+            responses = inner(request, wait_for_ready=wait_for_ready, **self._arguments(method, timeout))
+            try:
+                async for response in responses:
+                    yield response
+            except grpc.aio.AioRpcError as error:
+                raise from_rpc_error(error) from error
+            finally:
+                responses.cancel()
+
+        return call
+
+    def _arguments(self, method: str, timeout_s: float | None) -> dict[str, Any]:
+        bounded_s = deadline.bounded_timeout_s(timeout_s)
+        if bounded_s is None:
+            raise Internal(f"{method} was called without a deadline", reason="NO_DEADLINE")
+        if bounded_s <= 0:
+            raise DeadlineExceeded(f"no time was left to call {method}", reason="NO_TIME_LEFT")
+        token = self._signer.sign(current_principal())
+        return {"timeout": bounded_s, "metadata": ((TOKEN_METADATA_KEY, f"Bearer {token}"),)}
+
+    async def close(self, grace: float | None = None) -> None:
+        await self._inner.close(grace)
+
+    def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
+        return self._inner.get_state(try_to_connect)
+
+    async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
+        await self._inner.wait_for_state_change(last_observed_state)
+
+    async def channel_ready(self) -> None:
+        await self._inner.channel_ready()
+
+    async def __aenter__(self) -> "Channel":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

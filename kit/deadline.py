@@ -1,0 +1,30 @@
+"""How long the request in hand may still take. The server interceptor sets it from the caller's deadline; outgoing calls and
+everything else that waits take the smaller of their own limit and what is left."""
+
+import time
+from contextvars import ContextVar
+
+_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
+
+MARGIN_S = 0.02
+"""Kept back from the time remaining, so that the caller still gets our answer about a callee that ran out of time."""
+
+
+def set_remaining(seconds: float | None) -> None:
+    """Sets the deadline of the current task, in seconds from now. None means no limit."""
+    _deadline.set(None if seconds is None else time.monotonic() + seconds)
+
+
+def remaining_s() -> float | None:
+    """Seconds left, never negative; None when nothing limits this task."""
+    deadline = _deadline.get()
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
+def bounded_timeout_s(own_limit_s: float | None) -> float | None:
+    """The smaller of `own_limit_s` and what the request in hand has left minus a margin."""
+    left = remaining_s()
+    if left is None:
+        return own_limit_s
+    left = max(0.0, left - MARGIN_S)
+    return left if own_limit_s is None else min(own_limit_s, left)

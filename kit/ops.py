@@ -1,0 +1,76 @@
+"""The operator's door of each process: /metrics, /livez and /readyz over plain HTTP. It runs on a thread of its own, so that
+it answers, truthfully, even while the event loop is stuck."""
+
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import make_wsgi_app
+
+LOOP_STUCK_AFTER_S = 30.0
+"""/livez fails when the event loop has not moved for this long: a restart is then the only cure."""
+
+
+class OpsServer:
+    """Serves the three endpoints until closed. `beat()` is called by the event loop about once a second."""
+
+    def __init__(self, host: str, port: int, ready: Callable[[], bool]) -> None:
+        self._ready = ready
+        self._last_beat = time.monotonic()
+        self._metrics = make_wsgi_app()
+        self._server = make_server(host, port, self._app, server_class=_Server, handler_class=_QuietHandler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), name="ops", daemon=True)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_port)
+
+    def beat(self) -> None:
+        self._last_beat = time.monotonic()
+
+    def __enter__(self) -> "OpsServer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        path = environ["PATH_INFO"]
+        if path == "/metrics":
+            return self._metrics(environ, start_response)
+        if path == "/livez":
+            return _text(start_response, alive=time.monotonic() - self._last_beat < LOOP_STUCK_AFTER_S)
+        if path == "/readyz":
+            return _text(start_response, alive=self._ready())
+        start_response("404 Not Found", [("Content-Type", "text/plain")])
+        return [b"not found: try /metrics, /livez or /readyz\n"]
+
+
+class _Server(socketserver.ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+    # make_server would otherwise look the host name up in DNS, which can take seconds on a laptop.
+    def server_bind(self) -> None:
+        self.server_name = self.server_address[0] if isinstance(self.server_address[0], str) else "localhost"
+        socketserver.TCPServer.server_bind(self)
+        self.server_port = self.server_address[1]
+        self.setup_environ()
+
+
+class _QuietHandler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base class's
+        """Probes every few seconds are not worth a line."""
+
+
+def _text(start_response: Any, *, alive: bool) -> list[bytes]:
+    status = HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE
+    start_response(f"{status.value} {status.phrase}", [("Content-Type", "text/plain")])
+    return [b"ok\n" if alive else b"not ok\n"]

@@ -1,0 +1,143 @@
+"""The gRPC server: the only place with server options and interceptors.
+
+Order, outermost first: OpenTelemetry, errors, request context (principal and deadline), the handler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NoReturn
+
+import grpc
+import structlog
+from opentelemetry.instrumentation.grpc import aio_server_interceptor
+
+from kit import deadline
+from kit.errors import GroundworkError, Internal
+from kit.principal import TOKEN_METADATA_KEY, TokenSigner, set_principal
+from kit.status import DETAILS_KEY, to_status
+from kit.telemetry import current_trace_id
+
+_log = structlog.get_logger()
+_HEALTH_PREFIX = "/grpc.health.v1.Health/"
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+"""Largest message in either direction: a search answer of 200 chunks, or a batch of vectors, fits with room to spare."""
+
+SERVER_OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    # Must be no stricter than the client's keepalive in kit.channel, or the server answers pings with GOAWAY.
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    # Two processes on one port would answer each other's callers.
+    ("grpc.so_reuseport", 0),
+]
+
+
+def make_server(signer: TokenSigner) -> grpc.aio.Server:
+    """A server with all interceptors; bind, add servicers and start it through kit.service."""
+    interceptors = [aio_server_interceptor(), _Errors(), _RequestContext(signer)]
+    return grpc.aio.server(interceptors=interceptors, options=SERVER_OPTIONS)
+
+
+Behaviour = Callable[[Any, Any], Any]
+"""A handler: request or request iterator, and the servicer context."""
+
+
+class _Around(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc's stubs leave the base untyped
+    """Wraps unary and streaming handlers alike; a subclass says what happens around them."""
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any]]],
+        details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        handler = await continuation(details)
+        if handler is None or details.method.startswith(_HEALTH_PREFIX):
+            return handler
+        return self._wrapped(handler, details.method)
+
+    def _wrapped(self, handler: Any, method: str) -> Any:
+        if handler.response_streaming:
+            kind = "stream_stream" if handler.request_streaming else "unary_stream"
+            around: Behaviour = self._around_stream(getattr(handler, kind), method)
+        else:
+            kind = "stream_unary" if handler.request_streaming else "unary_unary"
+            around = self._around_unary(getattr(handler, kind), method)
+        make = getattr(grpc, f"{kind}_rpc_method_handler")
+        return make(around, handler.request_deserializer, handler.response_serializer)
+
+    def _around_unary(self, inner: Behaviour, method: str) -> Behaviour:
+        raise NotImplementedError
+
+    def _around_stream(self, inner: Behaviour, method: str) -> Behaviour:
+        raise NotImplementedError
+
+
+class _Errors(_Around):
+    """Turns what a handler raises into a status. An unknown error is logged here, once, and shows a trace id only."""
+
+    def _around_unary(self, inner: Behaviour, method: str) -> Behaviour:
+        async def unary(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+            try:
+                return await inner(request, context)
+            except (grpc.aio.AbortError, asyncio.CancelledError):
+                raise
+            except Exception as error:  # noqa: BLE001 - the edge: everything becomes a status
+                await _abort(context, error, method)
+
+        return unary
+
+    def _around_stream(self, inner: Behaviour, method: str) -> Behaviour:
+        async def stream(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
+            try:
+                async for response in inner(request, context):
+                    yield response
+            except (grpc.aio.AbortError, asyncio.CancelledError):
+                raise
+            except Exception as error:  # noqa: BLE001 - the edge
+                await _abort(context, error, method)
+
+        return stream
+
+
+class _RequestContext(_Around):
+    """Verifies the caller's token and sets principal and deadline for the handler's task."""
+
+    def __init__(self, signer: TokenSigner) -> None:
+        self._signer = signer
+
+    def _enter(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        metadata = dict(context.invocation_metadata() or ())
+        token = str(metadata.get(TOKEN_METADATA_KEY, "")).removeprefix("Bearer ")
+        principal = self._signer.verify(token)
+        set_principal(principal)
+        deadline.set_remaining(context.time_remaining())
+        structlog.contextvars.bind_contextvars(tenant_id=principal.tenant_id)
+
+    def _around_unary(self, inner: Behaviour, method: str) -> Behaviour:  # noqa: ARG002
+        async def unary(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+            self._enter(context)
+            return await inner(request, context)
+
+        return unary
+
+    def _around_stream(self, inner: Behaviour, method: str) -> Behaviour:  # noqa: ARG002
+        async def stream(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
+            self._enter(context)
+            async for response in inner(request, context):
+                yield response
+
+        return stream
+
+
+async def _abort(context: grpc.aio.ServicerContext[Any, Any], error: Exception, method: str) -> NoReturn:
+    if not isinstance(error, GroundworkError):
+        trace_id = current_trace_id()
+        _log.error("rpc_failed", method=method, trace_id=trace_id, exc_info=error)
+        error = Internal(f"something went wrong on our side; give this trace id to the operator: {trace_id}")
+        error.metadata["trace_id"] = trace_id
+    status = to_status(error)
+    code = next(code for code in grpc.StatusCode if code.value[0] == error.code.grpc_number)
+    await context.abort(code, status.message, ((DETAILS_KEY, status.SerializeToString()),))

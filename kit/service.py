@@ -1,0 +1,160 @@
+"""The life of a process: logging, telemetry, the operator's door, the gRPC server with health, background tasks, and an
+orderly end.
+
+    SIGTERM → NOT_SERVING → drain delay → stop(grace) → cancel tasks → close adapters in reverse → flush telemetry
+"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, Self
+
+import grpc
+import structlog
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health_aio
+
+from kit.errors import FailedPrecondition
+from kit.logging import configure_logging
+from kit.ops import OpsServer
+from kit.principal import TokenSigner
+from kit.server import make_server
+from kit.settings import ServiceSettings
+from kit.telemetry import configure_telemetry
+
+_log = structlog.get_logger()
+_CHECK_TIMEOUT_S = 2.0
+_CHECK_INTERVAL_S = 0.1
+
+
+def run_process(main: Coroutine[Any, Any, None]) -> None:
+    """Runs a service's main coroutine to its end on uvloop: the body of every `__main__.py`."""
+    import uvloop  # noqa: PLC0415 - only processes need it, not those who import kit.service
+
+    uvloop.run(main)
+
+
+class Service:
+    """One process. Enter it, put adapters on `stack`, add servicers, then `serve()` until told to stop.
+
+    `require` names what must have answered once before the service reports SERVING. Readiness does not cascade after
+    that: a service whose dependency is down still answers, degraded, and says so.
+    """
+
+    def __init__(self, name: str, settings: ServiceSettings) -> None:
+        self.name = name
+        self.settings = settings
+        self.signer = TokenSigner(settings.auth_secret.get_secret_value())
+        self.stack = AsyncExitStack()
+        self.stopping = asyncio.Event()
+        self.address = ""
+        self._ready = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._group = asyncio.TaskGroup()
+        self._requirements: dict[str, Callable[[], Awaitable[object]]] = {}
+        self._servicers: list[tuple[Callable[[Any, grpc.aio.Server], None], object, ServiceDescriptor]] = []
+        self._health = health_aio.HealthServicer()
+
+    async def __aenter__(self) -> Self:
+        configure_logging(self.name, self.settings.log_level)
+        provider = configure_telemetry(self.name, self.settings.otlp_endpoint)
+        self.stack.callback(provider.shutdown)
+        self._ops = OpsServer(self.settings.ops_host, self.settings.ops_port, ready=lambda: self._ready)
+        self.stack.enter_context(self._ops)
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        for task in self._tasks:
+            task.cancel()
+        try:
+            await self._group.__aexit__(*exc)
+        finally:
+            await self.stack.aclose()
+
+    def require(self, name: str, check: Callable[[], Awaitable[object]]) -> None:
+        """Holds SERVING back until `check` has returned once without raising."""
+        self._requirements[name] = check
+
+    def add_servicer(
+        self, add: Callable[[Any, grpc.aio.Server], None], servicer: object, descriptor: ServiceDescriptor
+    ) -> None:
+        self._servicers.append((add, servicer, descriptor))
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Runs a background loop for the life of the service. One that raises ends the process: its supervisor restarts it."""
+        task = self._group.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def serve(self) -> None:
+        """Binds, turns SERVING once every requirement has answered, and returns after an orderly drain."""
+        self._catch_signals()
+        server = self._bind()
+        await server.start()
+        _log.info("service_started", address=self.address, ops_port=self._ops.port)
+        self.spawn(self._heartbeat())
+        opening = self.spawn(self._open_when_ready())
+        await self.stopping.wait()
+        opening.cancel()
+        self._ready = False
+        await self._health.enter_graceful_shutdown()
+        _log.info("service_draining")
+        await asyncio.sleep(self.settings.drain_delay_s)
+        await server.stop(self.settings.drain_grace_s)
+
+    def _bind(self) -> grpc.aio.Server:
+        server = make_server(self.signer)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        for add, servicer, _ in self._servicers:
+            add(servicer, server)
+        host = self.settings.grpc_address.rpartition(":")[0]
+        try:
+            port = server.add_insecure_port(self.settings.grpc_address)
+        except RuntimeError as error:
+            raise FailedPrecondition(
+                f"{self.settings.grpc_address} cannot be bound; is another process on it? Set GROUNDWORK_GRPC_ADDRESS",
+                reason="ADDRESS_IN_USE",
+            ) from error
+        self.address = f"{host}:{port}"
+        return server
+
+    async def _open_when_ready(self) -> None:
+        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+        async with asyncio.TaskGroup() as group:
+            for name, check in self._requirements.items():
+                group.create_task(self._until_ready(name, check))
+        self._ready = True
+        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
+        _log.info("service_ready")
+
+    async def _until_ready(self, name: str, check: Callable[[], Awaitable[object]]) -> None:
+        attempt = 0
+        while True:
+            try:
+                async with asyncio.timeout(_CHECK_TIMEOUT_S):
+                    await check()
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it is not ready
+                attempt += 1
+                if attempt % 50 == 0:
+                    _log.warning("waiting_for_dependency", dependency=name, error=str(error))
+                await asyncio.sleep(_CHECK_INTERVAL_S)
+            else:
+                return
+
+    async def _set_health(self, status: "health_pb2.HealthCheckResponse.ServingStatus") -> None:
+        for name in ["", *(descriptor.full_name for _, _, descriptor in self._servicers)]:
+            await self._health.set(name, status)
+
+    async def _heartbeat(self) -> None:
+        while True:
+            self._ops.beat()
+            await asyncio.sleep(1.0)
+
+    def _catch_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stopping.set)

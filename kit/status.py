@@ -1,0 +1,55 @@
+"""Errors on the wire: a GroundworkError becomes a gRPC status with exactly one google.rpc.ErrorInfo, and back."""
+
+import grpc
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.rpc.error_details_pb2 import ErrorInfo
+from google.rpc.status_pb2 import Status
+
+from kit.errors import BY_GRPC_NUMBER, DOMAIN, GroundworkError, Internal
+
+DETAILS_KEY = "grpc-status-details-bin"
+_RETRYABLE = "retryable"
+_RETRY_AFTER = "retry_after_s"
+
+
+def to_status(error: GroundworkError) -> Status:
+    """The status message of an error. `retryable` and `retry_after_s` travel in the ErrorInfo's metadata."""
+    info = ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata)
+    info.metadata[_RETRYABLE] = str(error.retryable).lower()
+    if error.retry_after_s is not None:
+        info.metadata[_RETRY_AFTER] = f"{error.retry_after_s:g}"
+    status = Status(code=error.code.grpc_number, message=error.message)
+    detail = AnyMessage()
+    detail.Pack(info)
+    status.details.append(detail)
+    return status
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError) -> GroundworkError:
+    """The error that the other side raised; for a status without ErrorInfo (a broken connection), one made from its code."""
+    number = int(error.code().value[0])
+    kind = BY_GRPC_NUMBER.get(number, Internal)
+    info = _error_info(error)
+    if info is None:
+        return kind(error.details() or f"the call failed with {error.code().name}", reason=f"RPC_{error.code().name}")
+    metadata = dict(info.metadata)
+    retryable = metadata.pop(_RETRYABLE, None)
+    retry_after_s = metadata.pop(_RETRY_AFTER, None)
+    translated = kind(
+        error.details() or "",
+        reason=info.reason,
+        retryable=None if retryable is None else retryable == "true",
+        retry_after_s=None if retry_after_s is None else float(retry_after_s),
+    )
+    translated.metadata.update(metadata)
+    return translated
+
+
+def _error_info(error: grpc.aio.AioRpcError) -> ErrorInfo | None:
+    for key, value in error.trailing_metadata() or ():
+        if key == DETAILS_KEY and isinstance(value, bytes):
+            for detail in Status.FromString(value).details:
+                info = ErrorInfo()
+                if detail.Unpack(info) and info.domain == DOMAIN:
+                    return info
+    return None

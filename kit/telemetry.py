@@ -1,0 +1,27 @@
+"""Traces. A provider is always installed, so that trace ids exist for errors and logs; spans leave the process only when a
+collector is configured."""
+
+import secrets
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+
+
+def configure_telemetry(service: str, otlp_endpoint: str | None) -> TracerProvider:
+    """Installs the tracer provider of this process. Call `shutdown()` on it at the end: it flushes."""
+    provider = TracerProvider(resource=Resource.create({"service.name": f"groundwork-{service}"}))
+    if otlp_endpoint:
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - 160 ms
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+        exporter = OTLPSpanExporter(endpoint=otlp_endpoint, insecure=otlp_endpoint.startswith("http://"))
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return provider
+
+
+def current_trace_id() -> str:
+    """32 hex characters that find this request in logs and traces; a random one when no span is open."""
+    context = trace.get_current_span().get_span_context()
+    return f"{context.trace_id:032x}" if context.is_valid else secrets.token_hex(16)

