@@ -41,7 +41,8 @@ async def open_channel(
     """
     options = [*_OPTIONS, ("grpc.service_config", _service_config(services))]
     target = address if "://" in address or address.startswith("unix:") else f"dns:///{address}"
-    async with grpc.aio.insecure_channel(target, options=options, interceptors=aio_client_interceptors()) as inner:
+    telemetry = aio_client_interceptors()  # type: ignore[no-untyped-call] # the library leaves it untyped
+    async with grpc.aio.insecure_channel(target, options=options, interceptors=telemetry) as inner:
         yield Channel(inner, signer)
 
 
@@ -63,7 +64,7 @@ def _service_config(services: Sequence[ServiceDescriptor]) -> str:
     return json.dumps({"loadBalancingConfig": [{"round_robin": {}}], "methodConfig": methods})
 
 
-class Channel(grpc.aio.Channel):  # type: ignore[misc] # grpc's stubs leave the base untyped
+class Channel(grpc.aio.Channel):
     """Wraps a grpc.aio channel so that generated stubs make calls with a token, a deadline and our errors.
 
     A unary answer is awaited; a streamed one is an async iterator whose `aclose()` cancels the call. Calls take

@@ -45,7 +45,8 @@ class OpsServer:
     def _app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
         if path == "/metrics":
-            return self._metrics(environ, start_response)
+            answer: Iterable[bytes] = self._metrics(environ, start_response)
+            return answer
         if path == "/livez":
             return _text(start_response, alive=time.monotonic() - self._last_beat < LOOP_STUCK_AFTER_S)
         if path == "/readyz":

@@ -12,7 +12,7 @@ import jwt
 
 from kit.errors import Unauthenticated
 
-TOKEN_METADATA_KEY = "authorization"
+TOKEN_METADATA_KEY = "authorization"  # noqa: S105 - a header name
 _ALGORITHM = "HS256"
 _AUDIENCE = "groundwork-internal"
 

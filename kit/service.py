@@ -137,7 +137,7 @@ class Service:
             try:
                 async with asyncio.timeout(_CHECK_TIMEOUT_S):
                     await check()
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it is not ready
+            except Exception as error:
                 attempt += 1
                 if attempt % 50 == 0:
                     _log.warning("waiting_for_dependency", dependency=name, error=str(error))
@@ -145,7 +145,7 @@ class Service:
             else:
                 return
 
-    async def _set_health(self, status: "health_pb2.HealthCheckResponse.ServingStatus") -> None:
+    async def _set_health(self, status: Any) -> None:
         for name in ["", *(descriptor.full_name for _, _, descriptor in self._servicers)]:
             await self._health.set(name, status)
 

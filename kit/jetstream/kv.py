@@ -1,6 +1,6 @@
 """Key-value buckets. Keys are subjects, so a listing by prefix is filtered by the server, not here."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -98,7 +98,7 @@ class KeyValue:
                 if entry.value is not None:
                     yield entry
 
-    async def watch(self, pattern: str = ">") -> AsyncIterator[Entry | None]:
+    async def watch(self, pattern: str = ">") -> AsyncGenerator[Entry | None, None]:
         """Current entries that match `pattern`, then None once, then every change until closed."""
         with translated_errors(self._name):
             watcher = await self._bucket.watch(pattern)
@@ -110,4 +110,4 @@ class KeyValue:
                 gone = update.operation in (KV_DEL, KV_PURGE)
                 yield Entry(update.key, None if gone else update.value or b"", update.revision or 0)
         finally:
-            await watcher.stop()
+            await watcher.stop()  # type: ignore[no-untyped-call] # nats-py leaves it untyped

@@ -35,13 +35,13 @@ class ObjectStore:
 
     async def put_file(self, name: str, path: Path) -> None:
         """Stores the file at `path`, piece by piece. It is on the server's disk when this returns."""
-        with translated_errors(self._name), path.open("rb") as file:  # noqa: ASYNC230 - nats reads it on an executor
+        with translated_errors(self._name), path.open("rb") as file:
             await self._bucket.put(name, file)
 
     async def get_to_file(self, name: str, path: Path) -> None:
         """Writes the stored file to `path`. Raises DataLoss when it is missing or its digest does not match."""
         try:
-            with translated_errors(self._name), path.open("wb") as file:  # noqa: ASYNC230 - nats writes on an executor
+            with translated_errors(self._name), path.open("wb") as file:
                 await self._bucket.get(name, writeinto=file)
         except (ObjectNotFoundError, NotFoundError) as error:
             raise DataLoss(f"file {name} is not in the store; upload it again", reason="OBJECT_MISSING") from error

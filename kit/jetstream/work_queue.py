@@ -128,7 +128,7 @@ class WorkQueue:
             )
 
     async def _wait_for_connection(self) -> None:
-        while not self._nats.nc.is_connected:
+        while not self._nats.nc.is_connected:  # noqa: ASYNC110 - the client offers no event to await
             await asyncio.sleep(0.2)
 
     async def _work(
@@ -151,7 +151,7 @@ class WorkQueue:
             except asyncio.CancelledError:
                 await _quietly(message.nak())  # a worker that is told to stop hands its job over at once
                 raise
-            except Exception as error:  # noqa: BLE001 - the job comes back when nobody acknowledges it
+            except Exception as error:
                 _log.warning("job_not_settled", error=repr(error))
 
     async def _run(

@@ -69,7 +69,7 @@ async def running_service(
 
 async def _until_serving(address: str, task: "asyncio.Task[None]") -> None:
     async with asyncio.timeout(_READY_TIMEOUT_S), grpc.aio.insecure_channel(address) as channel:
-        stub = health_pb2_grpc.HealthStub(channel)
+        stub: Any = health_pb2_grpc.HealthStub(channel)
         while not task.done():
             try:
                 answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=1)
