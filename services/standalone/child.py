@@ -1,0 +1,177 @@
+"""One supervised process: started, watched until ready, started again when it dies, stopped with grace."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from services.standalone.backoff import Backoff
+from services.standalone.errors import ChildKeepsCrashing
+from services.standalone.models import ChildEvent, ChildSpec, ChildState, RestartPolicy
+from services.standalone.ports import Announcer, HealthProbe, LogSink
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+LINE_BYTES_MAX = 64 * 1024
+"""Longer lines of a child are cut into pieces, so that one of them cannot fill the memory."""
+PROBE_INTERVAL_S = 0.05
+PIPE_DRAIN_S = 1.0
+
+
+class Child:
+    """Keeps one process alive until it is told to stop."""
+
+    def __init__(
+        self,
+        spec: ChildSpec,
+        policy: RestartPolicy,
+        *,
+        probe: HealthProbe,
+        log: LogSink,
+        announce: Announcer,
+        on_hopeless: Callable[[ChildKeepsCrashing], None],
+        guard: str = "prctl" if sys.platform == "linux" else "watch",
+    ) -> None:
+        self.spec = spec
+        self.ready = asyncio.Event()
+        """Set from the first readiness on, also while a later process is starting."""
+        self._policy = policy
+        self._probe = probe
+        self._log = log
+        self._announce = announce
+        self._on_hopeless = on_hopeless
+        self._guard = guard
+        self._backoff = Backoff(policy)
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._restarts = 0
+        self._killed = False
+
+    async def run(self) -> None:
+        """Runs the process again and again until :meth:`stop`, or until it has crashed too often before being ready."""
+        try:
+            while not self._stopping.is_set():
+                started_at = time.monotonic()
+                exit_code = await self._run_once(started_at)
+                if self._stopping.is_set() or not await self._retry(exit_code, time.monotonic() - started_at):
+                    break
+        finally:
+            self.kill()
+            self._log.close()
+            self._ended.set()
+
+    async def stop(self) -> None:
+        """SIGTERM, then SIGKILL after the grace; returns when the process is gone."""
+        stop_asked_at = time.monotonic()
+        pid = self._process.pid if self._process else None
+        self._stopping.set()
+        if self._process is not None:
+            self._tell(ChildState.STOPPING, 0.0, pid)
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()  # the process alone: how its own children end is its business
+        try:
+            await asyncio.wait_for(self._ended.wait(), self.spec.stop_grace_s)
+        except TimeoutError:
+            self.kill()
+            await self._ended.wait()
+        state = ChildState.KILLED if self._killed else ChildState.STOPPED
+        self._tell(state, time.monotonic() - stop_asked_at, pid)
+
+    def kill(self) -> None:
+        """SIGKILL to the process and whatever it started."""
+        self._stopping.set()
+        if self._process is not None:
+            self._killed = self._process.returncode is None
+            _kill_group(self._process.pid)
+
+    async def _run_once(self, started_at: float) -> int:
+        self._log.mark_start()
+        process = self._process = await self._spawn()
+        self._tell(ChildState.STARTING, 0.0, process.pid)
+        watch = asyncio.create_task(self._watch_until_ready(started_at, process.pid))
+        pumps = [
+            asyncio.create_task(self._pump("stdout", process.stdout)),
+            asyncio.create_task(self._pump("stderr", process.stderr)),
+        ]
+        try:
+            exit_code = await process.wait()
+            _kill_group(process.pid)  # what it started must not hold its ports or its pipes
+            await asyncio.wait(pumps, timeout=PIPE_DRAIN_S)
+            return exit_code
+        finally:
+            if process.returncode is None:
+                _kill_group(process.pid)
+            for task in (watch, *pumps):
+                task.cancel()
+            await asyncio.gather(watch, *pumps, return_exceptions=True)
+            self._process = None
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), self._guard, "--"]
+        return await asyncio.create_subprocess_exec(
+            *launcher,
+            *self.spec.command,
+            env=dict(self.spec.environment),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C in the terminal is the supervisor's to handle, in order
+        )
+
+    async def _retry(self, exit_code: int, uptime_s: float) -> bool:
+        """Waits for the backoff; False when there is no point in another start."""
+        pid = None
+        last_lines = self._log.last_lines()
+        if not self.ready.is_set() and self._restarts + 1 >= self._policy.start_crashes_max:
+            self._tell(ChildState.DIED, uptime_s, pid, exit_code=exit_code)
+            self._on_hopeless(ChildKeepsCrashing(_describe(self.spec.name, self._restarts + 1, exit_code, last_lines)))
+            return False
+        delay_s = self._backoff.after_crash(uptime_s)
+        self._tell(
+            ChildState.DIED, uptime_s, pid, exit_code=exit_code, retry_in_s=delay_s, last_lines=tuple(last_lines)
+        )
+        self._restarts += 1
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), delay_s)
+        return not self._stopping.is_set()
+
+    async def _watch_until_ready(self, started_at: float, pid: int) -> None:
+        while not await self._probe.is_ready(self.spec.probe):  # noqa: ASYNC110 - another process has no event to wait on
+            await asyncio.sleep(PROBE_INTERVAL_S)
+        self.ready.set()
+        self._tell(ChildState.READY, time.monotonic() - started_at, pid)
+
+    async def _pump(self, stream: str, reader: asyncio.StreamReader | None) -> None:
+        assert reader is not None
+        rest = b""
+        while piece := await reader.read(LINE_BYTES_MAX):
+            *lines, rest = (rest + piece).split(b"\n")
+            if len(rest) > LINE_BYTES_MAX:
+                lines.append(rest)
+                rest = b""
+            for line in lines:
+                self._log.write(stream, line)
+        if rest:
+            self._log.write(stream, rest)
+
+    def _tell(self, state: ChildState, seconds: float, pid: int | None, **details: object) -> None:
+        self._announce(
+            ChildEvent(self.spec.name, state, pid, seconds, restarts=self._restarts, **details)  # type: ignore[arg-type]  # the named fields of ChildEvent
+        )
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _describe(name: str, crashes: int, exit_code: int, last_lines: list[str]) -> str:
+    ending = f"signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
+    said = "\n".join(f"    {line}" for line in last_lines) or "    (nothing)"
+    return f"{name} died {crashes} times before it was ready ({ending}). It last said:\n{said}"

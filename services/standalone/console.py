@@ -1,0 +1,68 @@
+"""What a person sees in the terminal: a line for each service as its state changes, then where to go."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TextIO
+
+from services.standalone.models import ChildEvent, ChildState
+
+COLORS = {ChildState.READY: "32", ChildState.DIED: "31", ChildState.KILLED: "33"}
+SHOWN = frozenset({ChildState.READY, ChildState.DIED, ChildState.STOPPED, ChildState.KILLED})
+
+
+class Console:
+    """Prints to a terminal or a pipe; colours only the former."""
+
+    def __init__(self, out: TextIO, *, color: bool) -> None:
+        self._out = out
+        self._color = color
+
+    def say(self, text: str) -> None:
+        """One message."""
+        self._out.write(text + "\n")
+        self._out.flush()
+
+    def child(self, event: ChildEvent) -> None:
+        """One line per change that a person wants to know; a crash shows what the child said last."""
+        if event.state not in SHOWN:
+            return
+        details = f"{event.seconds:6.1f} s"
+        if event.pid is not None and event.state is ChildState.READY:
+            details += f"   pid {event.pid}"
+        if event.state is ChildState.DIED:
+            details += f"   {_ending(event.exit_code)}" + (
+                f"; starting it again in {event.retry_in_s:g} s" if event.retry_in_s is not None else ""
+            )
+        self.say(f"  {event.name:<14} {self._paint(event.state)} {details}")
+        for line in event.last_lines:
+            self.say(f"      | {line}")
+
+    def _paint(self, state: ChildState) -> str:
+        text = f"{state.value:<8}"
+        code = COLORS.get(state)
+        return f"\x1b[{code}m{text}\x1b[0m" if self._color and code else text
+
+
+def welcome(*, url: str, seconds: float, program: str, environment: str, logs: Path) -> str:
+    """The last thing the start prints: the address and three commands to try."""
+    body = '{"question": "What is this about?", "collection_ids": ["default"]}'
+    return "\n".join(
+        [
+            "",
+            f"Groundwork is ready after {seconds:.1f} s: {url}",
+            "",
+            f"  upload   {environment}{program} ingest README.md docs/",
+            f'  ask      {environment}{program} ask "What is this about?"',
+            f"  curl     curl -s {url}/v1/qa -H 'content-type: application/json' -d {shlex.quote(body)}",
+            "",
+            f"Logs: {logs}. Ctrl-C stops everything.",
+        ]
+    )
+
+
+def _ending(exit_code: int | None) -> str:
+    if exit_code is None:
+        return "ended"
+    return f"killed by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"

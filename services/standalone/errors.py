@@ -1,0 +1,30 @@
+"""Why the system on one machine could not start or go on. Each message says what happened, to what, and what to do next.
+
+``exit_code`` 2 means that the request or the machine must be put right first; 1 that something broke while running.
+"""
+
+from __future__ import annotations
+
+
+class StandaloneError(Exception):
+    """Base: printed as it is, without a traceback."""
+
+    exit_code = 1
+
+
+class StartRefused(StandaloneError):
+    """Something on this machine must be put right first: a port, a permission, a folder, a missing file."""
+
+    exit_code = 2
+
+
+class DataDirUnusable(StartRefused):
+    """The data directory cannot be used: permission, lock, or content that is not Groundwork's."""
+
+
+class PortTaken(StartRefused):
+    """Another process listens on the public port."""
+
+
+class ChildKeepsCrashing(StandaloneError):
+    """A service died several times before it was ready once."""

@@ -1,0 +1,87 @@
+"""Ports on loopback: choosing free ones for the services, and finding out that the public one is taken."""
+
+from __future__ import annotations
+
+import errno
+import random
+import socket
+from pathlib import Path
+
+from services.standalone.errors import PortTaken, StartRefused
+
+LOOPBACK = "127.0.0.1"
+FIRST_PORT, LAST_PORT = 18_000, 31_999
+"""Below the ranges from which Linux (32768…) and macOS (49152…) take ports for outgoing connections: a port from there
+could be taken by a stranger's connection while a child is being restarted."""
+LISTENING = "0A"
+"""TCP_LISTEN in /proc/net/tcp, proc_pid_net(5)."""
+
+
+def choose_free_ports(count: int, rng: random.Random) -> list[int]:
+    """``count`` different ports that nobody listens on. Starts at a random place, so that instances seldom meet."""
+    span = LAST_PORT - FIRST_PORT + 1
+    start = rng.randrange(span)
+    chosen: list[int] = []
+    for step in range(span):
+        port = FIRST_PORT + (start + step) % span
+        if _bind_error(port) is None:
+            chosen.append(port)
+        if len(chosen) == count:
+            return chosen
+    raise StartRefused(f"Fewer than {count} ports from {FIRST_PORT} to {LAST_PORT} are free on {LOOPBACK}.")
+
+
+def require_free_port(port: int) -> None:
+    """Raises PortTaken or StartRefused, saying who has the port where that is cheap to know."""
+    code = _bind_error(port)
+    if code is None:
+        return
+    if code == errno.EACCES:
+        raise StartRefused(
+            f"Port {port} needs rights this user does not have. Use one from 1024 up: GROUNDWORK_PORT=8080"
+        )
+    owner = _listener(port)
+    other = port + 1 if port < 65535 else 8080
+    raise PortTaken(
+        f"Port {port} is taken{f' by {owner}' if owner else ''}. "
+        f"Stop that program, or use another port: GROUNDWORK_PORT={other}"
+    )
+
+
+def _bind_error(port: int) -> int | None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # the last run's connections in TIME_WAIT are no obstacle
+        try:
+            listener.bind((LOOPBACK, port))
+        except OSError as error:
+            return error.errno
+    return None
+
+
+def _listener(port: int) -> str | None:
+    """Name and process id of who listens on the port; None where /proc does not say."""
+    try:
+        inode = _listening_inode(port)
+        if inode is None:
+            return None
+        for link in Path("/proc").glob("[0-9]*/fd/*"):
+            try:
+                if str(link.readlink()) == f"socket:[{inode}]":
+                    process = link.parents[1]
+                    return f"{(process / 'comm').read_text().strip()} (process {process.name})"
+            except OSError:
+                continue  # another user's process, or one that has just ended
+    except OSError:
+        return None
+    return None
+
+
+def _listening_inode(port: int) -> str | None:
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for row in Path(table).read_text().splitlines()[1:]:
+            columns = row.split()
+            if columns[3] == LISTENING and int(columns[1].rsplit(":", 1)[1], 16) == port:
+                return columns[9]
+    return None

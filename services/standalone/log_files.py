@@ -1,0 +1,71 @@
+"""What the children write, kept as JSON lines in one capped file per service."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from datetime import UTC, datetime
+from pathlib import Path
+
+FILE_BYTES_MAX = 10 * 1024 * 1024
+"""A file that grows beyond is renamed to ``.1`` (replacing the one before) and begun anew: 20 MB a service at most."""
+LAST_LINES = 12
+SHOWN_CHARACTERS_MAX = 300
+
+
+class JsonLinesLog:
+    """A LogSink that writes a file."""
+
+    def __init__(self, path: Path, file_bytes_max: int = FILE_BYTES_MAX) -> None:
+        self._path = path
+        self._file_bytes_max = file_bytes_max
+        self._file = path.open("ab")
+        path.chmod(0o600)
+        self._last: dict[str, deque[str]] = {name: deque(maxlen=LAST_LINES) for name in ("stdout", "stderr")}
+
+    def write(self, stream: str, line: bytes) -> None:
+        """A line that is a JSON object is kept as it is; any other is wrapped with time and stream."""
+        text = line.decode("utf-8", "replace").rstrip("\r")
+        if not text.strip():
+            return
+        self._last[stream].append(text)
+        if not (text.startswith("{") and text.endswith("}")):
+            record = {"timestamp": datetime.now(UTC).isoformat(), "event": "output", "stream": stream, "line": text}
+            text = json.dumps(record, ensure_ascii=False)
+        self._file.write(text.encode() + b"\n")
+        self._file.flush()
+        if self._file.tell() > self._file_bytes_max:
+            self._rotate()
+
+    def last_lines(self) -> list[str]:
+        """The last lines of stderr; of stdout when stderr was silent, since services log there."""
+        lines = self._last["stderr"] or self._last["stdout"]
+        return [readable(line)[:SHOWN_CHARACTERS_MAX] for line in lines]
+
+    def mark_start(self) -> None:
+        """Forgets the last process's lines."""
+        for lines in self._last.values():
+            lines.clear()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def _rotate(self) -> None:
+        self._file.close()
+        self._path.replace(self._path.with_name(self._path.name + ".1"))
+        self._file = self._path.open("ab")
+        self._path.chmod(0o600)
+
+
+def readable(line: str) -> str:
+    """A JSON log record as ``level event key=value …``; any other line as it is."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return line
+    if not isinstance(record, dict) or "event" not in record:
+        return line
+    level, event = str(record.pop("level", "info")), str(record.pop("event"))
+    shown = " ".join(f"{key}={value}" for key, value in record.items() if key not in {"timestamp", "service", "logger"})
+    return f"{level} {event} {shown}".rstrip()

@@ -1,0 +1,49 @@
+"""Settings of the system on one machine, and of its language-model child. The only reader of the environment here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class StandaloneSettings(BaseSettings):
+    """What a user may choose. Everything else is chosen by the supervisor."""
+
+    model_config = SettingsConfigDict(env_prefix="GROUNDWORK_", frozen=True, extra="ignore")
+
+    port: int = Field(default=8080, ge=1, le=65535)
+    """TCP port of the console and the HTTP API, on loopback."""
+    data_dir: Path = Path("data")
+    """Where everything durable lives. One instance at a time may use it."""
+    models_dir: Path = Path(".models")
+    """Where ``make setup`` put the models."""
+    start_hint_after_s: float = 30.0
+    """A service that is not ready by then is named, with its log file: a start takes under 10 s."""
+
+
+class LocalLlmSettings(BaseSettings):
+    """Settings of ``services.standalone.local_llm``, given by the supervisor."""
+
+    model_config = SettingsConfigDict(env_prefix="GROUNDWORK_LOCAL_LLM_", frozen=True, extra="ignore")
+
+    port: int = Field(ge=1, le=65535)
+    """TCP port on loopback."""
+    api_key: SecretStr
+    """Bearer token that callers must show, so that other users of this machine cannot use the model."""
+    model_path: Path
+    """The GGUF weights."""
+    model_name: str
+    """Name under which the API offers the model."""
+    context_tokens: int = Field(default=8192, ge=4096)
+    """The window SmolLM2 was trained with; a prompt with evidence needs at least 4096."""
+    threads: int = Field(default=0, ge=0)
+    """0 means one less than the processors this process may use, at least one: llama.cpp's threads wait for each other
+    by spinning, so a thread too many, while search and ingestion work too, slows all of them down several times."""
+
+
+def inherited_environment() -> dict[str, str]:
+    """What children get from the user's environment: all of it, so that each GROUNDWORK_ setting reaches its service."""
+    return dict(os.environ)

@@ -1,0 +1,68 @@
+"""``state.json`` in the data directory: the running instance's processes and addresses, for tools and people.
+
+Owner-readable only, since it holds the NATS credentials. Written at each change, removed at a clean stop; a file whose
+``supervisor_pid`` no longer runs is left over from a kill.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from services.standalone.data_dir import write_private
+from services.standalone.models import ChildEvent, ChildSpec, ChildState
+
+
+class StateFile:
+    """Keeps the file true."""
+
+    def __init__(
+        self, path: Path, specs: Sequence[ChildSpec], *, supervisor_pid: int, url: str, nats_url: str, data_dir: Path
+    ) -> None:
+        self._path = path
+        self._state: dict[str, object] = {
+            "supervisor_pid": supervisor_pid,
+            "url": url,
+            "nats_url": nats_url,
+            "data_dir": str(data_dir),
+            "ready": False,
+        }
+        self._services: dict[str, dict[str, object]] = {
+            spec.name: {
+                "address": f"{spec.probe.host}:{spec.probe.port}",
+                "ops_port": _ops_port(spec),
+                "pid": None,
+                "state": "waiting",
+                "restarts": 0,
+            }
+            for spec in specs
+        }
+        self._write()
+
+    def record(self, event: ChildEvent) -> None:
+        """A change in a child's life."""
+        gone = event.state in {ChildState.DIED, ChildState.STOPPED, ChildState.KILLED}
+        self._services[event.name] |= {
+            "pid": None if gone else event.pid,
+            "state": event.state.value,
+            "restarts": event.restarts,
+        }
+        self._write()
+
+    def record_ready(self) -> None:
+        """Every child has been ready."""
+        self._state["ready"] = True
+        self._write()
+
+    def remove(self) -> None:
+        """The instance has stopped."""
+        self._path.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        write_private(self._path, json.dumps({**self._state, "services": self._services}, indent=2) + "\n")
+
+
+def _ops_port(spec: ChildSpec) -> int | None:
+    port = spec.environment.get("GROUNDWORK_OPS_PORT")
+    return int(port) if port else None

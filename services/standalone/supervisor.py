@@ -1,0 +1,87 @@
+"""Starts all children, keeps them alive, and stops them in the order that loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from services.standalone.child import Child
+from services.standalone.errors import ChildKeepsCrashing
+from services.standalone.models import ChildSpec, RestartPolicy
+from services.standalone.ports import Announcer, HealthProbe, LogSink
+
+
+class Supervisor:
+    """The life of all children together."""
+
+    def __init__(
+        self,
+        specs: Sequence[ChildSpec],
+        policy: RestartPolicy,
+        *,
+        probe: HealthProbe,
+        open_log: Callable[[str], LogSink],
+        announce: Announcer,
+        on_all_ready: Callable[[], None],
+    ) -> None:
+        self._on_all_ready = on_all_ready
+        self._hopeless: ChildKeepsCrashing | None = None
+        self._stop = asyncio.Event()
+        self._children = [
+            Child(
+                spec,
+                policy,
+                probe=probe,
+                log=open_log(spec.name),
+                announce=announce,
+                on_hopeless=self._give_up,
+            )
+            for spec in specs
+        ]
+        self._started: list[Child] = []
+
+    async def run(self) -> None:
+        """Until :meth:`request_stop`. Raises ChildKeepsCrashing, after stopping the others in order."""
+        async with asyncio.TaskGroup() as tasks:
+            start = tasks.create_task(self._start(tasks))
+            try:
+                await self._stop.wait()
+            finally:
+                start.cancel()
+                await self._stop_in_order()
+        if self._hopeless is not None:
+            raise self._hopeless
+
+    def request_stop(self) -> None:
+        """Drain and stop; asked a second time, kill."""
+        if not self._stop.is_set():
+            self._stop.set()
+            return
+        for child in self._started:
+            child.kill()
+
+    def is_ready(self, name: str) -> bool:
+        """Whether this child has been ready once."""
+        return any(child.spec.name == name and child.ready.is_set() for child in self._children)
+
+    async def _start(self, tasks: asyncio.TaskGroup) -> None:
+        for stage in _by_stage(self._children, lambda child: child.spec.start_stage):
+            for child in stage:
+                self._started.append(child)
+                tasks.create_task(child.run())
+            for child in stage:
+                await child.ready.wait()
+        self._on_all_ready()
+
+    async def _stop_in_order(self) -> None:
+        for stage in _by_stage(self._started, lambda child: child.spec.stop_stage):
+            await asyncio.gather(*(child.stop() for child in stage))
+
+    def _give_up(self, error: ChildKeepsCrashing) -> None:
+        self._hopeless = self._hopeless or error
+        self._stop.set()
+
+
+def _by_stage(children: Sequence[Child], stage_of: Callable[[Child], int]) -> list[list[Child]]:
+    return [list(stage) for _, stage in groupby(sorted(children, key=stage_of), key=stage_of)]

@@ -1,0 +1,158 @@
+"""What is checked before anything starts: data directory, ports, backoff, log files, topology."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from services.standalone import topology
+from services.standalone.backoff import Backoff
+from services.standalone.data_dir import open_data_dir
+from services.standalone.errors import DataDirUnusable, PortTaken
+from services.standalone.free_ports import choose_free_ports, require_free_port
+from services.standalone.log_files import JsonLinesLog, readable
+from services.standalone.models import RestartPolicy
+
+
+def test_a_new_data_directory_is_private_and_marked(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "data"
+    with open_data_dir(path) as data_dir:
+        secret = data_dir.secret("auth_secret")
+        assert len(secret) == 64
+        assert stat.S_IMODE((path / "secrets" / "auth_secret").stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+        assert (path / "VERSION").read_text() == "1\n"
+    with open_data_dir(path) as again:
+        assert again.secret("auth_secret") == secret
+
+
+def test_a_data_directory_in_use_is_refused_with_the_holder(tmp_path: Path) -> None:
+    in_use = rf"in use by another Groundwork \(process {os.getpid()}\)"
+    with open_data_dir(tmp_path), pytest.raises(DataDirUnusable, match=in_use), open_data_dir(tmp_path):
+        pass
+    with open_data_dir(tmp_path):
+        pass
+
+
+def test_a_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").touch()
+    with pytest.raises(DataDirUnusable, match=r"not empty \(photo.jpg\) and has no VERSION"), open_data_dir(tmp_path):
+        pass
+    assert not (tmp_path / "VERSION").exists()
+
+
+@pytest.mark.parametrize("version", ["2", "", "\x00\x00"])
+def test_an_unknown_or_damaged_version_is_refused(tmp_path: Path, version: str) -> None:
+    (tmp_path / "VERSION").write_text(version)
+    with pytest.raises(DataDirUnusable, match="knows layout 1"), open_data_dir(tmp_path):
+        pass
+
+
+def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").touch()
+    with pytest.raises(DataDirUnusable, match="a file is in its way"), open_data_dir(tmp_path / "data"):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="skipped: root may write everywhere")
+def test_a_directory_without_permission_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(DataDirUnusable, match="Permission denied"), open_data_dir(tmp_path / "data"):
+        pass
+
+
+def test_a_taken_port_names_who_has_it_and_another_port() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        with pytest.raises(PortTaken, match=rf"Port {port} is taken.*GROUNDWORK_PORT={port + 1}") as caught:
+            require_free_port(port)
+        if Path("/proc/net/tcp").exists():
+            assert f"(process {os.getpid()})" in str(caught.value)
+    require_free_port(port)
+
+
+def test_free_ports_are_different_and_below_the_range_of_outgoing_connections() -> None:
+    ports = choose_free_ports(20, random.Random(1))
+    assert len(set(ports)) == 20
+    assert all(18_000 <= port < 32_000 for port in ports)
+
+
+def test_a_port_with_a_listener_is_not_chosen() -> None:
+    first = choose_free_ports(1, random.Random(3))[0]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", first))
+        listener.listen()
+        assert first not in choose_free_ports(5, random.Random(3))
+
+
+def test_backoff_doubles_up_to_its_maximum_and_a_healthy_minute_resets_it() -> None:
+    backoff = Backoff(RestartPolicy())
+    assert [backoff.after_crash(1.0) for _ in range(8)] == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
+    assert backoff.after_crash(60.0) == 0.2
+
+
+def test_a_log_is_capped(tmp_path: Path) -> None:
+    log = JsonLinesLog(tmp_path / "one.log", file_bytes_max=1000)
+    for number in range(100):
+        log.write("stdout", b'{"event": "e%d"}' % number)
+    log.close()
+    kept = [*(tmp_path / "one.log.1").read_text().splitlines(), *(tmp_path / "one.log").read_text().splitlines()]
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 2200
+    assert json.loads(kept[-1]) == {"event": "e99"}
+
+
+def test_a_json_record_is_readable_after_a_crash() -> None:
+    line = json.dumps({"timestamp": "t", "level": "error", "event": "startup_failed", "error": "no such file"})
+    assert readable(line) == "error startup_failed error=no such file"
+    assert readable("Traceback") == "Traceback"
+
+
+def _installation(tmp_path: Path, *, with_local_llm: bool) -> topology.Installation:
+    return topology.Installation(
+        gateway_port=8080,
+        data_dir=tmp_path,
+        models_dir=tmp_path / "models",
+        nats_server=Path("nats-server"),
+        nats_config=tmp_path / "nats.conf",
+        auth_secret="s" * 64,
+        nats_password="p",
+        llm_api_key="k",
+        with_local_llm=with_local_llm,
+        inherited_environment={"PATH": "/bin"},
+    )
+
+
+@pytest.mark.parametrize("with_local_llm", [False, True])
+def test_each_child_has_its_own_ports_and_knows_all_addresses(tmp_path: Path, with_local_llm: bool) -> None:
+    installation = _installation(tmp_path, with_local_llm=with_local_llm)
+    ports = list(range(20_000, 20_000 + topology.ports_needed(installation)))
+    specs = {spec.name: spec for spec in topology.build(installation, ports)}
+    environment = specs["orchestrator"].environment
+    own = [
+        spec.environment[key]
+        for spec in specs.values()
+        for key in ("GROUNDWORK_GRPC_ADDRESS",)
+        if key in spec.environment
+    ]
+    assert len(own) == len(set(own)) == 8
+    assert environment["GROUNDWORK_RETRIEVER_ADDRESS"] == specs["retriever"].environment["GROUNDWORK_GRPC_ADDRESS"]
+    assert environment["GROUNDWORK_NATS_URL"] == "nats://groundwork:p@127.0.0.1:20000"
+    assert ("GROUNDWORK_LLM_BASE_URL" in environment) is with_local_llm
+    assert ("local-llm" in specs) is with_local_llm
+    assert "GROUNDWORK_LLM_BASE_URL" not in specs["retriever"].environment
+
+
+def test_nothing_stops_before_those_who_ask_it(tmp_path: Path) -> None:
+    installation = _installation(tmp_path, with_local_llm=True)
+    specs = topology.build(installation, list(range(20_000, 20_000 + topology.ports_needed(installation))))
+    stage = {spec.name: spec.stop_stage for spec in specs}
+    assert stage["gateway"] < stage["orchestrator"] < stage["ingest-worker"] < stage["retriever"] < stage["reranker"]
+    assert max(stage.values()) == stage["nats"]

@@ -1,0 +1,170 @@
+"""The supervisor, with real processes that are tiny."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from services.standalone.errors import ChildKeepsCrashing
+from services.standalone.models import ChildState
+from tests.unit.standalone.conftest import DIES_SAYING, IGNORES_SIGTERM, SLEEPER, WAIT_S, FakeProbe, Supervise, spec
+
+
+async def test_children_of_one_stage_start_together_and_the_next_stage_waits_for_them(
+    supervise: Supervise, probe: FakeProbe
+) -> None:
+    probe.never = {7}
+    async with supervise([spec("first", SLEEPER, port=7, start=0), spec("second", SLEEPER)]) as running:
+        await running.observed.until(lambda: running.observed.of("first", ChildState.STARTING))
+        assert not running.observed.of("second", ChildState.STARTING)
+        probe.never = set()
+        async with asyncio.timeout(WAIT_S):
+            await running.observed.all_ready.wait()
+        await running.stopped()
+
+
+async def test_a_child_that_dies_is_started_again_and_its_last_words_are_told(supervise: Supervise) -> None:
+    async with supervise([spec("one", SLEEPER)]) as running:
+        await running.observed.until(lambda: running.observed.of("one", ChildState.READY))
+        first = running.observed.of("one", ChildState.READY)[0].pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        await running.observed.until(lambda: len(running.observed.of("one", ChildState.READY)) == 2)
+        died = running.observed.of("one", ChildState.DIED)[0]
+        again = running.observed.of("one", ChildState.READY)[1]
+        assert (died.exit_code, died.retry_in_s) == (-signal.SIGKILL, 0.05)
+        assert (again.restarts, again.pid != first) == (1, True)
+        await running.stopped()
+
+
+async def test_a_child_that_keeps_dying_before_it_is_ready_stops_everything_and_says_why(
+    supervise: Supervise, probe: FakeProbe
+) -> None:
+    probe.never = {7}
+    script = DIES_SAYING.format("index damaged: remove data/retriever\n")
+    async with supervise([spec("healthy", SLEEPER), spec("broken", script, port=7)]) as running:
+        with pytest.raises(ChildKeepsCrashing, match=r"broken died 3 times .*exit code 7.*\n.*index damaged"):
+            await asyncio.wait_for(running.task, WAIT_S)
+        died = running.observed.of("broken", ChildState.DIED)
+        assert [event.retry_in_s for event in died] == [0.05, 0.1, None]
+        assert died[0].last_lines == ("index damaged: remove data/retriever",)
+        assert running.observed.of("healthy", ChildState.STOPPED)
+
+
+async def test_stages_stop_one_after_another(supervise: Supervise) -> None:
+    specs = [spec("nats", SLEEPER, stop=3), spec("orchestrator", SLEEPER, stop=2), spec("gateway", SLEEPER, stop=1)]
+    async with supervise(specs) as running:
+        async with asyncio.timeout(WAIT_S):
+            await running.observed.all_ready.wait()
+        await running.stopped()
+        ends = [
+            (event.name, event.state)
+            for event in running.observed.events
+            if event.state in {ChildState.STOPPING, ChildState.STOPPED}
+        ]
+        assert ends == [
+            (name, state)
+            for name in ("gateway", "orchestrator", "nats")
+            for state in (ChildState.STOPPING, ChildState.STOPPED)
+        ]
+
+
+async def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(
+    supervise: Supervise, probe: FakeProbe, tmp_path: Path
+) -> None:
+    probe.when_said = {7: tmp_path / "deaf.log"}
+    async with supervise([spec("deaf", IGNORES_SIGTERM, port=7, grace_s=0.3)]) as running:
+        await running.observed.until(lambda: running.observed.of("deaf", ChildState.READY))
+        await running.stopped()
+        assert running.observed.of("deaf", ChildState.KILLED)
+
+
+async def test_a_second_request_to_stop_kills_at_once(supervise: Supervise, probe: FakeProbe, tmp_path: Path) -> None:
+    probe.when_said = {7: tmp_path / "deaf.log"}
+    async with supervise([spec("deaf", IGNORES_SIGTERM, port=7, grace_s=600)]) as running:
+        await running.observed.until(lambda: running.observed.of("deaf", ChildState.READY))
+        running.supervisor.request_stop()
+        await running.observed.until(lambda: running.observed.of("deaf", ChildState.STOPPING))
+        await running.stopped()
+        assert running.observed.of("deaf", ChildState.KILLED)
+
+
+async def test_stopping_while_a_child_waits_for_its_backoff_does_not_wait_with_it(
+    supervise: Supervise, probe: FakeProbe
+) -> None:
+    probe.never = {7}
+    async with supervise([spec("broken", DIES_SAYING.format("no\n"), port=7)]) as running:
+        await running.observed.until(lambda: running.observed.of("broken", ChildState.DIED))
+        await running.stopped()
+
+
+async def test_what_a_child_writes_is_kept_as_json_lines(supervise: Supervise, tmp_path: Path) -> None:
+    script = f"print('plain words'); print('{{\"event\": \"own\"}}', flush=True); {SLEEPER}"
+    async with supervise([spec("one", script)]) as running:
+        log = tmp_path / "one.log"
+        async with asyncio.timeout(WAIT_S):
+            while log.read_text().count("\n") < 2:
+                await asyncio.sleep(0.02)  # a file has no event to wait on
+        await running.stopped()
+    plain, own = (json.loads(line) for line in log.read_text().splitlines())
+    assert (plain["line"], plain["stream"]) == ("plain words", "stdout")
+    assert own == {"event": "own"}
+
+
+DRIVER = """
+import asyncio, sys
+from pathlib import Path
+from tests.unit.standalone.conftest import POLICY, SLEEPER, FakeProbe, spec
+from services.standalone import child as child_module
+from services.standalone.log_files import JsonLinesLog
+
+async def main():
+    child = child_module.Child(spec("one", SLEEPER), POLICY, probe=FakeProbe(), log=JsonLinesLog(Path(sys.argv[1])),
+        announce=lambda event: print(event.state.value, event.pid, flush=True), on_hopeless=print, guard=sys.argv[2])
+    await child.run()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        pytest.param(
+            "prctl", marks=pytest.mark.skipif(sys.platform != "linux", reason="skipped: PR_SET_PDEATHSIG is Linux's")
+        ),
+        "watch",
+    ],
+)
+def test_no_child_outlives_a_killed_supervisor(guard: str, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(tmp_path / "log"), guard],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[3],
+    ) as driver:
+        assert driver.stdout is not None
+        child = None
+        for line in driver.stdout:
+            if line.startswith("ready"):
+                child = psutil.Process(int(line.split()[1]))
+                break
+        assert child is not None
+        _until_it_is_the_command(child)
+        driver.kill()
+        driver.wait()
+    assert psutil.wait_procs([child], timeout=WAIT_S)[1] == []
+
+
+def _until_it_is_the_command(process: psutil.Process) -> None:
+    """The launcher has done its work once it has become the command."""
+    while "launcher.py" in " ".join(process.cmdline()):
+        process.cpu_percent(interval=0.02)
