@@ -1,0 +1,127 @@
+"""The pointer flip: one compare-and-set makes a revision visible, or a document invisible, in both indexes at once."""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from kit.errors import Aborted
+from services.retriever.concurrency import both
+from services.retriever.errors import PointerConflict, RevisionIncomplete, RevisionSuperseded
+from services.retriever.models import Activation, Pointer
+from services.retriever.ports import DenseIndex, LexicalIndex, RevisionStore
+from services.retriever.removal import Remover
+from services.retriever.revision_map import RevisionMap
+from services.retriever.validation import check_activation, check_id, check_scope_id
+
+_MAX_ATTEMPTS = 8
+"""Writers of one document are few; who loses this often is in a loop, not in a race."""
+
+
+class RevisionSwitch:
+    """Activates revisions and deletes documents. Repeating either is harmless."""
+
+    def __init__(
+        self,
+        dense: DenseIndex,
+        lexical: LexicalIndex,
+        store: RevisionStore,
+        revisions: RevisionMap,
+        remover: Remover,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._dense = dense
+        self._lexical = lexical
+        self._store = store
+        self._revisions = revisions
+        self._remover = remover
+        self._clock = clock
+
+    async def activate(self, activation: Activation) -> int:
+        """Makes the revision visible; returns when it became so, in milliseconds since the epoch.
+
+        Raises RevisionIncomplete, RevisionSuperseded, IndexUnavailable or RevisionStoreUnavailable.
+        """
+        check_activation(activation)
+        key = activation.key
+
+        async def decide(current: Pointer | None) -> Pointer:
+            if current is not None:
+                if _is_already(current, activation):
+                    return current
+                _refuse_superseded(current, activation)
+            await self._verify_complete(activation)
+            return Pointer(
+                key.revision_id, activation.number, activation.collection_id, activation.chunk_count, self._now_ms()
+            )
+
+        before, after = await self._change(key.tenant_id, key.document_id, decide)
+        if before is not None and before.revision_id != key.revision_id:
+            self._remover.remove_revision(replace(key, revision_id=before.revision_id))
+        return after.activated_at_ms
+
+    async def delete(self, tenant_id: str, document_id: str) -> None:
+        """Hides the document for good and has its chunks removed. An unknown one gets its tombstone all the same: a job
+        that is still indexing it must not bring it back."""
+        check_scope_id("tenant_id", tenant_id)
+        check_id("document_id", document_id)
+
+        async def decide(current: Pointer | None) -> Pointer:
+            if current is None:
+                return Pointer("", 0, "", 0, self._now_ms(), deleted=True)
+            if current.deleted:
+                return current
+            return replace(current, revision_id="", chunk_count=0, activated_at_ms=self._now_ms(), deleted=True)
+
+        await self._change(tenant_id, document_id, decide)
+        self._remover.remove_document(tenant_id, document_id)
+
+    async def _change(
+        self, tenant_id: str, document_id: str, decide: Callable[[Pointer | None], Awaitable[Pointer]]
+    ) -> tuple[Pointer | None, Pointer]:
+        """Compare-and-set until it succeeds, deciding anew each time; returns the pointer before and after. The map knows
+        the new one before the caller does, so that it reads its own write."""
+        for _ in range(_MAX_ATTEMPTS):
+            stored = await self._store.get(tenant_id, document_id)
+            current = stored.pointer if stored else None
+            wanted = await decide(current)
+            if stored is None or wanted is not current:
+                try:
+                    stored = await self._store.put(tenant_id, document_id, wanted, stored.version if stored else None)
+                except PointerConflict:
+                    continue
+            self._revisions.apply(stored)
+            return current, stored.pointer
+        raise Aborted(f"the pointer of document {document_id} changes all the time; try again", document_id=document_id)
+
+    async def _verify_complete(self, activation: Activation) -> None:
+        dense_count, lexical_count = await both(self._dense.count(activation.key), self._lexical.count(activation.key))
+        if not dense_count == lexical_count == activation.chunk_count:
+            raise RevisionIncomplete(
+                f"revision {activation.key.revision_id} should have {activation.chunk_count} chunks; the dense index has "
+                f"{dense_count} and the lexical index {lexical_count}; index the revision again",
+                document_id=activation.key.document_id,
+            )
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+
+def _is_already(current: Pointer, activation: Activation) -> bool:
+    return (
+        not current.deleted
+        and current.revision_id == activation.key.revision_id
+        and current.number == activation.number
+    )
+
+
+def _refuse_superseded(current: Pointer, activation: Activation) -> None:
+    document_id = activation.key.document_id
+    if current.deleted:
+        raise RevisionSuperseded(f"document {document_id} has been deleted; drop this job", document_id=document_id)
+    if current.number >= activation.number:
+        raise RevisionSuperseded(
+            f"revision {activation.number} of document {document_id} cannot be activated: revision {current.number} is "
+            "active; drop this job",
+            document_id=document_id,
+        )

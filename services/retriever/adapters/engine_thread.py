@@ -1,0 +1,44 @@
+"""A thread of its own for an engine that lives in this process: its calls block, so they run off the event loop, in order,
+and no more than a bounded number of them wait."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from services.retriever.errors import IndexUnavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class EngineThread:
+    """Runs blocking calls one after the other on one thread.
+
+    A caller that is cancelled stops waiting; its call still runs to the end, because an engine cannot be interrupted.
+    """
+
+    def __init__(self, name: str, max_waiting: int) -> None:
+        self._name = name
+        self._max_waiting = max_waiting
+        self._waiting = 0
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The call's result. Raises IndexUnavailable when too many calls are waiting already."""
+        if self._waiting >= self._max_waiting:
+            raise IndexUnavailable(
+                f"{self._waiting} calls are waiting for {self._name} already; ask again shortly", retry_after_s=0.5
+            )
+        self._waiting += 1
+        future = self._executor.submit(call, *args, **kwargs)
+        future.add_done_callback(self._done)
+        return await asyncio.wrap_future(future)
+
+    def _done(self, _: object) -> None:
+        # Runs on the engine's thread or on the loop's; an int update under the GIL is all it does.
+        self._waiting -= 1
+
+    async def close(self) -> None:
+        """Waits for the calls in hand and ends the thread."""
+        await asyncio.to_thread(self._executor.shutdown)

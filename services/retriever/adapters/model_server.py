@@ -1,0 +1,35 @@
+"""Embedder and Reranker by the reranker service."""
+
+from collections.abc import Sequence
+
+import grpc
+import numpy as np
+from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
+
+from kit.errors import Internal
+from services.retriever.models import EmbeddingSpace, Vectors
+
+
+class ModelServer:
+    """Both ports over one channel of kit.channel, which carries the caller's principal and raises GroundworkError."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._stub = reranker_pb2_grpc.RerankerServiceStub(channel)
+
+    async def embed_queries(self, queries: Sequence[str], timeout_s: float) -> tuple[EmbeddingSpace, Vectors]:
+        request = reranker_pb2.EmbedRequest(texts=queries, kind=reranker_pb2.EMBED_KIND_QUERY)
+        response = await self._stub.Embed(request, timeout=timeout_s)
+        vectors = np.frombuffer(response.vectors, dtype="<f4")
+        if response.dimension == 0 or vectors.size != len(queries) * response.dimension:
+            raise Internal(f"the model server answered {vectors.size} numbers for {len(queries)} queries")
+        return (
+            EmbeddingSpace(response.model, response.dimension),
+            vectors.reshape(len(queries), response.dimension).astype(np.float32, copy=False),
+        )
+
+    async def rerank(self, query_text: str, passages: Sequence[str], timeout_s: float) -> list[float]:
+        request = reranker_pb2.RerankRequest(query_text=query_text, passages=passages)
+        response = await self._stub.Rerank(request, timeout=timeout_s)
+        if len(response.scores) != len(passages):
+            raise Internal(f"the model server answered {len(response.scores)} scores for {len(passages)} passages")
+        return list(response.scores)

@@ -1,0 +1,190 @@
+"""Lexical index on tantivy: BM25 in this process, one folder on disk.
+
+One writer with one thread and a bounded heap serves all concurrent revisions; their commits are coalesced. A commit is
+atomic (meta.json is renamed into place), so a SIGKILL leaves the last committed state and an index that opens.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tantivy
+
+from services.retriever import filters
+from services.retriever.adapters.engine_thread import EngineThread
+from services.retriever.adapters.group_commit import GroupCommit
+from services.retriever.adapters.tantivy_query import ANALYZER, TEXT, TITLE, QueryBuilder, make_analyzer
+from services.retriever.errors import IndexUnavailable
+from services.retriever.filters import AnyOf
+from services.retriever.models import IndexBatch, IndexedChunk, RevisionKey, SearchScope, WriteKey
+from services.retriever.stored_chunk import Candidate, StoredChunk, decode, encode
+
+_FORMAT = "v1"
+"""Folder of this schema and analysis. Change it with either: documents must then be indexed again."""
+_STORED = "stored"
+_ORDINAL = "ordinal"
+_DOCUMENTS_PER_CALL = 32
+
+T = TypeVar("T")
+
+
+class TantivyIndex:
+    """LexicalIndex in a folder. One process at a time may have it open. Open it with `TantivyIndex.open`."""
+
+    def __init__(self, path: Path, *, writer_heap_bytes: int = 64_000_000, max_waiting: int = 256) -> None:
+        self._path = path / _FORMAT
+        self._writer_heap_bytes = writer_heap_bytes
+        self._reader = EngineThread("tantivy-read", max_waiting)
+        self._writer = EngineThread("tantivy-write", max_waiting)
+        self._commit = GroupCommit(lambda: self._on(self._writer, self._commit_now))
+        self._index: Any = None
+        self._index_writer: Any = None
+
+    @classmethod
+    async def open(cls, path: Path, *, writer_heap_bytes: int = 64_000_000, max_waiting: int = 256) -> "TantivyIndex":
+        """Opens what is there or creates it. Raises IndexUnavailable."""
+        index = cls(path, writer_heap_bytes=writer_heap_bytes, max_waiting=max_waiting)
+        await index._writer.run(index._open)
+        return index
+
+    async def close(self) -> None:
+        """Commits what is pending, waits for merges and lets go of the folder."""
+        await self._reader.close()
+        if self._index_writer is not None:
+            await self._on(self._writer, self._close_writer)
+        await self._writer.close()
+
+    async def write(self, key: WriteKey, batch: IndexBatch) -> None:
+        for start in range(0, len(batch.chunks), _DOCUMENTS_PER_CALL):
+            part = batch.chunks[start : start + _DOCUMENTS_PER_CALL]
+            await self._on(self._writer, self._add, key, part)
+
+    async def commit(self, key: WriteKey) -> int:
+        stale = tantivy.Query.boolean_query(
+            [
+                (tantivy.Occur.Must, self._revision_query(key.revision)),
+                (tantivy.Occur.MustNot, self._queries.matching([AnyOf(filters.WRITE, (filters.write_term(key),))])),
+            ]
+        )
+        await self._delete(stale)
+        return await self.count(key.revision)
+
+    async def count(self, key: RevisionKey) -> int:
+        query = self._revision_query(key)
+        return int(await self._on(self._reader, lambda: self._index.searcher().search(query, 1, count=True).count))
+
+    async def delete_revision(self, key: RevisionKey) -> None:
+        await self._delete(self._revision_query(key))
+
+    async def delete_document(self, tenant_id: str, document_id: str) -> None:
+        await self._delete(self._queries.matching(filters.document_clauses(tenant_id, document_id)))
+
+    async def fetch(self, tenant_id: str, chunk_ids: Sequence[str]) -> list[StoredChunk]:
+        if not chunk_ids:
+            return []
+        query = self._queries.matching(filters.chunk_clauses(tenant_id, chunk_ids))
+        # A chunk id stands in the index twice while its revision is being replaced.
+        return [candidate.stored for candidate in await self._found(query, 2 * len(chunk_ids))]
+
+    async def fetch_ordinals(self, key: RevisionKey, ordinals: Sequence[int]) -> list[StoredChunk]:
+        if not ordinals:
+            return []
+        positions = tantivy.Query.term_set_query(self._schema, _ORDINAL, list(ordinals))
+        query = tantivy.Query.boolean_query(
+            [(tantivy.Occur.Must, self._revision_query(key)), (tantivy.Occur.Must, positions)]
+        )
+        return [candidate.stored for candidate in await self._found(query, 2 * len(ordinals))]
+
+    async def writes(self) -> list[WriteKey]:
+        terms = await self._on(
+            self._reader,
+            lambda: self._index.searcher().terms_with_prefix(filters.WRITE, "", tantivy.Query.all_query()),
+        )
+        return [filters.parse_write_term(term) for term, count in terms if count]
+
+    async def search(self, scope: SearchScope, queries: Sequence[str], limit: int) -> list[list[Candidate]]:
+        clauses = filters.compile_scope(scope)
+        compiled = [self._queries.search(clauses, query_text) for query_text in queries]
+        return [[] if query is None else await self._found(query, limit) for query in compiled]
+
+    async def _found(self, query: Any, limit: int) -> list[Candidate]:
+        return await self._on(self._reader, self._search, query, limit)
+
+    async def _delete(self, query: Any) -> None:
+        await self._on(self._writer, lambda: self._index_writer.delete_documents_by_query(query))
+        await self._commit()
+
+    async def _on(self, thread: EngineThread, call: Callable[..., T], *args: Any) -> T:
+        try:
+            return await thread.run(call, *args)
+        except (RuntimeError, ValueError, OSError) as error:
+            raise IndexUnavailable(f"the lexical index at {self._path} failed: {error}") from error
+
+    def _open(self) -> None:
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+            self._schema = _make_schema()
+            self._index = tantivy.Index(self._schema, path=str(self._path))
+            analyzer = make_analyzer()
+            self._index.register_tokenizer(ANALYZER, analyzer)
+            self._index.config_reader("manual")
+            self._index_writer = self._index.writer(self._writer_heap_bytes, 1)
+            self._queries = QueryBuilder(self._schema, analyzer)
+            self._index.reload()
+        except (RuntimeError, ValueError, OSError) as error:
+            raise IndexUnavailable(
+                f"the lexical index at {self._path} cannot be opened ({error}); check the folder's permissions and that no "
+                "other process uses it, or remove it and index all documents again"
+            ) from error
+
+    def _close_writer(self) -> None:
+        self._index_writer.commit()
+        self._index_writer.wait_merging_threads()
+        self._index_writer = None
+        self._index = None
+
+    def _add(self, key: WriteKey, chunks: Sequence[IndexedChunk]) -> None:
+        for item in chunks:
+            self._index_writer.add_document(_document(key, item))
+
+    def _commit_now(self) -> None:
+        try:
+            self._index_writer.commit()
+        except (RuntimeError, ValueError, OSError):
+            # A writer whose thread died (disk full) stays dead. What it had not committed is gone; the revisions it
+            # belonged to miss their count and are refused before anyone is told that they are stored.
+            self._index_writer = None
+            self._index_writer = self._index.writer(self._writer_heap_bytes, 1)
+            raise
+        self._index.reload()
+
+    def _search(self, query: Any, limit: int) -> list[Candidate]:
+        searcher = self._index.searcher()
+        hits = searcher.search(query, limit, count=False).hits
+        return [Candidate(decode(searcher.doc(address).get_first(_STORED).decode()), score) for score, address in hits]
+
+    def _revision_query(self, key: RevisionKey) -> Any:
+        return self._queries.matching([AnyOf(filters.REVISION, (filters.revision_term(key),))])
+
+
+def _make_schema() -> Any:
+    builder = tantivy.SchemaBuilder()
+    for field in filters.KEYWORD_FIELDS:
+        builder.add_text_field(field, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(TEXT, tokenizer_name=ANALYZER, index_option="position")
+    builder.add_text_field(TITLE, tokenizer_name=ANALYZER, index_option="freq")
+    builder.add_unsigned_field(_ORDINAL, indexed=True)
+    builder.add_bytes_field(_STORED, stored=True, indexed=False)
+    return builder.build()
+
+
+def _document(key: WriteKey, item: IndexedChunk) -> Any:
+    document = tantivy.Document()
+    for field, values in filters.chunk_keywords(item.chunk, key).items():
+        for value in values:
+            document.add_text(field, value)
+    document.add_text(TEXT, item.embedded_text)
+    document.add_text(TITLE, " ".join((item.chunk.document_name, *item.chunk.heading_path)))
+    document.add_unsigned(_ORDINAL, item.chunk.ordinal)
+    document.add_bytes(_STORED, encode(item.chunk).encode())
+    return document

@@ -1,0 +1,75 @@
+"""Chunks by id with their neighbours. Either index can give them, so one is enough."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from kit.errors import GroundworkError
+from services.retriever.models import Chunk, ChunkWindow, RevisionKey
+from services.retriever.ports import ChunkIndex
+from services.retriever.revision_map import RevisionMap
+from services.retriever.stored_chunk import StoredChunk
+from services.retriever.validation import check_fetch, check_scope_id
+
+_log = structlog.get_logger()
+
+
+class ChunkReader:
+    """Reads from the first index that answers."""
+
+    def __init__(self, indexes: Sequence[ChunkIndex], revisions: RevisionMap) -> None:
+        self._indexes = indexes
+        self._revisions = revisions
+
+    async def fetch(self, tenant_id: str, chunk_ids: Sequence[str], window: int) -> list[ChunkWindow]:
+        """In the order of the ids, without those that are unknown or not active. Raises IndexUnavailable."""
+        check_scope_id("tenant_id", tenant_id)
+        check_fetch(chunk_ids, window)
+        *others, last = self._indexes
+        for index in others:
+            try:
+                return await self._fetch_from(index, tenant_id, chunk_ids, window)
+            except GroundworkError as error:
+                _log.warning("fetch_from_index_failed", reason=error.reason, error=error.message)
+        return await self._fetch_from(last, tenant_id, chunk_ids, window)
+
+    async def _fetch_from(
+        self, index: ChunkIndex, tenant_id: str, chunk_ids: Sequence[str], window: int
+    ) -> list[ChunkWindow]:
+        found = {
+            stored.chunk_id: stored.chunk
+            for stored in await index.fetch(tenant_id, list(dict.fromkeys(chunk_ids)))
+            if self._is_active(tenant_id, stored)
+        }
+        wanted = [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
+        neighbours = await self._neighbours(index, tenant_id, wanted, window) if window else {}
+        return [_window(chunk, neighbours, window) for chunk in wanted]
+
+    async def _neighbours(
+        self, index: ChunkIndex, tenant_id: str, chunks: Sequence[Chunk], window: int
+    ) -> dict[tuple[str, int], Chunk]:
+        """By revision and position."""
+        positions: dict[RevisionKey, set[int]] = {}
+        for chunk in chunks:
+            key = RevisionKey(tenant_id, chunk.document_id, chunk.revision_id)
+            around = range(max(0, chunk.ordinal - window), chunk.ordinal + window + 1)
+            positions.setdefault(key, set()).update(around)
+        return {
+            (stored.revision_id, (chunk := stored.chunk).ordinal): chunk
+            for key, ordinals in positions.items()
+            for stored in await index.fetch_ordinals(key, sorted(ordinals))
+        }
+
+    def _is_active(self, tenant_id: str, stored: StoredChunk) -> bool:
+        return self._revisions.is_active(tenant_id, stored.document_id, stored.revision_id)
+
+
+def _window(chunk: Chunk, neighbours: dict[tuple[str, int], Chunk], window: int) -> ChunkWindow:
+    def at(ordinals: range) -> tuple[Chunk, ...]:
+        return tuple(neighbours[chunk.revision_id, n] for n in ordinals if (chunk.revision_id, n) in neighbours)
+
+    return ChunkWindow(
+        chunk=chunk,
+        before=at(range(max(0, chunk.ordinal - window), chunk.ordinal)),
+        after=at(range(chunk.ordinal + 1, chunk.ordinal + window + 1)),
+    )

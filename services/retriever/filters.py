@@ -1,0 +1,95 @@
+"""What a search may see, compiled once for both engines: a list of "field is any of these values", all of which must hold.
+
+Adapters translate the clauses one to one, so no engine can be given less than the other. Tenant and collection are clauses
+like any other and always there: a scope without them is refused, never read as "all".
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.retriever.errors import InvalidRequest
+from services.retriever.models import Chunk, RevisionKey, SearchScope, WriteKey
+
+TENANT = "tenant"
+COLLECTION = "collection"
+DOCUMENT = "document"
+REVISION = "revision"
+WRITE = "write"
+CHUNK = "chunk"
+METADATA = "metadata"
+KEYWORD_FIELDS = (TENANT, COLLECTION, DOCUMENT, REVISION, WRITE, CHUNK, METADATA)
+"""Exact-match fields of both indexes."""
+
+_SEPARATOR = "\x1f"
+_MAX_TERM_CHARS = 512
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """The field has at least one of the values."""
+
+    field: str
+    values: tuple[str, ...]
+
+
+def compile_scope(scope: SearchScope) -> tuple[AnyOf, ...]:
+    """The clauses of a search. Raises InvalidRequest rather than widen it."""
+    if not scope.tenant_id:
+        raise InvalidRequest("a search needs a tenant; call with a principal that names one")
+    if not scope.collection_ids or not all(scope.collection_ids):
+        raise InvalidRequest("a search needs at least one collection; name the collections to search in")
+    clauses = [AnyOf(TENANT, (scope.tenant_id,)), AnyOf(COLLECTION, scope.collection_ids)]
+    if scope.document_ids:
+        clauses.append(AnyOf(DOCUMENT, scope.document_ids))
+    for condition in scope.metadata:
+        if not condition.values:
+            raise InvalidRequest(f"the metadata condition on {condition.key!r} has no values; give at least one")
+        clauses.append(AnyOf(METADATA, tuple(metadata_term(condition.key, value) for value in condition.values)))
+    return tuple(clauses)
+
+
+def metadata_term(key: str, value: str) -> str:
+    """One term for "this field has this value". Long ones are hashed: engines bound the length of a term."""
+    term = f"{key}{_SEPARATOR}{value}"
+    return term if len(term) <= _MAX_TERM_CHARS else hashlib.sha256(term.encode()).hexdigest()
+
+
+def chunk_keywords(chunk: Chunk, key: WriteKey) -> dict[str, list[str]]:
+    """The exact-match fields of a chunk as both indexes store them."""
+    tenant_id = key.revision.tenant_id
+    return {
+        TENANT: [tenant_id],
+        COLLECTION: [chunk.collection_id],
+        DOCUMENT: [chunk.document_id],
+        REVISION: [revision_term(key.revision)],
+        WRITE: [write_term(key)],
+        CHUNK: [chunk.chunk_id],
+        METADATA: [metadata_term(name, value) for name, value in chunk.metadata.items()],
+    }
+
+
+def document_clauses(tenant_id: str, document_id: str) -> tuple[AnyOf, ...]:
+    """All chunks of one document of one tenant."""
+    return (AnyOf(TENANT, (tenant_id,)), AnyOf(DOCUMENT, (document_id,)))
+
+
+def chunk_clauses(tenant_id: str, chunk_ids: Sequence[str]) -> tuple[AnyOf, ...]:
+    """These chunks of one tenant."""
+    return (AnyOf(TENANT, (tenant_id,)), AnyOf(CHUNK, tuple(chunk_ids)))
+
+
+def revision_term(key: RevisionKey) -> str:
+    """A revision in one term; the tenant is in it."""
+    return _SEPARATOR.join((key.tenant_id, key.document_id, key.revision_id))
+
+
+def write_term(key: WriteKey) -> str:
+    """An attempt at a revision in one term."""
+    return _SEPARATOR.join((revision_term(key.revision), str(key.started_at_ms), key.attempt_id))
+
+
+def parse_write_term(term: str) -> WriteKey:
+    """The inverse of `write_term`."""
+    tenant_id, document_id, revision_id, started_at_ms, attempt_id = term.split(_SEPARATOR)
+    return WriteKey(RevisionKey(tenant_id, document_id, revision_id), int(started_at_ms), attempt_id)

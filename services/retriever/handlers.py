@@ -1,0 +1,88 @@
+"""The gRPC servicer: decodes, calls the core, encodes. The tenant is always the verified principal's."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+from google.protobuf.timestamp_pb2 import Timestamp
+from groundwork.retriever.v1 import retriever_pb2 as pb
+from groundwork.retriever.v1 import retriever_pb2_grpc
+
+from kit.principal import current_principal
+from services.retriever import metrics, wire
+from services.retriever.activation import RevisionSwitch
+from services.retriever.chunk_reader import ChunkReader
+from services.retriever.errors import InvalidRequest
+from services.retriever.indexing import IndexHeader, RevisionWriter
+from services.retriever.models import IndexBatch
+from services.retriever.revision_map import RevisionMap
+from services.retriever.search import Searcher
+from services.retriever.validation import MAX_COLLECTIONS, check_scope_id
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
+    """RetrieverService of the contract."""
+
+    def __init__(
+        self,
+        searcher: Searcher,
+        reader: ChunkReader,
+        writer: RevisionWriter,
+        switch: RevisionSwitch,
+        revisions: RevisionMap,
+    ) -> None:
+        self._searcher = searcher
+        self._reader = reader
+        self._writer = writer
+        self._switch = switch
+        self._revisions = revisions
+
+    async def Search(self, request: pb.SearchRequest, context: Context) -> pb.SearchResponse:
+        result = await self._searcher.search(wire.search_request(request, current_principal().tenant_id))
+        metrics.observe_search(result)
+        return wire.search_response(result, request.explain)
+
+    async def FetchChunks(self, request: pb.FetchChunksRequest, context: Context) -> pb.FetchChunksResponse:
+        tenant_id = current_principal().tenant_id
+        return wire.fetch_response(await self._reader.fetch(tenant_id, list(request.chunk_ids), request.window))
+
+    async def IndexChunks(
+        self, request_iterator: AsyncIterator[pb.IndexChunksRequest], context: Context
+    ) -> pb.IndexChunksResponse:
+        parts = aiter(request_iterator)
+        first = await anext(parts, None)
+        if first is None or first.WhichOneof("part") != "header":
+            raise InvalidRequest("the first message of IndexChunks must be the header; send it before any batch")
+        header = wire.index_header(first.header, current_principal().tenant_id)
+        chunk_count = await self._writer.index(header, _batches(parts, header))
+        metrics.INDEXED_CHUNKS.inc(chunk_count)
+        return pb.IndexChunksResponse(chunk_count=chunk_count)
+
+    async def ActivateRevision(
+        self, request: pb.ActivateRevisionRequest, context: Context
+    ) -> pb.ActivateRevisionResponse:
+        activated_at_ms = await self._switch.activate(wire.activation(request, current_principal().tenant_id))
+        activated_at = Timestamp()
+        activated_at.FromMilliseconds(activated_at_ms)
+        return pb.ActivateRevisionResponse(activated_at=activated_at)
+
+    async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Context) -> pb.DeleteDocumentResponse:
+        await self._switch.delete(current_principal().tenant_id, request.document_id)
+        return pb.DeleteDocumentResponse()
+
+    async def CorpusStats(self, request: pb.CorpusStatsRequest, context: Context) -> pb.CorpusStatsResponse:
+        if len(request.collection_ids) > MAX_COLLECTIONS:
+            raise InvalidRequest(f"collection_ids has over {MAX_COLLECTIONS} entries; ask in parts")
+        for collection_id in request.collection_ids:
+            check_scope_id("collection_ids", collection_id)
+        return wire.stats_response(self._revisions.stats(current_principal().tenant_id, list(request.collection_ids)))
+
+
+async def _batches(parts: AsyncIterator[pb.IndexChunksRequest], header: IndexHeader) -> AsyncIterator[IndexBatch]:
+    async for part in parts:
+        if part.WhichOneof("part") != "batch":
+            raise InvalidRequest("a message of IndexChunks after the header is not a batch; send the header once")
+        if part.batch.chunks:
+            yield wire.index_batch(part.batch, header)

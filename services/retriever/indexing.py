@@ -1,0 +1,113 @@
+"""Writing a revision: both indexes hold all of it on disk before anyone is told so. It stays invisible until activated."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from kit.errors import DeadlineExceeded
+from services.retriever.concurrency import KeyedLock, both
+from services.retriever.errors import IndexUnavailable, InvalidRequest, RevisionSuperseded
+from services.retriever.models import EmbeddingSpace, IndexBatch, RevisionKey, WriteKey
+from services.retriever.options import IndexingOptions
+from services.retriever.ports import DenseIndex, LexicalIndex
+from services.retriever.revision_map import RevisionMap
+from services.retriever.validation import check_batch, check_revision, check_scope_id
+
+
+@dataclass(frozen=True)
+class IndexHeader:
+    """What is about to be indexed."""
+
+    key: RevisionKey
+    collection_id: str
+    embedding_model: str
+
+
+class RevisionWriter:
+    """Streams revisions into both indexes. Memory is bounded by one batch a revision.
+
+    A revision that is written again replaces what is there chunk by chunk, so an active one stays findable meanwhile. Two
+    attempts at the same revision take turns. A stream that breaks leaves chunks that nobody sees: the next attempt or the
+    reconciler removes them.
+    """
+
+    def __init__(
+        self,
+        dense: DenseIndex,
+        lexical: LexicalIndex,
+        revisions: RevisionMap,
+        options: IndexingOptions,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._dense = dense
+        self._lexical = lexical
+        self._revisions = revisions
+        self._options = options
+        self._clock = clock
+        self._turns = KeyedLock()
+        self._slots = asyncio.Semaphore(options.max_concurrent_revisions)
+
+    async def index(self, header: IndexHeader, batches: AsyncIterator[IndexBatch]) -> int:
+        """Writes all batches durably and returns how many chunks they held.
+
+        Raises InvalidRequest, EmbeddingSpaceMismatch, RevisionSuperseded (the document was deleted) or IndexUnavailable.
+        """
+        _check_header(header)
+        self._refuse_deleted(header.key)
+        async with self._turns(header.key), self._slots:
+            write_key = WriteKey(header.key, int(self._clock() * 1000), uuid.uuid4().hex)
+            expected = await self._write_all(write_key, header, batches)
+            await self._commit(write_key, expected)
+            return expected
+
+    def _refuse_deleted(self, key: RevisionKey) -> None:
+        pointer = self._revisions.get(key.tenant_id, key.document_id)
+        if pointer is not None and pointer.deleted:
+            raise RevisionSuperseded(
+                f"document {key.document_id} has been deleted; upload it again under a new id",
+                document_id=key.document_id,
+            )
+
+    async def _write_all(self, key: WriteKey, header: IndexHeader, batches: AsyncIterator[IndexBatch]) -> int:
+        seen: set[str] = set()
+        dimension: int | None = None
+        while (batch := await self._next(batches)) is not None:
+            check_batch(batch, dimension)
+            for item in batch.chunks:
+                if item.chunk.chunk_id in seen:
+                    raise InvalidRequest(f"chunk {item.chunk.chunk_id} was sent twice; chunk ids are unique")
+                seen.add(item.chunk.chunk_id)
+            if dimension is None:
+                dimension = batch.vectors.shape[1]
+                await self._dense.prepare(EmbeddingSpace(header.embedding_model, dimension))
+            async with asyncio.timeout(self._options.engine_timeout_s):
+                await both(self._dense.write(key, batch), self._lexical.write(key, batch))
+        return len(seen)
+
+    async def _next(self, batches: AsyncIterator[IndexBatch]) -> IndexBatch | None:
+        try:
+            async with asyncio.timeout(self._options.batch_wait_s):
+                return await anext(batches, None)
+        except TimeoutError as error:
+            raise DeadlineExceeded(
+                f"no batch arrived for {self._options.batch_wait_s:.0f} s; send the revision again"
+            ) from error
+
+    async def _commit(self, key: WriteKey, expected: int) -> None:
+        async with asyncio.timeout(self._options.engine_timeout_s):
+            dense_count, lexical_count = await both(self._dense.commit(key), self._lexical.commit(key))
+        if not dense_count == lexical_count == expected:
+            raise IndexUnavailable(
+                f"of {expected} chunks of revision {key.revision.revision_id} the dense index kept {dense_count} and the "
+                f"lexical index {lexical_count}; send the revision again"
+            )
+
+
+def _check_header(header: IndexHeader) -> None:
+    check_revision(header.key)
+    check_scope_id("collection_id", header.collection_id)
+    if not header.embedding_model:
+        raise InvalidRequest("the header names no embedding_model; say which model made the vectors")

@@ -1,0 +1,23 @@
+"""The retriever's instruments. Labels are bounded: stages, parts and strategies, never an id."""
+
+from prometheus_client import Counter, Histogram
+
+from services.retriever.models import SearchResult
+
+_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+
+STAGE_SECONDS = Histogram(
+    "groundwork_retriever_stage_seconds", "Time of a stage of a search.", ["stage"], buckets=_BUCKETS_S
+)
+SEARCHES = Counter("groundwork_retriever_searches_total", "Searches answered.", ["strategy"])
+DEGRADED = Counter("groundwork_retriever_degraded_total", "Searches answered without a part.", ["part"])
+INDEXED_CHUNKS = Counter("groundwork_retriever_indexed_chunks_total", "Chunks written to both indexes.")
+
+
+def observe_search(result: SearchResult) -> None:
+    """Counts an answered search and times its stages."""
+    SEARCHES.labels(result.strategy.value).inc()
+    for stage, milliseconds in result.timings_ms.items():
+        STAGE_SECONDS.labels(stage).observe(milliseconds / 1000)
+    for degradation in result.degraded:
+        DEGRADED.labels(degradation.part).inc()

@@ -1,0 +1,237 @@
+"""The retriever's domain: chunks, the scope of a search, candidates, hits, and the pointer that makes a revision visible."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors: TypeAlias = NDArray[np.float32]
+"""float32 [n, dimension], each row L2-normalised."""
+
+
+class Strategy(Enum):
+    """Which engines a search asks."""
+
+    DENSE = "dense"
+    LEXICAL = "lexical"
+    HYBRID = "hybrid"
+
+
+class FusionMethod(Enum):
+    """How ranked lists become one."""
+
+    RRF = "rrf"
+    CONVEX = "convex"
+
+
+@dataclass(frozen=True)
+class BoundingBox:
+    """A rectangle on a page, PDF points, origin at the top left."""
+
+    page: int
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of a document as it is shown and cited; the fields are those of the contract."""
+
+    chunk_id: str
+    document_id: str
+    collection_id: str
+    revision_id: str
+    ordinal: int
+    document_name: str
+    text: str
+    page: int = 0
+    heading_path: tuple[str, ...] = ()
+    char_start: int = 0
+    char_end: int = 0
+    token_count: int = 0
+    content_hash: str = ""
+    bounding_boxes: tuple[BoundingBox, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    language: str = ""
+
+
+@dataclass(frozen=True)
+class IndexedChunk:
+    """A chunk on its way into the indexes, with the text that is searched."""
+
+    chunk: Chunk
+    embedded_text: str
+
+
+@dataclass(frozen=True)
+class IndexBatch:
+    """Chunks with their vectors, row i of which belongs to chunk i."""
+
+    chunks: Sequence[IndexedChunk]
+    vectors: Vectors
+
+
+@dataclass(frozen=True)
+class RevisionKey:
+    """One revision of one document of one tenant: the unit that is written, counted, activated and removed."""
+
+    tenant_id: str
+    document_id: str
+    revision_id: str
+
+
+@dataclass(frozen=True)
+class WriteKey:
+    """One attempt at writing a revision. A later attempt replaces what earlier ones left."""
+
+    revision: RevisionKey
+    started_at_ms: int
+    attempt_id: str
+
+
+@dataclass(frozen=True)
+class EmbeddingSpace:
+    """What the vectors of an index have in common. Vectors of different spaces never meet."""
+
+    model: str
+    dimension: int
+
+
+@dataclass(frozen=True)
+class MetadataCondition:
+    """One metadata field and the values it may have."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SearchScope:
+    """What a search may see. Tenant and collections are never empty; the filters are, when not wanted."""
+
+    tenant_id: str
+    collection_ids: tuple[str, ...]
+    document_ids: tuple[str, ...] = ()
+    metadata: tuple[MetadataCondition, ...] = ()
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """A checked search. `rerank` and `fusion` None mean the service's settings."""
+
+    scope: SearchScope
+    queries: tuple[str, ...]
+    top_k: int
+    strategy: Strategy = Strategy.HYBRID
+    rerank: bool | None = None
+    fusion: FusionMethod | None = None
+    explain: bool = False
+
+
+@dataclass(frozen=True)
+class Degradation:
+    """What failed and was worked around."""
+
+    part: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Where a hit stood at each stage. Ranks are 1-based; None means that stage did not return it."""
+
+    dense_rank: int | None = None
+    dense_score: float | None = None
+    lexical_rank: int | None = None
+    lexical_score: float | None = None
+    fused_rank: int | None = None
+    fused_score: float | None = None
+    rerank_rank: int | None = None
+    rerank_score: float | None = None
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A found chunk. `score` is of the last stage that ranked it, comparable within one answer only."""
+
+    chunk: Chunk
+    score: float
+    explanation: Explanation
+
+
+@dataclass(frozen=True)
+class DroppedHit:
+    """A candidate that was found and left out at `stage`: "revision", "duplicate" or "top_k"."""
+
+    chunk_id: str
+    document_id: str
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The answer to a search, best hit first."""
+
+    hits: tuple[Hit, ...]
+    strategy: Strategy
+    fusion: FusionMethod
+    degraded: tuple[Degradation, ...]
+    dropped: tuple[DroppedHit, ...]
+    timings_ms: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class ChunkWindow:
+    """A chunk with its neighbours in reading order."""
+
+    chunk: Chunk
+    before: tuple[Chunk, ...]
+    after: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A request for the pointer flip."""
+
+    key: RevisionKey
+    collection_id: str
+    number: int
+    chunk_count: int
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """The visible revision of a document. `deleted` makes it a tombstone: nothing of the document is ever visible again."""
+
+    revision_id: str
+    number: int
+    collection_id: str
+    chunk_count: int
+    activated_at_ms: int
+    deleted: bool = False
+
+
+@dataclass(frozen=True)
+class PointerEntry:
+    """A pointer as stored. `version` grows with every change and is what a compare-and-set compares."""
+
+    tenant_id: str
+    document_id: str
+    pointer: Pointer
+    version: int
+
+
+@dataclass(frozen=True)
+class CollectionStats:
+    """Size of a collection over active revisions."""
+
+    collection_id: str
+    document_count: int
+    chunk_count: int

@@ -1,0 +1,95 @@
+"""What the core needs from outside. Every method may raise IndexUnavailable, RevisionStoreUnavailable or another
+GroundworkError; none is called without a deadline around it."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from services.retriever.models import (
+    EmbeddingSpace,
+    IndexBatch,
+    Pointer,
+    PointerEntry,
+    RevisionKey,
+    SearchScope,
+    Vectors,
+    WriteKey,
+)
+from services.retriever.stored_chunk import Candidate, StoredChunk
+
+
+class ChunkIndex(Protocol):
+    """What both engines do alike: hold the chunks of revisions durably and give them back."""
+
+    async def write(self, key: WriteKey, batch: IndexBatch) -> None:
+        """Adds chunks. A chunk id that the same attempt wrote before is undefined; the caller refuses it."""
+
+    async def commit(self, key: WriteKey) -> int:
+        """Removes what other attempts left of the revision; returns its chunks once all of it survives a SIGKILL."""
+
+    async def count(self, key: RevisionKey) -> int:
+        """Chunks of the revision, over all attempts."""
+
+    async def delete_revision(self, key: RevisionKey) -> None:
+        """Removes the revision's chunks durably. Harmless when repeated."""
+
+    async def delete_document(self, tenant_id: str, document_id: str) -> None:
+        """Removes every revision of the document durably. Harmless when repeated."""
+
+    async def fetch(self, tenant_id: str, chunk_ids: Sequence[str]) -> list[StoredChunk]:
+        """Those of the chunks that exist, in any order, of active revisions or not."""
+
+    async def fetch_ordinals(self, key: RevisionKey, ordinals: Sequence[int]) -> list[StoredChunk]:
+        """The revision's chunks at these positions, in any order."""
+
+    async def writes(self) -> list[WriteKey]:
+        """Every attempt that has chunks in the index, over all tenants: for the reconciler."""
+
+
+class DenseIndex(ChunkIndex, Protocol):
+    """Vectors, searched by cosine similarity."""
+
+    @property
+    def space(self) -> EmbeddingSpace | None:
+        """What its vectors are; None while nothing was ever written."""
+
+    async def prepare(self, space: EmbeddingSpace) -> None:
+        """Makes the index ready for vectors of `space`. Raises EmbeddingSpaceMismatch when it holds others."""
+
+    async def search(self, scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
+        """One list a query vector, best first, at most `limit` each. Scores are cosines."""
+
+
+class LexicalIndex(ChunkIndex, Protocol):
+    """Text, searched by BM25."""
+
+    async def search(self, scope: SearchScope, queries: Sequence[str], limit: int) -> list[list[Candidate]]:
+        """One list a query, best first, at most `limit` each. Any text is a valid query. Scores are BM25."""
+
+
+class RevisionStore(Protocol):
+    """The pointers: one value a document, changed by compare-and-set, watched by every retriever."""
+
+    async def get(self, tenant_id: str, document_id: str) -> PointerEntry | None:
+        """The pointer as stored now."""
+
+    async def put(
+        self, tenant_id: str, document_id: str, pointer: Pointer, expected_version: int | None
+    ) -> PointerEntry:
+        """Stores the pointer if its version still is `expected_version` (None: does not exist); else PointerConflict."""
+
+    def watch(self) -> AsyncGenerator[PointerEntry | None]:
+        """All pointers, then None once, then every change. Ends or raises when the connection is lost."""
+
+
+class Embedder(Protocol):
+    """Turns query texts into vectors."""
+
+    async def embed_queries(self, queries: Sequence[str], timeout_s: float) -> tuple[EmbeddingSpace, Vectors]:
+        """Vectors [len(queries), dimension], L2-normalised, and the space they live in."""
+
+
+class Reranker(Protocol):
+    """Scores passages against a query."""
+
+    async def rerank(self, query_text: str, passages: Sequence[str], timeout_s: float) -> list[float]:
+        """One score a passage, in their order; higher is better."""

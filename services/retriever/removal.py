@@ -1,0 +1,128 @@
+"""Removing what no search may see any more: at once after a flip, and by the reconciler for what a crash left behind."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from kit.errors import GroundworkError
+from services.retriever.concurrency import both
+from services.retriever.models import RevisionKey
+from services.retriever.options import ReconcileOptions
+from services.retriever.ports import DenseIndex, LexicalIndex
+from services.retriever.revision_map import RevisionMap
+
+_log = structlog.get_logger()
+_MAX_QUEUED = 10_000
+
+
+@dataclass(frozen=True)
+class _Document:
+    tenant_id: str
+    document_id: str
+
+
+class Remover:
+    """Removes chunks in the background, one revision or document at a time, so that searches are not held up.
+
+    What it cannot do now (queue full, engine down, process killed) the reconciler does later: chunks that are waiting for
+    removal are invisible already.
+    """
+
+    def __init__(self, dense: DenseIndex, lexical: LexicalIndex) -> None:
+        self._dense = dense
+        self._lexical = lexical
+        self._queue: asyncio.Queue[RevisionKey | _Document] = asyncio.Queue(_MAX_QUEUED)
+
+    def remove_revision(self, key: RevisionKey) -> None:
+        self._enqueue(key)
+
+    def remove_document(self, tenant_id: str, document_id: str) -> None:
+        self._enqueue(_Document(tenant_id, document_id))
+
+    async def idle(self) -> None:
+        """Returns when everything that was asked for so far has been tried."""
+        await self._queue.join()
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        while True:
+            item = await self._queue.get()
+            try:
+                await self._remove(item)
+            except GroundworkError as error:
+                _log.warning("removal_failed", document_id=item.document_id, reason=error.reason, error=error.message)
+            finally:
+                self._queue.task_done()
+
+    def _enqueue(self, item: RevisionKey | _Document) -> None:
+        try:
+            self._queue.put_nowait(item)
+        except asyncio.QueueFull:
+            _log.warning("removal_postponed", document_id=item.document_id)
+
+    async def _remove(self, item: RevisionKey | _Document) -> None:
+        if isinstance(item, RevisionKey):
+            await both(self._dense.delete_revision(item), self._lexical.delete_revision(item))
+        else:
+            await both(
+                self._dense.delete_document(item.tenant_id, item.document_id),
+                self._lexical.delete_document(item.tenant_id, item.document_id),
+            )
+
+
+class Reconciler:
+    """Compares what the indexes hold with what is visible and has the difference removed.
+
+    A revision that is not active may be about to become so: it is left alone until nobody can be writing it any more.
+    """
+
+    def __init__(
+        self,
+        dense: DenseIndex,
+        lexical: LexicalIndex,
+        revisions: RevisionMap,
+        remover: Remover,
+        options: ReconcileOptions,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._dense = dense
+        self._lexical = lexical
+        self._revisions = revisions
+        self._remover = remover
+        self._options = options
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Reconciles now and then every interval, until cancelled."""
+        await self._revisions.wait_loaded()
+        while True:
+            try:
+                await self.reconcile()
+            except GroundworkError as error:
+                _log.warning("reconcile_failed", reason=error.reason, error=error.message)
+            await asyncio.sleep(self._options.interval_s)
+
+    async def reconcile(self) -> int:
+        """Queues the removal of every orphaned revision; returns how many there were."""
+        dense_writes, lexical_writes = await both(self._dense.writes(), self._lexical.writes())
+        newest: dict[RevisionKey, int] = {}
+        for write in (*dense_writes, *lexical_writes):
+            newest[write.revision] = max(write.started_at_ms, newest.get(write.revision, 0))
+        orphans = [key for key, started_at_ms in newest.items() if self._is_orphan(key, started_at_ms)]
+        for key in orphans:
+            self._remover.remove_revision(key)
+        if orphans:
+            _log.info("orphaned_revisions_found", count=len(orphans))
+        return len(orphans)
+
+    def _is_orphan(self, key: RevisionKey, started_at_ms: int) -> bool:
+        pointer = self._revisions.get(key.tenant_id, key.document_id)
+        if pointer is not None and pointer.deleted:
+            return True
+        if self._revisions.is_active(key.tenant_id, key.document_id, key.revision_id):
+            return False
+        return self._clock() - started_at_ms / 1000 > self._options.orphan_age_s

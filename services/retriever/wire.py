@@ -1,0 +1,214 @@
+"""Between the contract's messages and the domain. Nothing is decided here but what a message leaves open."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from groundwork.common.v1 import common_pb2
+from groundwork.retriever.v1 import retriever_pb2 as pb
+
+from services.retriever.errors import InvalidRequest
+from services.retriever.indexing import IndexHeader
+from services.retriever.models import (
+    Activation,
+    BoundingBox,
+    Chunk,
+    ChunkWindow,
+    CollectionStats,
+    FusionMethod,
+    Hit,
+    IndexBatch,
+    IndexedChunk,
+    MetadataCondition,
+    RevisionKey,
+    SearchRequest,
+    SearchResult,
+    SearchScope,
+    Strategy,
+    Vectors,
+)
+from services.retriever.validation import DEFAULT_TOP_K
+
+_STRATEGIES = {
+    pb.STRATEGY_UNSPECIFIED: Strategy.HYBRID,
+    pb.STRATEGY_DENSE: Strategy.DENSE,
+    pb.STRATEGY_LEXICAL: Strategy.LEXICAL,
+    pb.STRATEGY_HYBRID: Strategy.HYBRID,
+}
+_STRATEGY_NUMBERS = {
+    Strategy.DENSE: pb.STRATEGY_DENSE,
+    Strategy.LEXICAL: pb.STRATEGY_LEXICAL,
+    Strategy.HYBRID: pb.STRATEGY_HYBRID,
+}
+_RERANK = {pb.RERANK_MODE_UNSPECIFIED: None, pb.RERANK_MODE_OFF: False, pb.RERANK_MODE_ON: True}
+_FUSIONS = {
+    pb.FUSION_METHOD_UNSPECIFIED: None,
+    pb.FUSION_METHOD_RRF: FusionMethod.RRF,
+    pb.FUSION_METHOD_CONVEX: FusionMethod.CONVEX,
+}
+_FUSION_NUMBERS = {FusionMethod.RRF: pb.FUSION_METHOD_RRF, FusionMethod.CONVEX: pb.FUSION_METHOD_CONVEX}
+
+
+def search_request(message: pb.SearchRequest, tenant_id: str) -> SearchRequest:
+    """Raises InvalidRequest for an enum value that this version does not know."""
+    for field, known in (("strategy", _STRATEGIES), ("rerank", _RERANK), ("fusion", _FUSIONS)):
+        if getattr(message, field) not in known:
+            raise InvalidRequest(f"{field} has an unknown value {getattr(message, field)}", field=field)
+    scope = SearchScope(
+        tenant_id=tenant_id,
+        collection_ids=tuple(dict.fromkeys(message.collection_ids)),
+        document_ids=tuple(dict.fromkeys(message.filter.document_ids)),
+        metadata=tuple(MetadataCondition(item.key, tuple(item.values)) for item in message.filter.metadata),
+    )
+    return SearchRequest(
+        scope=scope,
+        queries=tuple(message.queries),
+        top_k=message.top_k or DEFAULT_TOP_K,
+        strategy=_STRATEGIES[message.strategy],
+        rerank=_RERANK[message.rerank],
+        fusion=_FUSIONS[message.fusion],
+        explain=message.explain,
+    )
+
+
+def search_response(result: SearchResult, explain: bool) -> pb.SearchResponse:
+    dropped = result.dropped if explain else ()
+    return pb.SearchResponse(
+        hits=[_hit(hit, explain) for hit in result.hits],
+        strategy=_STRATEGY_NUMBERS[result.strategy],
+        fusion=_FUSION_NUMBERS[result.fusion],
+        degraded=[
+            common_pb2.Degradation(part=item.part, reason=item.reason, message=item.message) for item in result.degraded
+        ],
+        dropped=[
+            pb.DroppedHit(chunk_id=hit.chunk_id, document_id=hit.document_id, stage=hit.stage, reason=hit.reason)
+            for hit in dropped
+        ],
+        timings_ms=result.timings_ms,
+    )
+
+
+def _hit(hit: Hit, explain: bool) -> pb.Hit:
+    at = hit.explanation
+    explanation = None
+    if explain:
+        explanation = pb.Explanation(
+            dense_rank=at.dense_rank,
+            dense_score=at.dense_score,
+            lexical_rank=at.lexical_rank,
+            lexical_score=at.lexical_score,
+            fused_rank=at.fused_rank,
+            fused_score=at.fused_score,
+            rerank_rank=at.rerank_rank,
+            rerank_score=at.rerank_score,
+        )
+    return pb.Hit(chunk=chunk_message(hit.chunk), score=hit.score, explanation=explanation, dense_score=at.dense_score)
+
+
+def chunk_message(chunk: Chunk) -> pb.Chunk:
+    return pb.Chunk(
+        chunk_id=chunk.chunk_id,
+        document_id=chunk.document_id,
+        collection_id=chunk.collection_id,
+        revision_id=chunk.revision_id,
+        ordinal=chunk.ordinal,
+        document_name=chunk.document_name,
+        text=chunk.text,
+        page=chunk.page,
+        heading_path=chunk.heading_path,
+        char_start=chunk.char_start,
+        char_end=chunk.char_end,
+        token_count=chunk.token_count,
+        content_hash=chunk.content_hash,
+        bounding_boxes=[
+            common_pb2.BoundingBox(page=box.page, x0=box.x0, y0=box.y0, x1=box.x1, y1=box.y1)
+            for box in chunk.bounding_boxes
+        ],
+        metadata=chunk.metadata,
+        language=chunk.language,
+    )
+
+
+def index_header(message: pb.IndexHeader, tenant_id: str) -> IndexHeader:
+    key = RevisionKey(tenant_id, message.document_id, message.revision_id)
+    return IndexHeader(key, message.collection_id, message.embedding_model)
+
+
+def index_batch(message: pb.IndexBatch, header: IndexHeader) -> IndexBatch:
+    """Raises InvalidRequest when the vectors do not divide into rows or a chunk says that it belongs elsewhere."""
+    chunks = [IndexedChunk(_chunk(chunk, header), chunk.embedded_text) for chunk in message.chunks]
+    return IndexBatch(chunks, _vectors(message))
+
+
+def _vectors(message: pb.IndexBatch) -> Vectors:
+    size = len(message.chunks) * message.dimension * 4
+    if len(message.vectors) != size or message.dimension == 0:
+        raise InvalidRequest(
+            f"a batch of {len(message.chunks)} chunks with {message.dimension} dimensions needs {size} bytes of vectors "
+            f"and has {len(message.vectors)}; send float32 rows, one a chunk",
+            field="vectors",
+        )
+    rows = np.frombuffer(message.vectors, dtype="<f4").reshape(len(message.chunks), message.dimension)
+    return rows.astype(np.float32, copy=False)
+
+
+def _chunk(message: pb.Chunk, header: IndexHeader) -> Chunk:
+    for field, given, expected in (
+        ("document_id", message.document_id, header.key.document_id),
+        ("collection_id", message.collection_id, header.collection_id),
+        ("revision_id", message.revision_id, header.key.revision_id),
+    ):
+        if given not in ("", expected):
+            raise InvalidRequest(
+                f"chunk {message.chunk_id} has {field} {given!r}; the header says {expected!r}", field=field
+            )
+    return Chunk(
+        chunk_id=message.chunk_id,
+        document_id=header.key.document_id,
+        collection_id=header.collection_id,
+        revision_id=header.key.revision_id,
+        ordinal=message.ordinal,
+        document_name=message.document_name,
+        text=message.text,
+        page=message.page,
+        heading_path=tuple(message.heading_path),
+        char_start=message.char_start,
+        char_end=message.char_end,
+        token_count=message.token_count,
+        content_hash=message.content_hash,
+        bounding_boxes=tuple(BoundingBox(box.page, box.x0, box.y0, box.x1, box.y1) for box in message.bounding_boxes),
+        metadata=dict(message.metadata),
+        language=message.language,
+    )
+
+
+def activation(message: pb.ActivateRevisionRequest, tenant_id: str) -> Activation:
+    return Activation(
+        RevisionKey(tenant_id, message.document_id, message.revision_id),
+        message.collection_id,
+        message.revision_number,
+        message.expected_chunk_count,
+    )
+
+
+def fetch_response(windows: Sequence[ChunkWindow]) -> pb.FetchChunksResponse:
+    return pb.FetchChunksResponse(
+        chunks=[
+            pb.ChunkWindow(
+                chunk=chunk_message(window.chunk),
+                before=[chunk_message(chunk) for chunk in window.before],
+                after=[chunk_message(chunk) for chunk in window.after],
+            )
+            for window in windows
+        ]
+    )
+
+
+def stats_response(stats: Sequence[CollectionStats]) -> pb.CorpusStatsResponse:
+    return pb.CorpusStatsResponse(
+        collections=[
+            pb.CollectionStats(
+                collection_id=item.collection_id, document_count=item.document_count, chunk_count=item.chunk_count
+            )
+            for item in stats
+        ]
+    )
