@@ -1,0 +1,8 @@
+"""``python -m services.memory``."""
+
+from kit.service import run_process
+from services.memory.app import run
+from services.memory.settings import MemorySettings
+
+if __name__ == "__main__":
+    run_process(run(MemorySettings()))  # type: ignore[call-arg]  # the fields come from the environment

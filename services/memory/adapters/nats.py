@@ -1,0 +1,144 @@
+"""Threads in NATS key-value buckets: heads in THREADS, messages and marks in THREAD_MESSAGES."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from datetime import datetime
+from typing import Any
+
+from kit.errors import AlreadyExists
+from kit.jetstream import KeyValue, Nats
+from kit.jetstream.connection import translated_errors
+from services.memory.models import Message, Owner, Role, StoredThread, Thread
+
+HEADS, MESSAGES = "THREADS", "THREAD_MESSAGES"
+READS_AT_ONCE = 64
+"""Direct gets in flight for one history: enough to hide the round trip, too few to crowd out other callers."""
+
+
+class NatsThreadStore:
+    """A ThreadStore. Keys are `<tenant>.<owner>.<thread>…`, so that listing and purging are the server's work."""
+
+    def __init__(self, nats: Nats, heads: KeyValue, messages: KeyValue) -> None:
+        self._nats = nats
+        self._heads = heads
+        self._messages = messages
+
+    @classmethod
+    async def open(cls, nats: Nats) -> "NatsThreadStore":
+        """Opens the buckets, making them on first use."""
+        return cls(nats, await KeyValue.open(nats, HEADS), await KeyValue.open(nats, MESSAGES))
+
+    async def create_head(self, owner: Owner, thread: Thread) -> None:
+        await self._heads.create(_key(owner, thread.thread_id), _encode_head(thread))
+
+    async def get_head(self, owner: Owner, thread_id: str) -> StoredThread | None:
+        entry = await self._heads.get(_key(owner, thread_id))
+        if entry is None or entry.value is None:
+            return None
+        return StoredThread(_decode_head(thread_id, entry.value), entry.revision)
+
+    async def update_head(self, owner: Owner, thread: Thread, revision: int) -> None:
+        await self._heads.update(_key(owner, thread.thread_id), _encode_head(thread), revision)
+
+    async def delete_head(self, owner: Owner, thread_id: str) -> None:
+        await self._heads.purge(_key(owner, thread_id))
+
+    async def list_heads(self, owner: Owner) -> AsyncIterator[Thread]:
+        async with aclosing(self._heads.watch(_key(owner, "*"))) as entries:
+            async for entry in entries:
+                if entry is None:
+                    return
+                if entry.value is not None:
+                    yield _decode_head(entry.key.rpartition(".")[2], entry.value)
+
+    async def take_position(self, owner: Owner, thread_id: str, position: int, message: Message) -> Message | None:
+        key = _position_key(owner, thread_id, position)
+        try:
+            await self._messages.create(key, _encode_message(message))
+        except AlreadyExists:
+            entry = await self._messages.get(key)
+            # Purged meanwhile: the thread is being deleted, which the caller's next look at the head will say.
+            return _decode_message(entry.value) if entry and entry.value else None
+        return None
+
+    async def is_marked(self, owner: Owner, thread_id: str, message_id: str) -> bool:
+        return await self._messages.get(_mark_key(owner, thread_id, message_id)) is not None
+
+    async def mark(self, owner: Owner, thread_id: str, message_id: str) -> None:
+        await self._messages.put(_mark_key(owner, thread_id, message_id), b"1")
+
+    async def read(self, owner: Owner, thread_id: str, first: int, last: int) -> list[Message]:
+        gate = asyncio.Semaphore(READS_AT_ONCE)
+
+        async def one(position: int) -> Message | None:
+            async with gate:
+                entry = await self._messages.get(_position_key(owner, thread_id, position))
+            return _decode_message(entry.value) if entry and entry.value else None
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(position)) for position in range(first, last + 1)]
+        return [message for task in tasks if (message := task.result()) is not None]
+
+    async def purge_messages(self, owner: Owner, thread_id: str) -> None:
+        with translated_errors(MESSAGES):
+            await self._nats.js.purge_stream(f"KV_{MESSAGES}", subject=f"$KV.{MESSAGES}.{_key(owner, thread_id)}.>")
+
+
+def _key(owner: Owner, thread_id: str) -> str:
+    # A subject may be an e-mail address or anything else; keys know fewer characters.
+    subject = hashlib.sha256(owner.subject.encode()).hexdigest()[:32]
+    return f"{owner.tenant_id}.{subject}.{thread_id}"
+
+
+def _position_key(owner: Owner, thread_id: str, position: int) -> str:
+    return f"{_key(owner, thread_id)}.at.{position}"
+
+
+def _mark_key(owner: Owner, thread_id: str, message_id: str) -> str:
+    return f"{_key(owner, thread_id)}.id.{hashlib.sha256(message_id.encode()).hexdigest()[:32]}"
+
+
+def _encode_head(thread: Thread) -> bytes:
+    record = {
+        "title": thread.title,
+        "created_at": thread.created_at.isoformat(),
+        "updated_at": thread.updated_at.isoformat(),
+        "message_count": thread.message_count,
+    }
+    return json.dumps(record, ensure_ascii=False).encode()
+
+
+def _decode_head(thread_id: str, value: bytes) -> Thread:
+    record: dict[str, Any] = json.loads(value)
+    return Thread(
+        thread_id,
+        record["title"],
+        created_at=datetime.fromisoformat(record["created_at"]),
+        updated_at=datetime.fromisoformat(record["updated_at"]),
+        message_count=record["message_count"],
+    )
+
+
+def _encode_message(message: Message) -> bytes:
+    record = {
+        "message_id": message.message_id,
+        "role": message.role.value,
+        "text": message.text,
+        "run_id": message.run_id,
+        "at": message.at.isoformat(),
+    }
+    return json.dumps(record, ensure_ascii=False).encode()
+
+
+def _decode_message(value: bytes) -> Message:
+    record: dict[str, Any] = json.loads(value)
+    return Message(
+        record["message_id"],
+        Role(record["role"]),
+        record["text"],
+        record["run_id"],
+        datetime.fromisoformat(record["at"]),
+    )

@@ -1,0 +1,35 @@
+"""Composition root of the memory service."""
+
+import secrets
+from datetime import UTC, datetime
+
+from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
+
+from kit.jetstream import connect
+from kit.service import Service
+from services.memory.adapters.nats import NatsThreadStore
+from services.memory.handlers import MemoryServicer
+from services.memory.settings import MemorySettings
+from services.memory.threads import Threads
+
+THREAD_ID_BYTES = 6
+"""12 hex characters, as the contract says."""
+
+
+async def run(settings: MemorySettings) -> None:
+    """Serves until told to stop."""
+    async with Service("memory", settings) as service:
+        nats = await service.stack.enter_async_context(connect(settings.nats_url, name="memory"))
+        store = await NatsThreadStore.open(nats)
+        threads = Threads(store, now=_now, new_thread_id=lambda: secrets.token_hex(THREAD_ID_BYTES))
+        service.require("nats", nats.check)
+        service.add_servicer(
+            memory_pb2_grpc.add_MemoryServiceServicer_to_server,
+            MemoryServicer(threads, now=_now),
+            memory_pb2.DESCRIPTOR.services_by_name["MemoryService"],
+        )
+        await service.serve()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

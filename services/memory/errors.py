@@ -1,0 +1,27 @@
+"""What the memory service refuses, and why."""
+
+from kit.errors import InvalidArgument, NotFound
+
+
+class ThreadNotFound(NotFound):
+    """No such thread, or another subject's: the two look the same from outside."""
+
+    reason = "THREAD_NOT_FOUND"
+
+
+class BadMessage(InvalidArgument):
+    """A message that cannot be stored as it is."""
+
+    reason = "BAD_MESSAGE"
+
+
+class BadTitle(InvalidArgument):
+    """A title that is empty or too long."""
+
+    reason = "BAD_TITLE"
+
+
+class BadPageToken(InvalidArgument):
+    """A page token that this service did not make."""
+
+    reason = "BAD_PAGE_TOKEN"

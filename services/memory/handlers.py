@@ -1,0 +1,93 @@
+"""The gRPC edge of the memory service: decode, call, encode."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
+from groundwork.memory.v1 import memory_pb2 as pb
+from groundwork.memory.v1 import memory_pb2_grpc
+
+from kit.principal import current_principal
+from services.memory.errors import BadMessage
+from services.memory.models import Message, Owner, Role, Thread
+from services.memory.threads import Threads
+
+_ROLES = {pb.ROLE_USER: Role.USER, pb.ROLE_ASSISTANT: Role.ASSISTANT}
+_ROLE_NUMBERS = {role: number for number, role in _ROLES.items()}
+
+
+class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
+    """Threads of the caller."""
+
+    def __init__(self, threads: Threads, *, now: Callable[[], datetime]) -> None:
+        self._threads = threads
+        self._now = now
+
+    async def CreateThread(self, request: pb.CreateThreadRequest, context: Any) -> pb.CreateThreadResponse:
+        thread = await self._threads.create(_owner(), request.title)
+        return pb.CreateThreadResponse(thread=_encode_thread(thread))
+
+    async def GetThread(self, request: pb.GetThreadRequest, context: Any) -> pb.GetThreadResponse:
+        return pb.GetThreadResponse(thread=_encode_thread(await self._threads.get(_owner(), request.thread_id)))
+
+    async def ListThreads(self, request: pb.ListThreadsRequest, context: Any) -> pb.ListThreadsResponse:
+        page = await self._threads.page(_owner(), request.page.page_size, request.page.page_token)
+        return pb.ListThreadsResponse(
+            threads=[_encode_thread(thread) for thread in page.threads], next_page_token=page.next_page_token
+        )
+
+    async def RenameThread(self, request: pb.RenameThreadRequest, context: Any) -> pb.RenameThreadResponse:
+        thread = await self._threads.rename(_owner(), request.thread_id, request.title)
+        return pb.RenameThreadResponse(thread=_encode_thread(thread))
+
+    async def DeleteThread(self, request: pb.DeleteThreadRequest, context: Any) -> pb.DeleteThreadResponse:
+        await self._threads.delete(_owner(), request.thread_id)
+        return pb.DeleteThreadResponse()
+
+    async def AppendMessages(self, request: pb.AppendMessagesRequest, context: Any) -> pb.AppendMessagesResponse:
+        messages = [self._decode_message(number, message) for number, message in enumerate(request.messages, start=1)]
+        thread = await self._threads.append(_owner(), request.thread_id, messages)
+        return pb.AppendMessagesResponse(thread=_encode_thread(thread))
+
+    async def GetHistory(self, request: pb.GetHistoryRequest, context: Any) -> pb.GetHistoryResponse:
+        messages = await self._threads.history(_owner(), request.thread_id, request.limit)
+        return pb.GetHistoryResponse(messages=[_encode_message(message) for message in messages])
+
+    def _decode_message(self, number: int, message: pb.Message) -> Message:
+        role = _ROLES.get(message.role)
+        if role is None:
+            raise BadMessage(f"message {number} has no role; set ROLE_USER or ROLE_ASSISTANT")
+        at = message.at.ToDatetime(tzinfo=UTC) if message.HasField("at") else self._now()
+        return Message(message.message_id, role, message.text, message.run_id, at)
+
+
+def _owner() -> Owner:
+    principal = current_principal()
+    return Owner(principal.tenant_id, principal.subject)
+
+
+def _encode_thread(thread: Thread) -> pb.Thread:
+    return pb.Thread(
+        thread_id=thread.thread_id,
+        title=thread.title,
+        created_at=_timestamp(thread.created_at),
+        updated_at=_timestamp(thread.updated_at),
+        message_count=thread.message_count,
+    )
+
+
+def _encode_message(message: Message) -> pb.Message:
+    return pb.Message(
+        message_id=message.message_id,
+        role=_ROLE_NUMBERS[message.role],
+        text=message.text,
+        run_id=message.run_id,
+        at=_timestamp(message.at),
+    )
+
+
+def _timestamp(at: datetime) -> Timestamp:
+    timestamp = Timestamp()
+    timestamp.FromDatetime(at)
+    return timestamp

@@ -1,0 +1,58 @@
+"""Threads and their messages."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """Who wrote a message."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose threads: one subject of one tenant."""
+
+    tenant_id: str
+    subject: str
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message. `message_id` is the writer's, unique within the thread."""
+
+    message_id: str
+    role: Role
+    text: str
+    run_id: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A conversation's head. `title` is empty until a question gives it one."""
+
+    thread_id: str
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    message_count: int
+
+
+@dataclass(frozen=True)
+class StoredThread:
+    """A head as it was read, with the revision that compare-and-set compares."""
+
+    thread: Thread
+    revision: int
+
+
+@dataclass(frozen=True)
+class ThreadPage:
+    """One page of a listing, last used first."""
+
+    threads: list[Thread]
+    next_page_token: str

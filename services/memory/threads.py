@@ -1,0 +1,176 @@
+"""Threads: made, listed, renamed, deleted, appended to.
+
+Appending needs no lock. A message takes the first free position (the store lets only one writer have it), is marked as
+being in the thread, and only then does the head's count pass it. So a writer that reads the head first and the mark second
+either sees the mark of a message that is already in, or meets it on its walk over the positions beyond the count: the
+same message is never stored twice, and two writers never lose one another's, whenever either of them is killed.
+"""
+
+import asyncio
+import base64
+import binascii
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from kit.errors import Aborted, AlreadyExists
+from services.memory.errors import BadMessage, BadPageToken, BadTitle, ThreadNotFound
+from services.memory.models import Message, Owner, Role, StoredThread, Thread, ThreadPage
+from services.memory.ports import ThreadStore
+
+TITLE_CHARACTERS_MAX = 200
+DERIVED_TITLE_CHARACTERS = 80
+TEXT_CHARACTERS_MAX = 100_000
+"""A message fits one message of the store (1 MiB) at four bytes a character, with room for its JSON."""
+MESSAGE_ID_CHARACTERS_MAX = 128
+MESSAGES_PER_APPEND_MAX = 100
+HISTORY_DEFAULT, HISTORY_MAX = 50, 1000
+PAGE_DEFAULT, PAGE_MAX = 100, 1000
+HEAD_RETRY_S = 0.005
+_THREAD_ID = re.compile(r"[0-9a-f]{12}")
+
+
+class Threads:
+    """The use cases. The owner of every call is the caller; another's thread is not found."""
+
+    def __init__(self, store: ThreadStore, *, now: Callable[[], datetime], new_thread_id: Callable[[], str]) -> None:
+        self._store = store
+        self._now = now
+        self._new_thread_id = new_thread_id
+
+    async def create(self, owner: Owner, title: str) -> Thread:
+        """A new thread; an empty title is given by the first question."""
+        title = title.strip()
+        if len(title) > TITLE_CHARACTERS_MAX:
+            raise BadTitle(f"the title has {len(title)} characters; at most {TITLE_CHARACTERS_MAX} are kept")
+        while True:
+            now = self._now()
+            thread = Thread(self._new_thread_id(), title, created_at=now, updated_at=now, message_count=0)
+            try:
+                await self._store.create_head(owner, thread)
+            except AlreadyExists:
+                continue
+            return thread
+
+    async def get(self, owner: Owner, thread_id: str) -> Thread:
+        """Raises ThreadNotFound."""
+        return (await self._head(owner, thread_id)).thread
+
+    async def page(self, owner: Owner, page_size: int, page_token: str) -> ThreadPage:
+        """The owner's threads, last used first."""
+        size = min(page_size or PAGE_DEFAULT, PAGE_MAX)
+        after = _parse_token(page_token)
+        threads = sorted([thread async for thread in self._store.list_heads(owner)], key=_list_order)
+        rest = [thread for thread in threads if after is None or _list_order(thread) > after]
+        token = _make_token(rest[size - 1]) if len(rest) > size else ""
+        return ThreadPage(rest[:size], token)
+
+    async def rename(self, owner: Owner, thread_id: str, title: str) -> Thread:
+        """Raises BadTitle unless 1 to 200 characters."""
+        title = title.strip()
+        if not 0 < len(title) <= TITLE_CHARACTERS_MAX:
+            raise BadTitle(f"a title has 1 to {TITLE_CHARACTERS_MAX} characters; this one has {len(title)}")
+        return await self._change_head(owner, thread_id, lambda thread: replace(thread, title=title))
+
+    async def delete(self, owner: Owner, thread_id: str) -> None:
+        """The head goes first: from then on nobody finds the thread, even if the rest is left to a repetition."""
+        if _THREAD_ID.fullmatch(thread_id):
+            await self._store.delete_head(owner, thread_id)
+            await self._store.purge_messages(owner, thread_id)
+
+    async def append(self, owner: Owner, thread_id: str, messages: Sequence[Message]) -> Thread:
+        """Appends in order; a message whose id is already there is not appended again."""
+        _check(messages)
+        thread = (await self._head(owner, thread_id)).thread
+        for message in messages:
+            thread = await self._append_one(owner, thread, message)
+        return thread
+
+    async def history(self, owner: Owner, thread_id: str, limit: int) -> list[Message]:
+        """The last messages, oldest first."""
+        thread = (await self._head(owner, thread_id)).thread
+        first = max(1, thread.message_count - min(limit or HISTORY_DEFAULT, HISTORY_MAX) + 1)
+        return await self._store.read(owner, thread_id, first, thread.message_count)
+
+    async def _append_one(self, owner: Owner, head: Thread, message: Message) -> Thread:
+        """`head` was read before the mark is: the order on which the module's promise rests."""
+        if await self._store.is_marked(owner, head.thread_id, message.message_id):
+            return head
+        position = head.message_count + 1
+        while there := await self._store.take_position(owner, head.thread_id, position, message):
+            # Its writer may have been killed before marking it; our count is about to pass it.
+            await self._store.mark(owner, head.thread_id, there.message_id)
+            if there.message_id == message.message_id:
+                break
+            position += 1
+        else:
+            await self._store.mark(owner, head.thread_id, message.message_id)
+        return await self._change_head(owner, head.thread_id, lambda thread: _with(thread, position, message))
+
+    async def _change_head(self, owner: Owner, thread_id: str, change: Callable[[Thread], Thread]) -> Thread:
+        while True:  # ends with the call's deadline; each turn some writer has got through
+            stored = await self._head(owner, thread_id)
+            thread = change(stored.thread)
+            try:
+                await self._store.update_head(owner, thread, stored.revision)
+            except Aborted:
+                await asyncio.sleep(HEAD_RETRY_S)
+                continue
+            return thread
+
+    async def _head(self, owner: Owner, thread_id: str) -> StoredThread:
+        stored = await self._store.get_head(owner, thread_id) if _THREAD_ID.fullmatch(thread_id) else None
+        if stored is None:
+            raise ThreadNotFound(f"there is no thread {thread_id!r:.80}; list the threads, or start a new one")
+        return stored
+
+
+def _with(thread: Thread, position: int, message: Message) -> Thread:
+    title = thread.title or (_derived_title(message.text) if message.role is Role.USER else "")
+    return replace(
+        thread,
+        title=title,
+        message_count=max(thread.message_count, position),
+        updated_at=max(thread.updated_at, message.at),
+    )
+
+
+def _derived_title(question: str) -> str:
+    words = " ".join(question.split())
+    if len(words) <= DERIVED_TITLE_CHARACTERS:
+        return words
+    cut = words[: DERIVED_TITLE_CHARACTERS - 1]
+    head, space, _ = cut.rpartition(" ")
+    return (head if space and len(head) > DERIVED_TITLE_CHARACTERS // 2 else cut).rstrip() + "…"
+
+
+def _check(messages: Sequence[Message]) -> None:
+    if len(messages) > MESSAGES_PER_APPEND_MAX:
+        raise BadMessage(f"{len(messages)} messages at once; append at most {MESSAGES_PER_APPEND_MAX} in a call")
+    for number, message in enumerate(messages, start=1):
+        if not 0 < len(message.message_id) <= MESSAGE_ID_CHARACTERS_MAX:
+            raise BadMessage(f"message {number} needs a message_id of 1 to {MESSAGE_ID_CHARACTERS_MAX} characters")
+        if len(message.text) > TEXT_CHARACTERS_MAX:
+            raise BadMessage(
+                f"message {number} has {len(message.text)} characters; at most {TEXT_CHARACTERS_MAX} are kept. Shorten it"
+            )
+
+
+def _list_order(thread: Thread) -> tuple[int, str]:
+    return -round(thread.updated_at.timestamp() * 1e6), thread.thread_id
+
+
+def _make_token(thread: Thread) -> str:
+    negative_us, thread_id = _list_order(thread)
+    return base64.urlsafe_b64encode(f"{negative_us}:{thread_id}".encode()).decode()
+
+
+def _parse_token(token: str) -> tuple[int, str] | None:
+    if not token:
+        return None
+    try:
+        negative_us, _, thread_id = base64.urlsafe_b64decode(token.encode()).decode().partition(":")
+        return int(negative_us), thread_id
+    except (ValueError, binascii.Error) as error:
+        raise BadPageToken("the page token is not one of ours; start from the first page") from error

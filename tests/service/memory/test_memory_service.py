@@ -1,0 +1,86 @@
+"""The memory service as a process would run it: real gRPC, real NATS."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from groundwork.memory.v1 import memory_pb2 as pb
+from groundwork.memory.v1 import memory_pb2_grpc
+
+from kit.errors import InvalidArgument, NotFound
+from kit.principal import Principal
+from kit.testing.harness import free_port, open_test_channel, running_service
+from kit.testing.nats import NatsServer
+from services.memory.app import run
+from services.memory.settings import MemorySettings
+
+SERVICES = [pb.DESCRIPTOR.services_by_name["MemoryService"]]
+
+
+@pytest.fixture
+async def address(nats_url: str, auth_secret: str) -> AsyncIterator[str]:
+    settings = MemorySettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url, auth_secret=auth_secret)
+    async with running_service(run, settings) as address:
+        yield address
+
+
+async def test_a_conversation_is_kept_and_survives_a_killed_store(address: str, nats: NatsServer) -> None:
+    async with open_test_channel(address, services=SERVICES) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        thread = (await stub.CreateThread(pb.CreateThreadRequest(), timeout=5)).thread
+        messages = [
+            pb.Message(message_id="q1", role=pb.ROLE_USER, text="How much leave?", run_id="r1"),
+            pb.Message(message_id="a1", role=pb.ROLE_ASSISTANT, text="30 days [1]", run_id="r1"),
+        ]
+        request = pb.AppendMessagesRequest(thread_id=thread.thread_id, messages=messages)
+        head = (await stub.AppendMessages(request, timeout=5)).thread
+        assert (head.title, head.message_count) == ("How much leave?", 2)
+        await nats.stop(kill=True)
+        await nats.start()
+        history = await stub.GetHistory(pb.GetHistoryRequest(thread_id=thread.thread_id), timeout=10)
+        assert [(message.message_id, message.role, message.text) for message in history.messages] == [
+            ("q1", pb.ROLE_USER, "How much leave?"),
+            ("a1", pb.ROLE_ASSISTANT, "30 days [1]"),
+        ]
+        assert history.messages[0].at.seconds > 0
+
+
+async def test_another_subject_is_told_not_found(address: str) -> None:
+    async with open_test_channel(address, services=SERVICES) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        thread = (await stub.CreateThread(pb.CreateThreadRequest(title="mine"), timeout=5)).thread
+        assert len(thread.thread_id) == 12
+    async with open_test_channel(address, Principal("local", "other"), SERVICES) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        with pytest.raises(NotFound) as caught:
+            await stub.GetThread(pb.GetThreadRequest(thread_id=thread.thread_id), timeout=5)
+        assert caught.value.reason == "THREAD_NOT_FOUND"
+        assert (await stub.ListThreads(pb.ListThreadsRequest(), timeout=5)).threads == []
+
+
+async def test_a_message_without_a_role_is_refused_and_nothing_is_stored(address: str) -> None:
+    async with open_test_channel(address, services=SERVICES) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        thread = (await stub.CreateThread(pb.CreateThreadRequest(), timeout=5)).thread
+        messages = [pb.Message(message_id="a", role=pb.ROLE_USER, text="x"), pb.Message(message_id="b", text="y")]
+        request = pb.AppendMessagesRequest(thread_id=thread.thread_id, messages=messages)
+        with pytest.raises(InvalidArgument, match="message 2 has no role"):
+            await stub.AppendMessages(request, timeout=5)
+        assert (
+            await stub.GetThread(pb.GetThreadRequest(thread_id=thread.thread_id), timeout=5)
+        ).thread.message_count == 0
+
+
+async def test_a_renamed_and_a_deleted_thread(address: str) -> None:
+    async with open_test_channel(address, services=SERVICES) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        thread_id = (await stub.CreateThread(pb.CreateThreadRequest(), timeout=5)).thread.thread_id
+        await stub.RenameThread(pb.RenameThreadRequest(thread_id=thread_id, title="Leave"), timeout=5)
+        assert [thread.title for thread in (await stub.ListThreads(pb.ListThreadsRequest(), timeout=5)).threads] == [
+            "Leave"
+        ]
+        for _ in range(2):
+            await stub.DeleteThread(pb.DeleteThreadRequest(thread_id=thread_id), timeout=5)
+        with pytest.raises(NotFound):
+            await stub.GetHistory(pb.GetHistoryRequest(thread_id=thread_id), timeout=5)
