@@ -1,0 +1,14 @@
+"""Runs the gateway."""
+
+from kit.service import run_process
+from services.gateway.app import run
+from services.gateway.settings import GatewaySettings
+
+
+def main() -> None:
+    """Reads the settings and serves until told to stop."""
+    run_process(run(GatewaySettings()))  # type: ignore[call-arg] # the fields come from the environment
+
+
+if __name__ == "__main__":
+    main()

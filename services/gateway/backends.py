@@ -1,0 +1,84 @@
+"""The services behind the gateway, as one bundle that routes receive."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
+from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
+from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
+
+from kit.channel import open_channel
+from kit.principal import TokenSigner
+from services.gateway.adapters.health import GrpcHealthProbe
+from services.gateway.adapters.orchestrator import OrchestratorRunLog
+from services.gateway.ports import HealthProbe, RunLog
+from services.gateway.settings import GatewaySettings
+
+Stub = Any
+"""A generated stub on a kit channel. grpc's stubs type stubs by their own channel class, so ours is Any to them."""
+
+
+@dataclass(frozen=True)
+class Backends:
+    """What routes may call."""
+
+    settings: GatewaySettings
+    ingest: Stub
+    retriever: Stub
+    memory: Stub
+    orchestrator: Stub
+    run_log: RunLog
+    probes: Mapping[str, HealthProbe]
+    closing: asyncio.Event
+    """Set when the gateway drains: event streams end, and clients reconnect to another gateway."""
+
+
+async def open_backends(stack: AsyncExitStack, settings: GatewaySettings, closing: asyncio.Event) -> Backends:
+    """Opens a channel to each service; nothing is called yet, so the order in which services start does not matter."""
+    signer = TokenSigner(settings.auth_secret.get_secret_value())
+
+    async def channel(address: str, services: Any = ()) -> Any:
+        return await stack.enter_async_context(open_channel(address, signer, list(services)))
+
+    ingest = await channel(settings.ingest_address, ingest_pb2.DESCRIPTOR.services_by_name.values())
+    retriever = await channel(settings.retriever_address, retriever_pb2.DESCRIPTOR.services_by_name.values())
+    memory = await channel(settings.memory_address, memory_pb2.DESCRIPTOR.services_by_name.values())
+    orchestrator = await channel(settings.orchestrator_address, orchestrator_pb2.DESCRIPTOR.services_by_name.values())
+    health_channels = {
+        "reranker": await channel(settings.reranker_address),
+        "retriever": retriever,
+        "ingest": ingest,
+        "ingest-worker": await channel(settings.ingest_worker_address),
+        "memory": memory,
+        "tools": await channel(settings.tools_address),
+        "orchestrator": orchestrator,
+    }
+    orchestrator_stub = orchestrator_pb2_grpc.OrchestratorServiceStub(orchestrator)
+    return Backends(
+        settings=settings,
+        ingest=ingest_pb2_grpc.IngestServiceStub(ingest),
+        retriever=retriever_pb2_grpc.RetrieverServiceStub(retriever),
+        memory=memory_pb2_grpc.MemoryServiceStub(memory),
+        orchestrator=orchestrator_stub,
+        run_log=OrchestratorRunLog(orchestrator_stub, timeout_s=settings.stream_timeout_s),
+        probes={
+            name: GrpcHealthProbe(health_pb2_grpc.HealthStub(each), timeout_s=settings.health_timeout_s)
+            for name, each in health_channels.items()
+        },
+        closing=closing,
+    )
+
+
+def backends(request: Request) -> Backends:
+    """The bundle of the running app."""
+    bundle: Backends = request.app.state.backends
+    return bundle
+
+
+Services = Annotated[Backends, Depends(backends)]

@@ -1,0 +1,180 @@
+// One question and its answer, as its events tell it.
+
+import { byId, make, setText } from "./dom.js";
+import { openPassage } from "./passage.js";
+import { applyToken, pieces, place } from "./text.js";
+
+const VERDICTS = {
+  supported: "Every sentence is carried by its sources.",
+  partial: "Some sentences are not fully carried by their sources.",
+  insufficient: "The documents do not say enough to answer this.",
+  unavailable: "Search was not available; nothing could be checked.",
+};
+
+/** Draws a run into the answer card. Make a new one for each question. */
+export class AnswerView {
+  #text = "";
+  #ended = false;
+  #cited = new Map();
+  #nodes = [];
+  #notes = new Set();
+  #method = "";
+
+  constructor(question) {
+    byId("answer-card").hidden = false;
+    byId("answer").replaceChildren();
+    byId("answer").setAttribute("aria-busy", "true");
+    byId("notes").replaceChildren();
+    byId("source-list").replaceChildren();
+    for (const id of ["notes", "verdict", "sources", "cost", "answer-problem"]) byId(id).hidden = true;
+    setText(byId("asked"), question);
+    this.say("Starting …");
+  }
+
+  say(text) {
+    setText(byId("progress"), text);
+  }
+
+  /** Takes the next event of the run. */
+  take({ event, data }) {
+    const take = {
+      run: () => data.question && setText(byId("asked"), data.question),
+      thinking: () => this.#thinking(data),
+      plan: () => this.say(`Searching for ${data.queries.map((query) => `“${query}”`).join(", ")} …`),
+      retrieval: () => this.#retrieval(data),
+      token: () => this.#token(data),
+      tool: () => this.say(`Using ${data.name} …`),
+      verification: () => this.say("Checking each sentence against its sources …"),
+      answer: () => this.#answer(data),
+      usage: () => this.#usage(data),
+      error: () => this.fail(data.message),
+      done: () => this.#done(data),
+    }[event];
+    if (take) take();
+  }
+
+  /** Shows that something went wrong, in the words of whoever knows. */
+  fail(message) {
+    const box = byId("answer-problem");
+    setText(box, message);
+    box.hidden = false;
+    this.end("");
+  }
+
+  /** No more events will come. */
+  end(text) {
+    this.#ended = true;
+    byId("answer").setAttribute("aria-busy", "false");
+    this.#draw();
+    this.say(text);
+  }
+
+  #thinking({ text, degraded }) {
+    if (degraded) this.#note(degraded);
+    else if (text) this.say(text);
+  }
+
+  #retrieval({ evidence, degraded }) {
+    for (const passage of evidence) this.#cited.set(passage.number, passage);
+    degraded.forEach((each) => this.#note(each));
+    this.say(evidence.length ? `Reading ${evidence.length} passage${evidence.length > 1 ? "s" : ""} …` : "Nothing fitting was found …");
+  }
+
+  #token(token) {
+    this.#text = applyToken(this.#text, token);
+    this.#draw();
+  }
+
+  #answer({ text, citations, support_status: support, method }) {
+    this.#text = text;
+    this.#method = method;
+    citations.forEach((citation) => this.#cited.set(citation.number, citation));
+    this.#draw();
+    this.#sources(citations);
+    if (VERDICTS[support]) {
+      const verdict = byId("verdict");
+      verdict.dataset.status = support;
+      setText(verdict, VERDICTS[support]);
+      verdict.hidden = false;
+    }
+  }
+
+  #usage({ seconds, model, prompt_tokens: read, completion_tokens: written }) {
+    const parts = [this.#method === "model" || model ? model || "Written by the model" : "Quoted from your documents, no model used"];
+    if (read || written) parts.push(`${read} + ${written} tokens`);
+    if (seconds) parts.push(`${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`);
+    setText(byId("cost"), parts.join(" · "));
+    byId("cost").hidden = false;
+  }
+
+  #done({ status }) {
+    const words = {
+      completed: "Answered.",
+      refused: "The documents do not say.",
+      cancelled: "Stopped.",
+      timeout: "The time for this answer ran out. Ask again, perhaps more narrowly.",
+      failed: "",
+    };
+    this.end(words[status] ?? "");
+    if (status === "failed" && byId("answer-problem").hidden) this.fail("The answer failed. Ask again.");
+  }
+
+  #note({ message, part }) {
+    const text = message || `Degraded: ${part}`;
+    if (this.#notes.has(text)) return;
+    this.#notes.add(text);
+    byId("notes").append(make("li", { dataset: { part } }, text));
+    byId("notes").hidden = false;
+  }
+
+  // Only what differs from the last drawing is touched, so that a focused citation keeps its focus while text streams in.
+  #draw() {
+    const next = pieces(this.#text, (number) => this.#cited.has(number), !this.#ended);
+    const answer = byId("answer");
+    next.forEach((piece, index) => this.#drawPiece(answer, piece, index));
+    this.#nodes.splice(next.length).forEach(({ node }) => node.remove());
+  }
+
+  #drawPiece(answer, piece, index) {
+    const drawn = this.#nodes[index];
+    if (drawn && drawn.text === piece.text && drawn.number === piece.number) return;
+    if (drawn && drawn.text !== undefined && piece.text !== undefined) {
+      drawn.node.data = piece.text;
+      drawn.text = piece.text;
+      return;
+    }
+    const node = piece.text === undefined ? this.#mark(piece.number) : document.createTextNode(piece.text);
+    if (drawn) drawn.node.replaceWith(node);
+    else answer.append(node);
+    this.#nodes[index] = { ...piece, node };
+  }
+
+  #mark(number) {
+    const button = make("button", {
+      type: "button",
+      textContent: String(number),
+      dataset: { testid: "citation", number: String(number) },
+      attributes: { "aria-label": `Source ${number}: ${this.#cited.get(number).document_name}` },
+    });
+    button.addEventListener("click", () => openPassage(this.#cited.get(number)));
+    return make("sup", { className: "mark" }, button);
+  }
+
+  #sources(citations) {
+    const list = byId("source-list");
+    list.replaceChildren(...citations.map((citation) => this.#source(citation)));
+    byId("sources").hidden = citations.length === 0;
+  }
+
+  #source(citation) {
+    const button = make(
+      "button",
+      { type: "button", className: "source", dataset: { testid: "source" } },
+      make("span", { className: "source-number", attributes: { "aria-hidden": "true" } }, String(citation.number)),
+      make("span", { className: "source-name" }, citation.document_name),
+      make("span", { className: "hint" }, place(citation)),
+    );
+    button.addEventListener("click", () => openPassage(citation));
+    return make("li", { value: citation.number }, button);
+  }
+}

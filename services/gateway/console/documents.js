@@ -1,0 +1,240 @@
+// The library: uploads on their way and documents as the server knows them.
+
+import { byId, make, setText } from "./dom.js";
+import { Problem, call, followForever } from "./sse.js";
+import { size } from "./text.js";
+
+const SHOWN = 200;
+const AT_ONCE = 3;
+const WORDS = { queued: "Waiting", processing: "Reading", ready: "Ready", failed: "Failed" };
+const STAGES = { parse: "Reading", clean: "Cleaning", chunk: "Splitting", embed: "Understanding", index: "Indexing", activate: "Finishing" };
+
+const documents = new Map();
+const rows = new Map();
+let snapshot = null;
+let drawing = 0;
+
+/** Starts following the server and taking files. `collection()` names where uploads go. */
+export function startLibrary(collection) {
+  followForever("/v1/events", take);
+  const input = byId("file-input");
+  input.addEventListener("change", () => {
+    upload([...input.files], collection());
+    input.value = "";
+  });
+  const drop = byId("drop");
+  const lit = (event, on) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    drop.classList.toggle("over", on);
+  };
+  // The whole page takes files: nobody should lose the page by missing the box.
+  document.addEventListener("dragover", (event) => lit(event, true));
+  document.addEventListener("dragleave", (event) => event.relatedTarget === null && lit(event, false));
+  document.addEventListener("drop", (event) => {
+    lit(event, false);
+    if (event.dataTransfer?.files.length) upload([...event.dataTransfer.files], collection());
+  });
+}
+
+function take({ event, data }) {
+  if (event === "snapshot_begin") snapshot = new Set();
+  else if (event === "snapshot_complete") {
+    if (snapshot) for (const id of [...documents.keys()]) if (!snapshot.has(id)) documents.delete(id);
+    snapshot = null;
+  } else if (event === "document") {
+    snapshot?.add(data.id);
+    put(data);
+  }
+  draw();
+}
+
+function put(document_) {
+  const known = documents.get(document_.id);
+  if (document_.status === "deleted") documents.delete(document_.id);
+  else if (!known || known.updated_at <= document_.updated_at) documents.set(document_.id, document_);
+}
+
+// Many events come in one go; one drawing a frame is enough.
+function draw() {
+  if (drawing) return;
+  drawing = setTimeout(() => {
+    drawing = 0;
+    drawNow();
+  }, 30);
+}
+
+function drawNow() {
+  const newest = [...documents.values()].sort((a, b) => (a.created_at < b.created_at ? 1 : -1));
+  const shown = newest.slice(0, SHOWN);
+  const list = byId("documents");
+  for (const [id, row] of [...rows]) {
+    if (!documents.has(id)) {
+      row.element.remove();
+      rows.delete(id);
+    }
+  }
+  shown.forEach((each, index) => {
+    const row = rows.get(each.id) || newRow(each.id);
+    row.update(each);
+    if (list.children[index] !== row.element) list.insertBefore(row.element, list.children[index] || null);
+  });
+  while (list.children.length > shown.length) {
+    rows.delete(list.lastElementChild.dataset.id);
+    list.lastElementChild.remove();
+  }
+  const more = byId("documents-more");
+  more.hidden = newest.length <= SHOWN;
+  setText(more, `and ${newest.length - SHOWN} more`);
+  summarise(newest);
+}
+
+function summarise(all) {
+  const ready = all.filter((each) => each.status === "ready").length;
+  const summary = all.length === 0 ? "None yet" : ready === all.length ? `${ready} ready` : `${ready} of ${all.length} ready`;
+  setText(byId("library-summary"), summary);
+}
+
+function newRow(id) {
+  const name = make("span", { className: "name" });
+  const status = make("span", { className: "status" });
+  const detail = make("p", { className: "hint detail" });
+  const bar = make("progress", { max: 1, attributes: { "aria-label": "Progress" } });
+  const failure = make("p", { className: "failure" });
+  const retry = make("button", { type: "button", className: "link" }, "Try again");
+  const download = make("a", { className: "link", href: `/v1/documents/${encodeURIComponent(id)}/content` }, "Download");
+  const remove = make("button", { type: "button", className: "link danger" }, "Delete");
+  retry.addEventListener("click", () => act(failure, () => call(`/v1/documents/${encodeURIComponent(id)}/reindex`, { method: "POST" })));
+  confirmed(remove, () => act(failure, () => call(`/v1/documents/${encodeURIComponent(id)}`, { method: "DELETE" })));
+  const element = make(
+    "li",
+    { className: "row", dataset: { testid: "document-row", id } },
+    make("div", { className: "row-head" }, name, status),
+    bar,
+    detail,
+    failure,
+    make("div", { className: "row-actions" }, retry, download, remove),
+  );
+  const update = (each) => {
+    element.dataset.status = each.status;
+    setText(name, each.name);
+    name.title = each.name;
+    setText(status, each.status === "processing" ? STAGES[each.stage] || WORDS.processing : WORDS[each.status]);
+    bar.hidden = each.status !== "processing";
+    bar.value = each.progress;
+    setText(detail, describe(each));
+    setText(failure, each.error ? each.error.message : "");
+    failure.hidden = !each.error;
+    retry.hidden = each.status !== "failed" && !each.error;
+    remove.setAttribute("aria-label", `Delete ${each.name}`);
+    download.setAttribute("aria-label", `Download ${each.name}`);
+  };
+  const row = { element, update };
+  rows.set(id, row);
+  return row;
+}
+
+function describe({ status, report, size_bytes: bytes }) {
+  const parts = [size(bytes)];
+  if (report.page_count) parts.push(`${report.page_count} page${report.page_count > 1 ? "s" : ""}`);
+  if (status === "ready") parts.push(`${report.chunk_count} passage${report.chunk_count === 1 ? "" : "s"}`);
+  if (report.warnings.length) parts.push(report.warnings[0]);
+  return parts.join(" · ");
+}
+
+/** A second click within a few seconds is the confirmation: no dialog in the way. */
+function confirmed(button, action) {
+  let timer = 0;
+  const calm = () => {
+    timer = 0;
+    button.textContent = "Delete";
+    button.classList.remove("armed");
+  };
+  button.addEventListener("click", () => {
+    if (timer) {
+      clearTimeout(timer);
+      calm();
+      action();
+      return;
+    }
+    button.textContent = "Really delete?";
+    button.classList.add("armed");
+    timer = setTimeout(calm, 4000);
+  });
+}
+
+async function act(failure, action) {
+  try {
+    await action();
+  } catch (error) {
+    setText(failure, error.message);
+    failure.hidden = false;
+  }
+}
+
+const waiting = [];
+let running = 0;
+
+function upload(files, collection) {
+  for (const file of files) {
+    const line = uploadLine(file);
+    byId("uploads").append(line.element);
+    waiting.push(() => send(file, collection, line));
+  }
+  next();
+}
+
+function next() {
+  while (running < AT_ONCE && waiting.length) {
+    running += 1;
+    waiting.shift()().finally(() => {
+      running -= 1;
+      next();
+    });
+  }
+}
+
+function uploadLine(file) {
+  const bar = make("progress", { max: 1, value: 0, attributes: { "aria-label": `Uploading ${file.name}` } });
+  const status = make("span", { className: "status" }, "Sending");
+  const failure = make("p", { className: "failure", hidden: true, attributes: { role: "alert" } });
+  const dismiss = make("button", { type: "button", className: "link", hidden: true }, "Dismiss");
+  const head = make("div", { className: "row-head" }, make("span", { className: "name" }, file.name), status);
+  const element = make("li", { className: "row", dataset: { testid: "upload-row", status: "sending" } }, head, bar, failure, dismiss);
+  dismiss.addEventListener("click", () => element.remove());
+  const fail = (message) => {
+    element.dataset.status = "failed";
+    status.textContent = "Not taken";
+    bar.hidden = true;
+    failure.textContent = message;
+    failure.hidden = dismiss.hidden = false;
+  };
+  return { element, fail, progress: (share) => (bar.value = share) };
+}
+
+// XMLHttpRequest, because fetch does not tell how much of a request has been sent.
+function send(file, collection, line) {
+  return new Promise((resolve) => {
+    const form = new FormData();
+    form.append("file", file);
+    const request = new XMLHttpRequest();
+    request.open("POST", `/v1/collections/${encodeURIComponent(collection)}/documents`);
+    request.upload.addEventListener("progress", (event) => event.lengthComputable && line.progress(event.loaded / event.total));
+    request.addEventListener("error", () => line.fail("The connection was lost. Drop the file again."));
+    request.addEventListener("load", () => {
+      let body = {};
+      try {
+        body = JSON.parse(request.responseText);
+      } catch {
+        // an answer that is not ours is told by its status
+      }
+      if (request.status === 202) {
+        line.element.remove();
+        put(body.document);
+        draw();
+      } else line.fail(new Problem(body, request.status).message);
+    });
+    request.addEventListener("loadend", resolve);
+    request.send(form);
+  });
+}

@@ -1,0 +1,41 @@
+// The passage behind a citation: the cited words marked, with what stands around them once it has come.
+
+import { byId, make, setText } from "./dom.js";
+import { call } from "./sse.js";
+import { place, quoted } from "./text.js";
+
+const dialog = byId("passage");
+let shown = 0;
+
+/** Opens the passage of a citation or of a piece of evidence. */
+export async function openPassage(citation) {
+  const mine = ++shown;
+  setText(byId("passage-title"), citation.document_name);
+  setText(byId("passage-place"), place(citation));
+  byId("passage-download").href = `/v1/documents/${encodeURIComponent(citation.document_id)}/content`;
+  const [before, quote, after] = quoted(citation.text, citation.quote_start, citation.quote_end);
+  const mark = make("mark", {}, quote);
+  const body = byId("passage-body");
+  body.replaceChildren(make("p", { className: "passage-text" }, before, mark, after));
+  if (!dialog.open) dialog.showModal();
+  mark.scrollIntoView({ block: "center" });
+  try {
+    const response = await call(`/v1/chunks/${encodeURIComponent(citation.chunk_id)}?window=1`);
+    const around = await response.json();
+    if (mine !== shown) return;
+    body.prepend(...around.before.map(neighbour));
+    body.append(...around.after.map(neighbour));
+    mark.scrollIntoView({ block: "center" });
+  } catch {
+    if (mine === shown) {
+      body.append(make("p", { className: "hint" }, "Its surroundings cannot be shown: the document has changed or gone since."));
+    }
+  }
+}
+
+const neighbour = (chunk) => make("p", { className: "passage-text around" }, chunk.text);
+
+byId("passage-close").addEventListener("click", () => dialog.close());
+dialog.addEventListener("click", (event) => {
+  if (event.target === dialog) dialog.close(); // the backdrop
+});

@@ -1,0 +1,136 @@
+// Server-sent events over fetch. EventSource cannot POST, and stops for good at the first answer that is not 200.
+
+/** Takes an event stream's text in any pieces and gives its events: {event, data, id}. WHATWG HTML, section 9.2.6. */
+export class EventParser {
+  #rest = "";
+  #event = "";
+  #data = [];
+  #id;
+
+  push(text) {
+    const events = [];
+    this.#rest += text;
+    // A "\r" at the very end may be half of "\r\n": it waits for what follows.
+    const lines = this.#rest.split(/\r\n|\n|\r(?!$)/);
+    this.#rest = lines.pop();
+    for (const line of lines) this.#line(line, events);
+    return events;
+  }
+
+  #line(line, events) {
+    if (line === "") {
+      if (this.#data.length) events.push({ event: this.#event || "message", data: this.#data.join("\n"), id: this.#id });
+      this.#event = "";
+      this.#data = [];
+      this.#id = undefined;
+      return;
+    }
+    const colon = line.indexOf(":");
+    if (colon === 0) return; // a comment keeps the connection alive
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (field === "event") this.#event = value;
+    else if (field === "data") this.#data.push(value);
+    else if (field === "id") this.#id = value;
+  }
+}
+
+/** What the server refused, as it explains it (application/problem+json). */
+export class Problem extends Error {
+  constructor(body, status) {
+    super(body.detail || `The server answered ${status}.`);
+    this.status = status;
+    this.reason = body.reason || "";
+    this.retryable = Boolean(body.retryable);
+    this.traceId = body.trace_id || "";
+  }
+
+  static async of(response) {
+    const body = await response.json().catch(() => ({}));
+    return new Problem(body, response.status);
+  }
+}
+
+/** fetch that throws a Problem unless the answer is a success. */
+export async function call(path, options = {}) {
+  const response = await fetch(path, options);
+  if (!response.ok) throw await Problem.of(response);
+  return response;
+}
+
+/** The events of one answer, data parsed, as they arrive. */
+export async function* readEvents(response) {
+  const parser = new EventParser();
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      for (const event of parser.push(value)) yield { ...event, data: JSON.parse(event.data) };
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const ATTEMPTS = 12;
+
+/**
+ * Follows a run to its last event across dropped connections: `start` opens the first stream (null: attach at once), every
+ * later one reads on after the last event seen. Each event is handed to `onEvent` once, in order.
+ */
+export async function followRun({ start, runId = "", onEvent, onRun = () => {}, onTrouble = () => {} }) {
+  let last = 0;
+  let failures = 0;
+  let open = start || (() => attach(runId, last));
+  for (;;) {
+    try {
+      const response = await open();
+      if (response.status === 204) return;
+      runId = response.headers.get("X-Run-Id") || runId;
+      onRun(runId);
+      for await (const event of readEvents(response)) {
+        if (event.id === undefined) continue; // the gateway's own word that it lost the stream: reading on is what helps
+        const seq = Number(event.id);
+        if (seq <= last) continue;
+        last = seq;
+        failures = 0;
+        onTrouble(false);
+        onEvent(event);
+        if (event.event === "done") return;
+      }
+    } catch (error) {
+      if (!runId || (error instanceof Problem && !error.retryable)) throw error;
+    }
+    if (!runId) throw new Error("The connection was lost before the answer began. Ask again.");
+    failures += 1;
+    if (failures > ATTEMPTS) throw new Error("The connection is lost. The answer may still be in the making: reload this page.");
+    onTrouble(true);
+    await pause(Math.min(5000, 250 * 2 ** failures));
+    open = () => attach(runId, last);
+  }
+}
+
+function attach(runId, after) {
+  const headers = { Accept: "text/event-stream", "Last-Event-ID": String(after) };
+  return call(`/v1/runs/${encodeURIComponent(runId)}/events?after=${after}`, { headers });
+}
+
+/** Follows a stream without end, opening it again whenever it ends. */
+export async function followForever(path, onEvent, onConnected = () => {}) {
+  for (let failures = 0; ; failures += 1) {
+    try {
+      const response = await call(path, { headers: { Accept: "text/event-stream" } });
+      onConnected(true);
+      for await (const event of readEvents(response)) {
+        failures = 0;
+        onEvent(event);
+      }
+    } catch {
+      // whatever it was, the next attempt will tell
+    }
+    onConnected(false);
+    await pause(Math.min(5000, 300 * 2 ** Math.min(failures, 6)));
+  }
+}

@@ -1,0 +1,48 @@
+// Text of answers and passages. Offsets of the API count characters (code points), JavaScript strings count UTF-16 units.
+
+/** The answer after a piece came: what stood from `offset` on is replaced by it. */
+export function applyToken(answer, { text, offset }) {
+  const characters = Array.from(answer);
+  return characters.slice(0, offset).join("") + text;
+}
+
+const MARK = /\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]/g;
+
+/**
+ * An answer as pieces: {text} and {number}. A number that `isKnown` does not know stays text; while the answer is still
+ * coming, a mark that has only begun is held back.
+ */
+export function pieces(answer, isKnown, unfinished = false) {
+  const shown = unfinished ? answer.replace(/\s?\[[\d,\s]*$/, "") : answer;
+  const result = [];
+  let end = 0;
+  const text = (value) => value && result.push({ text: value });
+  for (const match of shown.matchAll(MARK)) {
+    const numbers = match[1].split(",").map(Number);
+    if (!numbers.every(isKnown)) continue;
+    text(shown.slice(end, match.index).replace(/[ \t]+$/, ""));
+    numbers.forEach((number) => result.push({ number }));
+    end = match.index + match[0].length;
+  }
+  text(shown.slice(end));
+  return result;
+}
+
+/** A passage as [before, quote, after]; an empty quote means that the whole passage is meant. */
+export function quoted(text, start = 0, end = 0) {
+  const characters = Array.from(text);
+  if (!(start < end && end <= characters.length)) return ["", text, ""];
+  return [characters.slice(0, start), characters.slice(start, end), characters.slice(end)].map((part) => part.join(""));
+}
+
+/** Where a passage stands: "Page 3 · Terms › Notice". */
+export function place({ page, heading_path: headings }) {
+  return [page ? `Page ${page}` : "", (headings || []).join(" › ")].filter(Boolean).join(" · ");
+}
+
+/** 182044 → "178 kB". */
+export function size(bytes) {
+  if (bytes < 1024) return `${bytes} B`;
+  const [value, unit] = bytes < 1024 ** 2 ? [bytes / 1024, "kB"] : [bytes / 1024 ** 2, "MB"];
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`;
+}

@@ -1,0 +1,88 @@
+"""The outermost layer: a span, a log line and two measurements a request, headers that every answer carries, and the last
+resort for errors that nobody expected."""
+
+import asyncio
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+from opentelemetry import propagate, trace
+from opentelemetry.trace import SpanKind
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kit.telemetry import current_trace_id
+from services.gateway.metrics import REQUEST_SECONDS, REQUESTS
+from services.gateway.problems import problem_response, unknown_error
+
+_log = structlog.get_logger()
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Edge:
+    """ASGI middleware around everything else."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._tracer = trace.get_tracer("groundwork.gateway")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        parent = propagate.extract(dict(Headers(scope=scope)))
+        with self._tracer.start_as_current_span(f"HTTP {scope['method']}", parent, kind=SpanKind.SERVER) as span:
+            answer = _Answer(send)
+            began = time.perf_counter()
+            try:
+                await self._run(scope, receive, answer)
+            finally:
+                _record(scope, answer.status, time.perf_counter() - began)
+                span.set_attribute("http.response.status_code", answer.status)
+
+    async def _run(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        try:
+            await self._app(scope, receive, answer)
+        except (asyncio.CancelledError, ClientDisconnect):
+            # Nobody is left to be answered; uvicorn cancels when it drains.
+            if answer.status == 0:
+                answer.status = 499
+        except Exception as error:
+            trace_id = current_trace_id()
+            _log.error("http_request_failed", path=scope["path"], trace_id=trace_id, exc_info=error)
+            if answer.status:
+                raise  # bytes are out: only breaking the connection tells the client
+            await problem_response(unknown_error(trace_id))(scope, receive, answer)
+
+
+class _Answer:
+    """`send` that remembers the status and adds our headers."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(raw=message.setdefault("headers", []))
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("X-Trace-Id", current_trace_id())
+        await self._send(message)
+
+
+def _record(scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+    # FastAPI leaves the matched route in the scope; its template is a bounded label, a path would not be.
+    route = getattr(scope.get("route"), "path", "unmatched")
+    REQUESTS.labels(scope["method"], route, str(status)).inc()
+    REQUEST_SECONDS.labels(scope["method"], route).observe(seconds)
+    _log.debug("http_request", method=scope["method"], route=route, status=status, seconds=round(seconds, 4))

@@ -1,0 +1,98 @@
+"""What the gateway itself refuses. Everything else is a service's error, passed on."""
+
+from kit.errors import DeadlineExceeded, InvalidArgument, NotFound, PermissionDenied, Unavailable, Unimplemented
+
+
+class ValidationFailed(InvalidArgument):
+    """A field of the request is missing or wrong."""
+
+    reason = "VALIDATION_FAILED"
+
+
+class MalformedJson(InvalidArgument):
+    """The body is not JSON."""
+
+    reason = "MALFORMED_JSON"
+
+
+class MalformedMultipart(InvalidArgument):
+    """The body is not a well-formed multipart form, or ended too early."""
+
+    reason = "MALFORMED_MULTIPART"
+
+
+class BadForm(InvalidArgument):
+    """The form is well-formed but not what this route takes."""
+
+    reason = "BAD_FORM"
+
+
+class FileFieldMissing(InvalidArgument):
+    """An upload without a file."""
+
+    reason = "FILE_FIELD_MISSING"
+
+
+class BodyTooLarge(InvalidArgument):
+    """A JSON body over the limit."""
+
+    reason = "BODY_TOO_LARGE"
+
+
+class UnsupportedContentType(InvalidArgument):
+    """A body of a type this route does not take."""
+
+    reason = "UNSUPPORTED_CONTENT_TYPE"
+
+
+class UploadStalled(DeadlineExceeded):
+    """The client stopped sending."""
+
+    reason = "UPLOAD_STALLED"
+
+
+class RouteNotFound(NotFound):
+    """No such path."""
+
+    reason = "ROUTE_NOT_FOUND"
+
+
+class MethodNotAllowed(Unimplemented):
+    """The path exists, the method does not."""
+
+    reason = "METHOD_NOT_ALLOWED"
+
+
+class ChunkNotFound(NotFound):
+    """No active chunk of that id."""
+
+    reason = "CHUNK_NOT_FOUND"
+
+
+class HostNotAllowed(PermissionDenied):
+    """Asked for under a name that is not ours."""
+
+    reason = "HOST_NOT_ALLOWED"
+
+
+class CrossOrigin(PermissionDenied):
+    """Another site's page tried to change something."""
+
+    reason = "CROSS_ORIGIN"
+
+
+class StreamInterrupted(Unavailable):
+    """A run's stream broke and could not be taken up again in time. The run itself may still be going on."""
+
+    reason = "STREAM_INTERRUPTED"
+
+
+HTTP_STATUS_BY_REASON: dict[str, int] = {
+    BodyTooLarge.reason: 413,
+    UnsupportedContentType.reason: 415,
+    MethodNotAllowed.reason: 405,
+    UploadStalled.reason: 408,
+    "UPLOAD_CORRUPT": 400,
+    "FILE_TOO_LARGE": 413,
+}
+"""Where HTTP has a more exact status than the table of kit.errors."""

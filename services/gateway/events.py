@@ -1,0 +1,40 @@
+"""A run's events, from the contract's messages to what a client reads. Every payload of the contract is covered by
+construction: the event's kind is the name of the payload that is set."""
+
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+
+from services.gateway.encoding import encode, enum_number
+from services.gateway.models import Json, RunEvent, RunRequest
+
+
+def run_event(message: pb.RunEvent) -> RunEvent:
+    """The event with its payload's fields beside run_id, seq and at."""
+    kind = message.WhichOneof("payload") or "unknown"
+    data = encode(message)
+    payload = data.pop(kind, None) or {}
+    return RunEvent(run_id=message.run_id, seq=message.seq, kind=kind, data={**data, **payload})
+
+
+def start_request(request: RunRequest) -> pb.StartRunRequest:
+    """The contract's message for a question."""
+    return pb.StartRunRequest(
+        mode=enum_number(pb.RunMode.DESCRIPTOR, request.mode),
+        question=request.question,
+        collection_ids=request.collection_ids,
+        thread_id=request.thread_id,
+        agent=request.agent,
+        document_ids=request.document_ids,
+        top_k=request.top_k,
+    )
+
+
+def interrupted(run_id: str, after_seq: int, message: str) -> Json:
+    """Data of the `error` event that the gateway adds when it has lost a run's stream. It is no entry of the log: no seq."""
+    return {
+        "run_id": run_id,
+        "code": "UNAVAILABLE",
+        "reason": "STREAM_INTERRUPTED",
+        "message": message,
+        "retryable": True,
+        "resume": f"/v1/runs/{run_id}/events?after={after_seq}",
+    }

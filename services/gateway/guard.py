@@ -1,0 +1,122 @@
+"""What every request passes before its route: a name that is ours, an origin that is ours, a body of bounded size.
+
+The local mode knows no keys; its protection is that only this machine reaches it. A web page that the user happens to
+visit runs on this machine too: it can send requests to 127.0.0.1 (cross-site request forgery), or point a name of its own
+at 127.0.0.1 and read the answers (DNS rebinding). Hence the checks of Host and Origin, and no CORS headers at all.
+"""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kit.errors import GroundworkError
+from services.gateway.errors import BodyTooLarge, CrossOrigin, HostNotAllowed, UnsupportedContentType
+from services.gateway.problems import problem_response
+
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_OWN_SITE = frozenset({"same-origin", "none"})
+_UPLOAD_PATH = ("v1", "collections", None, "documents")
+
+
+class Guard:
+    """ASGI middleware: refuses foreign hosts, foreign origins and oversized or mistyped JSON bodies with problem+json."""
+
+    def __init__(self, app: ASGIApp, *, allowed_hosts: tuple[str, ...], max_json_bytes: int) -> None:
+        self._app = app
+        self._allowed_hosts = frozenset(allowed_hosts)
+        self._max_json_bytes = max_json_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            headers = Headers(scope=scope)
+            self._check_host(headers.get("host", ""))
+            if scope["method"] not in _SAFE_METHODS:
+                check_origin(headers)
+                if not _is_upload(scope):
+                    receive = await self._bounded(headers, receive)
+        except GroundworkError as error:
+            await problem_response(error)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check_host(self, host: str) -> None:
+        name = host_name(host)
+        if not is_loopback_name(name) and name not in self._allowed_hosts:
+            raise HostNotAllowed(
+                f"this server does not answer under the name {name or '(none)'!r}; "
+                "list it in GROUNDWORK_ALLOWED_HOSTS if it is yours"
+            )
+
+    async def _bounded(self, headers: Headers, receive: Receive) -> Receive:
+        """Reads the body, which is small by rule, and returns a `receive` that hands it out."""
+        too_large = BodyTooLarge(f"the request body is over {self._max_json_bytes} bytes; send less")
+        if int(headers.get("content-length") or 0) > self._max_json_bytes:
+            raise too_large
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return _replay(message, receive)
+            body += message.get("body", b"")
+            if len(body) > self._max_json_bytes:
+                raise too_large
+            if not message.get("more_body", False):
+                break
+        if body and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise UnsupportedContentType("the request body must be JSON; send it with Content-Type: application/json")
+        return _replay({"type": "http.request", "body": bytes(body), "more_body": False}, receive)
+
+
+def check_origin(headers: Headers) -> None:
+    """A browser names the page that asks; programs name none. Only our own pages may change anything."""
+    origin = headers.get("origin")
+    if origin is not None:
+        parts = urlsplit(origin)
+        own = parts.scheme in {"http", "https"} and parts.netloc.lower() == headers.get("host", "").lower()
+    else:
+        own = headers.get("sec-fetch-site", "none") in _OWN_SITE
+    if not own:
+        raise CrossOrigin(
+            "a page of another site may not change anything here; use the console or call without a browser"
+        )
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without port, lower case; IPv6 without brackets. Empty when it cannot be read."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "") if host else ""
+    except ValueError:
+        return ""
+
+
+def is_loopback_name(name: str) -> bool:
+    """Whether a name always means this machine, whatever a name server says."""
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_upload(scope: Scope) -> bool:
+    parts = scope["path"].strip("/").split("/")
+    return (
+        scope["method"] == "POST"
+        and len(parts) == len(_UPLOAD_PATH)
+        and all(expected in (None, part) for part, expected in zip(parts, _UPLOAD_PATH, strict=True))
+    )
+
+
+def _replay(first: Message, receive: Receive) -> Receive:
+    pending = [first]
+
+    async def replayed() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return replayed

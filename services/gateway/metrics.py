@@ -1,0 +1,14 @@
+"""The gateway's instruments. Labels are bounded: the route's template, never a path."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+REQUESTS = Counter("gateway_requests_total", "HTTP requests answered.", ["method", "route", "status"])
+REQUEST_SECONDS = Histogram(
+    "gateway_request_seconds",
+    "Seconds from the request's first byte to the answer's last; event streams live long.",
+    ["method", "route"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+)
+EVENT_STREAMS = Gauge("gateway_event_streams", "Event streams that are open.")
+REATTACHED = Counter("gateway_run_streams_reattached_total", "Attempts to take up a run's broken stream again.")
+UPLOADED_BYTES = Counter("gateway_uploaded_bytes_total", "Bytes of files passed on to ingest.")

@@ -1,0 +1,66 @@
+"""The gateway's own domain: events on their way to a client, and what a service's health check said."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Json = dict[str, Any]
+"""A JSON object."""
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """One entry of a run's log, ready to be sent."""
+
+    run_id: str
+    seq: int
+    kind: str
+    """run, agent, thinking, plan, retrieval, tool, tool_result, token, verification, answer, usage, error or done."""
+    data: Json
+    """run_id, seq, at and the payload's fields."""
+
+    @property
+    def is_last(self) -> bool:
+        return self.kind == "done"
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A question to be answered."""
+
+    mode: str
+    """"qa", "grounded", "agent" or "chat"."""
+    question: str
+    collection_ids: tuple[str, ...]
+    thread_id: str = ""
+    agent: str = ""
+    document_ids: tuple[str, ...] = ()
+    top_k: int = 0
+
+
+@dataclass(frozen=True)
+class UploadTarget:
+    """Everything about an upload but its bytes."""
+
+    collection_id: str
+    name: str
+    size_bytes: int
+    """0 when unknown."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class HealthState(StrEnum):
+    """What a service's health check said."""
+
+    SERVING = "serving"
+    NOT_SERVING = "not_serving"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True)
+class Health:
+    """State of one service."""
+
+    state: HealthState
+    detail: str = ""

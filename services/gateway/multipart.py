@@ -1,0 +1,211 @@
+"""Uploads as they come in: a multipart/form-data body (RFC 7578) is parsed while it arrives and the file's bytes are handed on
+at the pace of whoever takes them. Nothing is spooled and at most one piece is held, whatever the size of the file."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from services.gateway.errors import BadForm, FileFieldMissing, MalformedMultipart, UnsupportedContentType, UploadStalled
+
+FILE_FIELD = "file"
+METADATA_FIELD = "metadata"
+MAX_FIELD_BYTES = 64 * 1024
+"""Largest ordinary field. Metadata is a handful of short strings."""
+PIECE_BYTES = 256 * 1024
+"""Bytes are handed on in pieces of about this size: far below the contract's 1 MiB, large enough that messages cost little."""
+
+
+@dataclass(frozen=True)
+class _Header:
+    field: str
+    file_name: str | None
+    data_offset: int
+    """Bytes of the body before the part's first byte."""
+
+
+@dataclass(frozen=True)
+class _End:
+    """End of a part."""
+
+
+_Item = _Header | bytes | _End
+
+
+class MultipartForm:
+    """A form with one `file` and, before it, an optional `metadata` field. Call `open()` once, then iterate `pieces()` once."""
+
+    def __init__(
+        self, body: AsyncIterator[bytes], content_type: str, *, content_length: int | None, idle_timeout_s: float
+    ) -> None:
+        self.file_name = ""
+        self.metadata: dict[str, str] = {}
+        self._body = body
+        self._boundary = _boundary(content_type)
+        self._content_length = content_length
+        self._idle_timeout_s = idle_timeout_s
+        self._items: deque[_Item] = deque()
+        self._ended = False
+        self._chunk_offset = 0
+        self._data_offset = 0
+        self._file_offset = 0
+        self._header: list[tuple[bytes, bytes]] = []
+        self._header_name = b""
+        self._header_value = b""
+        self._parser = self._new_parser()
+
+    def _new_parser(self) -> MultipartParser:
+        try:
+            return MultipartParser(
+                self._boundary,
+                {
+                    "on_header_field": self._on_header_field,
+                    "on_header_value": self._on_header_value,
+                    "on_header_end": self._on_header_end,
+                    "on_headers_finished": self._on_headers_finished,
+                    "on_part_data": lambda data, start, end: self._items.append(data[start:end]),
+                    "on_part_end": lambda: self._items.append(_End()),
+                    "on_end": self._on_end,
+                },
+            )
+        except FormParserError as error:
+            raise MalformedMultipart(f"the Content-Type's boundary is not usable: {error}") from error
+
+    @property
+    def declared_size_bytes(self) -> int:
+        """The file's size as far as the request tells: exact when the file is the last part, as it should be. 0 unknown."""
+        if self._content_length is None:
+            return 0
+        closing = len(self._boundary) + len("\r\n----\r\n")
+        return max(0, self._content_length - self._file_offset - closing)
+
+    async def open(self) -> None:
+        """Reads up to the file's first byte. Raises InvalidArgument errors that name the field and what to do."""
+        while True:
+            header = await self._next()
+            if header is None:
+                raise FileFieldMissing(f"the form has no field {FILE_FIELD!r}; send the document in it")
+            if not isinstance(header, _Header):
+                continue
+            if header.field == FILE_FIELD:
+                self._open_file(header)
+                return
+            if header.field != METADATA_FIELD:
+                raise BadForm(
+                    f"the form has an unknown field {header.field!r}; send {METADATA_FIELD!r} (optional), then {FILE_FIELD!r}"
+                )
+            self.metadata = _metadata(await self._field())
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The file's bytes. Ends only once the whole form has been read and was well-formed; raises before that otherwise."""
+        held = bytearray()
+        while isinstance(item := await self._next(), bytes):
+            held += item
+            while len(held) >= PIECE_BYTES:
+                yield bytes(held[:PIECE_BYTES])
+                del held[:PIECE_BYTES]
+        if held:
+            yield bytes(held)
+        if (extra := await self._next()) is not None:
+            name = extra.field if isinstance(extra, _Header) else "?"
+            raise BadForm(
+                f"the form goes on with {name!r} after the file; send one file a request, and {METADATA_FIELD!r} before it"
+            )
+
+    def _open_file(self, header: _Header) -> None:
+        if not header.file_name:
+            raise BadForm(f"the field {FILE_FIELD!r} carries no file name; send it as a file, not as a plain value")
+        self.file_name = header.file_name
+        self._file_offset = header.data_offset
+
+    async def _field(self) -> bytes:
+        value = bytearray()
+        while isinstance(item := await self._next(), bytes):
+            value += item
+            if len(value) > MAX_FIELD_BYTES:
+                raise BadForm(f"the field {METADATA_FIELD!r} is larger than {MAX_FIELD_BYTES} bytes")
+        return bytes(value)
+
+    async def _next(self) -> _Item | None:
+        """The next item of the form; None once it has ended."""
+        while not self._items:
+            if self._ended:
+                return None
+            await self._read()
+        return self._items.popleft()
+
+    async def _read(self) -> None:
+        try:
+            async with asyncio.timeout(self._idle_timeout_s):
+                chunk = await anext(self._body, b"")
+        except TimeoutError as error:
+            raise UploadStalled(f"nothing was received for {self._idle_timeout_s:g} s; send the file again") from error
+        if not chunk:
+            raise MalformedMultipart(
+                "the form ended before its closing boundary; the upload is incomplete, send it again"
+            )
+        try:
+            self._parser.write(chunk)
+        except FormParserError as error:
+            raise MalformedMultipart(f"the form is not valid multipart/form-data: {error}") from error
+        self._chunk_offset += len(chunk)
+
+    def _on_header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header_name += data[start:end]
+
+    def _on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header_value += data[start:end]
+        self._data_offset = self._chunk_offset + end + len("\r\n\r\n")
+
+    def _on_header_end(self) -> None:
+        self._header.append((self._header_name.lower(), self._header_value))
+        self._header_name = self._header_value = b""
+
+    def _on_headers_finished(self) -> None:
+        disposition = dict(self._header).get(b"content-disposition", b"")
+        kind, options = parse_options_header(disposition)
+        if kind != b"form-data" or b"name" not in options:
+            raise MalformedMultipart("a part of the form has no `Content-Disposition: form-data; name=…` header")
+        file_name = options.get(b"filename")
+        name = None if file_name is None else _text(file_name)
+        self._items.append(_Header(_text(options[b"name"]), name, self._data_offset))
+        self._header.clear()
+
+    def _on_end(self) -> None:
+        self._ended = True
+
+
+def _boundary(content_type: str) -> str:
+    kind, options = parse_options_header(content_type)
+    if kind != b"multipart/form-data":
+        raise UnsupportedContentType(
+            f"an upload must be multipart/form-data, not {content_type or 'without a Content-Type'!r}; "
+            f"send the document in the form field {FILE_FIELD!r}"
+        )
+    if not options.get(b"boundary"):
+        raise MalformedMultipart("the Content-Type names no boundary; let your HTTP library set that header")
+    return options[b"boundary"].decode("latin-1")
+
+
+def _text(raw: bytes) -> str:
+    """A name from a header: UTF-8 as browsers send it, else latin-1; with the escapes of the HTML standard undone."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+    return text.replace("%22", '"').replace("%0D", "\r").replace("%0A", "\n")
+
+
+def _metadata(raw: bytes) -> dict[str, str]:
+    try:
+        value = json.loads(raw.decode("utf-8"))
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # a lone surrogate is JSON but no text
+    except (UnicodeError, ValueError, RecursionError) as error:
+        raise BadForm(f"the field {METADATA_FIELD!r} is not JSON ({error}); send an object of strings") from error
+    if not isinstance(value, dict) or not all(isinstance(member, str) for member in value.values()):
+        raise BadForm(f"the field {METADATA_FIELD!r} must be a JSON object whose values are strings")
+    return value

@@ -1,0 +1,131 @@
+"""Errors as application/problem+json (RFC 9457), whoever raises them: a service, the gateway, FastAPI or Starlette."""
+
+import http
+import math
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from kit.errors import BY_CODE, Code, GroundworkError, Internal, InvalidArgument
+from kit.telemetry import current_trace_id
+from services.gateway.errors import (
+    HTTP_STATUS_BY_REASON,
+    BodyTooLarge,
+    MalformedJson,
+    MethodNotAllowed,
+    RouteNotFound,
+    UnsupportedContentType,
+    ValidationFailed,
+)
+from services.gateway.models import Json
+
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+_DEFAULT_RETRY_AFTER_S = 2.0
+
+
+def http_status(error: GroundworkError) -> int:
+    """HTTP status of an error: the table of kit.errors, more exact where HTTP has a word of its own."""
+    return HTTP_STATUS_BY_REASON.get(error.reason, error.code.http_status)
+
+
+def problem(error: GroundworkError, extra: Json | None = None) -> Json:
+    """The body. Metadata of the error and `extra` stand beside the standard members and never replace them."""
+    status = http_status(error)
+    standard: Json = {
+        "type": f"urn:groundwork:problem:{error.reason.lower().replace('_', '-')}",
+        "title": _phrase(status),
+        "status": status,
+        "code": error.code.name,
+        "reason": error.reason,
+        "detail": error.message,
+        "trace_id": error.metadata.get("trace_id") or current_trace_id(),
+        "retryable": error.retryable,
+    }
+    return {**error.metadata, **(extra or {}), **standard}
+
+
+def problem_response(error: GroundworkError, extra: Json | None = None) -> JSONResponse:
+    """The whole answer, with Retry-After where waiting may help."""
+    body = problem(error, extra)
+    headers = {"Cache-Control": "no-store"}
+    if body["status"] in {429, 503}:
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s or _DEFAULT_RETRY_AFTER_S)))
+    return JSONResponse(body, body["status"], headers, media_type=PROBLEM_MEDIA_TYPE)
+
+
+def unknown_error(trace_id: str) -> Internal:
+    """What a client learns about an error that nobody expected."""
+    message = f"something went wrong on our side; give this trace id to the operator: {trace_id}"
+    return Internal(message, trace_id=trace_id)
+
+
+def error_of(code: str, message: str, reason: str) -> GroundworkError:
+    """The error that a run's `error` event tells of."""
+    kind = BY_CODE.get(Code[code], Internal) if code in Code.__members__ else Internal
+    return kind(message, reason=reason or None)
+
+
+def install(app: FastAPI) -> None:
+    """Registers the handlers. Unknown exceptions are left to the outermost middleware, which knows if bytes were sent."""
+    app.add_exception_handler(GroundworkError, _on_groundwork_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+
+
+async def _on_groundwork_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, GroundworkError)
+    return problem_response(error)
+
+
+async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    found = [{"field": _field(item["loc"]), "message": item["msg"], "type": item["type"]} for item in error.errors()]
+    if any(item["type"] == "json_invalid" for item in found):
+        cause = error.errors()[0].get("ctx", {}).get("error", "it cannot be read")
+        return problem_response(MalformedJson(f"the request body is not valid JSON: {cause}; send a JSON object"))
+    detail = "; ".join(f"{item['field']}: {item['message']}" for item in found)
+    return problem_response(
+        ValidationFailed(f"the request is not valid: {detail}. Correct it as described in /openapi.json"),
+        {"errors": found},
+    )
+
+
+async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    response = problem_response(_translated(request, error))
+    for name, value in (error.headers or {}).items():
+        response.headers[name] = value
+    return response
+
+
+def _translated(request: Request, error: HTTPException) -> GroundworkError:
+    path = request.url.path
+    match error.status_code:
+        case 404:
+            return RouteNotFound(f"there is nothing at {path}; the routes are listed in /openapi.json")
+        case 405:
+            return MethodNotAllowed(f"{path} does not take {request.method}; see /openapi.json", retryable=False)
+        case 413:
+            return BodyTooLarge(str(error.detail))
+        case 415:
+            return UnsupportedContentType(str(error.detail))
+        case status if status < 500:
+            return InvalidArgument(str(error.detail))
+        case _:
+            return unknown_error(current_trace_id())
+
+
+def _field(location: tuple[Any, ...]) -> str:
+    """("body", "filters", "metadata") → "filters.metadata"; a path or query parameter keeps its name only."""
+    parts = [str(part) for part in location[1:]] or [str(part) for part in location]
+    return ".".join(parts)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return http.HTTPStatus(status).phrase
+    except ValueError:
+        return "Client Closed Request" if status == 499 else "Error"

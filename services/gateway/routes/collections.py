@@ -1,0 +1,47 @@
+"""Collections: sets of documents that are searched together."""
+
+from fastapi import APIRouter, Response
+from groundwork.ingest.v1 import ingest_pb2 as pb
+
+from services.gateway.backends import Services
+from services.gateway.encoding import encode
+from services.gateway.schemas.documents import Collection, CollectionList, NewCollection
+from services.gateway.schemas.problem import problems
+
+router = APIRouter(prefix="/v1/collections", tags=["collections"])
+
+
+@router.get("", responses=problems())
+async def list_collections(services: Services) -> CollectionList:
+    """The collections, by id. `default` always exists."""
+    answer = await services.ingest.ListCollections(pb.ListCollectionsRequest(), timeout=services.settings.rpc_timeout_s)
+    return CollectionList(collections=[_collection(each) for each in answer.collections])
+
+
+@router.post("", status_code=201, responses=problems(409))
+async def create_collection(new: NewCollection, services: Services, response: Response) -> Collection:
+    """Makes a collection."""
+    request = pb.CreateCollectionRequest(collection_id=new.id, name=new.name)
+    answer = await services.ingest.CreateCollection(request, timeout=services.settings.rpc_timeout_s)
+    collection = _collection(answer.collection)
+    response.headers["Location"] = f"/v1/collections/{collection.id}"
+    return collection
+
+
+@router.get("/{collection_id}", responses=problems(404))
+async def get_collection(collection_id: str, services: Services) -> Collection:
+    """One collection."""
+    request = pb.GetCollectionRequest(collection_id=collection_id)
+    answer = await services.ingest.GetCollection(request, timeout=services.settings.rpc_timeout_s)
+    return _collection(answer.collection)
+
+
+@router.delete("/{collection_id}", status_code=204, responses=problems(404, 412))
+async def delete_collection(collection_id: str, services: Services) -> None:
+    """Removes a collection with all its documents. `default` is refused."""
+    request = pb.DeleteCollectionRequest(collection_id=collection_id)
+    await services.ingest.DeleteCollection(request, timeout=services.settings.rpc_timeout_s)
+
+
+def _collection(message: pb.Collection) -> Collection:
+    return Collection.model_validate(encode(message))

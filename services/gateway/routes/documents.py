@@ -1,0 +1,113 @@
+"""Documents: list, look at, remove, read again, download."""
+
+from collections.abc import AsyncGenerator
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+from groundwork.common.v1 import common_pb2
+from groundwork.ingest.v1 import ingest_pb2 as pb
+from starlette.types import Receive, Scope, Send
+
+from services.gateway.backends import Services
+from services.gateway.encoding import encode, enum_number
+from services.gateway.schemas.documents import Document, DocumentList, ListedStatus, UploadedDocument
+from services.gateway.schemas.problem import problems
+
+router = APIRouter(prefix="/v1", tags=["documents"])
+
+PageSize = Annotated[int, Query(ge=1, le=1000, description="At most this many items.")]
+PageToken = Annotated[str, Query(max_length=1024, description="`next_page_token` of the page before.")]
+
+_SHOWN_AS_THEMSELVES = {"application/pdf", "text/plain", "text/csv", "text/markdown"}
+"""Types that no browser runs. Everything else is downloaded as mere bytes: an HTML file of ours would run as our page."""
+
+
+@router.get("/collections/{collection_id}/documents", responses=problems(404))
+async def list_documents(
+    collection_id: str,
+    services: Services,
+    status: Annotated[list[ListedStatus] | None, Query(description="Only these states; may be repeated.")] = None,
+    page_size: PageSize = 100,
+    page_token: PageToken = "",
+) -> DocumentList:
+    """Documents of a collection, newest first."""
+    request = pb.ListDocumentsRequest(
+        collection_id=collection_id,
+        page=common_pb2.PageRequest(page_size=page_size, page_token=page_token),
+        statuses=[enum_number(pb.DocumentStatus.DESCRIPTOR, word) for word in status or ()],
+    )
+    answer = await services.ingest.ListDocuments(request, timeout=services.settings.rpc_timeout_s)
+    return DocumentList(
+        documents=[document_body(each) for each in answer.documents], next_page_token=answer.next_page_token or None
+    )
+
+
+@router.get("/documents/{document_id}", responses=problems(404))
+async def get_document(document_id: str, services: Services) -> Document:
+    """One document: where it is on its way, or why it failed."""
+    request = pb.GetDocumentRequest(document_id=document_id)
+    answer = await services.ingest.GetDocument(request, timeout=services.settings.rpc_timeout_s)
+    return document_body(answer.document)
+
+
+@router.delete("/documents/{document_id}", status_code=204, responses=problems(404))
+async def delete_document(document_id: str, services: Services) -> None:
+    """Removes a document everywhere; it is gone from the next search on."""
+    request = pb.DeleteDocumentRequest(document_id=document_id)
+    await services.ingest.DeleteDocument(request, timeout=services.settings.rpc_timeout_s)
+
+
+@router.post("/documents/{document_id}/reindex", status_code=202, responses=problems(404, 412))
+async def reindex_document(document_id: str, services: Services) -> UploadedDocument:
+    """Reads the stored file again; the present version stays searchable until the new one is ready."""
+    request = pb.ReindexRequest(document_id=document_id)
+    answer = await services.ingest.Reindex(request, timeout=services.settings.rpc_timeout_s)
+    return UploadedDocument(document=document_body(answer.document))
+
+
+@router.get(
+    "/documents/{document_id}/content",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "The bytes as uploaded.", "content": {"application/octet-stream": {}}},
+        **problems(404),
+    },
+)
+async def download_document(document_id: str, services: Services) -> "Download":
+    """The file as uploaded, always as a download."""
+    stream = services.ingest.DownloadDocument(
+        pb.DownloadDocumentRequest(document_id=document_id), timeout=services.settings.upload_timeout_s
+    )
+    first = await anext(stream)
+    return Download(stream, first.document)
+
+
+class Download(StreamingResponse):
+    """A file on its way out. A stream that breaks breaks the connection: half a file must not look like a whole one."""
+
+    def __init__(self, stream: AsyncGenerator[pb.DownloadDocumentResponse, None], document: pb.Document) -> None:
+        media_type = document.media_type if document.media_type in _SHOWN_AS_THEMSELVES else "application/octet-stream"
+        super().__init__(
+            (part.data async for part in stream),
+            media_type=media_type,
+            headers={
+                "Content-Disposition": f"attachment; filename*=UTF-8''{quote(document.name, safe='')}",
+                "Content-Length": str(document.size_bytes),
+                "Content-Security-Policy": "sandbox; default-src 'none'",
+                "Cache-Control": "private, no-cache",
+            },
+        )
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._stream.aclose()
+
+
+def document_body(message: pb.Document) -> Document:
+    """The contract's document as clients see it."""
+    return Document.model_validate(encode(message))

@@ -1,0 +1,115 @@
+"""Runs: list, look at, follow from anywhere, stop."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+from groundwork.common.v1 import common_pb2
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+
+from kit.errors import GroundworkError
+from services.gateway.backends import Backends, Services
+from services.gateway.encoding import encode
+from services.gateway.errors import ValidationFailed
+from services.gateway.problems import problem
+from services.gateway.routes.documents import PageSize, PageToken
+from services.gateway.routes.questions import policy, tell, told
+from services.gateway.runs import follow
+from services.gateway.schemas.events import run_stream_response
+from services.gateway.schemas.problem import problems
+from services.gateway.schemas.runs import Run, RunList
+from services.gateway.sse import EventStream, ServerSentEvent
+
+router = APIRouter(prefix="/v1/runs", tags=["runs"])
+
+
+@router.get("", responses=problems())
+async def list_runs(services: Services, page_size: PageSize = 100, page_token: PageToken = "") -> RunList:
+    """Runs, newest first."""
+    request = pb.ListRunsRequest(page=common_pb2.PageRequest(page_size=page_size, page_token=page_token))
+    answer = await services.orchestrator.ListRuns(request, timeout=services.settings.rpc_timeout_s)
+    return RunList(runs=[_run(each) for each in answer.runs], next_page_token=answer.next_page_token or None)
+
+
+@router.get("/{run_id}", responses=problems(404))
+async def get_run(run_id: str, services: Services) -> Run:
+    """One run's summary."""
+    return _run(await _fetched(run_id, services))
+
+
+@router.post("/{run_id}/cancel", status_code=202, responses=problems(404))
+async def cancel_run(run_id: str, services: Services) -> Run:
+    """Asks a run to stop; it ends with `done` `cancelled` unless it had already ended. Answers with the run as it was."""
+    request = pb.CancelRunRequest(run_id=run_id)
+    answer = await services.orchestrator.CancelRun(request, timeout=services.settings.rpc_timeout_s)
+    return _run(answer.run)
+
+
+@router.get(
+    "/{run_id}/events",
+    response_class=EventStream,
+    responses={
+        **run_stream_response("The run's events after the given one, to the last."),
+        204: {"description": "The run has ended and you have seen its last event: nothing is left to follow."},
+        **problems(404),
+    },
+)
+async def follow_run(
+    run_id: str,
+    services: Services,
+    after: Annotated[int, Query(ge=0, description="`seq` of the last event already seen; 0 for all.")] = 0,
+    last_event_id: Annotated[str | None, Header(description="As `after`; wins over it.")] = None,
+) -> Response:
+    """Follows a run from any point, running or finished: every event after `after` exactly once, in order."""
+    after_seq = after if last_event_id is None else _seq(last_event_id)
+    run = await _fetched(run_id, services)
+    events = follow(
+        services.run_log.attach(run_id, after_seq),
+        services.run_log.attach,
+        run_id=run_id,
+        after_seq=after_seq,
+        policy=policy(services),
+    )
+    if run.status == pb.RUN_STATUS_RUNNING:
+        # The next event may be long in coming; the headers should not be.
+        return _stream(_guarded(tell(events, run_id, after_seq)), run_id, services)
+    first = await anext(events, None)
+    if first is None:
+        return Response(status_code=204, headers={"X-Run-Id": run_id})
+    return _stream(_guarded(told(first, events)), run_id, services)
+
+
+async def _guarded(events: AsyncIterator[ServerSentEvent]) -> AsyncIterator[ServerSentEvent]:
+    """An error after the headers are out is told as an event."""
+    try:
+        async for event in events:
+            yield event
+    except GroundworkError as error:
+        yield ServerSentEvent("error", {**problem(error), "message": error.message})
+
+
+async def _fetched(run_id: str, services: Backends) -> pb.Run:
+    answer = await services.orchestrator.GetRun(
+        pb.GetRunRequest(run_id=run_id), timeout=services.settings.rpc_timeout_s
+    )
+    run: pb.Run = answer.run
+    return run
+
+
+def _stream(events: AsyncIterator[ServerSentEvent], run_id: str, services: Backends) -> EventStream:
+    return EventStream(
+        events,
+        ping_interval_s=services.settings.ping_interval_s,
+        closing=services.closing,
+        headers={"X-Run-Id": run_id},
+    )
+
+
+def _seq(last_event_id: str) -> int:
+    if last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= 18:
+        return int(last_event_id)
+    raise ValidationFailed("the Last-Event-ID header must be the id of an event of this run, a whole number")
+
+
+def _run(message: pb.Run) -> Run:
+    return Run.model_validate(encode(message))

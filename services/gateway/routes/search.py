@@ -1,0 +1,75 @@
+"""Search, and passages by id for citations that open them."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from groundwork.retriever.v1 import retriever_pb2 as pb
+
+from services.gateway.backends import Services
+from services.gateway.encoding import encode, enum_number
+from services.gateway.errors import ChunkNotFound
+from services.gateway.models import Json
+from services.gateway.schemas.problem import problems
+from services.gateway.schemas.search import Filters, PassageWindow, SearchRequest, SearchResponse
+
+router = APIRouter(prefix="/v1", tags=["search"])
+
+
+@router.post("/search", responses=problems(404, 504))
+async def search(request: SearchRequest, services: Services) -> SearchResponse:
+    """Hybrid search. When an engine is down the others answer, and `degraded` says so."""
+    answer = await services.retriever.Search(_contract(request), timeout=services.settings.search_timeout_s)
+    body = encode(answer)
+    hits = [_hit(hit, explain=request.explain) for hit in body["hits"]]
+    return SearchResponse.model_validate({**body, "hits": hits})
+
+
+@router.get("/chunks/{chunk_id}", responses=problems(404))
+async def get_chunk(
+    chunk_id: str,
+    services: Services,
+    window: Annotated[int, Query(ge=0, le=10, description="Neighbours on each side.")] = 0,
+) -> PassageWindow:
+    """A passage with its neighbours: what a citation opens."""
+    request = pb.FetchChunksRequest(chunk_ids=[chunk_id], window=window)
+    answer = await services.retriever.FetchChunks(request, timeout=services.settings.rpc_timeout_s)
+    if not answer.chunks:
+        raise ChunkNotFound(
+            f"there is no passage {chunk_id}; its document may have been deleted or read again since, search again",
+            chunk_id=chunk_id,
+        )
+    return PassageWindow.model_validate(encode(answer.chunks[0]))
+
+
+def _contract(request: SearchRequest) -> pb.SearchRequest:
+    return pb.SearchRequest(
+        queries=[request.query],
+        collection_ids=request.collection_ids,
+        filter=_filter(request.filters) if request.filters else None,
+        top_k=request.top_k,
+        strategy=_number(pb.Strategy, request.strategy),
+        rerank=_number(pb.RerankMode, request.rerank),
+        fusion=_number(pb.FusionMethod, request.fusion),
+        explain=request.explain,
+    )
+
+
+def _number(enum: Any, word: str | None) -> Any:
+    return enum_number(enum.DESCRIPTOR, word)
+
+
+def _filter(filters: Filters) -> pb.Filter:
+    return pb.Filter(
+        document_ids=filters.document_ids,
+        metadata=[
+            pb.MetadataCondition(key=key, values=[values] if isinstance(values, str) else values)
+            for key, values in filters.metadata.items()
+        ],
+    )
+
+
+def _hit(hit: Json, *, explain: bool) -> Json:
+    """The chunk's fields and the hit's in one object."""
+    chunk = hit.pop("chunk") or {}
+    explanation = hit.pop("explanation")
+    return {**chunk, **hit, "explain": explanation if explain else None}

@@ -1,0 +1,69 @@
+"""Threads: conversations and their messages."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from groundwork.common.v1 import common_pb2
+from groundwork.memory.v1 import memory_pb2 as pb
+
+from services.gateway.backends import Services
+from services.gateway.encoding import encode
+from services.gateway.routes.documents import PageSize, PageToken
+from services.gateway.schemas.problem import problems
+from services.gateway.schemas.runs import NewThread, Thread, ThreadList, ThreadTitle, ThreadWithMessages
+
+router = APIRouter(prefix="/v1/threads", tags=["threads"])
+
+
+@router.get("", responses=problems())
+async def list_threads(services: Services, page_size: PageSize = 100, page_token: PageToken = "") -> ThreadList:
+    """Threads, last used first."""
+    request = pb.ListThreadsRequest(page=common_pb2.PageRequest(page_size=page_size, page_token=page_token))
+    answer = await services.memory.ListThreads(request, timeout=services.settings.rpc_timeout_s)
+    return ThreadList(
+        threads=[_thread(each) for each in answer.threads], next_page_token=answer.next_page_token or None
+    )
+
+
+@router.post("", status_code=201, responses=problems())
+async def create_thread(services: Services, response: Response, new: NewThread | None = None) -> Thread:
+    """Makes a thread."""
+    request = pb.CreateThreadRequest(title=new.title if new else "")
+    answer = await services.memory.CreateThread(request, timeout=services.settings.rpc_timeout_s)
+    thread = _thread(answer.thread)
+    response.headers["Location"] = f"/v1/threads/{thread.id}"
+    return thread
+
+
+@router.get("/{thread_id}", responses=problems(404))
+async def get_thread(
+    thread_id: str,
+    services: Services,
+    limit: Annotated[int, Query(ge=1, le=1000, description="At most this many messages, the last ones.")] = 50,
+) -> ThreadWithMessages:
+    """A thread and its last messages, oldest first."""
+    timeout_s = services.settings.rpc_timeout_s
+    thread = await services.memory.GetThread(pb.GetThreadRequest(thread_id=thread_id), timeout=timeout_s)
+    request = pb.GetHistoryRequest(thread_id=thread_id, limit=limit)
+    history = await services.memory.GetHistory(request, timeout=timeout_s)
+    messages = [encode(each) for each in history.messages]
+    return ThreadWithMessages.model_validate({**encode(thread.thread), "messages": messages})
+
+
+@router.patch("/{thread_id}", responses=problems(404))
+async def rename_thread(thread_id: str, title: ThreadTitle, services: Services) -> Thread:
+    """Gives a thread another title."""
+    request = pb.RenameThreadRequest(thread_id=thread_id, title=title.title)
+    answer = await services.memory.RenameThread(request, timeout=services.settings.rpc_timeout_s)
+    return _thread(answer.thread)
+
+
+@router.delete("/{thread_id}", status_code=204, responses=problems())
+async def delete_thread(thread_id: str, services: Services) -> None:
+    """Removes a thread and its messages. Harmless when repeated."""
+    request = pb.DeleteThreadRequest(thread_id=thread_id)
+    await services.memory.DeleteThread(request, timeout=services.settings.rpc_timeout_s)
+
+
+def _thread(message: pb.Thread) -> Thread:
+    return Thread.model_validate(encode(message))

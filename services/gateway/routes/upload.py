@@ -1,0 +1,116 @@
+"""The upload: from the client's socket to ingest's stream, piece by piece, at the pace of the slower of the two."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from groundwork.ingest.v1 import ingest_pb2 as pb
+from starlette.requests import ClientDisconnect
+
+from kit.errors import GroundworkError
+from services.gateway.backends import Backends, Services
+from services.gateway.metrics import UPLOADED_BYTES
+from services.gateway.multipart import FILE_FIELD, METADATA_FIELD, MultipartForm
+from services.gateway.routes.documents import document_body
+from services.gateway.schemas.documents import UploadedDocument
+from services.gateway.schemas.problem import problems
+
+router = APIRouter(prefix="/v1", tags=["documents"])
+
+_LINGER_S = 10.0
+"""After a refusal what the client still sends is read and thrown away for this long, so that it gets to read the answer
+instead of a reset connection."""
+
+_FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": [FILE_FIELD],
+                    "properties": {
+                        METADATA_FIELD: {
+                            "type": "string",
+                            "contentMediaType": "application/json",
+                            "description": "Filterable fields, a JSON object of strings. Must come before the file.",
+                            "example": '{"year": "2026"}',
+                        },
+                        FILE_FIELD: {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "The document. The last part of the form; its file name is the document's name.",
+                        },
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "/collections/{collection_id}/documents",
+    status_code=202,
+    openapi_extra=_FORM,
+    responses=problems(404, 413, 415, 429),
+)
+async def upload_document(collection_id: str, request: Request, services: Services) -> UploadedDocument:
+    """Takes a file and answers once it is stored and its job queued. Follow it with GET /v1/documents/{id}/events."""
+    body = aiter(request.stream())
+    try:
+        form = MultipartForm(
+            body,
+            request.headers.get("content-type", ""),
+            content_length=_content_length(request),
+            idle_timeout_s=services.settings.upload_idle_timeout_s,
+        )
+        await form.open()
+        return await _pass_on(form, collection_id, services)
+    except GroundworkError:
+        await _linger(body)
+        raise
+
+
+async def _pass_on(form: MultipartForm, collection_id: str, services: Backends) -> UploadedDocument:
+    broken: list[Exception] = []
+
+    async def parts() -> AsyncIterator[pb.UploadDocumentRequest]:
+        header = pb.UploadHeader(
+            collection_id=collection_id,
+            name=form.file_name,
+            size_bytes=form.declared_size_bytes,
+            metadata=form.metadata,
+        )
+        yield pb.UploadDocumentRequest(header=header)
+        try:
+            async for piece in form.pieces():
+                UPLOADED_BYTES.inc(len(piece))
+                yield pb.UploadDocumentRequest(data=piece)
+        except (GroundworkError, ClientDisconnect) as error:
+            # Raising here cancels the call, so ingest never takes half a file for a whole one.
+            broken.append(error)
+            raise
+
+    try:
+        answer = await services.ingest.UploadDocument(parts(), timeout=services.settings.upload_timeout_s)
+    except (asyncio.CancelledError, GroundworkError):
+        if broken:
+            raise broken[0] from None
+        raise
+    return UploadedDocument(document=document_body(answer.document))
+
+
+async def _linger(body: AsyncIterator[bytes]) -> None:
+    try:
+        async with asyncio.timeout(_LINGER_S):
+            async for _ in body:
+                pass
+    except (TimeoutError, ClientDisconnect, RuntimeError):
+        return  # the answer is sent anyway; whether it arrives is up to the client
+
+
+def _content_length(request: Request) -> int | None:
+    value = request.headers.get("content-length")
+    return int(value) if value else None

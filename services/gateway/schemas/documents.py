@@ -1,0 +1,129 @@
+"""Documents and collections as clients see them."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+
+DocumentStatus = Literal["queued", "processing", "ready", "failed", "deleted"]
+ListedStatus = Literal["queued", "processing", "ready", "failed"]
+
+
+class DocumentError(BaseModel):
+    """Why a document failed."""
+
+    reason: str = Field(description="A constant UPPER_SNAKE word.", examples=["PDF_ENCRYPTED"])
+    message: str = Field(description="What happened and what to do, for a person.")
+
+
+class PageStatus(BaseModel):
+    """State of one page."""
+
+    page: int | None = Field(description="1-based.")
+    status: str = Field(description="`text`, `empty` or `failed`.")
+
+
+class IngestReport(BaseModel):
+    """What happened on the way from file to index."""
+
+    page_count: int = Field(default=0, description="Pages seen; 0 where the format has none.")
+    chunk_count: int = Field(default=0, description="Chunks indexed.")
+    token_count: int = Field(default=0, description="Tokens embedded.")
+    embed_batch_count: int = Field(default=0, description="Embed calls.")
+    stage_seconds: dict[str, float | None] = Field(default_factory=dict, description="Seconds by stage.")
+    slowest_stage: str = Field(default="", description="The longest stage.")
+    pages: list[PageStatus] = Field(default_factory=list, description="One entry a page.")
+    warnings: list[str] = Field(default_factory=list, description="Things a person may want to know.")
+    attempts: int = Field(default=0, description="Deliveries of the job so far.")
+    chunker: str = Field(default="", description="Chunking strategy: `recursive`, `headings`, `rows` or `pages`.")
+
+
+class Document(BaseModel):
+    """A document and where it is on its way."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "id": "9f1c2d3e4b5a",
+                "collection_id": "default",
+                "name": "handbook.pdf",
+                "media_type": "application/pdf",
+                "size_bytes": 182044,
+                "sha256": "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9",
+                "status": "processing",
+                "stage": "embed",
+                "progress": 0.4,
+                "error": None,
+                "report": {"page_count": 12, "chunk_count": 40, "attempts": 1},
+                "created_at": "2026-01-31T12:00:00.000Z",
+                "updated_at": "2026-01-31T12:00:01.500Z",
+                "revision_id": None,
+                "metadata": {"year": "2026"},
+            }
+        }
+    )
+
+    id: str = Field(validation_alias=AliasChoices("id", "document_id"), description="Unique within the tenant.")
+    collection_id: str | None = Field(description="Its collection.")
+    name: str = Field(description="File name as uploaded, without folders.")
+    media_type: str = Field(default="", description="Type found by looking at the content.")
+    size_bytes: int = Field(default=0, description="Size of the file.")
+    sha256: str = Field(default="", description="Hex sha256 of the file.")
+    status: DocumentStatus = Field(
+        description="`ready` means searchable. A failed reindex stays `ready` on the old revision, with `error` set."
+    )
+    stage: str = Field(
+        default="", description="While processing: `parse`, `clean`, `chunk`, `embed`, `index` or `activate`."
+    )
+    progress: float = Field(default=0, description="While processing: share done, 0 to 1.")
+    error: DocumentError | None = Field(default=None, description="Why it failed.")
+    report: IngestReport = Field(default_factory=IngestReport, description="What happened on the way.")
+    created_at: datetime | None = Field(default=None, description="Upload time.")
+    updated_at: datetime | None = Field(default=None, description="Last change.")
+    revision_id: str | None = Field(default=None, description="Active revision, once there is one.")
+    metadata: dict[str, str] = Field(default_factory=dict, description="Fields given at upload.")
+
+    @field_validator("report", mode="before")
+    @classmethod
+    def _always_a_report(cls, value: Any) -> Any:
+        return IngestReport() if value is None else value
+
+
+class UploadedDocument(BaseModel):
+    """The file is stored and its job queued."""
+
+    document: Document = Field(description="The same name and content in the same collection is the same document.")
+
+
+class DocumentList(BaseModel):
+    """One page of documents."""
+
+    documents: list[Document] = Field(description="Newest first.")
+    next_page_token: str | None = Field(description="For the next page; null on the last.")
+
+
+class Collection(BaseModel):
+    """A set of documents that is searched together."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"id": "default", "name": "Default", "created_at": "2026-01-31T12:00:00.000Z"}}
+    )
+
+    id: str = Field(validation_alias=AliasChoices("id", "collection_id"), description="Its id in paths.")
+    name: str = Field(description="For people.")
+    created_at: datetime | None = Field(default=None, description="When it was made.")
+
+
+class CollectionList(BaseModel):
+    """The collections."""
+
+    collections: list[Collection] = Field(description="By id.")
+
+
+class NewCollection(BaseModel):
+    """A collection to make."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"id": "contracts", "name": "Contracts"}})
+
+    id: str = Field(default="", max_length=64, description="1 to 64 of a-z, 0-9, `-`, `_`; empty: made from the name.")
+    name: str = Field(default="", max_length=200, description="For people; empty means the id.")

@@ -1,0 +1,200 @@
+"""Events of a run as clients see them: one model a kind, documented in OpenAPI and held true by a test that sends every
+payload of the contract through it."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from services.gateway.schemas.runs import Citation, RunMode, RunStatus, SupportStatus, Usage
+from services.gateway.schemas.search import BoundingBox, Degradation
+
+
+class Event(BaseModel):
+    """What every event carries."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run_id: str = Field(description="The run.")
+    seq: int = Field(description="Position in the run's log, from 1 without gaps; also the event's `id:`.")
+    at: datetime | None = Field(description="When it happened.")
+
+
+class BudgetsInForce(BaseModel):
+    """Limits of a run."""
+
+    wall_clock_s: float | None = Field(description="Seconds for the whole run.")
+    answer_tokens: int = Field(description="Tokens a model may write.")
+
+
+class RunStartedEvent(Event):
+    """`run`: the run begins."""
+
+    mode: RunMode | None = Field(description="Pipeline.")
+    thread_id: str | None = Field(description="Thread, if any.")
+    question: str = Field(description="The user's words.")
+    collection_ids: list[str] = Field(description="Collections.")
+    budgets: BudgetsInForce | None = Field(description="Limits in force.")
+    model: str = Field(description="Model in use; empty when answers are extractive.")
+
+
+class AgentEvent(Event):
+    """`agent`: an agent was chosen."""
+
+    name: str = Field(description="Its name.")
+    chosen_by: str = Field(description="`explicit`, `default` or `classified`.")
+
+
+class ThinkingEvent(Event):
+    """`thinking`: progress, or a degradation."""
+
+    phase: str = Field(description="`memory`, `route`, `retrieve`, `answer`, `verify` or `resume`.")
+    text: str = Field(description="For a person.")
+    degraded: Degradation | None = Field(description="Set when something was done in a lesser way than asked.")
+
+
+class PlanEvent(Event):
+    """`plan`: what will be searched."""
+
+    route: str = Field(description="`lexical`, `dense` or `hybrid`.")
+    queries: list[str] = Field(description="Queries.")
+
+
+class Evidence(BaseModel):
+    """One passage of the evidence set."""
+
+    number: int = Field(description="Citation number.")
+    chunk_id: str | None = Field(description="The passage.")
+    document_id: str | None = Field(description="Its document.")
+    document_name: str = Field(description="Name of its document.")
+    page: int | None = Field(description="1-based; null where the format has no pages.")
+    heading_path: list[str] = Field(description="Headings above it.")
+    text: str = Field(description="The passage.")
+    score: float | None = Field(description="Score of the last stage that ranked it.")
+    dense_score: float | None = Field(description="Cosine to the question, where vectors found it.")
+    char_start: int = Field(description="First character in the document's cleaned text.")
+    char_end: int = Field(description="One past the last character.")
+    bounding_boxes: list[BoundingBox] = Field(description="Where it stands on its pages.")
+    collection_id: str | None = Field(description="Its collection.")
+
+
+class RetrievalEvent(Event):
+    """`retrieval`: what was found. Citation numbers are positions in it."""
+
+    evidence: list[Evidence] = Field(description="Passages, best first.")
+    degraded: list[Degradation] = Field(description="What failed and was worked around.")
+    timings_ms: dict[str, float | None] = Field(description="Milliseconds by stage.")
+    strategy: str = Field(description="Engines that were asked.")
+
+
+class TokenEvent(Event):
+    """`token`: a piece of the answer."""
+
+    text: str = Field(description="Text to put at `offset`.")
+    offset: int = Field(
+        description="Characters (code points) of the answer before this piece. What was shown from there on is replaced."
+    )
+
+
+class SentenceVerdict(BaseModel):
+    """The verdict on one sentence."""
+
+    sentence: str = Field(description="The sentence, citation marks removed.")
+    verdict: str = Field(description="`supported` or `unsupported`.")
+    citations: list[int] = Field(description="Citation numbers it carries.")
+    score: float | None = Field(description="Share of its content words found in the cited passages.")
+
+
+class VerificationEvent(Event):
+    """`verification`: what was checked."""
+
+    sentences: list[SentenceVerdict] = Field(description="In order.")
+    citation_precision: float | None = Field(description="Share of citations that carry their sentence.")
+    citation_coverage: float | None = Field(description="Share of sentences carried by a citation.")
+    support_status: SupportStatus | None = Field(description="Judgement of the whole.")
+
+
+class AnswerEvent(Event):
+    """`answer`: the whole answer."""
+
+    text: str = Field(description="Full text with citation marks [1], [2] …")
+    citations: list[Citation] = Field(description="The passages it cites.")
+    support_status: SupportStatus | None = Field(description="Judgement of the whole.")
+    method: str = Field(description="`model` or `extractive`.")
+    block: dict[str, Any] | None = Field(description="A structured block, when the agent makes one.")
+
+
+class UsageEvent(Event, Usage):
+    """`usage`: what it cost."""
+
+
+class ErrorEvent(Event):
+    """`error`: what broke. An error without seq comes from the gateway and says how to resume."""
+
+    code: str = Field(description="gRPC status name.")
+    reason: str = Field(description="A constant UPPER_SNAKE word.")
+    message: str = Field(description="For a person.")
+    retryable: bool = Field(description="Whether asking again may help.")
+
+
+class DoneEvent(Event):
+    """`done`: the run has ended. Always the last event."""
+
+    status: RunStatus | None = Field(description="How.")
+
+
+class ToolEvent(Event):
+    """`tool`: a tool is called."""
+
+    call_id: str | None = Field(description="The call.")
+    name: str = Field(description="The tool.")
+    arguments: dict[str, Any] | None = Field(description="Its arguments.")
+
+
+class ToolResultEvent(Event):
+    """`tool_result`: a tool has answered."""
+
+    call_id: str | None = Field(description="The call.")
+    ok: bool = Field(description="Whether it worked.")
+    summary: str = Field(description="What came out, shortened.")
+    duration_s: float | None = Field(description="How long it took, seconds.")
+    error_reason: str = Field(description="UPPER_SNAKE, when it did not work.")
+
+
+EVENT_MODELS: dict[str, type[Event]] = {
+    "run": RunStartedEvent,
+    "agent": AgentEvent,
+    "thinking": ThinkingEvent,
+    "plan": PlanEvent,
+    "retrieval": RetrievalEvent,
+    "tool": ToolEvent,
+    "tool_result": ToolResultEvent,
+    "token": TokenEvent,
+    "verification": VerificationEvent,
+    "answer": AnswerEvent,
+    "usage": UsageEvent,
+    "error": ErrorEvent,
+    "done": DoneEvent,
+}
+"""The data of each kind of event."""
+
+SnapshotKind = Literal["snapshot_begin", "document", "snapshot_complete"]
+
+
+def stream_response(description: str, kinds: dict[str, str]) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI `responses` of an event stream whose events of kind k carry the schema kinds[k]."""
+    schema = {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in kinds.values()]}
+    example = 'id: 1\nevent: run\ndata: {"run_id":"4f2a","seq":1,"at":"2026-01-31T12:00:00.000Z","mode":"qa"}\n\n'
+    listed = "; ".join(f"`{kind}`: {name}" for kind, name in kinds.items())
+    return {
+        200: {
+            "description": f"{description} Events and the schema of their data: {listed}.",
+            "content": {"text/event-stream": {"schema": schema, "example": example}},
+            "headers": {"X-Run-Id": {"description": "The run, on streams of a run.", "schema": {"type": "string"}}},
+        }
+    }
+
+
+def run_stream_response(description: str) -> dict[int | str, dict[str, Any]]:
+    """`stream_response` of a run's events."""
+    return stream_response(description, {kind: model.__name__ for kind, model in EVENT_MODELS.items()})

@@ -1,0 +1,69 @@
+"""The HTTP server: uvicorn on the running loop, without its own ideas about signals and logging."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from kit.errors import FailedPrecondition
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are kit.service's."""
+        yield
+
+
+class HttpServer:
+    """Bound on entry to `serve`, so that a port in use is known before anything is announced."""
+
+    def __init__(self, app: ASGIApp, host: str, port: int, *, grace_s: float) -> None:
+        self._socket = _bind(host, port)
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=max(1, round(grace_s)),
+        )
+        self._server = _Server(config)
+
+    @property
+    def port(self) -> int:
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    async def serve(self, stopping: asyncio.Event) -> None:
+        """Serves until `stopping` is set, then until the last answer is out or the grace is over."""
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(self._server.serve([self._socket]))
+            waiting = group.create_task(stopping.wait())
+            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            self._server.should_exit = True
+            waiting.cancel()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        door = socket.socket(family, kind, protocol)
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind(address)
+    except OSError as error:
+        raise FailedPrecondition(
+            f"the HTTP API cannot listen on {host}:{port} ({error.strerror or error}); "
+            "stop what is using it or set GROUNDWORK_PORT and GROUNDWORK_HOST",
+            reason="ADDRESS_IN_USE",
+        ) from error
+    door.setblocking(False)
+    return door

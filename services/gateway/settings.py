@@ -1,0 +1,85 @@
+"""What the gateway is told from outside: the only reader of its environment."""
+
+from typing import Annotated
+
+from pydantic import Field, field_validator
+from pydantic_settings import NoDecode
+
+from kit.settings import Identifier, ServiceSettings
+
+
+class GatewaySettings(ServiceSettings):
+    """Settings of the public edge."""
+
+    host: str = "127.0.0.1"
+    """Where the public HTTP API listens. Loopback by default: the local mode knows no keys, so nobody else may reach it."""
+
+    port: int = Field(default=8080, ge=0, le=65535)
+    """Port of the public HTTP API and of the console. 0 takes a free one."""
+
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
+    """Host names, comma-separated, under which the API may be asked for besides loopback names. A name that is not listed is
+    refused, because a hostile page can point its own name at this machine (DNS rebinding)."""
+
+    local_tenant_id: Identifier = "local"
+    """Tenant of every request while no keys are configured."""
+
+    local_subject: str = "local-user"
+    """User of every request while no keys are configured."""
+
+    ingest_address: str = "127.0.0.1:7003"
+    """Address ("host:port") of the ingest API."""
+
+    ingest_worker_address: str = "127.0.0.1:7004"
+    """Address of the ingest worker's health service; asked by /readyz only."""
+
+    retriever_address: str = "127.0.0.1:7002"
+    """Address of the retriever."""
+
+    reranker_address: str = "127.0.0.1:7001"
+    """Address of the model server; asked by /readyz only."""
+
+    orchestrator_address: str = "127.0.0.1:7005"
+    """Address of the orchestrator."""
+
+    memory_address: str = "127.0.0.1:7006"
+    """Address of memory."""
+
+    tools_address: str = "127.0.0.1:7007"
+    """Address of the tools; asked by /readyz only."""
+
+    rpc_timeout_s: float = Field(default=15.0, gt=0)
+    """Longest a single answer of a service may take, in seconds. Writes wait for JetStream, hence not less."""
+
+    search_timeout_s: float = Field(default=30.0, gt=0)
+    """Longest a search may take, in seconds: a reranker on a busy CPU needs several."""
+
+    upload_timeout_s: float = Field(default=3600.0, gt=0)
+    """Longest an upload or a download may take, in seconds: a large file over a slow line."""
+
+    upload_idle_timeout_s: float = Field(default=60.0, gt=0)
+    """Longest a client may send nothing during an upload, in seconds."""
+
+    stream_timeout_s: float = Field(default=3600.0, gt=0)
+    """Longest one gRPC stream behind an event stream lives, in seconds; then it is opened again, unseen by the client."""
+
+    reattach_for_s: float = Field(default=30.0, gt=0)
+    """How long a broken stream is tried again before the client is told, in seconds: an orchestrator restarts in less."""
+
+    ping_interval_s: float = Field(default=15.0, gt=0)
+    """Seconds of silence after which an event stream carries a comment, so that proxies keep it open."""
+
+    health_timeout_s: float = Field(default=2.0, gt=0)
+    """Longest one health check of /readyz may take, in seconds."""
+
+    max_json_bytes: int = Field(default=1024 * 1024, gt=0)
+    """Largest JSON request body, in bytes: 8 000 characters of question and 64 collections need far less."""
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return (
+            tuple(name.strip().lower() for name in value.split(",") if name.strip())
+            if isinstance(value, str)
+            else value
+        )
