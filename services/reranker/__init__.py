@@ -1,0 +1,1 @@
+"""The model server: embeddings and reranking, batched over all callers."""

@@ -1,0 +1,20 @@
+"""Runs the model server as a process: python -m services.reranker."""
+
+import sys
+
+from kit.errors import GroundworkError
+from kit.service import run_process
+from services.reranker.app import run
+from services.reranker.settings import RerankerSettings
+
+
+def main() -> None:
+    """Reads the settings and serves until told to stop."""
+    try:
+        run_process(run(RerankerSettings()))  # type: ignore[call-arg] # the fields come from the environment
+    except GroundworkError as error:
+        sys.exit(f"reranker: {error.message}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""The tokenizer of Hugging Face's `tokenizers`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from services.reranker.models import TokenIds
+
+
+class HuggingFaceTokenizer:
+    """A `tokenizer.json`. The file's own truncation and padding (all-MiniLM-L6-v2's pads every text to 128) are removed
+    from the published definition and replaced by the window here."""
+
+    def __init__(self, definition: bytes, window_tokens: int) -> None:
+        self._tokenizer = Tokenizer.from_str(definition.decode())
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._definition = self._tokenizer.to_str().encode()
+        self._tokenizer.enable_truncation(window_tokens)
+        self._window_tokens = window_tokens
+
+    @property
+    def window_tokens(self) -> int:
+        return self._window_tokens
+
+    @property
+    def definition(self) -> bytes:
+        return self._definition
+
+    def tokenize(self, texts: Sequence[str]) -> list[TokenIds]:
+        encodings = self._tokenizer.encode_batch_fast(list(texts))
+        return [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]

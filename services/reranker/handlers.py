@@ -1,0 +1,66 @@
+"""The edge: decodes requests, calls the core, encodes answers."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
+
+from kit.deadline import bounded_timeout_s
+from services.reranker.embedding import Embedding
+from services.reranker.errors import KindMissing
+from services.reranker.models import ModelInfo, TextKind
+from services.reranker.reranking import Reranking
+
+_KINDS = {
+    reranker_pb2.EMBED_KIND_QUERY: TextKind.QUERY,
+    reranker_pb2.EMBED_KIND_PASSAGE: TextKind.PASSAGE,
+}
+LONGEST_REQUEST_S = 120.0
+"""Cap for a caller whose deadline is further away than any of our requests takes."""
+
+
+class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
+    """groundwork.reranker.v1.RerankerService."""
+
+    def __init__(self, embedding: Embedding, reranking: Reranking, info: ModelInfo, tokenizer_json: bytes) -> None:
+        self._embedding = embedding
+        self._reranking = reranking
+        self._info = info
+        self._tokenizer = reranker_pb2.GetTokenizerResponse(
+            tokenizer_json=tokenizer_json, sha256=hashlib.sha256(tokenizer_json).hexdigest()
+        )
+
+    async def Embed(self, request: reranker_pb2.EmbedRequest, context: Any) -> reranker_pb2.EmbedResponse:
+        kind = _KINDS.get(request.kind)
+        if kind is None:
+            raise KindMissing("kind is missing; set EMBED_KIND_QUERY or EMBED_KIND_PASSAGE", field="kind")
+        embeddings = await self._embedding.embed(request.texts, kind, bounded_timeout_s(LONGEST_REQUEST_S))
+        return reranker_pb2.EmbedResponse(
+            vectors=np.ascontiguousarray(embeddings.vectors, dtype="<f4").tobytes(),
+            dimension=self._info.dimension,
+            model=self._info.embedding_model,
+            token_counts=embeddings.token_counts,
+        )
+
+    async def Rerank(self, request: reranker_pb2.RerankRequest, context: Any) -> reranker_pb2.RerankResponse:
+        scores = await self._reranking.rerank(
+            request.query_text, request.passages, bounded_timeout_s(LONGEST_REQUEST_S)
+        )
+        return reranker_pb2.RerankResponse(scores=scores, model=self._info.rerank_model)
+
+    async def GetModelInfo(
+        self, request: reranker_pb2.GetModelInfoRequest, context: Any
+    ) -> reranker_pb2.GetModelInfoResponse:
+        return reranker_pb2.GetModelInfoResponse(
+            embedding_model=self._info.embedding_model,
+            rerank_model=self._info.rerank_model,
+            dimension=self._info.dimension,
+            window_tokens=self._info.window_tokens,
+            runtime=self._info.runtime,
+        )
+
+    async def GetTokenizer(
+        self, request: reranker_pb2.GetTokenizerRequest, context: Any
+    ) -> reranker_pb2.GetTokenizerResponse:
+        return self._tokenizer

@@ -1,0 +1,28 @@
+"""The model server's instruments. Labels are bounded: the lane and a fixed set of reasons, never an id."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+BATCH_TEXTS = Histogram("reranker_batch_texts", "Texts of one batch.", ["lane"], buckets=(1, 2, 4, 8, 16, 32, 64, 128))
+BATCH_TOKENS = Histogram(
+    "reranker_batch_tokens",
+    "Tokens of one batch, padding counted.",
+    ["lane"],
+    buckets=(16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192),
+)
+PADDING_TOKENS = Counter("reranker_padding_tokens_total", "Tokens computed for nothing: padding.", ["lane"])
+TOKENS = Counter("reranker_tokens_total", "Tokens that models have read, padding not counted.", ["lane"])
+QUEUE_SECONDS = Histogram(
+    "reranker_queue_seconds", "Seconds from a request's arrival to its first batch.", ["lane"], buckets=_SECONDS
+)
+INFERENCE_SECONDS = Histogram(
+    "reranker_inference_seconds", "Seconds the model took for one batch.", ["lane"], buckets=_SECONDS
+)
+QUEUED_TOKENS = Gauge("reranker_queued_tokens", "Tokens that wait for the model, padding counted.", ["lane"])
+UNSERVED = Counter(
+    "reranker_unserved_requests_total",
+    "Requests that got no vectors: refused (queue_full), given up by their caller (abandoned), or broken (failed).",
+    ["lane", "reason"],
+)
+PASSAGE_CACHE = Counter("reranker_passage_cache_total", "Look-ups of encoded passages.", ["outcome"])

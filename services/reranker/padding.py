@@ -1,0 +1,23 @@
+"""Texts of different lengths as one rectangle."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from services.reranker.models import Int64, TokenIds
+
+
+def padded_length(tokens: int, multiple: int) -> int:
+    """`tokens` rounded up to a multiple."""
+    return -(-tokens // multiple) * multiple
+
+
+def pad(texts: Sequence[TokenIds], multiple: int) -> tuple[Int64, Int64]:
+    """Input ids and attention mask, int64 [texts, tokens] each; padding is 0 in both."""
+    width = padded_length(max(len(ids) for ids in texts), multiple)
+    input_ids = np.zeros((len(texts), width), dtype=np.int64)
+    attention_mask = np.zeros_like(input_ids)
+    for row, ids in enumerate(texts):
+        input_ids[row, : len(ids)] = ids
+        attention_mask[row, : len(ids)] = 1
+    return input_ids, attention_mask

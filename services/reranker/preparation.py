@@ -1,0 +1,50 @@
+"""From request texts to token ids: the checks, and tokenizing off the event loop."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Executor
+
+from services.reranker.errors import TextCountOutOfRange, TextEmpty
+from services.reranker.models import TokenIds
+from services.reranker.ports import Tokenizer
+
+MAX_TEXTS = 1024
+"""Texts of one request, as the contract says."""
+
+_SLICE_TEXTS = 64
+_MAX_CHARACTERS_PER_TOKEN = 64
+"""A text is cut to this many characters per token of the window before it is tokenized: a megabyte of text must not cost
+more than the window it is cut to. English takes about 5 characters per token."""
+
+
+class Preparation:
+    """Checks texts and tokenizes them on a small executor, in slices, so that a short request passes between two slices of
+    a long one."""
+
+    def __init__(self, tokenizer: Tokenizer, executor: Executor) -> None:
+        self._tokenizer = tokenizer
+        self._executor = executor
+        self._max_characters = tokenizer.window_tokens * _MAX_CHARACTERS_PER_TOKEN
+
+    async def token_ids(self, texts: Sequence[str]) -> list[TokenIds]:
+        """Token ids per text, cut to the window."""
+        loop = asyncio.get_running_loop()
+        ids: list[TokenIds] = []
+        for start in range(0, len(texts), _SLICE_TEXTS):
+            part = [text[: self._max_characters] for text in texts[start : start + _SLICE_TEXTS]]
+            ids += await loop.run_in_executor(self._executor, self._tokenizer.tokenize, part)
+        return ids
+
+
+def check_texts(texts: Sequence[str], name: str) -> None:
+    """Raises TextCountOutOfRange or TextEmpty. `name` is the request's field."""
+    if not 1 <= len(texts) <= MAX_TEXTS:
+        raise TextCountOutOfRange(
+            f"{name} holds {len(texts)} texts; send 1 to {MAX_TEXTS} and split larger jobs into several requests",
+            field=name,
+        )
+    for index, text in enumerate(texts):
+        if not text.strip():
+            raise TextEmpty(
+                f"{name}[{index}] is empty or blank; leave texts without words out", field=f"{name}[{index}]"
+            )

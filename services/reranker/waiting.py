@@ -1,0 +1,125 @@
+"""What waits for the model: one queue per lane, from which batches of similar length are taken."""
+
+import asyncio
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from services.reranker.models import BatchLimits, TokenIds
+from services.reranker.padding import padded_length
+from services.reranker.pooling import Reduction
+
+SHORTEST_NEIGHBOUR = 0.5
+"""A text joins a batch only if it is at least this share of the longest one's length: below, padding costs more than a
+batch of its own."""
+
+
+@dataclass(eq=False)
+class Request:
+    """One caller's texts, and the future that gets all their results, in order."""
+
+    reduce: Reduction[Any]
+    future: "asyncio.Future[list[Any]]"
+    arrived_at: float
+    items: "list[Item]" = field(default_factory=list)
+    results: dict[int, Any] = field(default_factory=dict)
+    total: int = 0
+    started: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Nobody waits for it any more: answered, failed, cancelled or past its deadline."""
+        return self.future.done()
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def deliver(self, position: int, result: Any) -> None:
+        self.results[position] = result
+        if len(self.results) == self.total and not self.future.done():
+            self.future.set_result([self.results[index] for index in range(self.total)])
+
+
+@dataclass(eq=False)
+class Item:
+    """One text of a request."""
+
+    request: Request
+    position: int
+    ids: TokenIds
+    width: int
+    """Tokens after padding."""
+    key: tuple[int, int] = (0, 0)
+    """Width, then arrival: unique, so that the sorted list never compares items."""
+
+
+class WaitingTexts:
+    """The texts of one lane, sorted by length, with a turn for each request.
+
+    A batch starts at the longest text of the request whose turn it is and is filled with the next shorter texts of
+    anybody. So padding stays small, every request advances every round, and no length starves.
+    """
+
+    def __init__(self, limits: BatchLimits) -> None:
+        self._limits = limits
+        self._sorted: list[tuple[tuple[int, int], Item]] = []
+        self._turns: deque[Request] = deque()
+        self._arrivals = 0
+        self.tokens = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._sorted)
+
+    def add(self, request: Request, texts: Sequence[TokenIds]) -> None:
+        for position, ids in enumerate(texts):
+            self._arrivals += 1
+            width = padded_length(len(ids), self._limits.pad_to_multiple)
+            item = Item(request, position, ids, width, key=(width, self._arrivals))
+            insort(self._sorted, (item.key, item), key=lambda entry: entry[0])
+            request.items.append(item)
+            self.tokens += width
+        request.total = len(texts)
+        request.items.sort(key=lambda item: item.key)
+        self._turns.append(request)
+
+    def discard(self, request: Request) -> None:
+        """Forgets what still waits of `request`."""
+        for item in request.items:
+            del self._sorted[bisect_left(self._sorted, item.key, key=lambda entry: entry[0])]
+            self.tokens -= item.width
+        request.items.clear()
+        if request in self._turns:
+            self._turns.remove(request)
+
+    def take(self) -> list[Item]:
+        """The next batch, longest text first; empty when nothing waits."""
+        for request in [request for request in self._turns if request.over]:
+            self.discard(request)
+        if not self._turns:
+            return []
+        first = self._turns[0].items[-1]
+        self._turns.rotate(-1)
+        batch = self._neighbours(first)
+        for item in batch:
+            self._remove(item)
+        return batch
+
+    def requests(self) -> list[Request]:
+        return list(self._turns)
+
+    def _neighbours(self, first: Item) -> list[Item]:
+        end = bisect_left(self._sorted, first.key, key=lambda entry: entry[0]) + 1
+        room = max(1, min(self._limits.max_texts, self._limits.max_tokens // first.width))
+        candidates = [item for _, item in reversed(self._sorted[max(0, end - room) : end])]
+        shortest = first.width * SHORTEST_NEIGHBOUR
+        return [item for item in candidates if item.width >= shortest]
+
+    def _remove(self, item: Item) -> None:
+        del self._sorted[bisect_left(self._sorted, item.key, key=lambda entry: entry[0])]
+        self.tokens -= item.width
+        item.request.items.remove(item)
+        if not item.request.items:
+            self._turns.remove(item.request)
