@@ -1,0 +1,114 @@
+"""Choose the units of the answer: few, no two alike, understandable, in reading order."""
+
+from collections.abc import Sequence
+
+from services.orchestrator.extractive.features import Candidate, Evidence
+from services.orchestrator.extractive.questions import AnswerKind, Question
+from services.orchestrator.extractive.scoring import Scored
+from services.orchestrator.extractive.sentences import UnitKind
+from services.orchestrator.extractive.settings import ExtractiveSettings
+from services.orchestrator.extractive.terms import starts_with_anaphor
+
+_BROAD = frozenset({AnswerKind.REASON, AnswerKind.MANNER, AnswerKind.LIST, AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
+_TOPIC = frozenset({AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
+_STEPS = frozenset({AnswerKind.MANNER, AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
+_NEXT_STEP = frozenset(["then", "next", "afterwards", "finally", "second", "secondly", "third", "thirdly", "lastly", "subsequently"])
+
+
+def select(
+    question: Question, evidence: Evidence, ranked: Sequence[Scored], settings: ExtractiveSettings
+) -> list[Scored]:
+    """1 to `max_units` of `ranked` (best first, not empty), with antecedents pulled in, in reading order."""
+    limit, gap = _limits(question, settings)
+    chosen = [ranked[0]]
+    covered = set(ranked[0].candidate.covered)
+    rest = list(ranked[1:])
+    while rest and len(chosen) < limit:
+        gains = [s.value + settings.new_terms_bonus * evidence.share(s.candidate.covered - covered) for s in rest]
+        best = max(range(len(rest)), key=gains.__getitem__)
+        if gains[best] < ranked[0].value - gap:
+            break
+        following = rest.pop(best)
+        if not any(_says_the_same(following.candidate, other.candidate, settings) for other in chosen):
+            chosen.append(following)
+            covered |= following.candidate.covered
+    if question.kind in _STEPS:
+        chosen = _with_next_steps(ranked, chosen, settings)
+    return _reading_order(_with_antecedents(evidence, chosen, settings))
+
+
+def _limits(question: Question, settings: ExtractiveSettings) -> tuple[int, float]:
+    """Most units, and how far below the best one a further unit may be."""
+    if question.kind in _TOPIC:
+        return settings.max_units, settings.topic_gap
+    if question.kind in _BROAD:
+        return settings.max_units, settings.broad_gap
+    return settings.max_fact_units, settings.fact_gap
+
+
+def _with_next_steps(ranked: Sequence[Scored], chosen: Sequence[Scored], settings: ExtractiveSettings) -> list[Scored]:
+    """Adds the sentences that go on from a chosen one ("Then …", "Finally …"): half a procedure is a wrong answer."""
+    complete = list(chosen)
+    by_place = {(s.candidate.passage.number, s.candidate.index): s for s in ranked}
+    for scored in complete:  # grows while it is walked: a step may have a next one
+        following = by_place.get((scored.candidate.passage.number, scored.candidate.index + 1))
+        if following is None or following in complete or len(complete) >= settings.max_units:
+            continue
+        first_word = following.candidate.unit.text.split(maxsplit=1)[0].strip(",.:").lower()
+        if first_word in _NEXT_STEP and following.candidate.unit.block == scored.candidate.unit.block:
+            complete.append(following)
+    return complete
+
+
+def _says_the_same(left: Candidate, right: Candidate, settings: ExtractiveSettings) -> bool:
+    if (
+        left.passage.number == right.passage.number
+        and left.unit.start < right.unit.end
+        and right.unit.start < left.unit.end
+    ):
+        return True
+    shared = len(left.stems & right.stems)
+    smaller = min(len(left.stems), len(right.stems))
+    union = len(left.stems | right.stems)
+    if not smaller:
+        return left.unit.text == right.unit.text
+    return shared / union >= settings.duplicate_similarity or (
+        # Three words in common are no containment: "It has three doors" is in many longer sentences.
+        smaller > 3 and shared / smaller >= max(0.9, settings.duplicate_similarity)
+    )
+
+
+def _with_antecedents(evidence: Evidence, chosen: Sequence[Scored], settings: ExtractiveSettings) -> list[Scored]:
+    """Adds the sentence before one that starts with a pronoun, when it says what the pronoun stands for."""
+    complete = list(chosen)
+    for scored in chosen:
+        antecedent = _antecedent(evidence, scored.candidate)
+        if antecedent is None or len(complete) >= settings.max_units:
+            continue
+        if not any(_says_the_same(antecedent, other.candidate, settings) for other in complete):
+            complete.append(Scored(antecedent, scored.value, scored.semantic))
+    return complete
+
+
+def _antecedent(evidence: Evidence, candidate: Candidate) -> Candidate | None:
+    if candidate.unit.kind is not UnitKind.PROSE or not starts_with_anaphor(candidate.unit.text):
+        return None
+    for other in evidence.candidates:
+        is_previous = other.passage.number == candidate.passage.number and other.index == candidate.index - 1
+        if is_previous and other.unit.block == candidate.unit.block and other.unit.kind is UnitKind.PROSE:
+            return other if other.covered - candidate.covered else None
+    return None
+
+
+def _reading_order(chosen: Sequence[Scored]) -> list[Scored]:
+    """Documents by their best unit, then the order of the text: the answer starts with the best source."""
+    best: dict[str, float] = {}
+    for scored in chosen:
+        document = scored.candidate.passage.document_id
+        best[document] = max(scored.value, best.get(document, scored.value))
+    return sorted(chosen, key=lambda s: (-best[s.candidate.passage.document_id], *_position(s)))
+
+
+def _position(scored: Scored) -> tuple[str, int, int, int, int]:
+    passage = scored.candidate.passage
+    return passage.document_id, passage.ordinal, passage.char_start, passage.number, scored.candidate.unit.start

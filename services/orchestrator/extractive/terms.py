@@ -1,0 +1,131 @@
+"""Words as the lexical cues see them: stems, stop words, names and numbers.
+
+A light suffix stemmer instead of Porter: it only has to make inflections of one word meet ("refunds", "refunded"), and
+questions and passages go through the same function, so a wrong stem costs nothing as long as it is the same on both sides.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+STOPWORDS = frozenset(
+    "a an the and or but nor if of to in on at by for from with without about into onto over under between among through "
+    "during as than then so such is are was were be been being am do does did done doing have has had having can could may "
+    "might must shall should will would it its they them their theirs he him his she her hers we us our ours you your yours "
+    "i me my mine this that these those there here who whom whose which what when where why how not no nor also any some "
+    "all both each every other another same own very just only too s t d ll re ve m whether while because until upon per via "
+    "tell please give list name describe explain define summarize summarise meaning mean means get got called known "
+    "according type kind sort many much "
+    # The commonest function words of other languages, without those that are English content words ("die", "war", "man").
+    "der das dem den und ist sind ein eine einen einer wie wo wann wer warum welche welcher nicht mit für von auf "
+    "le la les des du est sont un une et qui que quoi où quand comment pourquoi quel quelle dans pour "
+    "el los las del es una y quien quién donde dónde cuando cuándo como cómo qué cuál por para con "
+    "il di della che è chi dove quando perché quale o do da uma onde quem het een hoe wie waar wat waarom en "
+    "и в на что кто где когда как почему какой какая это по с из для".split()
+)
+
+_WORD = re.compile(r"\d+(?:[.,:/]\d+)*|[^\W\d_][\w]*(?:['’][^\W\d_]+)?")
+_IDEOGRAPH = re.compile(r"[぀-ヿ㐀-鿿豈-﫿가-힯]")
+# (suffix, replacement, shortest stem that may remain), first match wins. ~ Porter's steps 1 and a few of 2 to 4.
+_SUFFIXES = (
+    ("ization", "iz", 3), ("isation", "iz", 3), ("ational", "at", 3), ("ations", "at", 3), ("ation", "at", 3),
+    ("ically", "ic", 3), ("iness", "i", 3), ("ments", "", 4), ("ment", "", 4), ("ness", "", 4), ("ities", "", 4),
+    ("ity", "", 4), ("ives", "", 4), ("ive", "", 4), ("ions", "", 4), ("ion", "", 4), ("ings", "", 3), ("ing", "", 3),
+    ("ized", "iz", 3), ("ised", "iz", 3), ("izes", "iz", 3), ("ises", "iz", 3), ("ated", "at", 3), ("ates", "at", 3),
+    ("ally", "al", 3), ("ly", "", 4), ("ies", "i", 2), ("ied", "i", 2), ("ers", "", 4), ("ors", "", 4), ("er", "", 4),
+    ("or", "", 4), ("sses", "ss", 2), ("ed", "", 3), ("es", "", 3), ("s", "", 3), ("ate", "at", 3), ("e", "", 3),
+    ("y", "i", 2),
+)  # fmt: skip
+_SAME_WORD = (
+    # Irregular forms, and a few pairs that questions and documents use for each other; the first stands for all.
+    "begin began begun start starts started starting", "birth born", "buy bought purchase purchased", "build built", "come came",
+    "child children", "death died dies dying", "fight fought", "find found", "give gave given", "hold held", "keep kept",
+    "know knew", "lead led", "leave left", "lose lost", "make made", "man men", "meet met", "pay paid", "run ran", "say said",
+    "see saw seen", "send sent", "sell sold", "speak spoke spoken", "take took taken", "teach taught", "think thought",
+    "tell told", "go went", "woman women", "win won", "write wrote written", "grow grew", "fall fell", "choose chose chosen",
+    "become became", "rise rose", "wear wore", "drive drove", "cost costs price prices priced", "big large bigger larger",
+    "biggest largest", "company companies firm firms",
+)  # fmt: skip
+_IRREGULAR = {form: family.split()[0] for family in _SAME_WORD for form in family.split()}
+_ANAPHORS = frozenset(
+    ["it", "its", "he", "his", "him", "she", "her", "hers", "they", "their", "them", "this", "these", "those", "such", "both", "neither", "otherwise", "therefore", "thus", "hence", "consequently", "however", "moreover", "furthermore", "additionally", "also"]
+)
+
+
+def starts_with_anaphor(text: str) -> bool:
+    """Whether `text` begins with a word that points back to the sentence before ("It", "This", "However")."""
+    words = text.split(maxsplit=1)
+    return bool(words) and words[0].strip("\"'“‘(,").lower() in _ANAPHORS
+
+
+@dataclass(frozen=True)
+class Token:
+    """One word of a text."""
+
+    surface: str
+    stem: str
+    start: int
+    end: int
+    is_name: bool
+    """Capitalised although no sentence starts there, or written in capitals: a name, most likely."""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is written in digits."""
+        return self.surface[0].isdigit()
+
+    @property
+    def is_stopword(self) -> bool:
+        """Whether it carries no content. A name never is one ("The Who", "IT")."""
+        return self.surface.lower() in STOPWORDS and not (
+            self.is_name and self.surface.isupper() and len(self.surface) > 1
+        )
+
+
+def tokens(text: str) -> list[Token]:
+    """Words of `text` in order. Scripts written without spaces give overlapping pairs of characters."""
+    found: list[Token] = []
+    for match in _WORD.finditer(text):
+        surface = match.group()
+        if _IDEOGRAPH.search(surface):
+            found.extend(_pairs(surface, match.start()))
+            continue
+        is_name = surface[0].isupper() and (not _starts_sentence(text, match.start()) or surface[1:2].isupper())
+        found.append(Token(surface, stem(surface), match.start(), match.end(), is_name))
+    return found
+
+
+def _pairs(run: str, start: int) -> list[Token]:
+    if len(run) == 1:
+        return [Token(run, run, start, start + 1, is_name=False)]
+    return [Token(run[i : i + 2], run[i : i + 2], start + i, start + i + 2, is_name=False) for i in range(len(run) - 1)]
+
+
+def _starts_sentence(text: str, start: int) -> bool:
+    before = text[:start].rstrip(" \t\n\"'“‘«([*#-")
+    return not before or before[-1] in ".!?:。！？؟"
+
+
+@lru_cache(maxsize=32_768)
+def stem(word: str) -> str:
+    """Stem of one word: lower case, no accents, no possessive, no common English ending."""
+    lowered = _fold(word)
+    lowered = re.sub(r"['’]s?$", "", lowered).replace("’", "'")
+    lowered = _IRREGULAR.get(lowered, lowered)
+    if lowered[:1].isdigit():
+        return lowered.replace(",", "")
+    if len(lowered) <= 3 or not lowered.isascii():
+        return lowered
+    for suffix, replacement, shortest in _SUFFIXES:
+        if lowered.endswith(suffix) and len(lowered) - len(suffix) >= shortest:
+            if suffix == "s" and lowered[-2] in "us":
+                continue
+            base = lowered[: len(lowered) - len(suffix)] + replacement
+            return base[:-1] if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "sl" else base
+    return lowered
+
+
+def _fold(word: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", word.casefold())
+    return "".join(char for char in decomposed if not unicodedata.combining(char)) or word.casefold()
