@@ -24,7 +24,7 @@ VERBOSITY_WARNINGS = 2
 
 def main() -> int:
     """Serves until SIGTERM."""
-    settings = LocalLlmSettings()  # type: ignore[call-arg]  # the fields come from the environment
+    settings = LocalLlmSettings()
     try:
         check_weights(settings.model_path)
         server = _serve(settings)

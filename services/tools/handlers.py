@@ -1,0 +1,71 @@
+"""The gRPC edge of the tools service: decode, call, encode."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from google.protobuf import json_format
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.struct_pb2 import Struct, Value
+from groundwork.tools.v1 import tools_pb2 as pb
+from groundwork.tools.v1 import tools_pb2_grpc
+
+from services.tools.execution import Toolbox
+from services.tools.models import Tool, ToolOutcome
+
+EXACT_INTEGER_MAX = 2.0**53
+
+
+class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
+    """The toolbox."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
+        return pb.ListToolsResponse(tools=[_encode_tool(tool) for tool in self._toolbox.tools.values()])
+
+    async def CallTool(self, request: pb.CallToolRequest, context: Any) -> AsyncIterator[pb.CallToolResponse]:
+        outcome = await self._toolbox.call(request.name, _decode_arguments(request.arguments))
+        yield pb.CallToolResponse(result=_encode_outcome(outcome))
+
+
+def _decode_arguments(arguments: Struct) -> dict[str, Any]:
+    decoded = _with_integers(json_format.MessageToDict(arguments))
+    return dict(decoded)
+
+
+def _with_integers(value: Any) -> Any:
+    """A Struct has only doubles: what was written as 3 arrives as 3.0, and a tool that counts needs 3."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT_INTEGER_MAX:
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _with_integers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    return value
+
+
+def _encode_tool(tool: Tool) -> pb.Tool:
+    return pb.Tool(
+        name=tool.name,
+        description=tool.description,
+        parameters=json_format.ParseDict(dict(tool.parameters), Struct()),
+        parallel_safe=tool.policy.parallel_safe,
+        cacheable=tool.cacheable,
+        needs_approval=tool.policy.needs_approval,
+        timeout=_duration(tool.policy.timeout_s),
+    )
+
+
+def _encode_outcome(outcome: ToolOutcome) -> pb.ToolResult:
+    return pb.ToolResult(
+        ok=outcome.ok,
+        output=json_format.ParseDict(outcome.output, Value()) if outcome.ok else None,
+        error_reason=outcome.error_reason,
+        error_message=outcome.error_message,
+        duration=_duration(outcome.duration_s),
+    )
+
+
+def _duration(seconds: float) -> Duration:
+    return Duration(seconds=int(seconds), nanos=int(seconds % 1 * 1e9))

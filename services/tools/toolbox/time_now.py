@@ -1,0 +1,46 @@
+"""The current date and time in a time zone: a model knows neither."""
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from services.tools.errors import ToolError
+from services.tools.models import Policy
+
+SCHEMA = {
+    "type": "function",
+    "function": {
+        "name": "time_now",
+        "description": "Tells the current date, time and weekday in a time zone.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "timezone": {
+                    "type": "string",
+                    "description": "IANA time zone, for example Europe/Berlin. Default: UTC.",
+                    "minLength": 1,
+                    "maxLength": 64,
+                }
+            },
+            "additionalProperties": False,
+        },
+    },
+}
+POLICY = Policy(timeout_s=2.0)
+
+
+def time_now(timezone: str = "UTC") -> dict[str, Any]:
+    """ISO 8601 time with offset, weekday in English, Unix time in seconds."""
+    try:
+        zone = ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: the name of a folder, such as "Europe"
+        raise ToolError(
+            f"{timezone!r} is not an IANA time zone; use one like Europe/Berlin or UTC", reason="UNKNOWN_TIMEZONE"
+        ) from error
+    now = datetime.now(zone)
+    return {
+        "timezone": timezone,
+        "time": now.isoformat(timespec="seconds"),
+        "weekday": now.strftime("%A"),
+        "unix_s": int(now.timestamp()),
+    }
