@@ -3,6 +3,7 @@
 Each cue looks only at what the sentence adds to the question: a year that the question itself names is no answer to "when".
 """
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 
@@ -11,7 +12,8 @@ from services.orchestrator.extractive.terms import Token
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _TIME_WORDS = re.compile(
-    rf"\b(\d{{1,2}}(st|nd|rd|th)?[- ](of )?({_MONTHS})|({_MONTHS}) \d|({_MONTHS})\b(?= of|,)|\d{{1,4}}s?\b.{{0,6}}\b(bc|ad|bce|ce)\b|"
+    rf"\b(\d{{1,2}}(st|nd|rd|th)?[- ](of )?({_MONTHS})|({_MONTHS}) \d|({_MONTHS})\b(?= of|,)|"
+    r"\d{1,4}s?\b.{0,6}\b(bc|ad|bce|ce)\b|"
     r"\d{1,2}(st|nd|rd|th)[ -]centur|centur(y|ies)\b|\d{1,2}:\d{2}|\d{1,2} ?[ap]\.?m\b|monday|tuesday|wednesday|thursday|friday|"
     r"saturday|sunday|today|yesterday|tomorrow|midnight|noon|annually|daily|weekly|monthly|spring|summer|autumn|winter|"
     r"(one|two|three|four|five|six|seven|eight|nine|ten|\d+) (second|minute|hour|day|week|month|year|decade)s?\b)",
@@ -19,7 +21,60 @@ _TIME_WORDS = re.compile(
 )
 _YEAR = re.compile(r"^(1\d{3}|20\d{2}|[89]\d{2})$")
 _NUMBER_WORDS = frozenset(
-    ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred", "hundreds", "thousand", "thousands", "million", "millions", "billion", "trillion", "dozen", "dozens", "half", "third", "quarter", "twice", "once", "double", "triple", "several", "none", "single", "pair", "couple", "percent", "majority"]
+    [
+        "zero",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+        "eighteen",
+        "nineteen",
+        "twenty",
+        "thirty",
+        "forty",
+        "fifty",
+        "sixty",
+        "seventy",
+        "eighty",
+        "ninety",
+        "hundred",
+        "hundreds",
+        "thousand",
+        "thousands",
+        "million",
+        "millions",
+        "billion",
+        "trillion",
+        "dozen",
+        "dozens",
+        "half",
+        "third",
+        "quarter",
+        "twice",
+        "once",
+        "double",
+        "triple",
+        "several",
+        "none",
+        "single",
+        "pair",
+        "couple",
+        "percent",
+        "majority",
+    ]
 )
 _SPAN = re.compile(
     r"(\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|twelve|several|few|many)\b)[\w.,\- ]{0,14}"
@@ -102,7 +157,7 @@ def _duration(question: Question, text: str, found: Sequence[Token]) -> float:
 def _person(question: Question, text: str, found: Sequence[Token]) -> float:
     del text
     names = [token for token in _new(question, found) if token.is_name]
-    paired = any(right.start - left.end <= 2 for left, right in zip(names, names[1:], strict=False))
+    paired = any(right.start - left.end <= 2 for left, right in itertools.pairwise(names))
     if paired:
         return 1.0
     starts_with_name = bool(found) and found[0].surface[0].isupper() and not found[0].is_stopword

@@ -46,33 +46,65 @@ class Question:
         return frozenset(term.stem for term in self.terms)
 
 
-# First match wins: the specific forms stand before the general ones.
+# First match wins: the specific forms stand before the general ones. Verbose patterns: white space does not count.
 _FORMS: tuple[tuple[AnswerKind, str], ...] = (
-    (AnswerKind.QUANTITY, r"\bhow (many|much|far|tall|high|deep|wide|large|big|heavy|fast|often|hot|cold|few)\b"),
-    (AnswerKind.QUANTITY, r"\b(what|which)( \w+| (is|was|are|were) the( \w+)?)? (number|percentage|percent|proportion|amount|population|share|rate|cost|price|"
-     r"speed|temperature|distance|length|height|weight|size|fraction)\b"),
-    (AnswerKind.DURATION, r"\bhow (long|old)\b"),
-    (AnswerKind.TIME, r"\b(when|since when|until when)\b|\b(what|which) (\w+ )?(year|date|day|month|century|decade|time|era|period|season)\b"),
-    (AnswerKind.REASON, r"\bwhy\b|\bhow come\b|\b(what|which) (\w+ )?(reason|cause)s?\b|\bwhat (caused|led to|made)\b|\bfor what (reason|purpose)\b"),
-    (AnswerKind.LIST, r"^(list|name|enumerate)\b|\bwhat are (the|some|all)\b|\bwhich \w+s are\b|\b(what|which) (kinds|types|sorts|examples|steps|features)\b"),
-    (AnswerKind.DESCRIPTION, r"^(describe|explain|summari[sz]e|tell me|outline|compare|give)\b|\bwhat (happens|happened)\b|"
-     r"\bdifference between\b"),
-    (AnswerKind.PERSON, r"\b(who|whom|whose)\b|\b(what|which) (\w+ )?(person|man|woman|king|queen|president|leader|author|scientist|"
-     r"general|director|inventor|ceo)\b"),
-    (AnswerKind.PLACE, r"\bwhere\b|\b(what|which) (\w+ )?(city|country|place|state|river|region|town|continent|capital|county|"
-     r"location|nation|province|island|sea|ocean|lake)\b"),
-    (AnswerKind.DEFINITION, r"^(define|meaning of|definition of)\b|^what('s| is| are) ((an?|the) )?[\w\-]+( (?!of|in|on|for|to|the)[\w\-]+){0,2} ?\?*$|"
-     r"\bwhat does .+ (mean|stand for)\b"),
+    (
+        AnswerKind.QUANTITY,
+        r"""\bhow\s(many|much|far|tall|high|deep|wide|large|big|heavy|fast|often|hot|cold|few)\b
+        |\b(what|which)(\s\w+|\s(is|was|are|were)\sthe(\s\w+)?)?\s(number|percentage|percent|proportion|amount|population|share
+          |rate|cost|price|speed|temperature|distance|length|height|weight|size|fraction)\b""",
+    ),
+    (AnswerKind.DURATION, r"\bhow\s(long|old)\b"),
+    (
+        AnswerKind.TIME,
+        r"""\b(when|since\swhen|until\swhen)\b
+        |\b(what|which)\s(\w+\s)?(year|date|day|month|century|decade|time|era|period|season)\b""",
+    ),
+    (
+        AnswerKind.REASON,
+        r"""\bwhy\b|\bhow\scome\b|\b(what|which)\s(\w+\s)?(reason|cause)s?\b|\bwhat\s(caused|led\sto|made)\b
+        |\bfor\swhat\s(reason|purpose)\b""",
+    ),
+    (
+        AnswerKind.LIST,
+        r"""^(list|name|enumerate)\b|\bwhat\sare\s(the|some|all)\b|\bwhich\s\w+s\sare\b
+        |\b(what|which)\s(kinds|types|sorts|examples|steps|features)\b""",
+    ),
+    (
+        AnswerKind.DESCRIPTION,
+        r"""^(describe|explain|summari[sz]e|tell\sme|outline|compare|give)\b|\bwhat\s(happens|happened)\b|\bdifference\sbetween\b""",
+    ),
+    (
+        AnswerKind.PERSON,
+        r"""\b(who|whom|whose)\b
+        |\b(what|which)\s(\w+\s)?(person|man|woman|king|queen|president|leader|author|scientist|general|director|inventor|ceo)\b""",
+    ),
+    (
+        AnswerKind.PLACE,
+        r"""\bwhere\b
+        |\b(what|which)\s(\w+\s)?(city|country|place|state|river|region|town|continent|capital|county|location|nation|province
+          |island|sea|ocean|lake)\b""",
+    ),
+    (
+        AnswerKind.DEFINITION,
+        r"""^(define|meaning\sof|definition\sof)\b|\bwhat\sdoes\s.+\s(mean|stand\sfor)\b
+        |^what('s|\sis|\sare)\s((an?|the)\s)?[\w\-]+(\s(?!of|in|on|for|to|the)[\w\-]+){0,2}\s?\?*$""",
+    ),
     (AnswerKind.MANNER, r"\bhow\b"),
     (AnswerKind.FACT, r"\b(what|which)\b"),
     (AnswerKind.YES_NO, r"^(is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had|am)\b"),
-)  # fmt: skip
-_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _FORMS)
+)
+_COMPILED = tuple((kind, re.compile(pattern, re.VERBOSE)) for kind, pattern in _FORMS)
 _QUESTION_MARKS = ("?", "？", "؟")
+
+
+MAX_QUESTION_CHARS = 2_000
+"""Longer questions are read up to here: a pasted document must not cost seconds."""
 
 
 def read_question(text: str) -> Question:
     """Analyse `text`. Never fails: an empty or wordless question has no terms."""
+    text = text[:MAX_QUESTION_CHARS]
     found = tokens(text)
     content = [token for token in found if not token.is_stopword]
     # "Who are they?" has no content word: then every word counts, as little as it is worth.

@@ -12,7 +12,9 @@ from services.orchestrator.extractive.terms import starts_with_anaphor
 _BROAD = frozenset({AnswerKind.REASON, AnswerKind.MANNER, AnswerKind.LIST, AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
 _TOPIC = frozenset({AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
 _STEPS = frozenset({AnswerKind.MANNER, AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
-_NEXT_STEP = frozenset(["then", "next", "afterwards", "finally", "second", "secondly", "third", "thirdly", "lastly", "subsequently"])
+_NEXT_STEP = frozenset(
+    ["then", "next", "afterwards", "finally", "second", "secondly", "third", "thirdly", "lastly", "subsequently"]
+)
 
 
 def select(

@@ -68,11 +68,134 @@ _INTRODUCES = (":", "：")
 _OPENING = "\"'“‘«([¿¡"
 
 _TITLES = frozenset(
-    ["mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "rev", "hon", "gen", "col", "maj", "capt", "lt", "sgt", "gov", "sen", "rep", "pres", "messrs", "mme", "mlle", "hr", "fr", "frau", "sra", "vs", "cf", "ca", "approx", "inc", "ltd", "co", "corp", "dept", "est", "fig", "eq", "sec", "ch", "vol", "ed", "eds", "pp", "al", "e.g", "i.e", "viz", "z.b", "d.h", "bzw", "usw", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "mt", "ft", "ave", "blvd", "rd", "univ", "op"]
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "st",
+        "sr",
+        "jr",
+        "rev",
+        "hon",
+        "gen",
+        "col",
+        "maj",
+        "capt",
+        "lt",
+        "sgt",
+        "gov",
+        "sen",
+        "rep",
+        "pres",
+        "messrs",
+        "mme",
+        "mlle",
+        "hr",
+        "fr",
+        "frau",
+        "sra",
+        "vs",
+        "cf",
+        "ca",
+        "approx",
+        "inc",
+        "ltd",
+        "co",
+        "corp",
+        "dept",
+        "est",
+        "fig",
+        "eq",
+        "sec",
+        "ch",
+        "vol",
+        "ed",
+        "eds",
+        "pp",
+        "al",
+        "e.g",
+        "i.e",
+        "viz",
+        "z.b",
+        "d.h",
+        "bzw",
+        "usw",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+        "mt",
+        "ft",
+        "ave",
+        "blvd",
+        "rd",
+        "univ",
+        "op",
+    ]
 )
-_BEFORE_NUMBER = frozenset(["no", "nos", "nr", "p", "pp", "art", "fig", "eq", "sec", "ch", "vol", "cap", "c", "ca", "approx"])
+_BEFORE_NUMBER = frozenset(
+    ["no", "nos", "nr", "p", "pp", "art", "fig", "eq", "sec", "ch", "vol", "cap", "c", "ca", "approx"]
+)
 _STARTERS = frozenset(
-    ["the", "a", "an", "it", "its", "he", "she", "they", "we", "you", "i", "this", "that", "these", "those", "in", "on", "at", "by", "for", "from", "to", "as", "if", "when", "while", "after", "before", "however", "although", "but", "and", "there", "here", "his", "her", "their", "our", "since", "during", "under", "with", "according", "also", "most", "many", "some"]
+    [
+        "the",
+        "a",
+        "an",
+        "it",
+        "its",
+        "he",
+        "she",
+        "they",
+        "we",
+        "you",
+        "i",
+        "this",
+        "that",
+        "these",
+        "those",
+        "in",
+        "on",
+        "at",
+        "by",
+        "for",
+        "from",
+        "to",
+        "as",
+        "if",
+        "when",
+        "while",
+        "after",
+        "before",
+        "however",
+        "although",
+        "but",
+        "and",
+        "there",
+        "here",
+        "his",
+        "her",
+        "their",
+        "our",
+        "since",
+        "during",
+        "under",
+        "with",
+        "according",
+        "also",
+        "most",
+        "many",
+        "some",
+    ]
 )
 
 
@@ -132,7 +255,7 @@ def _with_lists(text: str, units: Sequence[Unit]) -> list[Unit]:
 
 def _logical_lines(text: str, start: int, end: int) -> list[tuple[UnitKind, int, int]]:
     """Lines with wrapped prose joined and runs of `name: value` lines merged into one record."""
-    lines = [span for span in _line_spans(text, start, end)]
+    lines = list(_line_spans(text, start, end))
     widest = max((e - s for s, e in lines), default=0)
     merged: list[tuple[UnitKind, int, int]] = []
     for line_start, line_end in lines:
@@ -159,9 +282,14 @@ def _line_kind(line: str, *, alone: bool) -> UnitKind:
         return UnitKind.HEADING
     if _BULLET.match(line):
         return UnitKind.ITEM
-    if _TABLE_ROW.search(line) or (_FIELD.match(line) and not (alone and _ENDS_SENTENCE.search(line))):
+    if _TABLE_ROW.search(line) or (_FIELD.match(line) and not (alone and _ends_sentence(line))):
         return UnitKind.ROW
     return UnitKind.PROSE
+
+
+def _ends_sentence(line: str) -> bool:
+    # The last characters only: the pattern tries every full stop, and a table of contents has thousands of them.
+    return _ENDS_SENTENCE.search(line[-8:]) is not None
 
 
 def _continues(
@@ -195,7 +323,7 @@ def _as_heading(text: str, line: tuple[UnitKind, int, int], index: int, line_cou
     content = text[start:end]
     if kind is not UnitKind.PROSE or index != 0 or len(content) > MAX_HEADING_CHARS:
         return line
-    if _ENDS_SENTENCE.search(content) or content.endswith((":", "：", ",", ";")) or len(content.split()) > 12:
+    if _ends_sentence(content) or content.endswith((":", "：", ",", ";")) or len(content.split()) > 12:
         return line
     whole_passage = line_count == 1 and text.strip() == content
     return line if whole_passage else (UnitKind.HEADING, start, end)

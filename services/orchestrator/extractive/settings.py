@@ -51,7 +51,7 @@ class ExtractiveSettings:
     scorer_timeout_s: float = 0.6
     """After this the words alone decide. Three times the usual time of a full batch on two busy cores."""
 
-    with_scorer: RankWeights = RankWeights(8.0, 6.0, 2.5, 2.0, 1.6, 2.5)
+    with_scorer: RankWeights = RankWeights(7.0, 6.75, 1.7, 2.1, 1.6, 2.4)
     """Weights when similarity is known."""
     without_scorer: RankWeights = RankWeights(0.0, 8.7, 2.2, 2.2, 1.7, 3.3)
     """Weights when words alone decide."""
@@ -71,13 +71,13 @@ class ExtractiveSettings:
     duplicate_similarity: float = 0.8
     """Units whose content stems overlap this much (Jaccard) or are contained this much say the same."""
 
-    semantic_and_dense: Calibration = Calibration(4.4, 3.8, 0.0, 1.45, 1.0, -1.0, -3.0, -1.2, -6.0)
+    semantic_and_dense: Calibration = Calibration(4.5, 3.3, 0.0, 1.6, 0.9, -0.9, -2.9, -1.2, -5.75)
     """Scorer and dense score known."""
-    semantic_only: Calibration = Calibration(6.8, 0.0, 0.0, 1.45, 1.0, -1.0, -3.0, -1.2, -5.5)
+    semantic_only: Calibration = Calibration(6.6, 0.0, 0.0, 1.65, 0.9, -0.9, -2.9, -1.2, -5.35)
     """Scorer known, dense engine silent."""
-    dense_only: Calibration = Calibration(0.0, 5.9, 1.5, 1.15, 0.8, -1.0, -3.2, -1.2, -4.8)
+    dense_only: Calibration = Calibration(0.0, 6.0, 1.5, 1.15, 0.8, -0.9, -3.2, -1.2, -4.85)
     """Scorer failed, dense score known."""
-    lexical_only: Calibration = Calibration(0.0, 0.0, 1.7, 2.4, 1.0, -1.0, -3.2, -1.2, -2.55)
+    lexical_only: Calibration = Calibration(0.0, 0.0, 1.7, 2.4, 1.1, -0.9, -3.3, -1.2, -2.65)
     """Nothing but words."""
     min_confidence: float = 0.45
     """Below this the answer is a refusal."""

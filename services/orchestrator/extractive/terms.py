@@ -3,6 +3,7 @@
 A light suffix stemmer instead of Porter: it only has to make inflections of one word meet ("refunds", "refunded"), and
 questions and passages go through the same function, so a wrong stem costs nothing as long as it is the same on both sides.
 """
+# ruff: noqa: SIM905 - punctuation of many scripts is the subject; word lists read better as text
 
 import re
 import unicodedata
@@ -49,7 +50,35 @@ _SAME_WORD = (
 )  # fmt: skip
 _IRREGULAR = {form: family.split()[0] for family in _SAME_WORD for form in family.split()}
 _ANAPHORS = frozenset(
-    ["it", "its", "he", "his", "him", "she", "her", "hers", "they", "their", "them", "this", "these", "those", "such", "both", "neither", "otherwise", "therefore", "thus", "hence", "consequently", "however", "moreover", "furthermore", "additionally", "also"]
+    [
+        "it",
+        "its",
+        "he",
+        "his",
+        "him",
+        "she",
+        "her",
+        "hers",
+        "they",
+        "their",
+        "them",
+        "this",
+        "these",
+        "those",
+        "such",
+        "both",
+        "neither",
+        "otherwise",
+        "therefore",
+        "thus",
+        "hence",
+        "consequently",
+        "however",
+        "moreover",
+        "furthermore",
+        "additionally",
+        "also",
+    ]
 )
 
 

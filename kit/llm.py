@@ -1,0 +1,107 @@
+"""The language model: any OpenAI-compatible chat endpoint, streamed. The client library does the wire; this module fixes what
+Groundwork needs of it: deadlines at each wait, our errors, usage, and nothing imported until a model is configured."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from kit.errors import FailedPrecondition, GroundworkError, Unavailable
+
+
+@dataclass(frozen=True)
+class ChatMessage:
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class TokenUsage:
+    """Tokens as the endpoint counted them; zero when it does not say."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class ModelUnavailable(Unavailable):
+    """The endpoint cannot be reached, is overloaded, or did not answer in time."""
+
+    reason = "LLM_UNAVAILABLE"
+
+
+class ModelRejected(FailedPrecondition):
+    """The endpoint refused the request: wrong key, unknown model, too long a prompt. Asking again will not help."""
+
+    reason = "LLM_REJECTED"
+
+
+class ChatModel:
+    """One model at one endpoint."""
+
+    def __init__(self, client: Any, model: str) -> None:
+        self._client = client
+        self.name = model
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float = 0.0
+    ) -> AsyncIterator[str | TokenUsage]:
+        """Pieces of the answer as they come, then one TokenUsage.
+
+        Closing the iterator closes the connection, which stops the endpoint's work. Raises ModelUnavailable or
+        ModelRejected, possibly after some pieces.
+        """
+        usage = TokenUsage()
+        try:
+            stream = await self._client.chat.completions.create(
+                model=self.name,
+                messages=[{"role": message.role, "content": message.content} for message in messages],
+                max_tokens=max_tokens,
+                temperature=temperature,
+                stream=True,
+                stream_options={"include_usage": True},
+            )
+            async with stream:
+                async for chunk in stream:
+                    if chunk.usage:
+                        usage = TokenUsage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
+                    if chunk.choices and chunk.choices[0].delta.content:
+                        yield chunk.choices[0].delta.content
+        except GeneratorExit:
+            raise
+        except Exception as error:
+            raise _translated(error, self.name) from error
+        yield usage
+
+
+@asynccontextmanager
+async def open_chat_model(
+    base_url: str, api_key: str, model: str, *, connect_timeout_s: float = 3.0, stall_timeout_s: float = 30.0
+) -> AsyncIterator[ChatModel]:
+    """A model at `base_url` (ending in /v1). No wait for the next piece is longer than `stall_timeout_s`."""
+    import httpx  # noqa: PLC0415 - a process without a model need not load half a second of client
+    import openai  # noqa: PLC0415
+
+    timeout = httpx.Timeout(stall_timeout_s, connect=connect_timeout_s)
+    async with openai.AsyncOpenAI(
+        base_url=base_url, api_key=api_key or "none", timeout=timeout, max_retries=1
+    ) as client:
+        yield ChatModel(client, model)
+
+
+def _translated(error: Exception, model: str) -> GroundworkError:
+    import httpx  # noqa: PLC0415
+    import openai  # noqa: PLC0415
+
+    match error:
+        case openai.APITimeoutError() | httpx.TimeoutException():
+            return ModelUnavailable(f"model {model} did not answer in time", reason="LLM_TIMEOUT")
+        case openai.APIStatusError() if error.status_code in (408, 409, 425, 429) or error.status_code >= 500:
+            return ModelUnavailable(f"model {model} answered with HTTP {error.status_code}")
+        case openai.APIStatusError():
+            return ModelRejected(
+                f"model {model} was refused with HTTP {error.status_code}; check GROUNDWORK_LLM_MODEL and _API_KEY"
+            )
+        case openai.OpenAIError() | httpx.HTTPError():
+            return ModelUnavailable(f"model {model} cannot be reached or broke off its answer")
+        case _:
+            return ModelUnavailable(f"model {model} sent something that is not a completion", reason="LLM_BAD_ANSWER")

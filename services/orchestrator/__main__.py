@@ -1,0 +1,8 @@
+"""`python -m services.orchestrator`: runs the orchestrator with settings from the environment."""
+
+from kit.service import run_process
+from services.orchestrator.app import run
+from services.orchestrator.settings import Settings
+
+if __name__ == "__main__":
+    run_process(run(Settings()))

@@ -1,0 +1,32 @@
+"""Threads in the memory service."""
+
+from collections.abc import Sequence
+
+from groundwork.memory.v1 import memory_pb2 as pb
+from groundwork.memory.v1 import memory_pb2_grpc as rpc
+
+from kit.channel import Channel
+from services.orchestrator.models import Turn
+
+
+class MemoryThreads:
+    """Memory over the memory service's contract."""
+
+    def __init__(self, channel: Channel, *, timeout_s: float) -> None:
+        self._stub = rpc.MemoryServiceStub(channel)
+        self._timeout_s = timeout_s
+
+    async def history(self, thread_id: str, limit: int) -> Sequence[Turn]:
+        request = pb.GetHistoryRequest(thread_id=thread_id, limit=limit)
+        response = await self._stub.GetHistory(request, timeout=self._timeout_s)
+        roles = {pb.ROLE_USER: "user", pb.ROLE_ASSISTANT: "assistant"}
+        return tuple(Turn(roles[message.role], message.text) for message in response.messages)
+
+    async def remember(self, thread_id: str, run_id: str, question: str, answer: str) -> None:
+        # The ids follow from the run, so that a run that is finished twice is remembered once.
+        messages = [
+            pb.Message(message_id=f"{run_id}-question", role=pb.ROLE_USER, text=question, run_id=run_id),
+            pb.Message(message_id=f"{run_id}-answer", role=pb.ROLE_ASSISTANT, text=answer, run_id=run_id),
+        ]
+        request = pb.AppendMessagesRequest(thread_id=thread_id, messages=messages)
+        await self._stub.AppendMessages(request, timeout=self._timeout_s)

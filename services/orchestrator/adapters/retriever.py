@@ -1,0 +1,52 @@
+"""Evidence from the retriever service."""
+
+from groundwork.retriever.v1 import retriever_pb2 as pb
+from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
+
+from kit.channel import Channel
+from services.orchestrator.events import BoundingBox, Degradation, Evidence, Retrieval
+from services.orchestrator.models import SearchQuery
+
+_STRATEGIES = {pb.STRATEGY_DENSE: "dense", pb.STRATEGY_LEXICAL: "lexical", pb.STRATEGY_HYBRID: "hybrid"}
+
+
+class RetrieverSearcher:
+    """Searcher over the retriever's contract."""
+
+    def __init__(self, channel: Channel, *, timeout_s: float) -> None:
+        self._stub = rpc.RetrieverServiceStub(channel)
+        self._timeout_s = timeout_s
+
+    async def search(self, query: SearchQuery) -> Retrieval:
+        request = pb.SearchRequest(
+            queries=query.queries,
+            collection_ids=query.collection_ids,
+            filter=pb.Filter(document_ids=query.document_ids),
+            top_k=query.top_k,
+        )
+        response = await self._stub.Search(request, timeout=self._timeout_s)
+        return Retrieval(
+            evidence=tuple(_evidence(number, hit) for number, hit in enumerate(response.hits, start=1)),
+            degraded=tuple(Degradation(each.part, each.reason, each.message) for each in response.degraded),
+            timings_ms=dict(response.timings_ms),
+            strategy=_STRATEGIES.get(response.strategy, ""),
+        )
+
+
+def _evidence(number: int, hit: pb.Hit) -> Evidence:
+    chunk = hit.chunk
+    return Evidence(
+        number=number,
+        chunk_id=chunk.chunk_id,
+        document_id=chunk.document_id,
+        document_name=chunk.document_name,
+        text=chunk.text,
+        page=chunk.page,
+        heading_path=tuple(chunk.heading_path),
+        score=hit.score,
+        dense_score=hit.dense_score if hit.HasField("dense_score") else None,
+        char_start=chunk.char_start,
+        char_end=chunk.char_end,
+        bounding_boxes=tuple(BoundingBox(b.page, b.x0, b.y0, b.x1, b.y1) for b in chunk.bounding_boxes),
+        collection_id=chunk.collection_id,
+    )

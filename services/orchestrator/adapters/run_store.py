@@ -1,0 +1,150 @@
+"""Run summaries, leases and wishes to cancel, in NATS key-value buckets.
+
+RUN_RECORDS holds the summaries; RUN_ACTIVE a marker for each run that has not ended, so that the sweeper need not read the
+history of all runs; RUN_LEASES expires by itself when its holder falls silent; RUN_CANCELS forgets wishes after a day.
+"""
+
+import json
+import secrets
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+from kit.errors import Aborted, AlreadyExists
+from kit.jetstream import KeyValue, Nats
+from services.orchestrator.events import Budgets, RunMode, RunStatus
+from services.orchestrator.models import Page, RunKey, RunRecord, RunRequest
+
+_DAY_S = 86_400.0
+
+
+class KeyValueRunStore:
+    """RunStore over four buckets. `holder` names this orchestrator in leases."""
+
+    def __init__(self, records: KeyValue, active: KeyValue, leases: KeyValue, cancels: KeyValue) -> None:
+        self._records = records
+        self._active = active
+        self._leases = leases
+        self._cancels = cancels
+        self._holder = secrets.token_hex(8).encode()
+        self._held: dict[RunKey, int] = {}
+
+    @classmethod
+    async def open(cls, nats: Nats, *, lease_s: float, retention_days: float) -> "KeyValueRunStore":
+        return cls(
+            await KeyValue.open(nats, "RUN_RECORDS", ttl_s=retention_days * _DAY_S),
+            await KeyValue.open(nats, "RUN_ACTIVE"),
+            await KeyValue.open(nats, "RUN_LEASES", ttl_s=lease_s),
+            await KeyValue.open(nats, "RUN_CANCELS", ttl_s=_DAY_S),
+        )
+
+    async def create(self, record: RunRecord) -> None:
+        # The marker first: a crash between the two leaves a marker without a record, which the sweeper clears away.
+        await self._active.put(_name(record.key), b"")
+        await self._records.create(_name(record.key), _encode(record))
+
+    async def get(self, key: RunKey) -> RunRecord | None:
+        entry = await self._records.get(_name(key))
+        return None if entry is None or entry.value is None else _decode(key, entry.value)
+
+    async def finish(self, record: RunRecord) -> None:
+        await self._records.put(_name(record.key), _encode(record))
+        await self.forget_active(record.key)
+
+    async def forget_active(self, key: RunKey) -> None:
+        await self._active.purge(_name(key))
+
+    async def list(self, tenant_id: str, page_size: int, page_token: str) -> Page:
+        # Run ids begin with their time, so newest first is descending order of keys.
+        found = {_key(entry.key): entry.value async for entry in self._records.entries(f"{tenant_id}.>")}
+        keys = sorted((key for key in found if not page_token or key.run_id < page_token), key=_by_time, reverse=True)
+        runs = [_decode(key, found[key] or b"{}") for key in keys[:page_size]]
+        return Page(runs, keys[page_size - 1].run_id if len(keys) > page_size else "")
+
+    async def watch_running(self) -> AsyncIterator[tuple[RunKey, bool]]:
+        async for entry in self._active.watch():
+            if entry is not None:
+                yield _key(entry.key), entry.value is not None
+
+    async def acquire_lease(self, key: RunKey) -> bool:
+        try:
+            self._held[key] = await self._leases.create(_name(key), self._holder)
+        except AlreadyExists:
+            return False
+        return True
+
+    async def renew_lease(self, key: RunKey) -> bool:
+        try:
+            self._held[key] = await self._leases.update(_name(key), self._holder, self._held[key])
+        except Aborted:
+            return False
+        return True
+
+    async def release_lease(self, key: RunKey) -> None:
+        revision = self._held.pop(key, None)
+        if revision is not None:
+            try:
+                await self._leases.delete(_name(key), revision)
+            except Aborted:
+                return
+
+    async def request_cancel(self, key: RunKey) -> None:
+        await self._cancels.put(_name(key), b"")
+
+    async def watch_cancels(self) -> AsyncIterator[RunKey]:
+        async for entry in self._cancels.watch():
+            if entry is not None and entry.value is not None:
+                yield _key(entry.key)
+
+    async def is_cancelled(self, key: RunKey) -> bool:
+        return await self._cancels.get(_name(key)) is not None
+
+
+def _name(key: RunKey) -> str:
+    return f"{key.tenant_id}.{key.run_id}"
+
+
+def _key(name: str) -> RunKey:
+    tenant_id, _, run_id = name.partition(".")
+    return RunKey(tenant_id, run_id)
+
+
+def _by_time(key: RunKey) -> str:
+    return key.run_id
+
+
+def _encode(record: RunRecord) -> bytes:
+    request = record.request
+    return json.dumps(
+        {
+            "subject": record.subject,
+            "status": record.status.value,
+            "created_at": record.created_at.isoformat(),
+            "finished_at": record.finished_at.isoformat() if record.finished_at else None,
+            "mode": request.mode.value,
+            "question": request.question,
+            "collection_ids": list(request.collection_ids),
+            "thread_id": request.thread_id,
+            "agent": request.agent,
+            "document_ids": list(request.document_ids),
+            "wall_clock_s": request.budgets.wall_clock_s,
+            "answer_tokens": request.budgets.answer_tokens,
+            "top_k": request.top_k,
+        }
+    ).encode()
+
+
+def _decode(key: RunKey, value: bytes) -> RunRecord:
+    data = json.loads(value)
+    request = RunRequest(
+        mode=RunMode(data["mode"]),
+        question=data["question"],
+        collection_ids=tuple(data["collection_ids"]),
+        thread_id=data["thread_id"],
+        agent=data["agent"],
+        document_ids=tuple(data["document_ids"]),
+        budgets=Budgets(data["wall_clock_s"], data["answer_tokens"]),
+        top_k=data["top_k"],
+    )
+    finished_at = datetime.fromisoformat(data["finished_at"]) if data["finished_at"] else None
+    created_at = datetime.fromisoformat(data["created_at"])
+    return RunRecord(key, data["subject"], request, RunStatus(data["status"]), created_at, finished_at)

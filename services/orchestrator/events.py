@@ -1,0 +1,202 @@
+"""The vocabulary of a run, as the core speaks it: one frozen dataclass per payload of orchestrator.proto's RunEvent, field for
+field. What a client may see of a run is what is in here, and nothing else."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+
+class RunMode(Enum):
+    CHAT = "chat"
+    GROUNDED = "grounded"
+    QA = "qa"
+    AGENT = "agent"
+
+
+class RunStatus(Enum):
+    RUNNING = "running"
+    COMPLETED = "completed"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    FAILED = "failed"
+
+
+class SupportStatus(Enum):
+    SUPPORTED = "supported"
+    PARTIAL = "partial"
+    INSUFFICIENT = "insufficient"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True)
+class Degradation:
+    """What was done in a lesser way than asked, and why."""
+
+    part: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class BoundingBox:
+    """A rectangle on a page, PDF points, origin top left."""
+
+    page: int
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Limits of a run; zero means the service's setting."""
+
+    wall_clock_s: float = 0.0
+    answer_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    mode: RunMode
+    question: str
+    thread_id: str = ""
+    collection_ids: Sequence[str] = ()
+    budgets: Budgets = Budgets()
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class AgentChosen:
+    name: str
+    chosen_by: str
+
+
+@dataclass(frozen=True)
+class Thinking:
+    phase: str
+    text: str
+    degraded: Degradation | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    route: str
+    queries: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One passage of the evidence set; `number` is what a citation says."""
+
+    number: int
+    chunk_id: str
+    document_id: str
+    document_name: str
+    text: str
+    page: int = 0
+    heading_path: Sequence[str] = ()
+    score: float = 0.0
+    dense_score: float | None = None
+    char_start: int = 0
+    char_end: int = 0
+    bounding_boxes: Sequence[BoundingBox] = ()
+    collection_id: str = ""
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    evidence: Sequence[Evidence]
+    degraded: Sequence[Degradation] = ()
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+    strategy: str = ""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of the answer. One that starts below what was already shown replaces it from there."""
+
+    text: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class SentenceVerdict:
+    sentence: str
+    verdict: str
+    citations: Sequence[int]
+    score: float
+
+
+@dataclass(frozen=True)
+class Verification:
+    sentences: Sequence[SentenceVerdict]
+    citation_precision: float
+    citation_coverage: float
+    support_status: SupportStatus
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A cited passage; the quote is the span of `text` that carries the claim."""
+
+    number: int
+    document_id: str
+    document_name: str
+    chunk_id: str
+    page: int
+    text: str
+    quote_start: int = 0
+    quote_end: int = 0
+    bounding_boxes: Sequence[BoundingBox] = ()
+    heading_path: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+    citations: Sequence[Citation]
+    support_status: SupportStatus
+    method: str
+    block: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Usage:
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    cost_usd: float = 0.0
+    step_seconds: Mapping[str, float] = field(default_factory=dict)
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class RunError:
+    code: str
+    reason: str
+    message: str
+    retryable: bool
+
+
+@dataclass(frozen=True)
+class Done:
+    status: RunStatus
+
+
+Payload = (
+    RunStarted | AgentChosen | Thinking | Plan | Retrieval | Token | Verification | Answer | Usage | RunError | Done
+)
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """One entry of a run's log. `seq` counts 1, 2, 3 … without gaps."""
+
+    run_id: str
+    seq: int
+    at: datetime
+    payload: Payload

@@ -1,0 +1,82 @@
+"""The gRPC edge of the orchestrator: decode, call the run service, encode."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
+
+from kit.principal import current_principal
+from services.orchestrator.adapters.codec import budgets_from_proto, enum_from_number, enum_number, event_to_proto
+from services.orchestrator.errors import InvalidRequest
+from services.orchestrator.events import RunMode
+from services.orchestrator.models import RunKey, RunRecord, RunRequest
+from services.orchestrator.runs import Runs
+
+
+class OrchestratorServicer(rpc.OrchestratorServiceServicer):
+    """OrchestratorService over Runs."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+
+    async def StartRun(self, request: pb.StartRunRequest, context: Any) -> AsyncIterator[pb.StartRunResponse]:
+        _, events = await self._runs.start(current_principal(), _request(request))
+        async with aclosing(events) as run:  # type: ignore[type-var] # a generator in fact
+            async for event in run:
+                yield pb.StartRunResponse(event=event_to_proto(event))
+
+    async def AttachRun(self, request: pb.AttachRunRequest, context: Any) -> AsyncIterator[pb.AttachRunResponse]:
+        async with aclosing(self._runs.attach(_key(request.run_id), request.after_seq)) as run:  # type: ignore[type-var]
+            async for event in run:
+                yield pb.AttachRunResponse(event=event_to_proto(event))
+
+    async def CancelRun(self, request: pb.CancelRunRequest, context: Any) -> pb.CancelRunResponse:
+        return pb.CancelRunResponse(run=_run(await self._runs.cancel(_key(request.run_id))))
+
+    async def GetRun(self, request: pb.GetRunRequest, context: Any) -> pb.GetRunResponse:
+        return pb.GetRunResponse(run=_run(await self._runs.get(_key(request.run_id))))
+
+    async def ListRuns(self, request: pb.ListRunsRequest, context: Any) -> pb.ListRunsResponse:
+        tenant_id = current_principal().tenant_id
+        page = await self._runs.list(tenant_id, request.page.page_size, request.page.page_token)
+        return pb.ListRunsResponse(runs=[_run(record) for record in page.runs], next_page_token=page.next_page_token)
+
+
+def _request(message: pb.StartRunRequest) -> RunRequest:
+    if message.mode == pb.RUN_MODE_UNSPECIFIED:
+        raise InvalidRequest("no mode is named; use qa or grounded", field="mode")
+    mode_descriptor = message.DESCRIPTOR.fields_by_name["mode"].enum_type
+    return RunRequest(
+        mode=enum_from_number(mode_descriptor, message.mode, RunMode),
+        question=message.question,
+        collection_ids=tuple(message.collection_ids),
+        thread_id=message.thread_id,
+        agent=message.agent,
+        document_ids=tuple(message.document_ids),
+        budgets=budgets_from_proto(message.budgets),
+        top_k=message.top_k,
+    )
+
+
+def _key(run_id: str) -> RunKey:
+    # A run id becomes part of a subject: what is not hex could reach into other subjects.
+    if not run_id or not all(char in "0123456789abcdef" for char in run_id):
+        raise InvalidRequest(f"{run_id!r} is not a run id; it is 32 hex characters", field="run_id")
+    return RunKey(current_principal().tenant_id, run_id)
+
+
+def _run(record: RunRecord) -> pb.Run:
+    run = pb.Run(
+        run_id=record.key.run_id,
+        question=record.request.question,
+        thread_id=record.request.thread_id,
+        collection_ids=record.request.collection_ids,
+    )
+    run.mode = enum_number(pb.RunMode.DESCRIPTOR, record.request.mode)  # type: ignore[assignment]
+    run.status = enum_number(pb.RunStatus.DESCRIPTOR, record.status)  # type: ignore[assignment]
+    run.created_at.FromDatetime(record.created_at)
+    if record.finished_at is not None:
+        run.finished_at.FromDatetime(record.finished_at)
+    return run

@@ -1,0 +1,11 @@
+"""Instruments of the orchestrator. Labels are bounded: mode and status."""
+
+from prometheus_client import Counter, Histogram
+
+RUNS = Counter("groundwork_runs", "Runs that ended", ["mode", "status"])
+RUN_SECONDS = Histogram(
+    "groundwork_run_seconds",
+    "Seconds from start to end of a run",
+    ["mode"],
+    buckets=(0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30, 60, 120),
+)

@@ -1,0 +1,122 @@
+"""What the orchestrator keeps about runs besides their events."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from services.orchestrator.events import (
+    AgentChosen,
+    Answer,
+    Budgets,
+    Done,
+    Payload,
+    Plan,
+    Retrieval,
+    RunMode,
+    RunStatus,
+    Token,
+    Usage,
+    Verification,
+)
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What was asked."""
+
+    mode: RunMode
+    question: str
+    collection_ids: Sequence[str] = ()
+    thread_id: str = ""
+    agent: str = ""
+    document_ids: Sequence[str] = ()
+    budgets: Budgets = Budgets()
+    top_k: int = 0
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """A run's full name: run ids are unique within their tenant."""
+
+    tenant_id: str
+    run_id: str
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The summary of a run. It holds the whole request, so that any orchestrator can take the run over."""
+
+    key: RunKey
+    subject: str
+    request: RunRequest
+    status: RunStatus
+    created_at: datetime
+    finished_at: datetime | None = None
+
+    def finished(self, status: RunStatus, at: datetime) -> "RunRecord":
+        return replace(self, status=status, finished_at=at)
+
+
+@dataclass
+class Progress:
+    """How far a run has come: the fold of its log. A run that is taken over continues from here."""
+
+    seq: int = 0
+    started: bool = False
+    agent: AgentChosen | None = None
+    plan: Plan | None = None
+    retrieval: Retrieval | None = None
+    shown: str = ""
+    verification: Verification | None = None
+    answer: Answer | None = None
+    usage: Usage | None = None
+    done: Done | None = None
+
+    def apply(self, seq: int, payload: Payload) -> None:
+        self.seq = seq
+        self.started = True
+        match payload:
+            case AgentChosen():
+                self.agent = payload
+            case Plan():
+                self.plan = payload
+            case Retrieval():
+                self.retrieval = payload
+            case Token():
+                self.shown = self.shown[: payload.offset] + payload.text
+            case Verification():
+                self.verification = payload
+            case Answer():
+                self.answer = payload
+            case Usage():
+                self.usage = payload
+            case Done():
+                self.done = payload
+            case _:
+                pass
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message of a thread's history."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True)
+class SearchQuery:
+    """What the retriever is asked. `queries` starts with the user's own words."""
+
+    queries: Sequence[str]
+    collection_ids: Sequence[str]
+    document_ids: Sequence[str] = ()
+    top_k: int = 8
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of a listing of runs."""
+
+    runs: Sequence[RunRecord] = field(default_factory=list)
+    next_page_token: str = ""

@@ -1,0 +1,28 @@
+"""What the user has been shown of the answer so far. Whoever writes the answer says what the whole should read by now; the
+screen works out the piece that gets there from what is already in the log, so that a stream goes on smoothly through a
+take-over and is replaced where a fallback says something else."""
+
+from itertools import takewhile
+
+from services.orchestrator.events import Token
+from services.orchestrator.journal import Journal
+
+
+class Screen:
+    """Writes token events so that the shown text becomes the wanted one."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def show(self, text: str) -> None:
+        """The answer reads `text` so far. Nothing is taken back while `text` still agrees with what was shown."""
+        if not self._journal.progress.shown.startswith(text):
+            await self.settle(text)
+
+    async def settle(self, text: str) -> None:
+        """The answer reads `text`, and no more."""
+        shown = self._journal.progress.shown
+        if shown == text:
+            return
+        kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(shown, text, strict=False)))
+        await self._journal.write(Token(text[kept:], kept))

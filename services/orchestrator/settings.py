@@ -1,0 +1,72 @@
+"""What the orchestrator is told from outside."""
+
+from pydantic import Field, SecretStr
+
+from kit.settings import ServiceSettings
+
+
+class Settings(ServiceSettings):
+    """Settings of the orchestrator."""
+
+    nats_url: str
+    """NATS with JetStream: the event log, leases and run records live there."""
+
+    retriever_address: str
+    """host:port of the retriever."""
+
+    reranker_address: str
+    """host:port of the model server: it scores sentences for extractive answers."""
+
+    memory_address: str
+    """host:port of the memory service."""
+
+    llm_base_url: str | None = None
+    """OpenAI-compatible endpoint, ending in /v1. Without it answers are extractive."""
+
+    llm_api_key: SecretStr = SecretStr("")
+    """Key for that endpoint. Local servers need none."""
+
+    llm_model: str = "default"
+    """Model name at that endpoint."""
+
+    llm_stall_timeout_s: float = Field(default=30.0, gt=0)
+    """Longest wait for the model's next piece. A loaded GPU queues for seconds; half a minute of silence is an outage."""
+
+    llm_prompt_usd_per_million_tokens: float = Field(default=0.0, ge=0)
+    """Price of what the model reads, for the cost shown with each run. 0 where nobody is charged."""
+
+    llm_completion_usd_per_million_tokens: float = Field(default=0.0, ge=0)
+    """Price of what the model writes."""
+
+    evidence_top_k: int = Field(default=8, ge=1, le=50)
+    """Passages in the evidence set. More cost prompt tokens and rarely help."""
+
+    context_tokens: int = Field(default=2800, ge=200)
+    """Tokens of evidence given to the model, estimated at four characters each: fits a 4 096 token window with room to answer."""
+
+    history_turns: int = Field(default=8, ge=0, le=100)
+    """Messages of the thread that the model is shown."""
+
+    answer_tokens: int = Field(default=600, ge=16)
+    """Tokens that a model may write, unless the run's budget says otherwise."""
+
+    wall_clock_s: float = Field(default=120.0, gt=0)
+    """Seconds a run may take, unless its budget says otherwise."""
+
+    search_timeout_s: float = Field(default=10.0, gt=0)
+    """Longest wait for the retriever. A healthy one answers in 30 ms."""
+
+    score_timeout_s: float = Field(default=2.0, gt=0)
+    """Longest wait for sentence scores; after it the answer rests on lexical cues."""
+
+    memory_timeout_s: float = Field(default=2.0, gt=0)
+    """Longest wait for the thread's history; after it the run goes on without."""
+
+    lease_s: float = Field(default=5.0, gt=0.3)
+    """A run whose orchestrator has been silent for this long is taken over. Renewed three times in it."""
+
+    max_concurrent_runs: int = Field(default=256, ge=1)
+    """Runs that one orchestrator works on at once; more are refused with RESOURCE_EXHAUSTED."""
+
+    run_retention_days: float = Field(default=30.0, gt=0)
+    """How long finished runs can be replayed."""

@@ -1,0 +1,101 @@
+"""Fakes of the orchestrator's ports, all in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from kit.errors import Unavailable
+from kit.llm import ChatMessage, TokenUsage
+from services.orchestrator.errors import FencedOff
+from services.orchestrator.events import Evidence, Retrieval, RunEvent
+from services.orchestrator.models import RunKey, SearchQuery, Turn
+
+EVIDENCE = (
+    Evidence(1, "c1", "d1", "tower.txt", "The tower was built in 1889 by Gustave Eiffel.", dense_score=0.8, score=1.0),
+    Evidence(2, "c2", "d2", "bridge.txt", "The bridge was opened in 1932.", dense_score=0.3, score=0.5),
+)
+
+
+class MemoryLog:
+    """EventLog in a dict. `down` makes it unreachable; `crash_after` kills the writer behind an append of that seq."""
+
+    def __init__(self) -> None:
+        self.events: dict[RunKey, list[RunEvent]] = {}
+        self.down = False
+
+    async def append(self, key: RunKey, event: RunEvent, last_position: int) -> int:
+        if self.down:
+            raise Unavailable("the log is down")
+        await asyncio.sleep(0)
+        events = self.events.setdefault(key, [])
+        if len(events) != last_position:
+            raise FencedOff("somebody else writes")
+        events.append(event)
+        return len(events)
+
+    async def read(self, key: RunKey) -> tuple[Sequence[RunEvent], int]:
+        events = list(self.events.get(key, ()))
+        return events, len(events)
+
+    async def follow(self, key: RunKey, after_seq: int) -> AsyncIterator[RunEvent]:
+        for event in self.events.get(key, ()):
+            if event.seq > after_seq:
+                yield event
+
+
+class FakeSearcher:
+    def __init__(self, retrieval: Retrieval | None = None) -> None:
+        self.retrieval = retrieval or Retrieval(EVIDENCE, strategy="hybrid")
+        self.queries: list[SearchQuery] = []
+        self.down = False
+
+    async def search(self, query: SearchQuery) -> Retrieval:
+        self.queries.append(query)
+        if self.down:
+            raise Unavailable("both engines are down", reason="SEARCH_UNAVAILABLE")
+        return self.retrieval
+
+
+class FakeScorer:
+    """Similarity by shared words: enough to tell the right sentence from the wrong one."""
+
+    async def score(self, question: str, sentences: Sequence[str]) -> Sequence[float]:
+        asked = set(question.lower().strip("?").split())
+        return [len(asked & set(text.lower().strip(".").split())) / max(len(asked), 1) for text in sentences]
+
+
+class FakeMemory:
+    def __init__(self, turns: Sequence[Turn] = ()) -> None:
+        self.turns = turns
+        self.remembered: list[tuple[str, str, str, str]] = []
+        self.down = False
+
+    async def history(self, thread_id: str, limit: int) -> Sequence[Turn]:
+        if self.down:
+            raise Unavailable("memory is down")
+        return self.turns[-limit:]
+
+    async def remember(self, thread_id: str, run_id: str, question: str, answer: str) -> None:
+        if self.down:
+            raise Unavailable("memory is down")
+        self.remembered.append((thread_id, run_id, question, answer))
+
+
+class FakeModel:
+    """Says `pieces`, then raises `error` if there is one."""
+
+    name = "fake"
+
+    def __init__(self, pieces: Sequence[str], error: Exception | None = None) -> None:
+        self.pieces = pieces
+        self.error = error
+        self.prompts: list[Sequence[ChatMessage]] = []
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float = 0.0
+    ) -> AsyncIterator[str | TokenUsage]:
+        self.prompts.append(messages)
+        for piece in self.pieces:
+            yield piece
+        if self.error is not None:
+            raise self.error
+        yield TokenUsage(100, len(self.pieces))

@@ -1,0 +1,212 @@
+"""The steps of a run against fakes: what is written, in which order, and how each failure shows."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kit.llm import ModelUnavailable
+from services.orchestrator.events import (
+    Answer,
+    Degradation,
+    Done,
+    Payload,
+    Retrieval,
+    RunMode,
+    RunStatus,
+    SupportStatus,
+    Thinking,
+    Token,
+    Usage,
+)
+from services.orchestrator.generation import REFUSAL, Generator
+from services.orchestrator.journal import Journal
+from services.orchestrator.models import RunKey, RunRecord, RunRequest, Turn
+from services.orchestrator.pipeline import SEARCH_DOWN, Limits, Pipeline
+from tests.unit.orchestrator.fakes import EVIDENCE, FakeMemory, FakeModel, FakeScorer, FakeSearcher, MemoryLog
+
+KEY = RunKey("local", "a" * 32)
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+QUESTION = "When was the tower built?"
+
+
+def now() -> datetime:
+    return AT
+
+
+class Stage:
+    """A pipeline with all its fakes, and what a run of it wrote."""
+
+    def __init__(self, model: FakeModel | None = None) -> None:
+        self.log = MemoryLog()
+        self.searcher = FakeSearcher()
+        self.memory = FakeMemory()
+        self.model = model
+
+    async def run(self, question: str = QUESTION, mode: RunMode = RunMode.QA, thread_id: str = "") -> list[Payload]:
+        generator = Generator(self.model, context_tokens=500) if self.model else None
+        pipeline = Pipeline(self.searcher, FakeScorer(), self.memory, generator, Limits())
+        request = RunRequest(mode, question, ("default",), thread_id=thread_id)
+        journal = await Journal.open(KEY, self.log, now)
+        await pipeline.run(RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT), journal)
+        return [event.payload for event in self.log.events[KEY]]
+
+
+def only(payloads: list[Payload], kind: type) -> list[Payload]:
+    return [payload for payload in payloads if isinstance(payload, kind)]
+
+
+def answer_of(payloads: list[Payload]) -> Answer:
+    (answer,) = only(payloads, Answer)
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def shown_by(payloads: list[Payload]) -> str:
+    shown = ""
+    for payload in payloads:
+        if isinstance(payload, Token):
+            shown = shown[: payload.offset] + payload.text
+    return shown
+
+
+def degradations(payloads: list[Payload]) -> list[str]:
+    return [p.degraded.reason for p in payloads if isinstance(p, Thinking) and p.degraded]
+
+
+async def test_extractive_answer_quotes_and_cites() -> None:
+    payloads = await Stage().run()
+    answer = answer_of(payloads)
+    assert answer.text == "The tower was built in 1889 by Gustave Eiffel. [1]"
+    assert answer.method == "extractive"
+    assert answer.support_status is SupportStatus.SUPPORTED
+    assert [citation.document_name for citation in answer.citations] == ["tower.txt"]
+    assert shown_by(payloads) == answer.text
+    assert payloads[-1] == Done(RunStatus.COMPLETED)
+
+
+async def test_off_topic_question_is_refused_honestly() -> None:
+    payloads = await Stage().run("What is the boiling point of ethanol?")
+    assert answer_of(payloads).text == REFUSAL
+    assert payloads[-1] == Done(RunStatus.REFUSED)
+
+
+async def test_model_answer_is_streamed_checked_and_paid_for() -> None:
+    stage = Stage(FakeModel(["The tower was built", " in 1889. ", "[1]"]))
+    payloads = await stage.run()
+    answer = answer_of(payloads)
+    assert (answer.text, answer.method) == ("The tower was built in 1889. [1]", "model")
+    assert answer.support_status is SupportStatus.SUPPORTED
+    (usage,) = only(payloads, Usage)
+    assert isinstance(usage, Usage)
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.model) == (100, 3, "fake")
+
+
+async def test_model_sees_sources_as_numbered_data_and_history() -> None:
+    model = FakeModel(["The tower was built in 1889. [1]"])
+    stage = Stage(model)
+    stage.memory.turns = [Turn("user", "hello"), Turn("assistant", "hi")]
+    await stage.run(mode=RunMode.GROUNDED, thread_id="t1")
+    (prompt,) = model.prompts
+    assert [message.role for message in prompt] == ["system", "user", "assistant", "user"]
+    assert "[1] (tower.txt)" in prompt[-1].content
+    assert prompt[-1].content.endswith(QUESTION)
+
+
+async def test_invented_citation_is_removed_and_said_so() -> None:
+    payloads = await Stage(FakeModel(["The tower was built in 1889. [1][9]"])).run()
+    assert "[9]" not in answer_of(payloads).text
+    assert "[9]" not in shown_by(payloads)
+    assert degradations(payloads) == ["INVENTED_CITATION"]
+
+
+async def test_answer_that_nothing_carries_is_replaced_by_quotes() -> None:
+    payloads = await Stage(FakeModel(["Visitors adore the splendid view in summer."])).run()
+    answer = answer_of(payloads)
+    assert answer.method == "extractive"
+    assert shown_by(payloads) == answer.text == "The tower was built in 1889 by Gustave Eiffel. [1]"
+    assert degradations(payloads) == ["UNSUPPORTED_ANSWER"]
+
+
+async def test_model_that_breaks_off_falls_back_and_says_so() -> None:
+    payloads = await Stage(FakeModel(["The tow"], ModelUnavailable("broke off"))).run()
+    answer = answer_of(payloads)
+    assert answer.method == "extractive"
+    assert shown_by(payloads) == answer.text
+    assert degradations(payloads) == ["LLM_UNAVAILABLE"]
+
+
+async def test_model_may_refuse() -> None:
+    payloads = await Stage(FakeModel([REFUSAL])).run()
+    assert answer_of(payloads).support_status is SupportStatus.INSUFFICIENT
+    assert payloads[-1] == Done(RunStatus.REFUSED)
+
+
+async def test_model_is_not_asked_without_evidence() -> None:
+    model = FakeModel(["anything"])
+    stage = Stage(model)
+    stage.searcher.retrieval = Retrieval(())
+    payloads = await stage.run()
+    assert model.prompts == []
+    assert payloads[-1] == Done(RunStatus.REFUSED)
+
+
+async def test_search_outage_is_said_and_nothing_is_invented() -> None:
+    stage = Stage(FakeModel(["anything"]))
+    stage.searcher.down = True
+    payloads = await stage.run()
+    assert answer_of(payloads).text == SEARCH_DOWN
+    assert answer_of(payloads).support_status is SupportStatus.UNAVAILABLE
+    assert degradations(payloads) == ["SEARCH_UNAVAILABLE"]
+
+
+async def test_degraded_search_is_passed_on() -> None:
+    stage = Stage()
+    stage.searcher.retrieval = Retrieval(EVIDENCE, (Degradation("dense", "EMBEDDER_UNAVAILABLE", "words only"),))
+    assert degradations(await stage.run()) == ["EMBEDDER_UNAVAILABLE"]
+
+
+async def test_turn_is_remembered_and_memory_outage_is_survived() -> None:
+    stage = Stage()
+    payloads = await stage.run(mode=RunMode.GROUNDED, thread_id="t1")
+    assert stage.memory.remembered == [("t1", KEY.run_id, QUESTION, answer_of(payloads).text)]
+    stage = Stage()
+    stage.memory.down = True
+    payloads = await stage.run(mode=RunMode.GROUNDED, thread_id="t1")
+    assert degradations(payloads) == ["UNAVAILABLE", "UNAVAILABLE"]
+    assert payloads[-1] == Done(RunStatus.COMPLETED)
+
+
+async def test_follow_up_question_searches_with_the_last_one() -> None:
+    stage = Stage()
+    stage.memory.turns = [Turn("user", "Tell me about the tower"), Turn("assistant", "…")]
+    await stage.run("When was it built?", RunMode.GROUNDED, "t1")
+    assert stage.searcher.queries[0].queries == ("When was it built?", "Tell me about the tower When was it built?")
+
+
+@pytest.mark.parametrize("model", [False, True], ids=["extractive", "model"])
+async def test_run_cut_off_after_any_event_ends_the_same(model: bool) -> None:
+    """The heart of durability: whatever prefix of the log survives, whoever continues it arrives at the same answer, asks
+    search at most once in all, and shows a text that joins up."""
+
+    def stage() -> Stage:
+        return Stage(FakeModel(["The tower was ", "built in 1889. [1]"]) if model else None)
+
+    whole_stage = stage()
+    whole = await whole_stage.run(mode=RunMode.GROUNDED, thread_id="t1")
+    for cut in range(len(whole)):
+        resumed = stage()
+        resumed.log.events[KEY] = whole_stage.log.events[KEY][:cut]
+        payloads = await resumed.run(mode=RunMode.GROUNDED, thread_id="t1")
+        assert answer_of(payloads) == answer_of(whole)
+        assert shown_by(payloads) == answer_of(whole).text
+        assert payloads[-1] == whole[-1]
+        assert len(only(payloads, Done)) == len(only(payloads, Retrieval)) == 1
+        searched_before = any(isinstance(payload, Retrieval) for payload in whole[:cut])
+        assert len(resumed.searcher.queries) == (0 if searched_before else 1)
+        assert [event.seq for event in resumed.log.events[KEY]] == list(range(1, len(payloads) + 1))
+
+
+async def test_finished_run_is_not_touched() -> None:
+    stage = Stage()
+    whole = await stage.run()
+    assert await stage.run() == whole
