@@ -1,6 +1,5 @@
 """Composition root of the retriever: the one place that names its adapters and owns their lives."""
 
-from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.retriever.v1.retriever_pb2_grpc import add_RetrieverServiceServicer_to_server
 
@@ -35,8 +34,8 @@ async def run(settings: RetrieverSettings) -> None:
         stack.push_async_callback(lexical.close)
         nats = await stack.enter_async_context(connect(settings.nats_url, name="retriever"))
         store = await NatsRevisions.open(nats)
-        reranker = reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]
-        channel = await stack.enter_async_context(open_channel(settings.reranker_address, service.signer, [reranker]))
+        # Without retries: a search that waits for them is worse than one that says what it went without.
+        channel = await stack.enter_async_context(open_channel(settings.reranker_address, service.signer))
         models = ModelServer(channel)
 
         revisions = RevisionMap()

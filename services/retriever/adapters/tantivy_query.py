@@ -15,7 +15,8 @@ from services.retriever.filters import AnyOf
 TEXT = "text"
 TITLE = "title"
 ANALYZER = "groundwork_en"
-TITLE_BOOST = 0.5
+TITLE_BOOST = 0.25
+"""nDCG@10 on SciFact: 0.690 at 0, 0.699 at 0.25, 0.685 at 0.5, 0.662 at 1. A title is part of the searched text already."""
 PHRASE_BOOST = 2.0
 _MAX_TERMS = 64
 _MAX_PHRASES = 4

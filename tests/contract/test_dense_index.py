@@ -1,0 +1,84 @@
+"""The dense index: what both engines promise, vectors, and what a SIGKILL may not destroy. Fake and Qdrant Edge."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from services.retriever.adapters.edge import EdgeIndex
+from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable
+from services.retriever.models import EmbeddingSpace, RevisionKey, SearchScope
+from services.retriever.ports import ChunkIndex, DenseIndex
+from services.retriever.stored_chunk import Candidate
+from tests.contract.retriever_index_contract import KEY, SCOPE, ChunkIndexContract, store
+from tests.contract.retriever_kill import killed_while_writing
+from tests.unit.retriever.fakes import SPACE, FakeDense, embed
+
+
+@pytest.fixture(params=["fake", "edge"])
+async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DenseIndex]:
+    if request.param == "fake":
+        fake = FakeDense()
+        await fake.prepare(SPACE)
+        yield fake
+        return
+    edge = await EdgeIndex.open(tmp_path)
+    await edge.prepare(SPACE)
+    yield edge
+    await edge.close()
+
+
+class TestDenseIndex(ChunkIndexContract):
+    async def found(self, index: ChunkIndex, scope: SearchScope, query_text: str, limit: int = 10) -> list[Candidate]:
+        (hits,) = await index.search(scope, embed([query_text]), limit)  # type: ignore[attr-defined]
+        # A dense engine ranks everything; for the contract a chunk counts as found when it shares a word.
+        return [hit for hit in hits if hit.score > 0.2]
+
+    async def test_scores_are_cosines_and_each_query_has_its_list(self, index: DenseIndex) -> None:
+        await store(index, KEY, ["solar panel", "wind turbine"])
+        first, second = await index.search(SCOPE, embed(["solar panel", "wind turbine"]), 1)
+        assert [hits[0].stored.chunk.text for hits in (first, second)] == ["solar panel", "wind turbine"]
+        assert first[0].score == pytest.approx(1.0, abs=1e-5)
+
+    async def test_vectors_of_another_model_or_dimension_are_refused(self, index: DenseIndex) -> None:
+        for space in (EmbeddingSpace("other", SPACE.dimension), EmbeddingSpace(SPACE.model, 8)):
+            with pytest.raises(EmbeddingSpaceMismatch):
+                await index.prepare(space)
+        assert index.space == SPACE
+
+
+async def test_edge_finds_everything_after_it_was_closed_and_opened(tmp_path: Path) -> None:
+    index = await EdgeIndex.open(tmp_path)
+    assert index.space is None
+    await index.prepare(SPACE)
+    await store(index, KEY, ["solar panel"])
+    await index.close()
+    index = await EdgeIndex.open(tmp_path)
+    assert (index.space, await index.count(KEY)) == (SPACE, 1)
+    await index.close()
+
+
+async def test_edge_says_what_to_do_when_its_folder_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "shard").mkdir()
+    (tmp_path / "shard" / "space.json").write_text("{")
+    with pytest.raises(IndexUnavailable, match="remove it and index all documents again"):
+        await EdgeIndex.open(tmp_path)
+
+
+async def test_edge_starts_anew_after_a_kill_during_creation(tmp_path: Path) -> None:
+    (tmp_path / "shard.creating" / "segments").mkdir(parents=True)
+    index = await EdgeIndex.open(tmp_path)
+    await index.prepare(SPACE)
+    assert await index.count(KEY) == 0
+    await index.close()
+
+
+@pytest.mark.parametrize("after_writes", [1, 4])
+async def test_edge_keeps_what_was_committed_when_it_is_killed(tmp_path: Path, after_writes: int) -> None:
+    committed = await killed_while_writing("edge", tmp_path, after_writes)
+    index = await EdgeIndex.open(tmp_path)
+    for revision_id in committed:
+        assert await index.count(RevisionKey("local", "d", revision_id)) == 50
+    await index.close()

@@ -1,0 +1,116 @@
+"""The lexical index: what both engines promise, analysis, and what a SIGKILL may not destroy. Fake and tantivy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from services.retriever.adapters.tantivy import TantivyIndex
+from services.retriever.errors import IndexUnavailable
+from services.retriever.models import RevisionKey, SearchScope
+from services.retriever.ports import ChunkIndex, LexicalIndex
+from services.retriever.stored_chunk import Candidate
+from tests.contract.retriever_index_contract import KEY, SCOPE, ChunkIndexContract, store
+from tests.contract.retriever_kill import killed_while_writing
+from tests.unit.retriever.fakes import FakeLexical
+
+
+@pytest.fixture
+async def tantivy_index(tmp_path: Path) -> AsyncIterator[TantivyIndex]:
+    index = await TantivyIndex.open(tmp_path)
+    yield index
+    await index.close()
+
+
+@pytest.fixture(params=["fake", "tantivy"])
+def index(request: pytest.FixtureRequest) -> LexicalIndex:
+    if request.param == "fake":
+        return FakeLexical()
+    made: LexicalIndex = request.getfixturevalue("tantivy_index")
+    return made
+
+
+class TestLexicalIndex(ChunkIndexContract):
+    async def found(self, index: ChunkIndex, scope: SearchScope, query_text: str, limit: int = 10) -> list[Candidate]:
+        (hits,) = await index.search(scope, [query_text], limit)  # type: ignore[attr-defined]
+        return list(hits)
+
+    @pytest.mark.parametrize(
+        "query_text",
+        ['"', "a:b AND (", "title:[* TO *]", "+-!(){}^~*?\\/", '"unclosed solar', "\x00\x1f", "(" * 200, "𝕊 ´`", "OR"],
+    )
+    async def test_any_text_is_a_valid_query(self, index: LexicalIndex, query_text: str) -> None:
+        await store(index, KEY, ["solar panel"])
+        (hits,) = await index.search(SCOPE, [query_text], 10)
+        assert len(hits) <= 1
+
+    async def test_each_query_has_its_list(self, index: LexicalIndex) -> None:
+        await store(index, KEY, ["solar panel", "wind turbine"])
+        first, second, third = await index.search(SCOPE, ["panels", "turbines", "geothermal"], 5)
+        assert [hit.stored.chunk.text for hit in first] == ["solar panel"]
+        assert [hit.stored.chunk.text for hit in second] == ["wind turbine"]
+        assert third == []
+
+
+class TestAnalysis:
+    """Beyond what the fake can do."""
+
+    async def _texts(self, index: TantivyIndex, query_text: str) -> list[str]:
+        (hits,) = await index.search(SCOPE, [query_text], 10)
+        return [hit.stored.chunk.text for hit in hits]
+
+    async def test_case_accents_and_endings_do_not_matter(self, tantivy_index: TantivyIndex) -> None:
+        await store(tantivy_index, KEY, ["The Café was RENOVATED", "nothing here"])
+        for query_text in ("cafe", "CAFÉS", "renovating", "renovation"):
+            assert await self._texts(tantivy_index, query_text) == ["The Café was RENOVATED"]
+
+    async def test_stop_words_do_not_find_chunks_when_better_words_are_there(self, tantivy_index: TantivyIndex) -> None:
+        await store(tantivy_index, KEY, ["what is the the the of what", "the pension fund"])
+        assert await self._texts(tantivy_index, "what is the pension?") == ["the pension fund"]
+        assert await self._texts(tantivy_index, "what is the") == ["what is the the the of what", "the pension fund"]
+
+    async def test_a_quoted_phrase_lifts_the_chunk_that_has_it(self, tantivy_index: TantivyIndex) -> None:
+        texts = ["market share and bear market share bear", "the bear market ended in spring of that year"]
+        await store(tantivy_index, KEY, texts)
+        assert (await self._texts(tantivy_index, '"bear market ended"'))[0] == texts[1]
+
+    async def test_a_heading_counts_beside_the_text(self, tantivy_index: TantivyIndex) -> None:
+        await store(tantivy_index, KEY, ["thirty days"], heading_path=("Vacation",))
+        assert await self._texts(tantivy_index, "vacations") == ["thirty days"]
+
+
+async def test_concurrent_commits_share_file_syncs(
+    tantivy_index: TantivyIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = 0
+    commit_now = tantivy_index._commit_now
+
+    def counted() -> None:
+        nonlocal commits
+        commits += 1
+        commit_now()
+
+    monkeypatch.setattr(tantivy_index, "_commit_now", counted)
+    keys = [RevisionKey("local", f"d{n}", f"r{n}") for n in range(12)]
+    counts = await asyncio.gather(*(store(tantivy_index, key, ["solar", "wind"]) for key in keys))
+    assert counts == [2] * 12
+    assert commits < 8
+
+
+async def test_tantivy_says_what_to_do_when_its_folder_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "v1").mkdir()
+    (tmp_path / "v1" / "meta.json").write_text("{")
+    with pytest.raises(IndexUnavailable, match="remove it and index all documents again"):
+        await TantivyIndex.open(tmp_path)
+
+
+@pytest.mark.parametrize("after_writes", [1, 4])
+async def test_tantivy_keeps_what_was_committed_when_it_is_killed(tmp_path: Path, after_writes: int) -> None:
+    committed = await killed_while_writing("tantivy", tmp_path, after_writes)
+    index = await TantivyIndex.open(tmp_path)
+    for revision_id in committed:
+        assert await index.count(RevisionKey("local", "d", revision_id)) == 50
+    await index.close()

@@ -1,0 +1,143 @@
+"""The retriever as a process would run it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from groundwork.retriever.v1 import retriever_pb2 as pb
+
+from kit.errors import FailedPrecondition, InvalidArgument, Unavailable
+from kit.jetstream import Nats
+from kit.testing.harness import running_service
+from kit.testing.nats import NatsServer
+from services.retriever.adapters.revisions import NatsRevisions
+from services.retriever.app import run
+from services.retriever.errors import PointerConflict
+from services.retriever.models import Pointer
+from services.retriever.settings import RetrieverSettings
+from tests.service.retriever.conftest import FakeModelServer, Retriever, retriever_as
+
+
+async def test_indexed_activated_found_replaced_deleted(local: Retriever, models: FakeModelServer) -> None:
+    assert await local.index("r1", ["solar panels on the roof", "wind turbines", "hydro", "coal"], page=2) == 4
+    assert (await local.search("solar")).hits == []
+    assert (await local.activate("r1", 1, 4)).activated_at.seconds > 0
+    response = await local.search("solar panel", explain=True)
+    best = response.hits[0]
+    assert (best.chunk.text, best.chunk.page, best.chunk.document_name) == ("solar panels on the roof", 2, "d1.md")
+    assert best.chunk.embedded_text == ""
+    assert (best.explanation.lexical_rank, best.explanation.dense_rank) == (1, 1)
+    assert not best.explanation.HasField("rerank_rank")
+    assert best.dense_score == pytest.approx(best.explanation.dense_score)
+    assert (response.strategy, response.fusion) == (pb.STRATEGY_HYBRID, pb.FUSION_METHOD_RRF)
+    assert {"embed", "dense", "lexical", "fuse", "total"} == set(response.timings_ms)
+    assert models.tenants == ["local", "local"]
+    assert max(models.seconds_left) < 2.1
+
+    await local.publish("r2", ["geothermal heat"], number=2)
+    assert await local.texts("geothermal") == ["geothermal heat"]
+    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=5)
+    assert await local.texts("geothermal") == []
+    with pytest.raises(FailedPrecondition) as caught:
+        await local.publish("r3", ["geothermal heat"], number=3)
+    assert caught.value.reason == "REVISION_SUPERSEDED"
+
+
+async def test_tenants_share_ids_and_nothing_else(local: Retriever, address: str) -> None:
+    await local.publish("r1", ["solar ours"])
+    async with retriever_as(address, "rival") as rival:
+        assert await rival.texts("solar") == []
+        await rival.publish("r1", ["solar theirs", "more"])
+        assert (await rival.texts("solar"))[0] == "solar theirs"
+        fetched = await rival.stub.FetchChunks(pb.FetchChunksRequest(chunk_ids=["r1-0"], window=1), timeout=5)
+        assert [(window.chunk.text, len(window.after)) for window in fetched.chunks] == [("solar theirs", 1)]
+        await rival.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=5)
+        stats = await rival.stub.CorpusStats(pb.CorpusStatsRequest(), timeout=5)
+        assert list(stats.collections) == []
+    async with retriever_as(address, "local") as ours:
+        assert await ours.texts("solar") == ["solar ours"]
+        stats = await ours.stub.CorpusStats(pb.CorpusStatsRequest(), timeout=5)
+        assert [(item.document_count, item.chunk_count) for item in stats.collections] == [(1, 1)]
+
+
+async def test_the_model_server_down_leaves_lexical_hits_and_says_so(local: Retriever, models: FakeModelServer) -> None:
+    await local.publish("r1", ["solar panels on the roof", "solar"])
+    ranked = await local.search("solar", rerank=pb.RERANK_MODE_ON, explain=True)
+    assert [hit.explanation.rerank_rank for hit in ranked.hits] == [1, 2]
+    models.is_down = True
+    response = await local.search("solar", rerank=pb.RERANK_MODE_ON)
+    assert len(response.hits) == 2
+    assert [item.part for item in response.degraded] == ["dense", "rerank"]
+    with pytest.raises(Unavailable) as caught:
+        await local.search("solar", strategy=pb.STRATEGY_DENSE)
+    assert caught.value.reason == "SEARCH_UNAVAILABLE"
+
+
+async def test_an_incomplete_revision_is_not_activated(local: Retriever) -> None:
+    await local.index("r1", ["solar"])
+    with pytest.raises(FailedPrecondition) as caught:
+        await local.activate("r1", 1, 2)
+    assert caught.value.reason == "REVISION_INCOMPLETE"
+
+
+async def test_requests_against_the_contract_are_refused(local: Retriever) -> None:
+    stub = local.stub
+    with pytest.raises(InvalidArgument):
+        await stub.Search(pb.SearchRequest(queries=["solar"]), timeout=5)
+
+    async def without_header():  # type: ignore[no-untyped-def]
+        yield pb.IndexChunksRequest(batch=pb.IndexBatch())
+
+    async def short_vectors():  # type: ignore[no-untyped-def]
+        yield pb.IndexChunksRequest(
+            header=pb.IndexHeader(document_id="d", collection_id="c", revision_id="r", embedding_model="m")
+        )
+        chunk = pb.Chunk(chunk_id="x", text="a", embedded_text="a")
+        yield pb.IndexChunksRequest(batch=pb.IndexBatch(chunks=[chunk], vectors=b"1234", dimension=8))
+
+    for stream in (without_header, short_vectors):
+        with pytest.raises(InvalidArgument):
+            await stub.IndexChunks(stream(), timeout=5)
+
+
+async def test_everything_is_there_after_a_restart_and_old_pointers_are_refused(settings: RetrieverSettings) -> None:
+    for is_first in (True, False):
+        async with running_service(run, settings) as address, retriever_as(address, "local") as retriever:
+            if is_first:
+                await retriever.publish("r1", ["solar old"])
+                await retriever.publish("r2", ["solar new"], number=2)
+            assert await retriever.texts("solar") == ["solar new"]
+            with pytest.raises(FailedPrecondition):
+                await retriever.activate("r1", 1, 1)
+
+
+async def test_searches_go_on_while_nats_is_down(local: Retriever, nats: NatsServer) -> None:
+    await local.publish("r1", ["solar"])
+    await nats.stop(kill=True)
+    assert await local.texts("solar") == ["solar"]
+    await nats.start()
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                await local.publish("r2", ["solar again"], number=2)
+                break
+            except Unavailable:
+                continue
+    assert await local.texts("solar") == ["solar again"]
+
+
+async def test_pointers_are_compared_and_set_and_watched_in_nats(jetstream: Nats) -> None:
+    store = await NatsRevisions.open(jetstream)
+    pointer = Pointer("r1", 1, "default", 2, 5)
+    assert await store.get("local", "d1") is None
+    entry = await store.put("local", "d1", pointer, None)
+    assert await store.get("local", "d1") == entry
+    for expected in (None, entry.version + 1):
+        with pytest.raises(PointerConflict):
+            await store.put("local", "d1", pointer, expected)
+    changes = store.watch()
+    assert [await anext(changes), await anext(changes)] == [entry, None]
+    newer = await store.put("local", "d1", Pointer("r2", 2, "default", 2, 6), entry.version)
+    assert await anext(changes) == newer
+    await changes.aclose()

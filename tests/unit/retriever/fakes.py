@@ -1,0 +1,248 @@
+"""A fake per port of the retriever, and builders of its domain objects."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kit.errors import GroundworkError
+from services.retriever import filters
+from services.retriever.errors import EmbeddingSpaceMismatch, PointerConflict
+from services.retriever.models import (
+    Chunk,
+    EmbeddingSpace,
+    IndexBatch,
+    IndexedChunk,
+    Pointer,
+    PointerEntry,
+    RevisionKey,
+    SearchScope,
+    Vectors,
+    WriteKey,
+)
+from services.retriever.stored_chunk import Candidate, StoredChunk, decode, encode
+
+DIMENSION = 32
+MODEL = "fake-model"
+SPACE = EmbeddingSpace(MODEL, DIMENSION)
+
+
+def embed(texts: Sequence[str], dimension: int = DIMENSION) -> Vectors:
+    """Bag of hashed words: texts that share words are near."""
+    rows = np.zeros((len(texts), dimension), dtype=np.float32)
+    for row, text in zip(rows, texts, strict=True):
+        for word in re.findall(r"\w+", text.lower()):
+            row[int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest()) % dimension] += 1.0
+        if not row.any():
+            row[0] = 1.0
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def make_chunk(
+    text: str, ordinal: int = 0, *, key: RevisionKey, collection_id: str = "default", **fields: object
+) -> Chunk:
+    defaults: dict[str, object] = {
+        "chunk_id": f"{key.revision_id}-{ordinal}",
+        "document_id": key.document_id,
+        "collection_id": collection_id,
+        "revision_id": key.revision_id,
+        "ordinal": ordinal,
+        "document_name": f"{key.document_id}.md",
+        "text": text,
+    }
+    return Chunk(**(defaults | fields))  # type: ignore[arg-type]
+
+
+def make_batch(chunks: Sequence[Chunk]) -> IndexBatch:
+    return IndexBatch([IndexedChunk(chunk, chunk.text) for chunk in chunks], embed([chunk.text for chunk in chunks]))
+
+
+def write_key(key: RevisionKey, attempt: str = "a", started_at_ms: int = 0) -> WriteKey:
+    return WriteKey(key, started_at_ms, attempt)
+
+
+@dataclass(frozen=True)
+class _Row:
+    write: WriteKey
+    item: IndexedChunk
+    vector: Vectors
+    stored: StoredChunk
+
+
+@dataclass
+class _FakeIndex:
+    """Rows in a list. `error` is raised by every method while it is set; `gate` holds searches up until it is set."""
+
+    rows: list[_Row] = field(default_factory=list)
+    error: GroundworkError | None = None
+    gate: asyncio.Event | None = None
+    limits: list[int] = field(default_factory=list)
+    lost: int = 0
+
+    async def write(self, key: WriteKey, batch: IndexBatch) -> None:
+        self._fail()
+        new_ids = {(key, item.chunk.chunk_id) for item in batch.chunks}
+        self.rows = [row for row in self.rows if (row.write, row.item.chunk.chunk_id) not in new_ids]
+        for item, vector in zip(batch.chunks, batch.vectors, strict=True):
+            self.rows.append(_Row(key, item, vector, decode(encode(item.chunk))))
+
+    async def commit(self, key: WriteKey) -> int:
+        self._fail()
+        self.rows = [row for row in self.rows if row.write.revision != key.revision or row.write == key]
+        return await self.count(key.revision) - self.lost
+
+    async def count(self, key: RevisionKey) -> int:
+        self._fail()
+        return sum(row.write.revision == key for row in self.rows)
+
+    async def delete_revision(self, key: RevisionKey) -> None:
+        self._fail()
+        self.rows = [row for row in self.rows if row.write.revision != key]
+
+    async def delete_document(self, tenant_id: str, document_id: str) -> None:
+        self._fail()
+        gone = (tenant_id, document_id)
+        self.rows = [row for row in self.rows if (row.write.revision.tenant_id, row.write.revision.document_id) != gone]
+
+    async def fetch(self, tenant_id: str, chunk_ids: Sequence[str]) -> list[StoredChunk]:
+        self._fail()
+        return [
+            row.stored
+            for row in self.rows
+            if row.write.revision.tenant_id == tenant_id and row.stored.chunk_id in chunk_ids
+        ]
+
+    async def fetch_ordinals(self, key: RevisionKey, ordinals: Sequence[int]) -> list[StoredChunk]:
+        self._fail()
+        return [row.stored for row in self.rows if row.write.revision == key and row.item.chunk.ordinal in ordinals]
+
+    async def writes(self) -> list[WriteKey]:
+        self._fail()
+        return list({row.write for row in self.rows})
+
+    async def _in_scope(self, scope: SearchScope, limit: int) -> list[_Row]:
+        self._fail()
+        self.limits.append(limit)
+        if self.gate is not None:
+            await self.gate.wait()
+        clauses = filters.compile_scope(scope)
+        return [
+            row
+            for row in self.rows
+            if all(
+                set(filters.chunk_keywords(row.item.chunk, row.write)[clause.field]) & set(clause.values)
+                for clause in clauses
+            )
+        ]
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+@dataclass
+class FakeDense(_FakeIndex):
+    space: EmbeddingSpace | None = None
+
+    async def prepare(self, space: EmbeddingSpace) -> None:
+        self._fail()
+        if self.space not in (None, space):
+            raise EmbeddingSpaceMismatch("another model")
+        self.space = space
+
+    async def search(self, scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
+        rows = await self._in_scope(scope, limit)
+        return [_top([Candidate(row.stored, float(row.vector @ vector)) for row in rows], limit) for vector in vectors]
+
+
+@dataclass
+class FakeLexical(_FakeIndex):
+    async def search(self, scope: SearchScope, queries: Sequence[str], limit: int) -> list[list[Candidate]]:
+        rows = await self._in_scope(scope, limit)
+        answers = []
+        for query_text in queries:
+            words = _words(query_text)
+            scored = [Candidate(row.stored, float(len(words & _words(row.item.embedded_text)))) for row in rows]
+            answers.append(_top([candidate for candidate in scored if candidate.score], limit))
+        return answers
+
+
+def _top(candidates: list[Candidate], limit: int) -> list[Candidate]:
+    return sorted(candidates, key=lambda candidate: -candidate.score)[:limit]
+
+
+def _words(text: str) -> set[str]:
+    """Lower case, plural s cut: enough of a stemmer for the contract."""
+    return {word.rstrip("s") for word in re.findall(r"\w+", text.lower())}
+
+
+class FakeRevisions:
+    """RevisionStore in a dict. `on_put` runs before a put, to play another writer."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, str], PointerEntry] = {}
+        self.on_put: list[PointerEntry] = []
+        self._version = 0
+        self._changed = asyncio.Condition()
+        self._log: list[PointerEntry] = []
+
+    async def get(self, tenant_id: str, document_id: str) -> PointerEntry | None:
+        return self.entries.get((tenant_id, document_id))
+
+    async def put(
+        self, tenant_id: str, document_id: str, pointer: Pointer, expected_version: int | None
+    ) -> PointerEntry:
+        if self.on_put:
+            other = self.on_put.pop()
+            await self._store(other.tenant_id, other.document_id, other.pointer)
+        stored = self.entries.get((tenant_id, document_id))
+        if (stored.version if stored else None) != expected_version:
+            raise PointerConflict(document_id)
+        return await self._store(tenant_id, document_id, pointer)
+
+    async def _store(self, tenant_id: str, document_id: str, pointer: Pointer) -> PointerEntry:
+        self._version += 1
+        entry = PointerEntry(tenant_id, document_id, pointer, self._version)
+        self.entries[tenant_id, document_id] = entry
+        async with self._changed:
+            self._log.append(entry)
+            self._changed.notify_all()
+        return entry
+
+    async def watch(self) -> AsyncGenerator[PointerEntry | None]:
+        seen = len(self._log)
+        for entry in list(self.entries.values()):
+            yield entry
+        yield None
+        while True:
+            async with self._changed:
+                while len(self._log) == seen:
+                    await self._changed.wait()
+            for entry in self._log[seen:]:
+                seen += 1
+                yield entry
+
+
+@dataclass
+class FakeModels:
+    """Embedder and Reranker. Reranks by how short a passage is, so that its order differs from every other."""
+
+    error: Exception | None = None
+    space: EmbeddingSpace = SPACE
+    calls: int = 0
+
+    async def embed_queries(self, queries: Sequence[str], timeout_s: float) -> tuple[EmbeddingSpace, Vectors]:
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        return self.space, embed(queries, self.space.dimension)
+
+    async def rerank(self, query_text: str, passages: Sequence[str], timeout_s: float) -> list[float]:
+        if self.error is not None:
+            raise self.error
+        return [-float(len(passage)) for passage in passages]

@@ -1,0 +1,155 @@
+"""Activating, deleting, and removing what is no longer visible."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kit.errors import Unavailable
+from services.retriever.errors import InvalidRequest, RevisionIncomplete, RevisionSuperseded
+from services.retriever.models import CollectionStats, Pointer, PointerEntry, RevisionKey
+from tests.unit.retriever.conftest import Core, texts
+
+R1, R2 = RevisionKey("local", "d1", "r1"), RevisionKey("local", "d1", "r2")
+
+
+@contextlib.asynccontextmanager
+async def _removing(core: Core) -> AsyncIterator[None]:
+    """Runs the remover; leaves when it has nothing left to do."""
+    task = asyncio.create_task(core.remover.run())
+    try:
+        yield
+        await core.remover.idle()
+    finally:
+        task.cancel()
+
+
+async def test_activation_removes_the_older_revision_and_no_other(core: Core) -> None:
+    r3 = RevisionKey("local", "d1", "r3")
+    async with _removing(core):
+        await core.publish(R1, ["solar"], 1)
+        await core.index(r3, ["being written"])
+        await core.publish(R2, ["solar new"], 2)
+    assert [await core.dense.count(key) for key in (R1, R2, r3)] == [0, 1, 1]
+    assert [await core.lexical.count(key) for key in (R1, R2, r3)] == [0, 1, 1]
+
+
+async def test_activation_repeated_succeeds_with_the_first_time(core: Core) -> None:
+    await core.index(R1, ["solar"])
+    first = await core.activate(R1, 1, 1)
+    core.now_s += 60
+    assert await core.activate(R1, 1, 1) == first == 1_000_000_000
+
+
+@pytest.mark.parametrize("engine", ["dense", "lexical"])
+async def test_an_index_that_lacks_chunks_refuses_activation(core: Core, engine: str) -> None:
+    await core.index(R1, ["solar", "wind"])
+    getattr(core, engine).rows.pop()
+    with pytest.raises(RevisionIncomplete) as caught:
+        await core.activate(R1, 1, 2)
+    assert caught.value.reason == "REVISION_INCOMPLETE"
+    assert await core.store.get("local", "d1") is None
+
+
+async def test_more_chunks_than_expected_refuse_activation(core: Core) -> None:
+    await core.index(R1, ["solar", "wind"])
+    with pytest.raises(RevisionIncomplete):
+        await core.activate(R1, 1, 1)
+
+
+async def test_an_older_or_equal_number_is_superseded(core: Core) -> None:
+    await core.publish(R2, ["new"], 2)
+    await core.index(R1, ["old"])
+    for number in (1, 2):
+        with pytest.raises(RevisionSuperseded) as caught:
+            await core.activate(R1, number, 1)
+        assert caught.value.reason == "REVISION_SUPERSEDED"
+    assert texts(await core.search("new")) == ["new"]
+
+
+async def test_a_writer_that_loses_the_race_decides_anew(core: Core) -> None:
+    await core.index(R1, ["solar"])
+    core.store.on_put.append(PointerEntry("local", "d1", Pointer("r2", 2, "default", 1, 5), 0))
+    with pytest.raises(RevisionSuperseded):
+        await core.activate(R1, 1, 1)
+    core.store.on_put.append(PointerEntry("local", "d9", Pointer("r0", 1, "default", 1, 5), 0))
+    newer = RevisionKey("local", "d9", "r9")
+    await core.publish(newer, ["wind"], 2)
+    assert core.revisions.is_active("local", "d9", "r9")
+
+
+@pytest.mark.parametrize(("number", "chunk_count"), [(0, 1), (1, 0)])
+async def test_number_and_chunk_count_start_at_one(core: Core, number: int, chunk_count: int) -> None:
+    with pytest.raises(InvalidRequest):
+        await core.activate(R1, number, chunk_count)
+
+
+async def test_a_deleted_document_is_gone_and_stays_gone(core: Core) -> None:
+    async with _removing(core):
+        await core.publish(R1, ["solar"])
+        await core.index(R2, ["solar new"])
+        await core.switch.delete("local", "d1")
+        assert texts(await core.search("solar")) == []
+        with pytest.raises(RevisionSuperseded):
+            await core.activate(R2, 2, 1)
+        with pytest.raises(RevisionSuperseded):
+            await core.index(R2, ["solar again"])
+        await core.switch.delete("local", "d1")
+    assert (core.dense.rows, core.lexical.rows) == ([], [])
+
+
+async def test_deleting_an_unknown_document_keeps_a_running_job_from_activating(core: Core) -> None:
+    await core.index(R1, ["solar"])
+    await core.switch.delete("local", "d1")
+    with pytest.raises(RevisionSuperseded):
+        await core.activate(R1, 1, 1)
+
+
+async def test_sizes_are_counted_over_active_revisions(core: Core) -> None:
+    await core.publish(R1, ["a", "b"])
+    await core.publish(RevisionKey("local", "d2", "x"), ["c"])
+    await core.publish(RevisionKey("rival", "d3", "y"), ["c"])
+    await core.index(R2, ["a", "b", "c"])
+    assert core.revisions.stats("local", []) == [CollectionStats("default", 2, 3)]
+    assert core.revisions.stats("local", ["other"]) == []
+    await core.switch.delete("local", "d1")
+    assert core.revisions.stats("local", ["default"]) == [CollectionStats("default", 1, 1)]
+
+
+async def test_reconciler_removes_old_orphans_and_deleted_documents_only(core: Core) -> None:
+    orphan, deleted = RevisionKey("local", "d2", "r1"), RevisionKey("local", "d3", "r1")
+    await core.publish(R1, ["active"])
+    await core.index(orphan, ["orphan"])
+    core.now_s += 4000
+    await core.index(R2, ["being written"])
+    await core.index(deleted, ["deleted"])
+    await core.switch.delete("local", "d3")
+    async with _removing(core):
+        assert await core.reconciler.reconcile() == 2
+    left = {row.write.revision for row in (*core.dense.rows, *core.lexical.rows)}
+    assert left == {R1, R2}
+
+
+async def test_a_failed_removal_does_not_stop_the_next(core: Core) -> None:
+    await core.publish(R1, ["one"])
+    core.lexical.error = Unavailable("down")
+    async with _removing(core):
+        core.remover.remove_revision(R1)
+        await core.remover.idle()
+        core.lexical.error = None
+        core.remover.remove_revision(R1)
+    assert (core.dense.rows, core.lexical.rows) == ([], [])
+
+
+async def test_the_map_follows_changes_of_others_and_ignores_stale_ones(core: Core) -> None:
+    task = asyncio.create_task(core.revisions.follow(core.store, retry_s=0.01, resync_s=60))
+    await core.revisions.wait_loaded()
+    entry = await core.store.put("local", "d7", Pointer("r7", 3, "default", 1, 5), None)
+    while not core.revisions.is_active("local", "d7", "r7"):
+        await asyncio.sleep(0)
+    core.revisions.apply(PointerEntry("local", "d7", Pointer("r6", 2, "default", 1, 4), entry.version - 1))
+    assert core.revisions.is_active("local", "d7", "r7")
+    task.cancel()
