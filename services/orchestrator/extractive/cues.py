@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from services.orchestrator.extractive.questions import AnswerKind, Question
-from services.orchestrator.extractive.terms import Token
+from services.orchestrator.extractive.terms import Token, words
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _TIME_WORDS = re.compile(
@@ -20,61 +20,11 @@ _TIME_WORDS = re.compile(
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"^(1\d{3}|20\d{2}|[89]\d{2})$")
-_NUMBER_WORDS = frozenset(
-    [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-        "twenty",
-        "thirty",
-        "forty",
-        "fifty",
-        "sixty",
-        "seventy",
-        "eighty",
-        "ninety",
-        "hundred",
-        "hundreds",
-        "thousand",
-        "thousands",
-        "million",
-        "millions",
-        "billion",
-        "trillion",
-        "dozen",
-        "dozens",
-        "half",
-        "third",
-        "quarter",
-        "twice",
-        "once",
-        "double",
-        "triple",
-        "several",
-        "none",
-        "single",
-        "pair",
-        "couple",
-        "percent",
-        "majority",
-    ]
+_NUMBER_WORDS = words(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred hundreds thousand "
+    "thousands million millions billion trillion dozen dozens half third quarter twice once double triple several "
+    "none single pair couple percent majority"
 )
 _SPAN = re.compile(
     r"(\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|twelve|several|few|many)\b)[\w.,\- ]{0,14}"

@@ -7,14 +7,12 @@ from services.orchestrator.extractive.questions import AnswerKind, Question
 from services.orchestrator.extractive.scoring import Scored
 from services.orchestrator.extractive.sentences import UnitKind
 from services.orchestrator.extractive.settings import ExtractiveSettings
-from services.orchestrator.extractive.terms import starts_with_anaphor
+from services.orchestrator.extractive.terms import starts_with_anaphor, words
 
 _BROAD = frozenset({AnswerKind.REASON, AnswerKind.MANNER, AnswerKind.LIST, AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
 _TOPIC = frozenset({AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
 _STEPS = frozenset({AnswerKind.MANNER, AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
-_NEXT_STEP = frozenset(
-    ["then", "next", "afterwards", "finally", "second", "secondly", "third", "thirdly", "lastly", "subsequently"]
-)
+_NEXT_STEP = words("then next afterwards finally second secondly third thirdly lastly subsequently")
 
 
 def select(

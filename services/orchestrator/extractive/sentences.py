@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from services.orchestrator.extractive.terms import words
+
 
 class UnitKind(enum.Enum):
     """What a unit is; decides how it may be used in an answer."""
@@ -57,9 +59,10 @@ _FIELD = re.compile(r"^\s*[^\W\d][^:\n.!?]{0,40}:\s+\S")
 _TABLE_ROW = re.compile(r"\s\|\s|\t")
 _ENDS_SENTENCE = re.compile(r"[.!?…。！？؟۔।][\"'”’»)\]]*$")
 # A terminator, the quotes, brackets and footnote marks that still belong to the sentence, then a gap. Ideographic stops
-# need no gap.
+# need no gap. The look-behind and the possessive quantifier keep a line of ten thousand full stops linear.
 _BOUNDARY = re.compile(
-    r"(?P<stop>[.!?…؟۔।]+)(?P<tail>[\"'”’»)\]]*(?:\[[\w ]{1,12}\])*)(?=\s)|(?P<wide>[。！？]+)(?P<wide_tail>[」』”’）]*)"
+    r"(?<![.!?…؟۔।])(?P<stop>[.!?…؟۔।]++)(?P<tail>[\"'”’»)\]]*(?:\[[\w ]{1,12}\])*)(?=\s)"
+    r"|(?P<wide>[。！？]+)(?P<wide_tail>[」』”’）]*)"
 )
 _WORD_BEFORE = re.compile(r"[^\s(\[\"'“‘«]+$")
 _WORD_AFTER = re.compile(r"\s*[\"'“‘«(\[]*([^\s]+)")
@@ -67,135 +70,16 @@ _INITIAL = re.compile(r"^(?:[^\W\d_]\.)*[^\W\d_]$")
 _INTRODUCES = (":", "：")
 _OPENING = "\"'“‘«([¿¡"
 
-_TITLES = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "st",
-        "sr",
-        "jr",
-        "rev",
-        "hon",
-        "gen",
-        "col",
-        "maj",
-        "capt",
-        "lt",
-        "sgt",
-        "gov",
-        "sen",
-        "rep",
-        "pres",
-        "messrs",
-        "mme",
-        "mlle",
-        "hr",
-        "fr",
-        "frau",
-        "sra",
-        "vs",
-        "cf",
-        "ca",
-        "approx",
-        "inc",
-        "ltd",
-        "co",
-        "corp",
-        "dept",
-        "est",
-        "fig",
-        "eq",
-        "sec",
-        "ch",
-        "vol",
-        "ed",
-        "eds",
-        "pp",
-        "al",
-        "e.g",
-        "i.e",
-        "viz",
-        "z.b",
-        "d.h",
-        "bzw",
-        "usw",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "mt",
-        "ft",
-        "ave",
-        "blvd",
-        "rd",
-        "univ",
-        "op",
-    ]
+_TITLES = words(
+    "mr mrs ms dr prof st sr jr rev hon gen col maj capt lt sgt gov sen rep pres messrs mme mlle hr fr frau sra vs "
+    "cf ca approx inc ltd co corp dept est fig eq sec ch vol ed eds pp al e.g i.e viz z.b d.h bzw usw jan feb mar "
+    "apr jun jul aug sep sept oct nov dec mt ft ave blvd rd univ op"
 )
-_BEFORE_NUMBER = frozenset(
-    ["no", "nos", "nr", "p", "pp", "art", "fig", "eq", "sec", "ch", "vol", "cap", "c", "ca", "approx"]
-)
-_STARTERS = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "it",
-        "its",
-        "he",
-        "she",
-        "they",
-        "we",
-        "you",
-        "i",
-        "this",
-        "that",
-        "these",
-        "those",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "from",
-        "to",
-        "as",
-        "if",
-        "when",
-        "while",
-        "after",
-        "before",
-        "however",
-        "although",
-        "but",
-        "and",
-        "there",
-        "here",
-        "his",
-        "her",
-        "their",
-        "our",
-        "since",
-        "during",
-        "under",
-        "with",
-        "according",
-        "also",
-        "most",
-        "many",
-        "some",
-    ]
+_BEFORE_NUMBER = words("no nos nr p pp art fig eq sec ch vol cap c ca approx")
+_STARTERS = words(
+    "the a an it its he she they we you i this that these those in on at by for from to as if when while after "
+    "before however although but and there here his her their our since during under with according also most many "
+    "some"
 )
 
 

