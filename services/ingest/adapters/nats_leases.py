@@ -1,0 +1,83 @@
+"""Leases as keys that expire: made by whoever is first, renewed while held, gone when the holder is."""
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import AsyncIterator
+
+from kit.errors import Aborted, AlreadyExists, Unavailable
+from kit.jetstream import KeyValue, Nats
+from services.ingest.errors import LeaseLost
+
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.05, 1.0
+
+
+class NatsLease:
+    """A lease in hand. It counts as lost before it can have expired on the server."""
+
+    def __init__(self, bucket: KeyValue, key: str, token: bytes, revision: int, ttl_s: float) -> None:
+        self._bucket = bucket
+        self._key = key
+        self._token = token
+        self._revision = revision
+        self._ttl_s = ttl_s
+        self._renewed_at = time.monotonic()
+        self._lost = False
+
+    def check(self) -> None:
+        """Raises LeaseLost when it is not certain that the lease is still held."""
+        if self._lost or time.monotonic() - self._renewed_at > 0.9 * self._ttl_s:
+            raise LeaseLost(f"the lease {self._key} could not be renewed in time; the job will be tried again")
+
+    async def renew_forever(self) -> None:
+        while not self._lost:
+            await asyncio.sleep(self._ttl_s / 4)
+            began = time.monotonic()
+            try:
+                self._revision = await self._bucket.update(self._key, self._token, self._revision)
+                self._renewed_at = began
+            except Aborted:
+                self._lost = True
+            except Unavailable:
+                continue  # check() tells when it has taken too long
+
+    async def release(self) -> None:
+        # Whatever keeps it from being deleted, it expires.
+        with contextlib.suppress(Aborted, Unavailable):
+            await self._bucket.delete(self._key, self._revision)
+
+
+class NatsLeases:
+    """Bucket INGEST_LEASES."""
+
+    def __init__(self, bucket: KeyValue, ttl_s: float) -> None:
+        self._bucket = bucket
+        self._ttl_s = ttl_s
+
+    @classmethod
+    async def open(cls, nats: Nats, *, ttl_s: float) -> "NatsLeases":
+        return cls(await KeyValue.open(nats, "INGEST_LEASES", ttl_s=ttl_s), ttl_s)
+
+    @contextlib.asynccontextmanager
+    async def hold(self, key: str) -> AsyncIterator[NatsLease]:
+        """Waits until `key` is free, polling: a key that expires tells nobody."""
+        token = uuid.uuid4().hex.encode()
+        lease = NatsLease(self._bucket, key, token, await self._acquire(key, token), self._ttl_s)
+        renewal = asyncio.create_task(lease.renew_forever())
+        try:
+            yield lease
+        finally:
+            renewal.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await renewal
+            await asyncio.shield(lease.release())
+
+    async def _acquire(self, key: str, token: bytes) -> int:
+        wait_s = _FIRST_WAIT_S
+        while True:
+            try:
+                return await self._bucket.create(key, token)
+            except AlreadyExists:
+                await asyncio.sleep(wait_s)
+                wait_s = min(_LONGEST_WAIT_S, 1.5 * wait_s)

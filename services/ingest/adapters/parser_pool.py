@@ -1,0 +1,137 @@
+"""Runs the parser in child processes: a few, started when first needed, kept while they behave, killed when they do not."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Callable
+
+import structlog
+
+from kit.errors import Unavailable
+from services.ingest import wire
+from services.ingest.child import too_large
+from services.ingest.errors import DocumentRejected
+from services.ingest.models import PreparedDocument
+from services.ingest.prepare import PrepareRequest
+
+_log = structlog.get_logger()
+_LINE_LIMIT_BYTES = 16 * 1024 * 1024
+
+
+class ParserPool:
+    """At most `size` children; a file has `time_limit_s` and `memory_limit_bytes`."""
+
+    def __init__(self, *, size: int, time_limit_s: float, memory_limit_bytes: int, recycle_after: int = 200) -> None:
+        self._slots = asyncio.Semaphore(size)
+        self._time_limit_s = time_limit_s
+        self._memory_limit_bytes = memory_limit_bytes
+        self._recycle_after = recycle_after
+        self._idle: list[tuple[Process, int]] = []
+        self._all: set[Process] = set()
+
+    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
+        """Chunks of a file. Raises DocumentRejected, also for a file that crashes the parser or takes it too long."""
+        async with self._child() as child:
+            try:
+                async with asyncio.timeout(self._time_limit_s):
+                    return await _converse(child, request, on_stage)
+            except TimeoutError as error:
+                raise DocumentRejected(
+                    "PARSE_TIMEOUT",
+                    f"{request.name} could not be read within {self._time_limit_s:.0f} seconds; split it or simplify it",
+                ) from error
+            except (asyncio.IncompleteReadError, ConnectionError, ValueError) as error:
+                raise await _died(child, request) from error
+
+    async def close(self) -> None:
+        """Kills all children and waits for their end."""
+        for child in list(self._all):
+            await self._kill(child)
+
+    @contextlib.asynccontextmanager
+    async def _child(self) -> AsyncIterator[Process]:
+        async with self._slots:
+            child, used = await self._take()
+            healthy = False
+            try:
+                try:
+                    yield child
+                except DocumentRejected as error:
+                    healthy = error.reason not in ("PARSE_TIMEOUT", "PARSE_CRASHED", "PARSE_TOO_LARGE")
+                    raise
+                healthy = True
+            finally:
+                if healthy and used + 1 < self._recycle_after and child.returncode is None:
+                    self._idle.append((child, used + 1))
+                else:
+                    await asyncio.shield(self._kill(child))
+
+    async def _take(self) -> tuple[Process, int]:
+        while self._idle:
+            child, used = self._idle.pop()
+            if child.returncode is None:
+                return child, used
+            self._all.discard(child)
+        try:
+            child = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "services.ingest.child",
+                str(self._memory_limit_bytes),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                limit=_LINE_LIMIT_BYTES,
+            )
+        except OSError as error:
+            raise Unavailable(f"the parser cannot be started: {error}", reason="PARSER_UNAVAILABLE") from error
+        self._all.add(child)
+        return child, 0
+
+    async def _kill(self, child: Process) -> None:
+        self._all.discard(child)
+        if child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+        await child.wait()
+
+
+async def _converse(child: Process, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(wire.encode_request(request))
+    await child.stdin.drain()
+    chunks = []
+    while True:
+        line = await child.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise asyncio.IncompleteReadError(line, None)
+        answer = json.loads(line)
+        if "chunk" in answer:
+            chunks.append(wire.decode_chunk(answer["chunk"]))
+        elif "stage" in answer:
+            on_stage(answer["stage"])
+        elif "rejected" in answer:
+            raise DocumentRejected(*answer["rejected"])
+        else:
+            return wire.decode_done(answer["done"], chunks)
+
+
+async def _died(child: Process, request: PrepareRequest) -> Exception:
+    try:
+        async with asyncio.timeout(2):
+            code = await child.wait()
+    except TimeoutError:
+        code = None
+    _log.warning("parser_child_died", exit_code=code, media_type=request.media_type)
+    if code in (-signal.SIGTERM, -signal.SIGINT):
+        return Unavailable("the parser was told to stop", reason="PARSER_STOPPED")
+    if code == -signal.SIGKILL:  # the kernel's answer to too much memory
+        return DocumentRejected("PARSE_TOO_LARGE", too_large(request.name))
+    return DocumentRejected(
+        "PARSE_CRASHED",
+        f"{request.name} made the parser crash: the file is probably damaged; save it again and upload that",
+    )

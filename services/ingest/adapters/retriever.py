@@ -1,0 +1,100 @@
+"""The search indexes over gRPC: chunks of a revision streamed in batches, the pointer flip, removal."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from groundwork.common.v1 import common_pb2
+from groundwork.retriever.v1 import retriever_pb2
+
+from kit.errors import Unavailable
+from services.ingest.models import Chunk, Document, Revision
+from services.ingest.ports import Vectors
+
+_BATCH_CHUNKS = 128
+_CALL_TIMEOUT_S = 60.0
+_CHUNK_TIMEOUT_S = 0.05
+
+
+class RetrieverIndex:
+    """`stub` is a RetrieverServiceStub on a kit channel."""
+
+    def __init__(self, stub: Any) -> None:
+        self._stub = stub
+
+    async def index(
+        self, document: Document, revision: Revision, chunks: Sequence[Chunk], vectors: Vectors, model: str
+    ) -> None:
+        requests = _requests(document, revision, chunks, vectors, model)
+        timeout_s = _CALL_TIMEOUT_S + _CHUNK_TIMEOUT_S * len(chunks)
+        answer = await self._stub.IndexChunks(requests, timeout=timeout_s)
+        if answer.chunk_count != len(chunks):
+            raise Unavailable(f"the index took {answer.chunk_count} of {len(chunks)} chunks", reason="INDEX_INCOMPLETE")
+
+    async def activate(self, document: Document, revision: Revision, chunk_count: int) -> None:
+        await self._stub.ActivateRevision(
+            retriever_pb2.ActivateRevisionRequest(
+                document_id=document.document_id,
+                collection_id=document.collection_id,
+                revision_id=revision.revision_id,
+                revision_number=revision.number,
+                expected_chunk_count=chunk_count,
+            ),
+            timeout=_CALL_TIMEOUT_S,
+        )
+
+    async def delete(self, document_id: str) -> None:
+        request = retriever_pb2.DeleteDocumentRequest(document_id=document_id)
+        await self._stub.DeleteDocument(request, timeout=_CALL_TIMEOUT_S)
+
+
+def chunk_id(document: Document, revision: Revision, ordinal: int) -> str:
+    """The id of a chunk: the same for every delivery of a job, fresh with every revision."""
+    parts = (document.tenant_id, document.document_id, revision.revision_id, str(ordinal))
+    return hashlib.sha256("|".join(parts).encode()).hexdigest()[:32]
+
+
+def _requests(
+    document: Document, revision: Revision, chunks: Sequence[Chunk], vectors: Vectors, model: str
+) -> Iterator[retriever_pb2.IndexChunksRequest]:
+    yield retriever_pb2.IndexChunksRequest(
+        header=retriever_pb2.IndexHeader(
+            document_id=document.document_id,
+            collection_id=document.collection_id,
+            revision_id=revision.revision_id,
+            embedding_model=model,
+        )
+    )
+    for start in range(0, len(chunks), _BATCH_CHUNKS):
+        stop = start + _BATCH_CHUNKS
+        yield retriever_pb2.IndexChunksRequest(
+            batch=retriever_pb2.IndexBatch(
+                chunks=[_chunk(document, revision, chunk) for chunk in chunks[start:stop]],
+                vectors=vectors[start:stop].astype("<f4").tobytes(),
+                dimension=vectors.shape[1],
+            )
+        )
+
+
+def _chunk(document: Document, revision: Revision, chunk: Chunk) -> retriever_pb2.Chunk:
+    return retriever_pb2.Chunk(
+        chunk_id=chunk_id(document, revision, chunk.ordinal),
+        document_id=document.document_id,
+        collection_id=document.collection_id,
+        revision_id=revision.revision_id,
+        ordinal=chunk.ordinal,
+        document_name=document.name,
+        text=chunk.text,
+        embedded_text=chunk.embedded_text,
+        page=chunk.page,
+        heading_path=chunk.heading_path,
+        char_start=chunk.start,
+        char_end=chunk.end,
+        token_count=chunk.token_count,
+        content_hash=chunk.content_hash,
+        bounding_boxes=[
+            common_pb2.BoundingBox(page=line.page, x0=line.box[0], y0=line.box[1], x1=line.box[2], y1=line.box[3])
+            for line in chunk.boxes
+        ],
+        metadata=document.metadata,
+    )

@@ -1,0 +1,160 @@
+"""Composition root of ingestion: two processes of one package. The only file that names concrete adapters."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
+from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
+from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
+
+from kit.channel import open_channel
+from kit.jetstream import connect
+from kit.service import Service
+from services.ingest.adapters.nats_files import NatsFileStore
+from services.ingest.adapters.nats_jobs import NatsJobQueue
+from services.ingest.adapters.nats_leases import NatsLeases
+from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocumentStore
+from services.ingest.adapters.parser_pool import ParserPool
+from services.ingest.adapters.reranker import RerankerEmbedder
+from services.ingest.adapters.retriever import RetrieverIndex
+from services.ingest.catalog import Catalog
+from services.ingest.deletion import Deletion
+from services.ingest.documents import Documents, Limits
+from services.ingest.embedding import BatchEmbedder
+from services.ingest.handlers import IngestServicer, JobHandler
+from services.ingest.metrics import Metrics
+from services.ingest.patience import Patience
+from services.ingest.pipeline import Pipeline
+from services.ingest.settings import IngestSettings
+from services.ingest.spool import Spool
+from services.ingest.sweeping import Sweeper
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What both processes are built on."""
+
+    documents: NatsDocumentStore
+    collections: NatsCollectionStore
+    files: NatsFileStore
+    jobs: NatsJobQueue
+    leases: NatsLeases
+    index: RetrieverIndex
+    deletion: Deletion
+    catalog: Catalog
+
+
+async def run_api(settings: IngestSettings) -> None:
+    """Serves the contract until told to stop."""
+    async with Service("ingest", settings) as service:
+        shared = await _shared(service, settings)
+        spool = Spool(settings.data_dir / "ingest" / "uploads")
+        spool.prepare()
+        documents = Documents(
+            documents=shared.documents,
+            files=shared.files,
+            jobs=shared.jobs,
+            leases=shared.leases,
+            catalog=shared.catalog,
+            deletion=shared.deletion,
+            spool=spool,
+            limits=Limits(settings.upload_limit_bytes, settings.upload_idle_timeout_s),
+            now=_now,
+            new_id=_new_id,
+        )
+        service.add_servicer(
+            ingest_pb2_grpc.add_IngestServiceServicer_to_server,
+            IngestServicer(documents, shared.catalog),
+            ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
+        )
+        await service.serve()
+
+
+async def run_worker(settings: IngestSettings) -> None:
+    """Consumes jobs until told to stop."""
+    async with Service("ingest-worker", settings) as service:
+        shared = await _shared(service, settings)
+        folder = settings.data_dir / "ingest" / "work"
+        spool = Spool(folder / f"{uuid.uuid4().hex}")
+        spool.prepare()
+        preparer = ParserPool(
+            size=settings.parser_processes,
+            time_limit_s=settings.parse_time_limit_s,
+            memory_limit_bytes=settings.parse_memory_limit_bytes,
+        )
+        service.stack.push_async_callback(preparer.close)
+        reranker = reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]
+        channel = await service.stack.enter_async_context(
+            open_channel(settings.reranker_address, service.signer, [reranker])
+        )
+        embedder = RerankerEmbedder(reranker_pb2_grpc.RerankerServiceStub(channel), folder)
+        patience = Patience()
+        batches = BatchEmbedder(
+            embedder,
+            patience,
+            batch_tokens=settings.embed_batch_tokens,
+            batch_texts=settings.embed_batch_texts,
+            in_flight=settings.embed_in_flight,
+        )
+        pipeline = Pipeline(
+            documents=shared.documents,
+            files=shared.files,
+            leases=shared.leases,
+            preparer=preparer,
+            embedder=embedder,
+            batches=batches,
+            index=shared.index,
+            deletion=shared.deletion,
+            spool=spool,
+            patience=patience,
+            metrics=Metrics(),
+            now=_now,
+        )
+        handler = JobHandler(pipeline)
+        sweeper = Sweeper(
+            documents=shared.documents,
+            collections=shared.collections,
+            jobs=shared.jobs,
+            deletion=shared.deletion,
+            catalog=shared.catalog,
+            now=_now,
+        )
+        service.spawn(
+            shared.jobs.queue.consume(handler.handle, handler.on_dead, concurrency=settings.ingest_concurrency)
+        )
+        service.spawn(sweeper.run(settings.sweep_interval_s))
+        await service.serve()
+
+
+async def _shared(service: Service, settings: IngestSettings) -> _Shared:
+    nats = await service.stack.enter_async_context(connect(settings.nats_url, name=service.name))
+    service.require("nats", nats.check)
+    retriever = retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]
+    channel = await service.stack.enter_async_context(
+        open_channel(settings.retriever_address, service.signer, [retriever])
+    )
+    documents = await NatsDocumentStore.open(nats)
+    collections = await NatsCollectionStore.open(nats)
+    files = await NatsFileStore.open(nats)
+    leases = await NatsLeases.open(nats, ttl_s=settings.lease_ttl_s)
+    index = RetrieverIndex(retriever_pb2_grpc.RetrieverServiceStub(channel))
+    deletion = Deletion(documents, files, leases, index, _now)
+    return _Shared(
+        documents=documents,
+        collections=collections,
+        files=files,
+        jobs=await NatsJobQueue.open(nats),
+        leases=leases,
+        index=index,
+        deletion=deletion,
+        catalog=Catalog(collections, documents, deletion, _now),
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex

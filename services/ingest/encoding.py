@@ -1,0 +1,70 @@
+"""Records as messages of the contract."""
+
+from datetime import datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
+from groundwork.ingest.v1 import ingest_pb2
+
+from services.ingest.models import Collection, Document, Report, Status
+
+_STATUS = {
+    Status.QUEUED: ingest_pb2.DOCUMENT_STATUS_QUEUED,
+    Status.PROCESSING: ingest_pb2.DOCUMENT_STATUS_PROCESSING,
+    Status.READY: ingest_pb2.DOCUMENT_STATUS_READY,
+    Status.FAILED: ingest_pb2.DOCUMENT_STATUS_FAILED,
+    Status.DELETED: ingest_pb2.DOCUMENT_STATUS_DELETED,
+}
+STATUS_BY_NUMBER: dict[int, Status] = {int(number): status for status, number in _STATUS.items()}
+
+
+def document_message(document: Document) -> ingest_pb2.Document:
+    """A record as its tenant sees it."""
+    processing = document.status is Status.PROCESSING
+    return ingest_pb2.Document(
+        document_id=document.document_id,
+        collection_id=document.collection_id,
+        name=document.name,
+        media_type=document.content.media_type,
+        size_bytes=document.content.size_bytes,
+        sha256=document.content.sha256,
+        status=_STATUS[document.status],
+        stage=document.stage if processing else "",
+        progress=document.progress if processing else 0.0,
+        error=ingest_pb2.DocumentError(reason=document.error.reason, message=document.error.message)
+        if document.error
+        else None,
+        report=report_message(document.report) if document.report else None,
+        created_at=_timestamp(document.created_at),
+        updated_at=_timestamp(document.updated_at),
+        revision_id=document.active.revision_id if document.active else "",
+        metadata=document.metadata,
+    )
+
+
+def report_message(report: Report) -> ingest_pb2.IngestReport:
+    """A report, with its slowest stage named."""
+    seconds = report.stage_seconds
+    return ingest_pb2.IngestReport(
+        page_count=report.page_count,
+        chunk_count=report.chunk_count,
+        token_count=report.token_count,
+        embed_batch_count=report.embed_batch_count,
+        stage_seconds=seconds,
+        slowest_stage=max(seconds, key=lambda stage: seconds[stage]) if seconds else "",
+        pages=[ingest_pb2.PageStatus(page=n, status=status) for n, status in enumerate(report.page_statuses, 1)],
+        warnings=report.warnings,
+        attempts=report.attempts,
+        chunker=report.chunker,
+    )
+
+
+def collection_message(collection: Collection) -> ingest_pb2.Collection:
+    """A collection; the one that was never made has no date."""
+    created = _timestamp(collection.created_at) if collection.created_at else None
+    return ingest_pb2.Collection(collection_id=collection.collection_id, name=collection.name, created_at=created)
+
+
+def _timestamp(moment: datetime) -> Timestamp:
+    message = Timestamp()
+    message.FromDatetime(moment)
+    return message

@@ -1,0 +1,85 @@
+"""What can be wrong with a request or a file. DocumentRejected and its reasons end in the document's record, where people see
+them; the others answer a call."""
+
+from kit.errors import (
+    AlreadyExists,
+    DataLoss,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    ResourceExhausted,
+    Unavailable,
+)
+
+SUPPORTED = "Supported are PDF, HTML, Markdown, CSV and plain text"
+
+
+class CollectionNotFound(NotFound):
+    reason = "COLLECTION_NOT_FOUND"
+
+
+class CollectionExists(AlreadyExists):
+    reason = "COLLECTION_EXISTS"
+
+
+class CollectionProtected(FailedPrecondition):
+    reason = "COLLECTION_PROTECTED"
+
+
+class DocumentNotFound(NotFound):
+    reason = "DOCUMENT_NOT_FOUND"
+
+
+class BadName(InvalidArgument):
+    reason = "BAD_NAME"
+
+
+class BadUpload(InvalidArgument):
+    reason = "BAD_UPLOAD"
+
+
+class BadPageToken(InvalidArgument):
+    reason = "BAD_PAGE_TOKEN"
+
+
+class FileTooLarge(InvalidArgument):
+    reason = "FILE_TOO_LARGE"
+
+
+class UploadCorrupt(DataLoss):
+    reason = "UPLOAD_CORRUPT"
+
+
+class SpoolFull(ResourceExhausted):
+    reason = "SPOOL_FULL"
+
+
+class ModelChanged(Unavailable):
+    """The embedder was swapped while a document was embedded; the next delivery starts over with the new one."""
+
+    reason = "EMBEDDING_MODEL_CHANGED"
+
+
+class BadVectors(Unavailable):
+    """The model server's answer does not fit the request."""
+
+    reason = "EMBEDDING_MALFORMED"
+
+
+class LeaseLost(Unavailable):
+    """Another worker may have taken the document over; the job comes back and sees."""
+
+    reason = "LEASE_LOST"
+
+
+class DocumentRejected(Exception):
+    """The file cannot be read and trying again will not help. `message` is for the person who uploaded it."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class Superseded(Exception):
+    """The job's revision is no longer wanted: the document is gone, newer, or done."""

@@ -1,0 +1,133 @@
+"""The edge: the contract's calls, decoded, handed on and encoded; and the queue's jobs."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
+
+from kit.errors import GroundworkError
+from kit.jetstream import Job
+from kit.principal import current_principal
+from services.ingest import records
+from services.ingest.catalog import Catalog
+from services.ingest.documents import Documents, Upload
+from services.ingest.encoding import STATUS_BY_NUMBER, collection_message, document_message
+from services.ingest.errors import BadUpload
+from services.ingest.pipeline import Pipeline
+
+_DOWNLOAD_BYTES = 256 * 1024
+
+
+class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
+    """ingest.proto. The tenant is the principal's."""
+
+    def __init__(self, documents: Documents, catalog: Catalog) -> None:
+        self._documents = documents
+        self._catalog = catalog
+
+    async def UploadDocument(
+        self, request_iterator: AsyncIterator[ingest_pb2.UploadDocumentRequest], context: Any
+    ) -> ingest_pb2.UploadDocumentResponse:
+        requests = aiter(request_iterator)
+        first = await anext(requests, None)
+        if first is None or first.WhichOneof("part") != "header":
+            raise BadUpload("an upload begins with its header; send name and collection before the bytes")
+        header = first.header
+        upload = Upload(header.collection_id, header.name, header.size_bytes, header.sha256, dict(header.metadata))
+        document = await self._documents.upload(current_principal().tenant_id, upload, _bytes(requests))
+        return ingest_pb2.UploadDocumentResponse(document=document_message(document))
+
+    async def GetDocument(self, request: ingest_pb2.GetDocumentRequest, context: Any) -> ingest_pb2.GetDocumentResponse:
+        document = await self._documents.get(current_principal().tenant_id, request.document_id)
+        return ingest_pb2.GetDocumentResponse(document=document_message(document))
+
+    async def ListDocuments(
+        self, request: ingest_pb2.ListDocumentsRequest, context: Any
+    ) -> ingest_pb2.ListDocumentsResponse:
+        found, token = await self._documents.page(
+            current_principal().tenant_id,
+            request.collection_id,
+            {STATUS_BY_NUMBER[number] for number in request.statuses if number in STATUS_BY_NUMBER},
+            request.page.page_size,
+            request.page.page_token,
+        )
+        return ingest_pb2.ListDocumentsResponse(
+            documents=[document_message(document) for document in found], next_page_token=token
+        )
+
+    async def DeleteDocument(
+        self, request: ingest_pb2.DeleteDocumentRequest, context: Any
+    ) -> ingest_pb2.DeleteDocumentResponse:
+        await self._documents.delete(current_principal().tenant_id, request.document_id)
+        return ingest_pb2.DeleteDocumentResponse()
+
+    async def Reindex(self, request: ingest_pb2.ReindexRequest, context: Any) -> ingest_pb2.ReindexResponse:
+        document = await self._documents.reindex(current_principal().tenant_id, request.document_id)
+        return ingest_pb2.ReindexResponse(document=document_message(document))
+
+    async def WatchDocuments(
+        self, request: ingest_pb2.WatchDocumentsRequest, context: Any
+    ) -> AsyncIterator[ingest_pb2.WatchDocumentsResponse]:
+        tenant_id = current_principal().tenant_id
+        changes = self._documents.watch(tenant_id, request.collection_id, frozenset(request.document_ids))
+        async with aclosing(changes):
+            async for document in changes:
+                if document is None:
+                    yield ingest_pb2.WatchDocumentsResponse(snapshot_complete=True)
+                else:
+                    yield ingest_pb2.WatchDocumentsResponse(document=document_message(document))
+
+    async def DownloadDocument(
+        self, request: ingest_pb2.DownloadDocumentRequest, context: Any
+    ) -> AsyncIterator[ingest_pb2.DownloadDocumentResponse]:
+        async with self._documents.download(current_principal().tenant_id, request.document_id) as (document, path):
+            yield ingest_pb2.DownloadDocumentResponse(document=document_message(document))
+            with await asyncio.to_thread(path.open, "rb") as file:
+                while piece := await asyncio.to_thread(file.read, _DOWNLOAD_BYTES):
+                    yield ingest_pb2.DownloadDocumentResponse(data=piece)
+
+    async def CreateCollection(
+        self, request: ingest_pb2.CreateCollectionRequest, context: Any
+    ) -> ingest_pb2.CreateCollectionResponse:
+        made = await self._catalog.create(current_principal().tenant_id, request.collection_id, request.name)
+        return ingest_pb2.CreateCollectionResponse(collection=collection_message(made))
+
+    async def GetCollection(
+        self, request: ingest_pb2.GetCollectionRequest, context: Any
+    ) -> ingest_pb2.GetCollectionResponse:
+        found = await self._catalog.get(current_principal().tenant_id, request.collection_id)
+        return ingest_pb2.GetCollectionResponse(collection=collection_message(found))
+
+    async def ListCollections(
+        self, request: ingest_pb2.ListCollectionsRequest, context: Any
+    ) -> ingest_pb2.ListCollectionsResponse:
+        found = await self._catalog.all_of(current_principal().tenant_id)
+        return ingest_pb2.ListCollectionsResponse(collections=[collection_message(each) for each in found])
+
+    async def DeleteCollection(
+        self, request: ingest_pb2.DeleteCollectionRequest, context: Any
+    ) -> ingest_pb2.DeleteCollectionResponse:
+        await self._catalog.delete(current_principal().tenant_id, request.collection_id)
+        return ingest_pb2.DeleteCollectionResponse()
+
+
+async def _bytes(requests: AsyncIterator[ingest_pb2.UploadDocumentRequest]) -> AsyncIterator[bytes]:
+    async for request in requests:
+        if request.WhichOneof("part") != "data":
+            raise BadUpload("an upload has one header, at its beginning; what follows are bytes")
+        yield request.data
+
+
+class JobHandler:
+    """The queue's consumer: decodes a job and hands it to the pipeline."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    async def handle(self, job: Job) -> None:
+        await self._pipeline.handle(records.decode_job(job.data), job.attempt)
+
+    async def on_dead(self, job: Job, error: GroundworkError | None) -> None:
+        await self._pipeline.give_up(records.decode_job(job.data), error)

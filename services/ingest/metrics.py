@@ -1,0 +1,20 @@
+"""What ingestion measures. Labels are bounded: outcomes, reasons and stages, never an id."""
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
+
+
+class Metrics:
+    """The worker's instruments, made once a process."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self.documents = Counter(
+            "ingest_documents", "Documents that ended, by outcome and reason", ["outcome", "reason"], registry=registry
+        )
+        self.chunks = Counter("ingest_chunks", "Chunks made searchable", registry=registry)
+        self.stage_seconds = Counter("ingest_stage_seconds", "Seconds spent, by stage", ["stage"], registry=registry)
+        self.seconds = Histogram(
+            "ingest_document_seconds",
+            "Seconds from the first byte read to searchable",
+            buckets=(0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000),
+            registry=registry,
+        )

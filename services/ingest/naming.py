@@ -1,0 +1,65 @@
+"""Names from outside. A file name becomes a display string and nothing else: it is never a path, a key or a subject. Ids become
+keys and subjects, so their alphabet is small."""
+
+import re
+import unicodedata
+
+from services.ingest.errors import BadName, BadUpload
+
+MAX_NAME_CHARS = 255
+_IDENTIFIER = re.compile(r"^[a-z0-9][a-z0-9_-]{0,63}$")
+_DOCUMENT_ID = re.compile(r"^[0-9a-f]{8,64}$")
+_MAX_METADATA_FIELDS = 32
+_MAX_METADATA_CHARS = 512
+# Invisible or reordering characters let "exe.fdp" pass for "pdf.exe" on a screen: Cc, Cf, Cs, Co, Cn, line separators.
+_UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+# Joiners inside words of Persian, Indic scripts and emoji: format characters that belong to the spelling.
+_JOINERS = {"\u200c", "\u200d"}
+
+
+def file_name(raw: str) -> str:
+    """The last part of `raw` without folders, in NFC. Raises BadName, saying what is wrong with it."""
+    name = unicodedata.normalize("NFC", re.split(r"[/\\]", raw)[-1].strip())
+    if not name or set(name) <= {".", " "}:
+        raise BadName("the upload has no file name; give it one, for example report.pdf")
+    if len(name) > MAX_NAME_CHARS:
+        raise BadName(f"the file name has {len(name)} characters; shorten it to at most {MAX_NAME_CHARS}")
+    bad = next((c for c in name if unicodedata.category(c) in _UNPRINTABLE and c not in _JOINERS), None)
+    if bad is not None:
+        raise BadName(f"the file name contains the invisible character U+{ord(bad):04X}; rename the file without it")
+    return name
+
+
+def collection_id(raw: str) -> str:
+    """`raw` if it can be a collection id. Raises BadName."""
+    if not _IDENTIFIER.match(raw):
+        raise BadName(
+            f"{raw[:80]!r} cannot be a collection id; use 1 to 64 of a-z, 0-9, '-' and '_', beginning with a letter or digit"
+        )
+    return raw
+
+
+def collection_id_from(name: str) -> str:
+    """An id made from a name for people: "Annual Reports 2024" becomes "annual-reports-2024"."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    made = re.sub(r"[^a-z0-9_]+", "-", plain).strip("-_")[:64]
+    if not made:
+        raise BadName(f"no id can be made from the name {name[:80]!r}; give a collection_id")
+    return made
+
+
+def is_document_id(raw: str) -> bool:
+    """Whether `raw` can be a document id at all: anything else must not reach a key."""
+    return bool(_DOCUMENT_ID.match(raw))
+
+
+def checked_metadata(fields: dict[str, str]) -> dict[str, str]:
+    """`fields` if they are few and short enough to be stored with every chunk. Raises BadUpload."""
+    if len(fields) > _MAX_METADATA_FIELDS:
+        raise BadUpload(f"the upload has {len(fields)} metadata fields; send at most {_MAX_METADATA_FIELDS}")
+    for key, value in fields.items():
+        if not key or len(key) > 64 or len(value) > _MAX_METADATA_CHARS:
+            raise BadUpload(
+                f"metadata field {key[:64]!r} is too long; keys have 1 to 64 characters, values at most {_MAX_METADATA_CHARS}"
+            )
+    return dict(fields)

@@ -1,0 +1,21 @@
+"""What a document is called when it does not say so itself."""
+
+import re
+from pathlib import PurePath
+
+_GENERATED = re.compile(
+    r"^(untitled|document\d*|microsoft word - .*|.*\.(docx?|tex|dvi|indd|pdf|qxd|ps))$", re.IGNORECASE
+)
+
+
+def title_from(name: str) -> str:
+    """The file's name without its extension."""
+    return PurePath(name).stem or name
+
+
+def title_or_name(found: str | None, name: str) -> str:
+    """The title that a format's metadata holds, unless a program put rubbish there."""
+    title = " ".join((found or "").split())
+    if len(title) < 3 or len(title) > 300 or _GENERATED.match(title):
+        return title_from(name)
+    return title

@@ -1,0 +1,139 @@
+"""What ingestion needs from outside. Every method may raise Unavailable; every write is safe to repeat."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.ingest.models import (
+    Chunk,
+    Collection,
+    Document,
+    EmbeddingModel,
+    IngestJob,
+    PreparedDocument,
+    Revision,
+    StoredDocument,
+)
+from services.ingest.prepare import PrepareRequest
+
+Vectors = NDArray[np.float32]
+"""float32 [n, dim], each row L2-normalised."""
+
+
+class DocumentStore(Protocol):
+    """Records of documents, with compare-and-set, and which document has which name."""
+
+    async def get(self, tenant_id: str, document_id: str) -> StoredDocument | None:
+        """The record, a tombstone too; None when there is none."""
+
+    async def create(self, document: Document) -> StoredDocument:
+        """Raises AlreadyExists."""
+
+    async def update(self, document: Document, version: int) -> StoredDocument:
+        """Raises Aborted when the record no longer has `version`."""
+
+    async def purge(self, tenant_id: str, document_id: str) -> None:
+        """Forgets a tombstone."""
+
+    def all_of(self, tenant_id: str) -> AsyncIterator[StoredDocument]:
+        """The tenant's records, tombstones too; "*" means every tenant's."""
+
+    def watch(self, tenant_id: str) -> AsyncGenerator[StoredDocument | None, None]:
+        """Current records, then None once, then every change until closed."""
+
+    async def claim_name(self, tenant_id: str, collection_id: str, name: str, document_id: str) -> str:
+        """Gives a name to a document unless it has one already. Returns whose it is."""
+
+    async def pass_name(self, tenant_id: str, collection_id: str, name: str, old_id: str, new_id: str) -> str:
+        """Gives a name of `old_id` to `new_id`. Returns whose it is then: another may have been first."""
+
+
+class CollectionStore(Protocol):
+    """Collections. "default" is not stored unless somebody named it."""
+
+    async def get(self, tenant_id: str, collection_id: str) -> Collection | None: ...
+
+    async def create(self, collection: Collection) -> None:
+        """Raises AlreadyExists."""
+
+    async def put(self, collection: Collection) -> None: ...
+
+    async def delete(self, tenant_id: str, collection_id: str) -> None: ...
+
+    def all_of(self, tenant_id: str) -> AsyncIterator[Collection]:
+        """The tenant's collections; "*" means every tenant's."""
+
+
+class FileStore(Protocol):
+    """Uploaded files by tenant and content."""
+
+    async def put_file(self, tenant_id: str, sha256: str, path: Path) -> None: ...
+
+    async def get_to_file(self, tenant_id: str, sha256: str, path: Path) -> None:
+        """Raises DataLoss when the file is missing or damaged."""
+
+    async def exists(self, tenant_id: str, sha256: str) -> bool: ...
+
+    async def delete(self, tenant_id: str, sha256: str) -> None: ...
+
+
+class JobQueue(Protocol):
+    """The queue of documents to read."""
+
+    async def publish(self, job: IngestJob) -> None:
+        """Queues a job, once per revision within the queue's window of deduplication."""
+
+    async def has_job(self, job: IngestJob) -> bool:
+        """Whether the job is in the queue, waiting or being worked on."""
+
+
+class Leases(Protocol):
+    """Exclusive rights that vanish when their holder does."""
+
+    def hold(self, key: str) -> AbstractAsyncContextManager["HeldLease"]:
+        """Waits until `key` is free, then holds it, renewing it, for as long as the block runs."""
+
+
+class HeldLease(Protocol):
+    """A lease in hand."""
+
+    def check(self) -> None:
+        """Raises LeaseLost when it could not be renewed in time: another may hold it now."""
+
+
+class Preparer(Protocol):
+    """Parses, cleans and chunks a file."""
+
+    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
+        """Raises DocumentRejected."""
+
+
+class Embedder(Protocol):
+    """The model server's embeddings."""
+
+    async def model(self) -> EmbeddingModel: ...
+
+    async def tokenizer_path(self) -> Path | None:
+        """The embedder's tokenizer on local disk, or None when there is none."""
+
+    async def embed(self, texts: Sequence[str]) -> tuple[Vectors, str]:
+        """Vectors in the order of `texts`, and the model that made them."""
+
+
+class SearchIndex(Protocol):
+    """The retriever, as far as ingestion writes to it."""
+
+    async def index(
+        self, document: Document, revision: Revision, chunks: Sequence[Chunk], vectors: Vectors, model: str
+    ) -> None:
+        """Writes all chunks of a revision, invisibly. Repeating it replaces them."""
+
+    async def activate(self, document: Document, revision: Revision, chunk_count: int) -> None:
+        """Makes the revision the visible one. Raises FailedPrecondition: REVISION_INCOMPLETE, REVISION_SUPERSEDED."""
+
+    async def delete(self, document_id: str) -> None:
+        """Hides the document, then removes its chunks. Harmless when repeated."""

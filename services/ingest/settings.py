@@ -1,0 +1,56 @@
+"""What the ingest processes are told from outside. Names and reasons are on each field."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from kit.settings import ServiceSettings
+
+
+class IngestSettings(ServiceSettings):
+    """Settings of the API and the worker, read from GROUNDWORK_* variables."""
+
+    nats_url: str = "nats://127.0.0.1:4222"
+    """Message store: jobs, records and files."""
+
+    reranker_address: str = "127.0.0.1:7001"
+    """Model server, for embeddings and the tokenizer."""
+
+    retriever_address: str = "127.0.0.1:7002"
+    """Search indexes."""
+
+    data_dir: Path = Path("data")
+    """Folder for files on their way: `<data_dir>/ingest/`. Nothing in it outlives a restart."""
+
+    upload_limit_bytes: int = Field(default=100 * 1024 * 1024, gt=0)
+    """Largest file accepted, in bytes. 100 MiB holds any book and most reports."""
+
+    upload_idle_timeout_s: float = Field(default=60.0, gt=0)
+    """Seconds an upload may stand still before it is refused: a sender that went away must not keep its spool file."""
+
+    ingest_concurrency: int = Field(default=4, ge=1, le=64)
+    """Documents a worker has in hand at once. More than one, so that parsing and indexing overlap with embedding."""
+
+    parser_processes: int = Field(default=1, ge=1, le=32)
+    """Parsing child processes a worker keeps. One parses far faster than two cores embed."""
+
+    parse_time_limit_s: float = Field(default=300.0, gt=0)
+    """Seconds a file may take to be read, before it fails as PARSE_TIMEOUT."""
+
+    parse_memory_limit_bytes: int = Field(default=4 * 1024**3, ge=256 * 1024**2)
+    """Address space of a parsing child, in bytes. A file of 100 MiB needs about a third of the default."""
+
+    embed_batch_tokens: int = Field(default=4096, ge=64)
+    """Tokens in one Embed call: a second's work of a laptop's model, so that progress moves and a retry costs little."""
+
+    embed_batch_texts: int = Field(default=64, ge=1, le=1024)
+    """Texts in one Embed call. 64 short ones fill the model server's batches."""
+
+    embed_in_flight: int = Field(default=4, ge=1, le=64)
+    """Embed calls a worker has open at once over all its documents, so that the model server never waits for the next."""
+
+    lease_ttl_s: float = Field(default=10.0, gt=0)
+    """Seconds after which the lease on a document whose worker was killed falls free."""
+
+    sweep_interval_s: float = Field(default=15.0, gt=0)
+    """Seconds between two looks for documents without a job and deletions that were interrupted."""
