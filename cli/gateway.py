@@ -1,0 +1,149 @@
+"""The HTTP API as the commands use it."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from cli.errors import ApiError, CliError, ServerUnreachable
+from cli.sse import Event, read_events
+
+Json = dict[str, Any]
+
+REQUEST_TIMEOUT_S = 60.0
+STREAM_SILENCE_S = 60.0
+"""The server pings its streams far more often; silence for this long means a dead connection."""
+UPLOAD_TIMEOUT_S = 3600.0
+UPLOAD_ATTEMPTS = 8
+RETRY_DELAY_MAX_S = 15.0
+
+
+class Gateway:
+    """One server. Raises ServerUnreachable and ApiError."""
+
+    def __init__(self, base_url: str, http: httpx.AsyncClient) -> None:
+        self.base_url = base_url
+        self._http = http
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, base_url: str) -> AsyncIterator[Self]:
+        """A proxy of the environment is for the world outside, never for this machine."""
+        timeout = httpx.Timeout(REQUEST_TIMEOUT_S, connect=5.0)
+        trust_env = not _is_this_machine(base_url)
+        async with httpx.AsyncClient(base_url=base_url, timeout=timeout, trust_env=trust_env) as http:
+            yield cls(base_url, http)
+
+    async def request(self, method: str, path: str, **options: Any) -> Json:
+        """One call; its JSON answer, or {} when it has none."""
+        try:
+            response = await self._http.request(method, path, **options)
+        except httpx.TransportError as error:
+            raise self.unreachable(error) from error
+        if response.is_error:
+            raise _api_error(response)
+        answer: Json = response.json() if response.content else {}
+        return answer
+
+    async def readiness(self) -> tuple[bool, Json]:
+        """Whether every service is serving, and the state of each."""
+        try:
+            response = await self._http.get("/readyz")
+            answer: Json = response.json()
+        except httpx.TransportError as error:
+            raise self.unreachable(error) from error
+        except ValueError as error:
+            raise CliError(f"{self.base_url} answers, but it is not Groundwork. Check GROUNDWORK_URL.") from error
+        return response.status_code == 200, answer
+
+    async def upload(self, collection_id: str, file: Path) -> Json:
+        """Streams a file from disk. Repeats what may be repeated: the same file in the same collection is one document."""
+        for attempt in range(1, UPLOAD_ATTEMPTS + 1):
+            try:
+                return await self._upload_once(collection_id, file)
+            except (ApiError, httpx.TransportError) as error:
+                delay_s = _retry_delay_s(error, attempt)
+                if delay_s is None or attempt == UPLOAD_ATTEMPTS:
+                    if isinstance(error, httpx.TransportError):
+                        raise self.unreachable(error) from error
+                    raise
+                await asyncio.sleep(delay_s)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _upload_once(self, collection_id: str, file: Path) -> Json:
+        timeout = httpx.Timeout(UPLOAD_TIMEOUT_S, connect=5.0)
+        path = f"/v1/collections/{quote(collection_id, safe='')}/documents"
+        with file.open("rb") as stream:
+            response = await self._http.post(path, files={"file": (file.name, stream)}, timeout=timeout)
+        if response.is_error:
+            raise _api_error(response)
+        document: Json = response.json()["document"]
+        return document
+
+    @asynccontextmanager
+    async def events(
+        self, method: str, path: str, *, json: Json | None = None, params: Mapping[str, Any] | None = None
+    ) -> AsyncIterator[tuple[str | None, AsyncIterator[Event]]]:
+        """An event stream: the run it belongs to, if any, and its events. Lets httpx.TransportError through: a broken
+        stream is taken up again by those who know how."""
+        timeout = httpx.Timeout(STREAM_SILENCE_S, connect=5.0)
+        headers = {"Accept": "text/event-stream"}
+        async with self._http.stream(
+            method, path, json=json, params=params, headers=headers, timeout=timeout
+        ) as response:
+            if response.is_error:
+                await response.aread()
+                raise _api_error(response)
+            async with aclosing(response.aiter_lines()) as lines:  # type: ignore[type-var]  # it is a generator
+                yield response.headers.get("x-run-id"), read_events(lines)
+
+    def unreachable(self, error: Exception) -> ServerUnreachable:
+        """What to say when nobody answers."""
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            return ServerUnreachable(
+                f"No Groundwork answers at {self.base_url}. Start it with `groundwork up` (or `make run`). "
+                "If it runs somewhere else, say where: GROUNDWORK_PORT=… or GROUNDWORK_URL=http://host:port"
+            )
+        return ServerUnreachable(
+            f"The connection to {self.base_url} broke ({str(error) or type(error).__name__}). Try again."
+        )
+
+
+def _api_error(response: httpx.Response) -> ApiError:
+    try:
+        problem = response.json()
+    except ValueError:
+        problem = {}
+    retry_after = response.headers.get("retry-after", "")
+    return ApiError(
+        response.status_code,
+        problem if isinstance(problem, dict) else {},
+        float(retry_after) if retry_after.isdigit() else None,
+    )
+
+
+def _retry_delay_s(error: Exception, attempt: int) -> float | None:
+    """None when a repetition would not help. A refused connection does not heal by itself; a busy server does."""
+    if isinstance(error, httpx.ConnectError):
+        return None
+    if isinstance(error, ApiError):
+        if error.status not in {429, 503}:
+            return None
+        if error.retry_after_s is not None:
+            return min(error.retry_after_s, RETRY_DELAY_MAX_S)
+    return min(0.5 * 2.0**attempt, RETRY_DELAY_MAX_S)
+
+
+def _is_this_machine(base_url: str) -> bool:
+    name = urlsplit(base_url).hostname or ""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"

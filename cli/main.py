@@ -1,0 +1,280 @@
+"""The `groundwork` command: starts the system on this machine, and talks to it over HTTP like any other client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+import typer
+from pydantic import ValidationError
+
+from cli.asking import Outcome, Question, ask
+from cli.errors import CliError, UsageError
+from cli.gateway import Gateway, Json
+from cli.ingestion import Ingestion, find_files, ingest
+from cli.output import Output, describe_document
+from cli.settings import CliSettings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Answers questions with grounds: upload documents, ask, and see which passage carries each sentence.",
+)
+documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, delete.")
+app.add_typer(documents, name="documents")
+
+INTERRUPTED = 130
+"""128 + SIGINT, as shells say it."""
+LIST_PAGE = 1000
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Collection = Annotated[str, typer.Option("--collection", "-c", help="Collection.")]
+Collections = Annotated[list[str], typer.Option("--collection", "-c", help="Collection; may be repeated.")]
+
+
+@app.command()
+def up(
+    llm: Annotated[
+        Literal["local"] | None, typer.Option(help="`local`: also run a small language model on this machine.")
+    ] = None,
+) -> None:
+    """Start everything on this machine. Ctrl-C stops it; the data stays."""
+    from services.standalone import app as standalone  # noqa: PLC0415 - needed here only, and clients should start fast
+
+    raise typer.Exit(standalone.main(local_llm=llm == "local", program=_program()))
+
+
+@app.command(name="ingest")
+def ingest_command(
+    paths: Annotated[list[Path], typer.Argument(help="Files and folders; folders are searched through.")],
+    collection: Collection = "default",
+    wait: Annotated[bool, typer.Option(help="Wait until every document is ready or has failed.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Upload files and folders. Exit code 1 if any fails."""
+    output = Output(as_json=as_json)
+
+    async def run(gateway: Gateway) -> int:
+        files = find_files(paths)
+        with output.progress_bar() as bar:
+            task = bar.add_task("Ingesting" if wait else "Uploading", total=len(files), note="")
+            ingestion = await ingest(
+                gateway, collection, files, wait=wait, on_change=lambda now: bar.update(task, **_bar_state(now))
+            )
+        output.ingestion(ingestion, waited=wait)
+        return int(any(file.failed for file in ingestion.files))
+
+    _run(run, interrupted="Stopped waiting. What was uploaded is being processed; see: groundwork documents list")
+
+
+@app.command(name="ask")
+def ask_command(
+    question: Annotated[str, typer.Argument(help="The question.")],
+    collection: Collections = ["default"],  # noqa: B006 - typer copies it
+    thread: Annotated[str | None, typer.Option(help="Thread to continue.")] = None,
+    agent: Annotated[str | None, typer.Option(help="`auto`, or an agent's name.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a question; the answer streams, its citations follow. Ctrl-C cancels it."""
+    output = Output(as_json=as_json)
+
+    async def run(gateway: Gateway) -> int:
+        if thread and len(collection) > 1:
+            raise UsageError("A thread continues over one collection: give one --collection.")
+        asked = Question(question, tuple(collection), thread, agent)
+        outcome = await _show_answer(gateway, asked, output)
+        return 0 if outcome.status in {"completed", "refused"} else 1
+
+    _run(run, interrupted="Cancelled.")
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    collection: Collections = ["default"],  # noqa: B006 - typer copies it
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, max=200, help="Hits wanted.")] = 5,
+    explain: Annotated[bool, typer.Option("--explain", help="Show where each hit stood at each stage.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search without answering."""
+    output = Output(as_json=as_json)
+
+    async def run(gateway: Gateway) -> int:
+        body = {"query": query, "collection_ids": collection, "top_k": top_k, "explain": explain}
+        answer = await gateway.request("POST", "/v1/search", json=body)
+        if as_json:
+            output.json(answer)
+        else:
+            output.hits(answer, explain=explain)
+        return 0
+
+    _run(run)
+
+
+@documents.command(name="list")
+def list_documents(
+    collection: Collection = "default",
+    status: Annotated[list[str] | None, typer.Option(help="Only queued, processing, ready or failed.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Documents of a collection, newest first."""
+    output = Output(as_json=as_json)
+
+    async def run(gateway: Gateway) -> int:
+        found = await _all_documents(gateway, collection, status or [])
+        if as_json:
+            output.json({"documents": found})
+        else:
+            rows = [[each["id"], each["status"], str(each.get("size_bytes", "")), each["name"]] for each in found]
+            output.table(["id", "status", "bytes", "name"], rows)
+        return 0
+
+    _run(run)
+
+
+@documents.command(name="show")
+def show_document(document_id: str, as_json: AsJson = False) -> None:
+    """One document: where it is on its way, or why it failed."""
+    output = Output(as_json=as_json)
+
+    async def run(gateway: Gateway) -> int:
+        document = await gateway.request("GET", f"/v1/documents/{quote(document_id, safe='')}")
+        if as_json:
+            output.json(document)
+        else:
+            output.table(["", ""], describe_document(document))
+        return 0
+
+    _run(run)
+
+
+@documents.command(name="delete")
+def delete_documents(
+    document_ids: Annotated[list[str], typer.Argument(help="Documents.")], as_json: AsJson = False
+) -> None:
+    """Remove documents everywhere; they are gone from the next search on."""
+    output = Output(as_json=as_json)
+
+    async def run(gateway: Gateway) -> int:
+        for document_id in document_ids:
+            await gateway.request("DELETE", f"/v1/documents/{quote(document_id, safe='')}")
+            if not as_json:
+                output.out.print(f"deleted {document_id}")
+        if as_json:
+            output.json({"deleted": document_ids})
+        return 0
+
+    _run(run)
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """State of every service. Exit code 1 unless all are serving."""
+    output = Output(as_json=as_json)
+
+    async def run(gateway: Gateway) -> int:
+        ready, answer = await gateway.readiness()
+        if as_json:
+            output.json(answer)
+        else:
+            states = answer.get("services", {})
+            rows = [[name, each["state"], each.get("detail") or ""] for name, each in sorted(states.items())]
+            output.table(["service", "state", ""], rows)
+            output.out.print(f"{gateway.base_url} is {'ready' if ready else 'not ready'}")
+        return 0 if ready else 1
+
+    _run(run)
+
+
+def _run(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str = "Interrupted.") -> None:
+    async def connected() -> int:
+        async with Gateway.open(CliSettings().base_url) as gateway:
+            return await command(gateway)
+
+    try:
+        exit_code = asyncio.run(connected())
+    except CliError as error:
+        sys.stderr.write(f"{error}\n")
+        exit_code = error.exit_code
+    except ValidationError as error:
+        problem = error.errors()[0]
+        sys.stderr.write(f"GROUNDWORK_{str(problem['loc'][0]).upper()} is not valid: {problem['msg']}\n")
+        exit_code = UsageError.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\n{interrupted}\n")
+        exit_code = INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: nothing left to say
+        exit_code = 1
+    raise typer.Exit(exit_code)
+
+
+async def _show_answer(gateway: Gateway, question: Question, output: Output) -> Outcome:
+    """Streams to a terminal; a pipe gets the finished answer, since there a correction could not replace anything."""
+    outcome, live = Outcome(), sys.stdout.isatty() and not output.as_json
+    shown = ""
+    async for event in ask(gateway, question):
+        outcome.add(event)
+        if live and event.kind in {"token", "answer"}:
+            _write_live(shown, outcome.text)
+            shown = outcome.text
+    if output.as_json:
+        output.json(outcome.as_json())
+        return outcome
+    sys.stdout.write(("" if live else outcome.text) + ("\n\n" if outcome.text else ""))
+    sys.stdout.flush()
+    output.grounds(outcome)
+    return outcome
+
+
+def _write_live(shown: str, text: str) -> None:
+    if text == shown:
+        return
+    if text.startswith(shown):
+        sys.stdout.write(text[len(shown) :])
+    else:  # another writer took over, or the model's answer was replaced: what scrolled by cannot be taken back
+        sys.stdout.write(f"\n\n(The answer was revised:)\n\n{text}")
+    sys.stdout.flush()
+
+
+async def _all_documents(gateway: Gateway, collection: str, statuses: list[str]) -> list[Json]:
+    found: list[Json] = []
+    path = f"/v1/collections/{quote(collection, safe='')}/documents"
+    token = ""
+    while True:
+        page = await gateway.request(
+            "GET", path, params={"page_size": LIST_PAGE, "page_token": token, "status": statuses}
+        )
+        found += page["documents"]
+        token = page.get("next_page_token") or ""
+        if not token:
+            return found
+
+
+def _bar_state(ingestion: Ingestion) -> dict[str, Any]:
+    failed = sum(file.failed for file in ingestion.files)
+    return {
+        "completed": sum(file.share_done for file in ingestion.files),
+        "note": f"[red]{failed} failed[/red]" if failed else "",
+    }
+
+
+def _program() -> str:
+    """How the user calls this command from where they stand."""
+    invoked = Path(sys.argv[0])
+    on_path = shutil.which("groundwork")
+    if on_path and Path(on_path).resolve() == invoked.resolve():
+        return "groundwork"
+    absolute = invoked.absolute()
+    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,151 @@
+"""What people see in the terminal. Progress and remarks go to stderr, results to stdout, so that pipes get results only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from cli.asking import Outcome
+from cli.gateway import Json
+from cli.ingestion import Ingestion
+
+QUOTE_CHARACTERS_MAX = 240
+FAILURES_SHOWN_MAX = 50
+
+
+class Output:
+    """stdout and stderr."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.out = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+        self.err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
+
+    def json(self, value: Any) -> None:
+        """One JSON document on stdout."""
+        sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+    def progress_bar(self) -> Progress:
+        """For ingestion; on stderr, and only there where somebody looks."""
+        return Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=self.err,
+            disable=self.as_json or not self.err.is_terminal,
+        )
+
+    def table(self, columns: list[str], rows: list[list[str]]) -> None:
+        """Aligned columns without borders."""
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(column, overflow="fold")
+        for row in rows:
+            table.add_row(*(escape(cell) for cell in row))
+        self.out.print(table)
+
+    def ingestion(self, ingestion: Ingestion, *, waited: bool) -> None:
+        """The summary: how many are searchable, and each that is not, with its reason."""
+        if self.as_json:
+            self.json(_ingestion_json(ingestion))
+            return
+        failed = [file for file in ingestion.files if file.failed]
+        done = len(ingestion.files) - len(failed)
+        self.out.print(f"{done} {'ready' if waited else 'uploaded'}, {len(failed)} failed")
+        for file in failed[:FAILURES_SHOWN_MAX]:
+            reason, message = file.why()
+            self.out.print(f"  [red]failed[/red] {escape(str(file.path))}: {escape(message)} ({reason})")
+        if len(failed) > FAILURES_SHOWN_MAX:
+            self.out.print(f"  … and {len(failed) - FAILURES_SHOWN_MAX} more; --json lists all")
+
+    def grounds(self, outcome: Outcome) -> None:
+        """Below the answer: its citations, what was degraded, how it ended."""
+        final = outcome.final or {}
+        for citation in final.get("citations", ()):
+            self.out.print(citation_line(citation))
+        for degradation in outcome.degraded:
+            self.err.print(f"[yellow]degraded[/yellow] {escape(degradation['part'])}: {escape(degradation['message'])}")
+        if outcome.status in {"failed", "timeout", "cancelled"}:
+            why = f": {outcome.error['message']} ({outcome.error['reason']})" if outcome.error else ""
+            self.err.print(f"[red]The run ended as {outcome.status}[/red]{escape(why)}")
+
+    def hits(self, answer: Json, *, explain: bool) -> None:
+        """Search results, best first."""
+        for rank, hit in enumerate(answer["hits"], start=1):
+            score = hit.get("score")
+            shown = f"{score:.4f}" if isinstance(score, float) else "-"
+            self.out.print(f"[bold]{rank}. {escape(_where(hit))}[/bold]  score {shown}")
+            self.out.print(f"   {escape(_shortened(hit['text']))}")
+            if explain and hit.get("explain"):
+                self.out.print(f"   [dim]{escape(_explanation(hit['explain']))}[/dim]")
+        if not answer["hits"]:
+            self.out.print("Nothing found.")
+        for degradation in answer.get("degraded", ()):
+            self.err.print(f"[yellow]degraded[/yellow] {escape(degradation['part'])}: {escape(degradation['message'])}")
+
+
+def citation_line(citation: Json) -> str:
+    """`[1] handbook.pdf, page 3: “…”`, with rich's markup."""
+    text, start, end = citation["text"], citation.get("quote_start") or 0, citation.get("quote_end") or 0
+    quote = text[start:end] if end > start else text
+    return f"[bold]\\[{citation['number']}] {escape(_where(citation))}[/bold]: “{escape(_shortened(quote))}”"
+
+
+def describe_document(document: Json) -> list[list[str]]:
+    """Rows of name and value."""
+    report, error = document.get("report") or {}, document.get("error")
+    rows = [[key, str(document.get(key) or "")] for key in ("id", "name", "collection_id", "status", "media_type")]
+    rows.append(["size_bytes", str(document.get("size_bytes", ""))])
+    rows += [[key, str(report[key])] for key in ("page_count", "chunk_count", "token_count") if report.get(key)]
+    rows += [["warning", warning] for warning in report.get("warnings", ())]
+    if document["status"] == "processing":
+        rows.append(["stage", f"{document.get('stage')} ({float(document.get('progress') or 0):.0%})"])
+    if error:
+        rows.append(["error", f"{error['message']} ({error['reason']})"])
+    rows += [[key, str(document.get(key) or "")] for key in ("created_at", "updated_at")]
+    return rows
+
+
+def _where(passage: Json) -> str:
+    page = f", page {passage['page']}" if passage.get("page") else ""
+    heading = " › ".join(passage.get("heading_path") or ())
+    return f"{passage['document_name']}{page}{f' ({heading})' if heading else ''}"
+
+
+def _shortened(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= QUOTE_CHARACTERS_MAX else words[: QUOTE_CHARACTERS_MAX - 1].rstrip() + "…"
+
+
+def _explanation(explain: Json) -> str:
+    stages = []
+    for stage in ("dense", "lexical", "fused", "rerank"):
+        rank, score = explain.get(f"{stage}_rank"), explain.get(f"{stage}_score")
+        if rank is not None:
+            stages.append(f"{stage} #{rank}" + (f" ({score:.4f})" if isinstance(score, float) else ""))
+    return "   ".join(stages)
+
+
+def _ingestion_json(ingestion: Ingestion) -> Json:
+    documents = []
+    for file in ingestion.files:
+        document = file.document or {}
+        reason, message = file.why() if file.failed else (None, None)
+        documents.append(
+            {
+                "path": str(file.path),
+                "id": document.get("id"),
+                "status": "failed" if file.failed else document.get("status"),
+                "error": {"reason": reason, "message": message} if reason else None,
+            }
+        )
+    counts = {status: sum(each["status"] == status for each in documents) for status in ("ready", "failed")}
+    return {**counts, "documents": documents}
