@@ -1,7 +1,7 @@
 """Composition root of the model server: the only file that names concrete adapters."""
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,15 +49,7 @@ async def run(settings: RerankerSettings) -> None:
     loaded = await asyncio.to_thread(load, settings)
     async with Service("reranker", settings) as service:
         executor = service.stack.enter_context(ThreadPoolExecutor(_PREPARATION_THREADS, thread_name_prefix="prepare"))
-        preparation = Preparation(loaded.tokenizer, executor)
-        batcher = Batcher(loaded.encoder, _limits(settings))
-        cache = PassageCache(settings.reranker_cache_bytes)
-        servicer = RerankerServicer(
-            Embedding(preparation, batcher),
-            Reranking(preparation, batcher, cache, executor),
-            loaded.info,
-            loaded.tokenizer.definition,
-        )
+        servicer, batcher = assemble(loaded, settings, executor)
         service.spawn(batcher.run())
         service.add_servicer(
             reranker_pb2_grpc.add_RerankerServiceServicer_to_server,
@@ -65,6 +57,16 @@ async def run(settings: RerankerSettings) -> None:
             reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"],
         )
         await service.serve()
+
+
+def assemble(loaded: LoadedModel, settings: RerankerSettings, executor: Executor) -> tuple[RerankerServicer, Batcher]:
+    """The servicer, and the batcher whose `run()` must be running for it to answer."""
+    preparation = Preparation(loaded.tokenizer, executor)
+    batcher = Batcher(loaded.encoder, _limits(settings))
+    cache = PassageCache(settings.reranker_cache_bytes)
+    embedding = Embedding(preparation, batcher)
+    reranking = Reranking(preparation, batcher, cache, executor)
+    return RerankerServicer(embedding, reranking, loaded.info, loaded.tokenizer.definition), batcher
 
 
 def load(settings: RerankerSettings) -> LoadedModel:

@@ -1,7 +1,7 @@
 """What waits for the model: one queue per lane, from which batches of similar length are taken."""
 
 import asyncio
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -59,8 +59,8 @@ class Item:
 class WaitingTexts:
     """The texts of one lane, sorted by length, with a turn for each request.
 
-    A batch starts at the longest text of the request whose turn it is and is filled with the next shorter texts of
-    anybody. So padding stays small, every request advances every round, and no length starves.
+    A batch starts at the longest text of the request whose turn it is and is filled with texts of anybody
+    that are as long or the next shorter. So padding stays small, every request advances every round, and no length starves.
     """
 
     def __init__(self, limits: BatchLimits) -> None:
@@ -111,11 +111,11 @@ class WaitingTexts:
         return list(self._turns)
 
     def _neighbours(self, first: Item) -> list[Item]:
-        end = bisect_left(self._sorted, first.key, key=lambda entry: entry[0]) + 1
         room = max(1, min(self._limits.max_texts, self._limits.max_tokens // first.width))
-        candidates = [item for _, item in reversed(self._sorted[max(0, end - room) : end])]
+        end = bisect_right(self._sorted, first.width, key=lambda entry: entry[0][0])
+        nearest = [item for _, item in reversed(self._sorted[max(0, end - room) : end]) if item is not first]
         shortest = first.width * SHORTEST_NEIGHBOUR
-        return [item for item in candidates if item.width >= shortest]
+        return [first, *(item for item in nearest[: room - 1] if item.width >= shortest)]
 
     def _remove(self, item: Item) -> None:
         del self._sorted[bisect_left(self._sorted, item.key, key=lambda entry: entry[0])]

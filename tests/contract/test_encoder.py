@@ -1,0 +1,74 @@
+"""What every Encoder promises: the fake of the unit tests, and each runtime over the real weights."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from services.reranker.adapters.onnxruntime import OnnxRuntimeEncoder
+from services.reranker.adapters.openvino import OpenVinoEncoder
+from services.reranker.errors import EncoderFailed, RuntimeMissing
+from services.reranker.model_files import MINILM_INT8, read_verified
+from services.reranker.padding import pad
+from services.reranker.ports import Encoder
+from tests.unit.reranker.fakes import FakeEncoder
+
+SHORT = np.array([101, 7592, 2088, 102], dtype=np.int64)
+LONG = np.array([101, *range(3000, 3030), 102], dtype=np.int64)
+_loaded: dict[str, Encoder] = {}
+
+
+@pytest.fixture(params=["fake", "openvino", "onnxruntime"])
+def encoder(request: pytest.FixtureRequest) -> Encoder:
+    name = request.param
+    if name not in _loaded:
+        _loaded[name] = FakeEncoder() if name == "fake" else load(name, request.getfixturevalue("models_dir"))
+    return _loaded[name]
+
+
+def load(name: str, models_dir: Path) -> Encoder:
+    adapter = {"openvino": OpenVinoEncoder, "onnxruntime": OnnxRuntimeEncoder}[name]
+    try:
+        return adapter(read_verified(models_dir, MINILM_INT8.weights), 0)
+    except RuntimeMissing as error:
+        pytest.skip(error.message)
+
+
+def cosines(left: Any, right: Any) -> Any:
+    return (left * right).sum(-1) / (np.linalg.norm(left, axis=-1) * np.linalg.norm(right, axis=-1))
+
+
+def test_one_float32_vector_per_token(encoder: Encoder) -> None:
+    hidden = encoder.encode(*pad([SHORT, LONG], 1))
+    assert hidden.shape == (2, 32, encoder.dimension)
+    assert hidden.dtype == np.float32
+
+
+def test_padding_and_neighbours_hardly_change_a_text(encoder: Encoder) -> None:
+    alone = encoder.encode(*pad([SHORT], 1))[0]
+    padded = encoder.encode(*pad([LONG, SHORT], 16))[1, : len(SHORT)]
+    assert cosines(alone, padded).min() > 0.98
+    assert cosines(alone.mean(0), padded.mean(0)) > 0.99
+
+
+def test_result_belongs_to_the_caller(encoder: Encoder) -> None:
+    first = encoder.encode(*pad([SHORT], 1))
+    before = first.copy()
+    encoder.encode(*pad([SHORT[::-1].copy()], 1))
+    np.testing.assert_array_equal(first, before)
+
+
+def test_batch_of_the_wrong_shape_is_an_encoder_failure_and_the_next_one_succeeds(encoder: Encoder) -> None:
+    with pytest.raises(EncoderFailed):
+        encoder.encode(LONG, np.ones_like(LONG))
+    assert encoder.encode(*pad([LONG], 1)).shape == (1, 32, encoder.dimension)
+
+
+def test_runtime_is_named_with_its_device(encoder: Encoder) -> None:
+    assert encoder.runtime.endswith("/cpu")
+
+
+def test_runtimes_agree(models_dir: Path) -> None:
+    left, right = (load(name, models_dir).encode(*pad([LONG], 1)).mean(1) for name in ("openvino", "onnxruntime"))
+    assert cosines(left, right).min() > 0.995

@@ -1,0 +1,195 @@
+"""Batching over an encoder whose batches the test starts and ends."""
+
+import asyncio
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kit.errors import Code
+from services.reranker.batching import LARGEST_PATIENCE, Batcher
+from services.reranker.errors import EncoderFailed, QueueFull, RequestExpired, ShuttingDown
+from services.reranker.models import Lane
+from services.reranker.pooling import mean_pool
+from tests.unit.reranker.conftest import RunBatcher
+from tests.unit.reranker.fakes import LIMITS, FakeEncoder, GatedEncoder, ids
+
+ONE_TEXT_A_BATCH = replace(LIMITS, max_texts=1)
+
+
+async def settled() -> None:
+    """Lets tasks that were just created reach their first real wait."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+def embed(batcher: Batcher, lane: Lane, *tokens: int, length: int = 4) -> "asyncio.Task[list[object]]":
+    texts = [ids(token, length=length) for token in tokens]
+    return asyncio.create_task(batcher.submit(texts, mean_pool, lane, 20.0))
+
+
+async def test_results_keep_the_order_of_the_texts_when_batches_are_sorted_by_length(run_batcher: RunBatcher) -> None:
+    encoder = FakeEncoder()
+    texts = [ids(number, length=length) for number, length in enumerate((3, 40, 7, 1, 22, 40, 9, 2, 60, 5), start=10)]
+    async with run_batcher(encoder) as batcher:
+        together = await batcher.submit(texts, mean_pool, Lane.PASSAGE, 20.0)
+        alone = [(await batcher.submit([text], mean_pool, Lane.PASSAGE, 20.0))[0] for text in texts]
+    np.testing.assert_allclose(np.stack(together), np.stack(alone), rtol=1e-5)
+
+
+async def test_batches_stay_within_the_token_budget_and_pad_little(run_batcher: RunBatcher) -> None:
+    encoder = FakeEncoder()
+    lengths = [1 + (7 * n) % 60 for n in range(200)]
+    async with run_batcher(encoder) as batcher:
+        await batcher.submit([ids(5, length=length) for length in lengths], mean_pool, Lane.PASSAGE, 20.0)
+    assert all(batch.size <= LIMITS.max_tokens and len(batch) <= LIMITS.max_texts for batch in encoder.batches)
+    assert sum(batch.size for batch in encoder.batches) < 1.25 * sum(lengths)
+
+
+async def test_text_longer_than_the_budget_gets_a_batch_of_its_own(run_batcher: RunBatcher) -> None:
+    encoder = FakeEncoder()
+    async with run_batcher(encoder) as batcher:
+        await batcher.submit([ids(5, length=100), ids(6, length=100)], mean_pool, Lane.PASSAGE, 20.0)
+    assert [len(batch) for batch in encoder.batches] == [1, 1]
+
+
+async def test_callers_that_arrive_while_the_model_works_share_the_next_batch(run_batcher: RunBatcher) -> None:
+    encoder = GatedEncoder()
+    async with run_batcher(encoder) as batcher:
+        first = embed(batcher, Lane.QUERY, 10)
+        assert await encoder.next_batch() == [10]
+        others = [embed(batcher, Lane.QUERY, token) for token in (11, 12, 13)]
+        await settled()
+        encoder.release(2)
+        assert sorted(await encoder.next_batch()) == [11, 12, 13]
+        await asyncio.gather(first, *others)
+
+
+async def test_query_waits_for_one_batch_of_a_long_passage_job_only(run_batcher: RunBatcher) -> None:
+    encoder = GatedEncoder()
+    async with run_batcher(encoder) as batcher:
+        job = embed(batcher, Lane.PASSAGE, *range(100, 400), length=32)
+        await encoder.next_batch()
+        query = embed(batcher, Lane.QUERY, 10)
+        await settled()
+        encoder.release()
+        assert await encoder.next_batch() == [10]
+        encoder.release()
+        await query
+        assert not job.done()
+        job.cancel()
+        encoder.release()
+
+
+async def test_reranking_goes_before_passages_and_after_queries(run_batcher: RunBatcher) -> None:
+    encoder = GatedEncoder()
+    async with run_batcher(encoder) as batcher:
+        first = embed(batcher, Lane.PASSAGE, 99)
+        await encoder.next_batch()
+        later = [
+            embed(batcher, lane, token) for lane, token in ((Lane.PASSAGE, 30), (Lane.RERANK, 20), (Lane.QUERY, 10))
+        ]
+        await settled()
+        encoder.release(4)
+        assert [await encoder.next_batch() for _ in later] == [[10], [20], [30]]
+        await asyncio.gather(first, *later)
+
+
+async def test_passages_get_a_batch_though_queries_keep_waiting(run_batcher: RunBatcher) -> None:
+    encoder = GatedEncoder()
+    async with run_batcher(encoder, ONE_TEXT_A_BATCH) as batcher:
+        work = [embed(batcher, Lane.QUERY, *range(10, 30))]
+        await encoder.next_batch()
+        work.append(embed(batcher, Lane.PASSAGE, 99))
+        await settled()
+        encoder.release(21)
+        order = [(await encoder.next_batch())[0] for _ in range(20)]
+        assert order.index(99) == LARGEST_PATIENCE
+        await asyncio.gather(*work)
+
+
+async def test_small_passage_job_is_not_held_up_by_a_large_one(run_batcher: RunBatcher) -> None:
+    encoder = GatedEncoder()
+    async with run_batcher(encoder, ONE_TEXT_A_BATCH) as batcher:
+        large = embed(batcher, Lane.PASSAGE, *range(100, 120), length=32)
+        await encoder.next_batch()
+        small = embed(batcher, Lane.PASSAGE, 10, length=4)
+        await settled()
+        encoder.release(21)
+        assert [10] in [await encoder.next_batch() for _ in range(2)]
+        await asyncio.gather(large, small)
+
+
+async def test_texts_of_a_cancelled_caller_never_reach_the_model(run_batcher: RunBatcher) -> None:
+    encoder = GatedEncoder()
+    async with run_batcher(encoder) as batcher:
+        first = embed(batcher, Lane.PASSAGE, 10)
+        await encoder.next_batch()
+        abandoned = embed(batcher, Lane.PASSAGE, *range(50, 60))
+        await settled()
+        abandoned.cancel()
+        last = embed(batcher, Lane.PASSAGE, 11)
+        await settled()
+        encoder.release(2)
+        await asyncio.gather(first, last)
+    assert encoder.seen() == {10, 11}
+
+
+async def test_texts_of_a_caller_whose_deadline_passed_never_reach_the_model(run_batcher: RunBatcher) -> None:
+    encoder = GatedEncoder()
+    async with run_batcher(encoder) as batcher:
+        first = embed(batcher, Lane.PASSAGE, 10)
+        await encoder.next_batch()
+        with pytest.raises(RequestExpired, match="deadline passed before the model had read 1 texts"):
+            await batcher.submit([ids(50)], mean_pool, Lane.QUERY, 0.01)
+        encoder.release()
+        await first
+    assert encoder.seen() == {10}
+
+
+async def test_full_lane_refuses_with_a_time_to_come_back_and_other_lanes_stay_open(run_batcher: RunBatcher) -> None:
+    encoder = GatedEncoder()
+    async with run_batcher(encoder, replace(LIMITS, max_queued_tokens=64)) as batcher:
+        first = embed(batcher, Lane.PASSAGE, 10, length=64)
+        await encoder.next_batch()
+        second = embed(batcher, Lane.PASSAGE, 11, length=48)
+        await settled()
+        with pytest.raises(QueueFull) as refused:
+            await batcher.submit([ids(12, length=32)], mean_pool, Lane.PASSAGE, 20.0)
+        assert refused.value.code is Code.RESOURCE_EXHAUSTED
+        assert refused.value.retry_after_s is not None
+        assert refused.value.retry_after_s > 0
+        query = embed(batcher, Lane.QUERY, 13)
+        await settled()
+        encoder.release(3)
+        await asyncio.gather(first, second, query)
+    assert encoder.seen() == {10, 11, 13}
+
+
+async def test_largest_request_is_taken_by_an_empty_lane(run_batcher: RunBatcher) -> None:
+    async with run_batcher(FakeEncoder(), replace(LIMITS, max_queued_tokens=8)) as batcher:
+        assert len(await batcher.submit([ids(5, length=64)] * 20, mean_pool, Lane.PASSAGE, 20.0)) == 20
+
+
+async def test_batch_that_the_runtime_refuses_fails_its_callers_and_no_others(run_batcher: RunBatcher) -> None:
+    encoder = FakeEncoder()
+    async with run_batcher(encoder) as batcher:
+        encoder.error = EncoderFailed("out of memory")
+        with pytest.raises(EncoderFailed, match="out of memory"):
+            await batcher.submit([ids(5)], mean_pool, Lane.QUERY, 20.0)
+        encoder.error = None
+        assert len(await batcher.submit([ids(6)], mean_pool, Lane.QUERY, 20.0)) == 1
+
+
+async def test_shutdown_tells_those_who_wait_and_those_who_come_later(run_batcher: RunBatcher) -> None:
+    encoder = GatedEncoder()
+    async with run_batcher(encoder) as batcher:
+        in_hand = embed(batcher, Lane.PASSAGE, 10)
+        await encoder.next_batch()
+        waiting = embed(batcher, Lane.PASSAGE, 11)
+        await settled()
+        encoder.release()
+    outcomes = await asyncio.gather(in_hand, waiting, return_exceptions=True)
+    assert isinstance(outcomes[1], ShuttingDown)
+    with pytest.raises(ShuttingDown):
+        await batcher.submit([ids(12)], mean_pool, Lane.QUERY, 20.0)
