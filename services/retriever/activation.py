@@ -8,6 +8,7 @@ from kit.errors import Aborted
 from services.retriever.concurrency import both
 from services.retriever.errors import PointerConflict, RevisionIncomplete, RevisionSuperseded
 from services.retriever.models import Activation, Pointer
+from services.retriever.options import READ_TIMEOUT_S
 from services.retriever.ports import DenseIndex, LexicalIndex, RevisionStore
 from services.retriever.removal import Remover
 from services.retriever.revision_map import RevisionMap
@@ -40,7 +41,7 @@ class RevisionSwitch:
     async def activate(self, activation: Activation) -> int:
         """Makes the revision visible; returns when it became so, in milliseconds since the epoch.
 
-        Raises RevisionIncomplete, RevisionSuperseded, IndexUnavailable or RevisionStoreUnavailable.
+        Raises RevisionIncomplete, RevisionSuperseded, IndexUnavailable, or Unavailable when the store does not answer.
         """
         check_activation(activation)
         key = activation.key
@@ -95,7 +96,9 @@ class RevisionSwitch:
         raise Aborted(f"the pointer of document {document_id} changes all the time; try again", document_id=document_id)
 
     async def _verify_complete(self, activation: Activation) -> None:
-        dense_count, lexical_count = await both(self._dense.count(activation.key), self._lexical.count(activation.key))
+        dense_count, lexical_count = await both(
+            self._dense.count(activation.key), self._lexical.count(activation.key), timeout_s=READ_TIMEOUT_S
+        )
         if not dense_count == lexical_count == activation.chunk_count:
             raise RevisionIncomplete(
                 f"revision {activation.key.revision_id} should have {activation.chunk_count} chunks; the dense index has "

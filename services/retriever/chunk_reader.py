@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import structlog
 
 from kit.errors import GroundworkError
+from services.retriever.concurrency import engine_deadline
 from services.retriever.models import Chunk, ChunkWindow, RevisionKey
+from services.retriever.options import READ_TIMEOUT_S
 from services.retriever.ports import ChunkIndex
 from services.retriever.revision_map import RevisionMap
 from services.retriever.stored_chunk import StoredChunk
@@ -36,13 +38,14 @@ class ChunkReader:
     async def _fetch_from(
         self, index: ChunkIndex, tenant_id: str, chunk_ids: Sequence[str], window: int
     ) -> list[ChunkWindow]:
-        found = {
-            stored.chunk_id: stored.chunk
-            for stored in await index.fetch(tenant_id, list(dict.fromkeys(chunk_ids)))
-            if self._is_active(tenant_id, stored)
-        }
-        wanted = [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
-        neighbours = await self._neighbours(index, tenant_id, wanted, window) if window else {}
+        async with engine_deadline(READ_TIMEOUT_S):
+            found = {
+                stored.chunk_id: stored.chunk
+                for stored in await index.fetch(tenant_id, list(dict.fromkeys(chunk_ids)))
+                if self._is_active(tenant_id, stored)
+            }
+            wanted = [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
+            neighbours = await self._neighbours(index, tenant_id, wanted, window) if window else {}
         return [_window(chunk, neighbours, window) for chunk in wanted]
 
     async def _neighbours(

@@ -5,15 +5,32 @@ from collections.abc import AsyncIterator, Coroutine, Hashable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from services.retriever.errors import IndexUnavailable
+
 A = TypeVar("A")
 B = TypeVar("B")
 
 
-async def both(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B]) -> tuple[A, B]:
-    """Runs both at once and returns both results. When one fails the other is cancelled and that failure is raised,
-    itself and not in a group: callers translate it."""
+@asynccontextmanager
+async def engine_deadline(timeout_s: float) -> AsyncIterator[None]:
+    """Raises IndexUnavailable when the block takes longer than an engine may."""
     try:
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.timeout(timeout_s):
+            yield
+    except TimeoutError as error:
+        raise IndexUnavailable(
+            f"an index did not answer within {timeout_s:g} s; try again", retry_after_s=1.0
+        ) from error
+
+
+async def both(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B], *, timeout_s: float) -> tuple[A, B]:
+    """Asks both engines at once and returns both results.
+
+    When one fails the other is cancelled and that failure is raised, itself and not in a group: callers translate it.
+    Raises IndexUnavailable when either takes longer than `timeout_s`.
+    """
+    try:
+        async with engine_deadline(timeout_s), asyncio.TaskGroup() as group:
             first_task, second_task = group.create_task(first), group.create_task(second)
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None

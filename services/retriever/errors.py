@@ -39,11 +39,5 @@ class IndexUnavailable(Unavailable):
     reason = "INDEX_UNAVAILABLE"
 
 
-class RevisionStoreUnavailable(Unavailable):
-    """The pointers of active revisions cannot be read or written."""
-
-    reason = "REVISION_STORE_UNAVAILABLE"
-
-
 class PointerConflict(Exception):
     """A compare-and-set lost: someone else changed the pointer. The caller reads again and decides."""

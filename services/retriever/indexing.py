@@ -83,8 +83,11 @@ class RevisionWriter:
             if dimension is None:
                 dimension = batch.vectors.shape[1]
                 await self._dense.prepare(EmbeddingSpace(header.embedding_model, dimension))
-            async with asyncio.timeout(self._options.engine_timeout_s):
-                await both(self._dense.write(key, batch), self._lexical.write(key, batch))
+            await both(
+                self._dense.write(key, batch),
+                self._lexical.write(key, batch),
+                timeout_s=self._options.engine_timeout_s,
+            )
         return len(seen)
 
     async def _next(self, batches: AsyncIterator[IndexBatch]) -> IndexBatch | None:
@@ -97,8 +100,9 @@ class RevisionWriter:
             ) from error
 
     async def _commit(self, key: WriteKey, expected: int) -> None:
-        async with asyncio.timeout(self._options.engine_timeout_s):
-            dense_count, lexical_count = await both(self._dense.commit(key), self._lexical.commit(key))
+        dense_count, lexical_count = await both(
+            self._dense.commit(key), self._lexical.commit(key), timeout_s=self._options.engine_timeout_s
+        )
         if not dense_count == lexical_count == expected:
             raise IndexUnavailable(
                 f"of {expected} chunks of revision {key.revision.revision_id} the dense index kept {dense_count} and the "

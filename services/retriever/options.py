@@ -4,6 +4,12 @@ from dataclasses import dataclass
 
 from services.retriever.models import FusionMethod
 
+READ_TIMEOUT_S = 5.0
+"""For counting and fetching, which take milliseconds: longer than any pause of an engine that lives."""
+
+REMOVAL_TIMEOUT_S = 60.0
+"""For removing chunks and listing revisions in the background, behind whatever is being written."""
+
 
 @dataclass(frozen=True)
 class SearchOptions:

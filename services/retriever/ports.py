@@ -1,5 +1,5 @@
-"""What the core needs from outside. Every method may raise IndexUnavailable, RevisionStoreUnavailable or another
-GroundworkError; none is called without a deadline around it."""
+"""What the core needs from outside. Indexes raise IndexUnavailable when they cannot answer, the others a GroundworkError
+that says so; none is called without a deadline around it."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol

@@ -10,7 +10,7 @@ import structlog
 from kit.errors import GroundworkError
 from services.retriever.concurrency import both
 from services.retriever.models import RevisionKey
-from services.retriever.options import ReconcileOptions
+from services.retriever.options import REMOVAL_TIMEOUT_S, ReconcileOptions
 from services.retriever.ports import DenseIndex, LexicalIndex
 from services.retriever.revision_map import RevisionMap
 
@@ -65,11 +65,14 @@ class Remover:
 
     async def _remove(self, item: RevisionKey | _Document) -> None:
         if isinstance(item, RevisionKey):
-            await both(self._dense.delete_revision(item), self._lexical.delete_revision(item))
+            await both(
+                self._dense.delete_revision(item), self._lexical.delete_revision(item), timeout_s=REMOVAL_TIMEOUT_S
+            )
         else:
             await both(
                 self._dense.delete_document(item.tenant_id, item.document_id),
                 self._lexical.delete_document(item.tenant_id, item.document_id),
+                timeout_s=REMOVAL_TIMEOUT_S,
             )
 
 
@@ -108,7 +111,9 @@ class Reconciler:
 
     async def reconcile(self) -> int:
         """Queues the removal of every orphaned revision; returns how many there were."""
-        dense_writes, lexical_writes = await both(self._dense.writes(), self._lexical.writes())
+        dense_writes, lexical_writes = await both(
+            self._dense.writes(), self._lexical.writes(), timeout_s=REMOVAL_TIMEOUT_S
+        )
         newest: dict[RevisionKey, int] = {}
         for write in (*dense_writes, *lexical_writes):
             newest[write.revision] = max(write.started_at_ms, newest.get(write.revision, 0))

@@ -70,7 +70,7 @@ class RetrieverSettings(ServiceSettings):
     retriever_orphan_age_s: float = Field(default=3600.0, gt=0)
     """Age from which chunks of a revision that was never activated are removed: longer than any ingestion job takes."""
 
-    retriever_resync_s: float = Field(default=60.0, gt=0)
+    retriever_resync_s: float = Field(default=300.0, gt=0)
     """Seconds after which all pointers are read again, should a broken connection have swallowed a change."""
 
     @property

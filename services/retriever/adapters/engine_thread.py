@@ -15,7 +15,7 @@ T = TypeVar("T")
 class EngineThread:
     """Runs blocking calls one after the other on one thread.
 
-    A caller that is cancelled stops waiting; its call still runs to the end, because an engine cannot be interrupted.
+    A caller that is cancelled takes its call out of the queue; one that runs already runs to its end.
     """
 
     def __init__(self, name: str, max_waiting: int) -> None:
@@ -31,13 +31,10 @@ class EngineThread:
                 f"{self._waiting} calls are waiting for {self._name} already; ask again shortly", retry_after_s=0.5
             )
         self._waiting += 1
-        future = self._executor.submit(call, *args, **kwargs)
-        future.add_done_callback(self._done)
-        return await asyncio.wrap_future(future)
-
-    def _done(self, _: object) -> None:
-        # Runs on the engine's thread or on the loop's; an int update under the GIL is all it does.
-        self._waiting -= 1
+        try:
+            return await asyncio.wrap_future(self._executor.submit(call, *args, **kwargs))
+        finally:
+            self._waiting -= 1
 
     async def close(self) -> None:
         """Waits for the calls in hand and ends the thread."""

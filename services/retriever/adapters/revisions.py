@@ -5,11 +5,14 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import asdict
 
+import structlog
+
 from kit.errors import Aborted, AlreadyExists, DataLoss
 from kit.jetstream import Entry, KeyValue, Nats
 from services.retriever.errors import PointerConflict
 from services.retriever.models import Pointer, PointerEntry
 
+_log = structlog.get_logger()
 BUCKET = "ACTIVE_REVISIONS"
 
 
@@ -48,7 +51,11 @@ class NatsRevisions:
                     yield None
                 # Nobody deletes a pointer: a deleted document keeps its tombstone. An operator's delete changes nothing.
                 elif entry.value is not None:
-                    yield _decode(entry)
+                    try:
+                        yield _decode(entry)
+                    except DataLoss as error:
+                        # One broken value hides its document; it must not hide all the others too.
+                        _log.error("pointer_unreadable", key=entry.key, error=error.message)
 
 
 def _decode(entry: Entry) -> PointerEntry:

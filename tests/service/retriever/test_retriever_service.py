@@ -7,11 +7,11 @@ import asyncio
 import pytest
 from groundwork.retriever.v1 import retriever_pb2 as pb
 
-from kit.errors import FailedPrecondition, InvalidArgument, Unavailable
-from kit.jetstream import Nats
+from kit.errors import DataLoss, FailedPrecondition, InvalidArgument, Unavailable
+from kit.jetstream import KeyValue, Nats
 from kit.testing.harness import running_service
 from kit.testing.nats import NatsServer
-from services.retriever.adapters.revisions import NatsRevisions
+from services.retriever.adapters.revisions import BUCKET, NatsRevisions
 from services.retriever.app import run
 from services.retriever.errors import PointerConflict
 from services.retriever.models import Pointer
@@ -141,3 +141,15 @@ async def test_pointers_are_compared_and_set_and_watched_in_nats(jetstream: Nats
     newer = await store.put("local", "d1", Pointer("r2", 2, "default", 2, 6), entry.version)
     assert await anext(changes) == newer
     await changes.aclose()
+
+
+async def test_an_unreadable_pointer_hides_its_document_and_no_other(jetstream: Nats) -> None:
+    store = await NatsRevisions.open(jetstream)
+    bucket = await KeyValue.open(jetstream, BUCKET)
+    await bucket.put("local.broken", b"{")
+    good = await store.put("local", "good", Pointer("r1", 1, "default", 2, 5), None)
+    changes = store.watch()
+    assert [await anext(changes), await anext(changes)] == [good, None]
+    await changes.aclose()
+    with pytest.raises(DataLoss):
+        await store.get("local", "broken")

@@ -1,95 +1,12 @@
-"""The retriever's core over fakes."""
+"""Fixtures of the retriever's unit tests."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
-
 import pytest
 
-from services.retriever.activation import RevisionSwitch
-from services.retriever.chunk_reader import ChunkReader
-from services.retriever.indexing import IndexHeader, RevisionWriter
-from services.retriever.models import (
-    Activation,
-    Chunk,
-    IndexBatch,
-    RevisionKey,
-    SearchRequest,
-    SearchResult,
-    SearchScope,
-)
-from services.retriever.options import IndexingOptions, ReconcileOptions, SearchOptions
-from services.retriever.removal import Reconciler, Remover
-from services.retriever.revision_map import RevisionMap
-from services.retriever.search import Searcher
-from tests.unit.retriever.fakes import MODEL, FakeDense, FakeLexical, FakeModels, FakeRevisions, make_batch, make_chunk
-
-
-OPTIONS = SearchOptions(min_candidates=10, engine_timeout_s=0.2, embed_timeout_s=0.2)
-
-
-@dataclass
-class Core:
-    """Everything wired as app.py wires it, with a clock of its own."""
-
-    dense: FakeDense = field(default_factory=FakeDense)
-    lexical: FakeLexical = field(default_factory=FakeLexical)
-    models: FakeModels = field(default_factory=FakeModels)
-    store: FakeRevisions = field(default_factory=FakeRevisions)
-    revisions: RevisionMap = field(default_factory=RevisionMap)
-    now_s: float = 1_000_000.0
-    options: SearchOptions = field(default_factory=lambda: OPTIONS)
-
-    def __post_init__(self) -> None:
-        clock = self.clock
-        self.remover = Remover(self.dense, self.lexical)
-        self.reader = ChunkReader((self.lexical, self.dense), self.revisions)
-        self.writer = RevisionWriter(
-            self.dense, self.lexical, self.revisions, IndexingOptions(batch_wait_s=0.2), clock=clock
-        )
-        self.switch = RevisionSwitch(self.dense, self.lexical, self.store, self.revisions, self.remover, clock=clock)
-        self.reconciler = Reconciler(
-            self.dense, self.lexical, self.revisions, self.remover, ReconcileOptions(orphan_age_s=3600), clock=clock
-        )
-
-    def clock(self) -> float:
-        return self.now_s
-
-    async def index(self, key: RevisionKey, texts: Sequence[str], **fields: object) -> int:
-        chunks = [make_chunk(text, ordinal, key=key, **fields) for ordinal, text in enumerate(texts)]
-        return await self.index_chunks(key, chunks)
-
-    async def index_chunks(self, key: RevisionKey, chunks: Sequence[Chunk]) -> int:
-        async def batches() -> AsyncIterator[IndexBatch]:
-            for start in range(0, len(chunks), 2):
-                yield make_batch(chunks[start : start + 2])
-
-        return await self.writer.index(IndexHeader(key, "default", MODEL), batches())
-
-    async def activate(self, key: RevisionKey, number: int, chunk_count: int) -> int:
-        return await self.switch.activate(Activation(key, "default", number, chunk_count))
-
-    async def publish(self, key: RevisionKey, texts: Sequence[str], number: int = 1, **fields: object) -> None:
-        await self.activate(key, number, await self.index(key, texts, **fields))
-
-    async def search(self, query_text: str, *, tenant_id: str = "local", **fields: object) -> SearchResult:
-        searcher = Searcher(
-            self.dense,
-            self.lexical,
-            embedder=self.models,
-            reranker=self.models,
-            revisions=self.revisions,
-            options=self.options,
-        )
-        request = {"scope": SearchScope(tenant_id, ("default",)), "queries": (query_text,), "top_k": 5} | fields
-        return await searcher.search(SearchRequest(**request))  # type: ignore[arg-type]
+from tests.unit.retriever.core_over_fakes import Core
 
 
 @pytest.fixture
 def core() -> Core:
     return Core()
-
-
-def texts(result: SearchResult) -> list[str]:
-    return [hit.chunk.text for hit in result.hits]

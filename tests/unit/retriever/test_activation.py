@@ -11,7 +11,7 @@ import pytest
 from kit.errors import Unavailable
 from services.retriever.errors import InvalidRequest, RevisionIncomplete, RevisionSuperseded
 from services.retriever.models import CollectionStats, Pointer, PointerEntry, RevisionKey
-from tests.unit.retriever.conftest import Core, texts
+from tests.unit.retriever.core_over_fakes import Core, texts
 
 R1, R2 = RevisionKey("local", "d1", "r1"), RevisionKey("local", "d1", "r2")
 

@@ -13,7 +13,7 @@ from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable, 
 from services.retriever.indexing import IndexHeader
 from services.retriever.models import IndexBatch, RevisionKey
 from services.retriever.stored_chunk import text_hash
-from tests.unit.retriever.conftest import Core
+from tests.unit.retriever.core_over_fakes import Core
 from tests.unit.retriever.fakes import MODEL, make_batch, make_chunk
 
 KEY = RevisionKey("local", "d1", "r1")

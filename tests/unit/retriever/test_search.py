@@ -17,7 +17,7 @@ from services.retriever.models import (
     SearchScope,
     Strategy,
 )
-from tests.unit.retriever.conftest import Core, texts
+from tests.unit.retriever.core_over_fakes import Core, texts
 
 OLD, NEW = RevisionKey("local", "d1", "r1"), RevisionKey("local", "d1", "r2")
 DOWN = Unavailable("it is down", reason="TEST_DOWN")
