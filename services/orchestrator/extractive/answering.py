@@ -20,6 +20,9 @@ EMPTY_QUESTION = "EMPTY_QUESTION"
 NO_EVIDENCE = "NO_EVIDENCE"
 WEAK_EVIDENCE = "WEAK_EVIDENCE"
 _LINES = frozenset({UnitKind.LIST, UnitKind.ROW, UnitKind.ITEM})
+# A footnote mark of the source would read as a citation of ours; an index in code must stay.
+_FOOTNOTE_MARK = re.compile(r"(?<=\S)(?:\[\d{1,3}\])+")
+_CODE = re.compile(r"[`=_{}]")
 _LIST_MARK = re.compile(r"^(?:[-*•‣◦–—+·]|#{1,6})\s+")
 
 
@@ -94,6 +97,8 @@ def _sentence(scored: Scored, total: float) -> AnswerSentence:
 
 
 def _shown(text: str, kind: UnitKind) -> str:
+    if not _CODE.search(text):
+        text = _FOOTNOTE_MARK.sub("", text)
     if kind not in _LINES:
         return " ".join(text.split())
     lines = [" ".join(line.split()) for line in text.splitlines()]

@@ -75,6 +75,9 @@ _TITLES = words(
     "cf ca approx inc ltd co corp dept est fig eq sec ch vol ed eds pp al e.g i.e viz z.b d.h bzw usw jan feb mar "
     "apr jun jul aug sep sept oct nov dec mt ft ave blvd rd univ op"
 )
+_NEVER_LAST = words(
+    "the a an of and or in on at by for to with from as that which is are was were than but into its their"
+)
 _BEFORE_NUMBER = words("no nos nr p pp art fig eq sec ch vol cap c ca approx")
 _STARTERS = words(
     "the a an it its he she they we you i this that these those in on at by for from to as if when while after "
@@ -189,10 +192,15 @@ def _continues(
     above = text[start:end]
     if above.endswith(_INTRODUCES):
         return False
-    if line[0].islower():
+    if line[0].islower() or _breaks_off(above):
         return True
     last_line = above.rsplit("\n", 1)[-1]
     return widest >= 40 and len(last_line) >= 0.6 * widest
+
+
+def _breaks_off(line: str) -> bool:
+    """Whether a line ends in a word that no sentence and no title ends in: it goes on below."""
+    return line.rsplit(maxsplit=1)[-1] in _NEVER_LAST
 
 
 def _is_record(text: str) -> bool:
