@@ -95,7 +95,9 @@ class Service:
         self._catch_signals()
         server = self._bind()
         await server.start()
-        self.stack.push_async_callback(server.stop, None)  # before the adapters, also when cancelled instead of told to stop
+        self.stack.push_async_callback(
+            server.stop, None
+        )  # before the adapters, also when cancelled instead of told to stop
         _log.info("service_started", address=self.address, ops_port=self._ops.port)
         self.spawn(self._heartbeat())
         opening = self.spawn(self._open_when_ready())

@@ -34,6 +34,8 @@ def _allow_small_files(guard: BlockBuster) -> None:
         "io.TextIOWrapper.write",
     ):
         guard.functions[name].deactivate()
+    # gRPC joins its poller thread when the garbage collector frees its last object, in whosever frame that happens.
+    guard.functions["threading.Lock.acquire"].deactivate()
     for name in [name for name in guard.functions if name.startswith("os.")]:
         guard.functions[name].deactivate()
     # Starting telemetry and the operator's door takes the locks of their threads, once, before anything is served.

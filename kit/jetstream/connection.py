@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
 import nats
@@ -50,7 +50,8 @@ async def connect(url: str, *, name: str) -> AsyncIterator[Nats]:
     """Connects to `url` ("nats://user:password@host:4222", several by comma), waiting for a server that is not up yet."""
 
     async def on_error(error: Exception) -> None:
-        _log.warning("nats_error", error=repr(error))
+        # Five a second while a server is away; the disconnect is what an operator needs to see.
+        _log.debug("nats_error", error=repr(error))
 
     async def on_disconnect() -> None:
         _log.warning("nats_disconnected")
@@ -81,8 +82,9 @@ async def _close(nc: Client) -> None:
     try:
         async with asyncio.timeout(2.0):
             await nc.drain()
-    except (TimeoutError, nats.errors.Error):
-        await nc.close()
+    except (TimeoutError, nats.errors.Error, OSError):
+        with suppress(OSError, nats.errors.Error):  # the server may be gone: there is nobody to say goodbye to
+            await nc.close()
 
 
 @contextmanager

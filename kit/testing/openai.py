@@ -77,9 +77,9 @@ async def scripted_model(*replies: Reply) -> AsyncIterator[ScriptedModel]:
     app = Starlette(routes=[Route("/v1/chat/completions", model.complete, methods=["POST"])])
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="critical", lifespan="off"))
     model.base_url = f"http://127.0.0.1:{port}/v1"
-    task = asyncio.create_task(server._serve())  # noqa: SLF001 - serve() would take over the signal handlers
+    task = asyncio.create_task(server._serve())
     try:
-        while not server.started:
+        while not server.started:  # noqa: ASYNC110 - uvicorn offers no event to await
             await asyncio.sleep(0.01)
         yield model
     finally:

@@ -1,0 +1,84 @@
+"""Orchestrators over one real NATS server, with fakes behind the other ports."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from kit.jetstream import Nats
+from kit.principal import Principal
+from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.run_store import KeyValueRunStore
+from services.orchestrator.events import Done, RunEvent, RunMode
+from services.orchestrator.generation import Generator
+from services.orchestrator.models import RunKey, RunRequest
+from services.orchestrator.pipeline import Limits, Pipeline
+from services.orchestrator.ports import LanguageModel
+from services.orchestrator.runs import RunLimits, Runs
+from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
+
+ANN = Principal("acme", "ann")
+QUESTION = RunRequest(RunMode.QA, "When was the tower built?", ("default",))
+LEASE_S = 1.0
+
+
+class Orchestrator:
+    """One orchestrator's run service with its background loops. `die()` stops it the way SIGKILL would: nothing is released."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+        self._loops = [asyncio.create_task(loop) for loop in (runs.watch_cancels(), runs.watch_running(), runs.sweep())]
+
+    async def die(self) -> None:
+        for execution in self.runs._executions.values():
+            execution._store.release_lease = _nothing  # type: ignore[method-assign]
+        await self.stop()
+
+    async def stop(self) -> None:
+        for loop in self._loops:
+            loop.cancel()
+        await self.runs.close()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+
+
+async def _nothing(key: RunKey) -> None:
+    """A dead process releases no lease."""
+
+
+StartOrchestrator = Callable[..., "asyncio.Future[Orchestrator]"]
+
+
+@pytest.fixture
+async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., object]]:
+    """Starts orchestrators that share one NATS, each with its own model and limits."""
+    async with AsyncExitStack() as stack:
+
+        async def start(model: LanguageModel | None = None, **limits: float) -> Orchestrator:
+            generator = Generator(model, context_tokens=500) if model else None
+            pipeline = Pipeline(FakeSearcher(), FakeScorer(), FakeMemory(), generator, Limits())
+            store = await KeyValueRunStore.open(jetstream, lease_s=LEASE_S, retention_days=1)
+            log = await JetStreamEventLog.open(jetstream, retention_days=1)
+            run_limits = RunLimits(**{"lease_s": LEASE_S, **limits})  # type: ignore[arg-type]
+            orchestrator = Orchestrator(Runs(store, log, pipeline, run_limits))
+            stack.push_async_callback(orchestrator.stop)
+            return orchestrator
+
+        yield start
+
+
+@asynccontextmanager
+async def within(seconds: float) -> AsyncIterator[None]:
+    async with asyncio.timeout(seconds):
+        yield
+
+
+async def collect(events: AsyncIterator[RunEvent]) -> list[RunEvent]:
+    """All events up to `done`, checked to be numbered without gaps."""
+    collected: list[RunEvent] = []
+    async with asyncio.timeout(20):
+        async for event in events:
+            collected.append(event)
+            if isinstance(event.payload, Done):
+                break
+    return collected

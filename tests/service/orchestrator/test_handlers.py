@@ -1,0 +1,83 @@
+"""The orchestrator's contract over a real gRPC server and a real NATS server."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
+
+from kit.errors import InvalidArgument, NotFound, Unimplemented
+from kit.principal import Principal, use_principal
+from kit.testing.harness import open_test_channel, running_servicer
+from services.orchestrator.handlers import OrchestratorServicer
+from tests.service.orchestrator.conftest import Orchestrator
+
+
+@pytest.fixture
+async def stub(
+    start_orchestrator: Callable[..., Awaitable[Orchestrator]],
+) -> AsyncIterator[rpc.OrchestratorServiceStub]:
+    orchestrator = await start_orchestrator()
+    servicer = OrchestratorServicer(orchestrator.runs)
+    async with (
+        running_servicer(rpc.add_OrchestratorServiceServicer_to_server, servicer) as address,
+        open_test_channel(address) as channel,
+    ):
+        yield rpc.OrchestratorServiceStub(channel)
+
+
+def request(**changes: object) -> pb.StartRunRequest:
+    fields = {"mode": pb.RUN_MODE_QA, "question": "When was the tower built?", "collection_ids": ["default"], **changes}
+    return pb.StartRunRequest(**fields)  # type: ignore[arg-type]
+
+
+async def test_run_over_the_wire_tells_everything(stub: rpc.OrchestratorServiceStub) -> None:
+    events = [
+        r.event async for r in stub.StartRun(request(budgets=pb.Budgets(wall_clock=Duration(seconds=9))), timeout=20)
+    ]
+    kinds = [event.WhichOneof("payload") for event in events]
+    assert kinds == ["run", "plan", "retrieval", "token", "verification", "answer", "usage", "done"]
+    assert events[0].run.budgets.wall_clock.seconds == 9
+    assert events[2].retrieval.evidence[0].document_name == "tower.txt"
+    assert events[2].retrieval.evidence[0].dense_score == pytest.approx(0.8)
+    assert events[5].answer.citations[0].number == 1
+    assert events[5].answer.support_status == pb.SUPPORT_STATUS_SUPPORTED
+    run_id = events[0].run_id
+    again = [r.event async for r in stub.AttachRun(pb.AttachRunRequest(run_id=run_id, after_seq=5), timeout=20)]
+    assert again == events[5:]
+    run = (await stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=5)).run
+    assert (run.question, run.mode) == ("When was the tower built?", pb.RUN_MODE_QA)
+    assert [r.run_id for r in (await stub.ListRuns(pb.ListRunsRequest(), timeout=5)).runs] == [run_id]
+    await stub.CancelRun(pb.CancelRunRequest(run_id=run_id), timeout=5)
+
+
+async def test_other_tenant_cannot_see_the_run(stub: rpc.OrchestratorServiceStub) -> None:
+    events = [r.event async for r in stub.StartRun(request(), timeout=20)]
+    with use_principal(Principal("other", "eve")):
+        with pytest.raises(NotFound, match="does not exist"):
+            await stub.GetRun(pb.GetRunRequest(run_id=events[0].run_id), timeout=5)
+        assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=5)).runs
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"mode": pb.RUN_MODE_UNSPECIFIED}, InvalidArgument),
+        ({"mode": pb.RUN_MODE_CHAT}, Unimplemented),
+        ({"question": ""}, InvalidArgument),
+    ],
+)
+async def test_bad_start_is_refused(
+    stub: rpc.OrchestratorServiceStub, changes: dict[str, object], expected: type[Exception]
+) -> None:
+    with pytest.raises(expected):
+        [r async for r in stub.StartRun(request(**changes), timeout=5)]
+
+
+@pytest.mark.parametrize("run_id", ["", "*", ">", "../x", "local.abc"])
+async def test_run_id_that_could_reach_other_subjects_is_refused(
+    stub: rpc.OrchestratorServiceStub, run_id: str
+) -> None:
+    with pytest.raises(InvalidArgument, match="not a run id"):
+        await stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=5)

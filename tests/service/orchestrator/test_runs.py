@@ -1,0 +1,273 @@
+"""Durable runs on a real NATS server: followed, resumed, cancelled, taken over, fenced off."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from kit.errors import GroundworkError
+from kit.jetstream import Nats
+from kit.llm import ChatMessage, TokenUsage
+from kit.testing.nats import NatsServer
+from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.errors import FencedOff, InvalidRequest, ModeNotOffered, RunNotFound, TooManyRuns
+from services.orchestrator.events import Answer, Done, RunEvent, RunMode, RunStatus, Thinking, Token
+from services.orchestrator.journal import Journal
+from services.orchestrator.models import RunKey, RunRequest
+from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect
+
+Start = Callable[..., Awaitable[Orchestrator]]
+
+
+class GatedModel:
+    """Says the first piece, then waits for the gate. `closed` tells that its stream was stopped."""
+
+    name = "gated"
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.speaking = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float = 0.0
+    ) -> AsyncIterator[str | TokenUsage]:
+        try:
+            yield "The tower was built "
+            self.speaking.set()
+            await self.gate.wait()
+            yield "in 1889. [1]"
+            yield TokenUsage(10, 2)
+        finally:
+            self.closed.set()
+
+
+def seqs(events: list[RunEvent]) -> list[int]:
+    return [event.seq for event in events]
+
+
+def status_of(events: list[RunEvent]) -> RunStatus:
+    last = events[-1].payload
+    assert isinstance(last, Done)
+    return last.status
+
+
+async def test_started_run_ends_and_can_be_replayed_from_anywhere(start_orchestrator: Start) -> None:
+    first, second = await start_orchestrator(), await start_orchestrator()
+    key, events = await first.runs.start(ANN, QUESTION)
+    live = await collect(events)
+    assert seqs(live) == list(range(1, len(live) + 1))
+    assert status_of(live) is RunStatus.COMPLETED
+    for after_seq in (0, 3, len(live)):
+        assert await collect(second.runs.attach(key, after_seq)) == live[after_seq:]
+
+
+async def test_record_tells_how_the_run_ended(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator()
+    key, events = await orchestrator.runs.start(ANN, QUESTION)
+    await collect(events)
+    await until(lambda: _has_status(orchestrator, key, RunStatus.COMPLETED))
+    page = await orchestrator.runs.list("acme", 10, "")
+    assert [run.key for run in page.runs] == [key]
+    assert (await orchestrator.runs.list("other", 10, "")).runs == []
+
+
+async def test_runs_are_listed_newest_first_in_pages(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator()
+    keys = []
+    for _ in range(3):
+        key, events = await orchestrator.runs.start(ANN, QUESTION)
+        await collect(events)
+        keys.append(key)
+        await asyncio.sleep(0.002)  # ids sort by millisecond
+    first = await orchestrator.runs.list("acme", 2, "")
+    rest = await orchestrator.runs.list("acme", 2, first.next_page_token)
+    assert [run.key for run in [*first.runs, *rest.runs]] == keys[::-1]
+    assert rest.next_page_token == ""
+
+
+async def test_hanging_up_does_not_stop_the_run(start_orchestrator: Start) -> None:
+    model = GatedModel()
+    orchestrator = await start_orchestrator(model)
+    key, events = await orchestrator.runs.start(ANN, QUESTION)
+    await model.speaking.wait()
+    await events.aclose()  # type: ignore[attr-defined]
+    model.gate.set()
+    assert status_of(await collect(orchestrator.runs.attach(key, 0))) is RunStatus.COMPLETED
+
+
+async def test_follower_on_another_orchestrator_sees_a_live_run(start_orchestrator: Start) -> None:
+    model = GatedModel()
+    first, second = await start_orchestrator(model), await start_orchestrator()
+    key, events = await first.runs.start(ANN, QUESTION)
+    await model.speaking.wait()
+    follower = asyncio.create_task(collect(second.runs.attach(key, 2)))
+    model.gate.set()
+    live = await collect(events)
+    assert await follower == live[2:]
+
+
+async def test_cancel_on_another_orchestrator_stops_the_model_and_is_kept(start_orchestrator: Start) -> None:
+    model = GatedModel()
+    first, second = await start_orchestrator(model), await start_orchestrator()
+    key, events = await first.runs.start(ANN, QUESTION)
+    await model.speaking.wait()
+    await second.runs.cancel(key)
+    live = await collect(events)
+    assert status_of(live) is RunStatus.CANCELLED
+    assert model.closed.is_set()
+    await until(lambda: _has_status(second, key, RunStatus.CANCELLED))
+    assert await collect(second.runs.attach(key, 0)) == live
+
+
+async def test_cancelling_a_finished_run_changes_nothing(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator()
+    key, events = await orchestrator.runs.start(ANN, QUESTION)
+    live = await collect(events)
+    await until(lambda: _has_status(orchestrator, key, RunStatus.COMPLETED))
+    await orchestrator.runs.cancel(key)
+    assert await collect(orchestrator.runs.attach(key, 0)) == live
+
+
+async def test_run_of_a_dead_orchestrator_is_finished_by_another(start_orchestrator: Start) -> None:
+    model = GatedModel()
+    first, second = await start_orchestrator(model), await start_orchestrator(_open_model())
+    key, events = await first.runs.start(ANN, QUESTION)
+    await model.speaking.wait()
+    seen = [await anext(events) for _ in range(4)]
+    await first.die()
+    rest = await collect(second.runs.attach(key, seen[-1].seq))
+    whole = [*seen, *rest]
+    assert seqs(whole) == list(range(1, len(whole) + 1))
+    assert status_of(whole) is RunStatus.COMPLETED
+    assert sum(isinstance(event.payload, Answer) for event in whole) == 1
+    assert any(isinstance(event.payload, Thinking) and event.payload.phase == "resume" for event in whole)
+    assert _shown(whole) == next(event.payload.text for event in whole if isinstance(event.payload, Answer))
+
+
+async def test_run_that_nobody_watches_is_finished_too(start_orchestrator: Start) -> None:
+    model = GatedModel()
+    first, second = await start_orchestrator(model), await start_orchestrator()
+    key, _ = await first.runs.start(ANN, QUESTION)
+    await model.speaking.wait()
+    await first.die()
+    await until(lambda: _has_status(second, key, RunStatus.COMPLETED), seconds=10 * LEASE_S)
+
+
+async def test_run_of_a_stopped_orchestrator_is_handed_over_at_once(start_orchestrator: Start) -> None:
+    model = GatedModel()
+    first, second = await start_orchestrator(model), await start_orchestrator()
+    key, _ = await first.runs.start(ANN, QUESTION)
+    await model.speaking.wait()
+    await first.stop()
+    async with asyncio.timeout(LEASE_S * 0.9):
+        assert status_of(await collect(second.runs.attach(key, 0))) is RunStatus.COMPLETED
+
+
+async def test_cancel_reaches_a_run_whose_orchestrator_has_died(start_orchestrator: Start) -> None:
+    model = GatedModel()
+    first, second = await start_orchestrator(model), await start_orchestrator()
+    key, _ = await first.runs.start(ANN, QUESTION)
+    await model.speaking.wait()
+    await first.die()
+    await second.runs.cancel(key)
+    assert status_of(await collect(second.runs.attach(key, 0))) is RunStatus.CANCELLED
+
+
+async def test_second_writer_is_fenced_off(jetstream: Nats) -> None:
+    log = await JetStreamEventLog.open(jetstream, retention_days=1)
+    other = await JetStreamEventLog.open(jetstream, retention_days=1)
+    key = RunKey("acme", "f" * 32)
+    old = await Journal.open(key, log, _now)
+    await old.write(Thinking("route", "one"))
+    new = await Journal.open(key, other, _now)
+    await new.write(Thinking("resume", "two"))
+    with pytest.raises(FencedOff):
+        await old.write(Token("late", 0))
+    events, _ = await log.read(key)
+    assert [event.seq for event in events] == [1, 2]
+
+
+async def test_run_over_its_time_ends_as_timeout(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator(GatedModel(), wall_clock_s=0.3)
+    _, events = await orchestrator.runs.start(ANN, QUESTION)
+    assert status_of(await collect(events)) is RunStatus.TIMEOUT
+
+
+async def test_log_outage_is_survived_live_and_said(start_orchestrator: Start, nats: NatsServer) -> None:
+    model = GatedModel()
+    orchestrator = await start_orchestrator(model)
+    _, events = await orchestrator.runs.start(ANN, QUESTION)
+    await model.speaking.wait()
+    await nats.stop(kill=True)
+    model.gate.set()
+    live = await collect(events)
+    assert status_of(live) is RunStatus.COMPLETED
+    reasons = [e.payload.degraded.reason for e in live if isinstance(e.payload, Thinking) and e.payload.degraded]
+    assert "LOG_UNAVAILABLE" in reasons
+    await nats.start()
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"question": "  "}, InvalidRequest),
+        ({"question": "x" * 8001}, InvalidRequest),
+        ({"collection_ids": ()}, InvalidRequest),
+        ({"agent": "nobody"}, InvalidRequest),
+        ({"mode": RunMode.AGENT}, ModeNotOffered),
+    ],
+)
+async def test_bad_request_is_refused(
+    start_orchestrator: Start, changes: dict[str, Any], expected: type[GroundworkError]
+) -> None:
+    orchestrator = await start_orchestrator()
+    fields = {"mode": RunMode.QA, "question": "q", "collection_ids": ("default",), **changes}
+    with pytest.raises(expected):
+        await orchestrator.runs.start(ANN, RunRequest(**fields))
+
+
+async def test_more_runs_than_the_limit_are_refused(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator(GatedModel(), max_concurrent_runs=1)
+    await orchestrator.runs.start(ANN, QUESTION)
+    with pytest.raises(TooManyRuns):
+        await orchestrator.runs.start(ANN, QUESTION)
+
+
+async def test_run_of_another_tenant_does_not_exist(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator()
+    key, events = await orchestrator.runs.start(ANN, QUESTION)
+    await collect(events)
+    with pytest.raises(RunNotFound):
+        await collect(orchestrator.runs.attach(RunKey("other", key.run_id), 0))
+
+
+def _open_model() -> GatedModel:
+    model = GatedModel()
+    model.gate.set()
+    return model
+
+
+def _shown(events: list[RunEvent]) -> str:
+    shown = ""
+    for event in events:
+        if isinstance(event.payload, Token):
+            shown = shown[: event.payload.offset] + event.payload.text
+    return shown
+
+
+def _now() -> Any:
+    from datetime import UTC, datetime  # noqa: PLC0415
+
+    return datetime.now(UTC)
+
+
+async def _has_status(orchestrator: Orchestrator, key: RunKey, status: RunStatus) -> bool:
+    return (await orchestrator.runs.get(key)).status is status
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not await condition():
+            await asyncio.sleep(0.02)
