@@ -26,12 +26,13 @@ async def run(settings: RetrieverSettings) -> None:
     """Serves until told to stop."""
     async with Service("retriever", settings) as service:
         stack = service.stack
-        dense = await EdgeIndex.open(settings.index_dir / "dense")
-        stack.push_async_callback(dense.close)
+        # tantivy first: its writer lock keeps a second process out of both indexes.
         lexical = await TantivyIndex.open(
             settings.index_dir / "lexical", writer_heap_bytes=settings.retriever_lexical_heap_bytes
         )
         stack.push_async_callback(lexical.close)
+        dense = await EdgeIndex.open(settings.index_dir / "dense")
+        stack.push_async_callback(dense.close)
         nats = await stack.enter_async_context(connect(settings.nats_url, name="retriever"))
         store = await NatsRevisions.open(nats)
         # Without retries: a search that waits for them is worse than one that says what it went without.

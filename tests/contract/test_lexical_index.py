@@ -107,6 +107,11 @@ async def test_tantivy_says_what_to_do_when_its_folder_is_broken(tmp_path: Path)
         await TantivyIndex.open(tmp_path)
 
 
+async def test_a_second_process_is_kept_out(tmp_path: Path, tantivy_index: TantivyIndex) -> None:
+    with pytest.raises(IndexUnavailable, match="no other process uses it"):
+        await TantivyIndex.open(tmp_path)
+
+
 @pytest.mark.parametrize("after_writes", [1, 4])
 async def test_tantivy_keeps_what_was_committed_when_it_is_killed(tmp_path: Path, after_writes: int) -> None:
     committed = await killed_while_writing("tantivy", tmp_path, after_writes)
