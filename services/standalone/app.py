@@ -55,7 +55,8 @@ async def _run(
 ) -> None:
     started_at = time.monotonic()
     installation = _installation(settings, data_dir, local_llm=local_llm)
-    ports = choose_free_ports(topology.ports_needed(installation), random.Random())  # noqa: S311 - spreads, hides nothing
+    rng = random.Random()  # noqa: S311 - spreads instances, hides nothing
+    ports = choose_free_ports(topology.ports_needed(installation), rng, reserved=settings.port)
     write_private(
         installation.nats_config,
         topology.nats_configuration(data_dir.nats_store, ports[0], installation.nats_password),

@@ -17,14 +17,15 @@ LISTENING = "0A"
 """TCP_LISTEN in /proc/net/tcp, proc_pid_net(5)."""
 
 
-def choose_free_ports(count: int, rng: random.Random) -> list[int]:
-    """``count`` different ports that nobody listens on. Starts at a random place, so that instances seldom meet."""
+def choose_free_ports(count: int, rng: random.Random, *, reserved: int) -> list[int]:
+    """``count`` different ports that nobody listens on, without ``reserved``, which is free too but spoken for. Starts at a
+    random place, so that instances seldom meet."""
     span = LAST_PORT - FIRST_PORT + 1
     start = rng.randrange(span)
     chosen: list[int] = []
     for step in range(span):
         port = FIRST_PORT + (start + step) % span
-        if _bind_error(port) is None:
+        if port != reserved and _bind_error(port) is None:
             chosen.append(port)
         if len(chosen) == count:
             return chosen

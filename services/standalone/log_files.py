@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ FILE_BYTES_MAX = 10 * 1024 * 1024
 """A file that grows beyond is renamed to ``.1`` (replacing the one before) and begun anew: 20 MB a service at most."""
 LAST_LINES = 12
 SHOWN_CHARACTERS_MAX = 300
+_GROUP_FRAME = re.compile(r"^\s*[|+](?:[\s|+-]|\d+ -)*")
 
 
 class JsonLinesLog:
@@ -40,7 +42,7 @@ class JsonLinesLog:
     def last_lines(self) -> list[str]:
         """The last lines of stderr; of stdout when stderr was silent, since services log there."""
         lines = self._last["stderr"] or self._last["stdout"]
-        return [readable(line)[:SHOWN_CHARACTERS_MAX] for line in lines]
+        return [shown[:SHOWN_CHARACTERS_MAX] for line in lines if (shown := readable(line))]
 
     def mark_start(self) -> None:
         """Forgets the last process's lines."""
@@ -59,11 +61,11 @@ class JsonLinesLog:
 
 
 def readable(line: str) -> str:
-    """A JSON log record as ``level event key=value …``; any other line as it is."""
+    """A JSON log record as ``level event key=value …``; any other line without the frame that exception groups draw."""
     try:
         record = json.loads(line)
     except ValueError:
-        return line
+        return _GROUP_FRAME.sub("", line)
     if not isinstance(record, dict) or "event" not in record:
         return line
     level, event = str(record.pop("level", "info")), str(record.pop("event"))

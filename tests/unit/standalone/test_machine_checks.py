@@ -80,17 +80,22 @@ def test_a_taken_port_names_who_has_it_and_another_port() -> None:
 
 
 def test_free_ports_are_different_and_below_the_range_of_outgoing_connections() -> None:
-    ports = choose_free_ports(20, random.Random(1))
+    ports = choose_free_ports(20, random.Random(1), reserved=8080)
     assert len(set(ports)) == 20
     assert all(18_000 <= port < 32_000 for port in ports)
 
 
 def test_a_port_with_a_listener_is_not_chosen() -> None:
-    first = choose_free_ports(1, random.Random(3))[0]
+    first = choose_free_ports(1, random.Random(3), reserved=8080)[0]
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", first))
         listener.listen()
-        assert first not in choose_free_ports(5, random.Random(3))
+        assert first not in choose_free_ports(5, random.Random(3), reserved=8080)
+
+
+def test_the_public_port_is_not_given_to_a_service() -> None:
+    first, second = choose_free_ports(2, random.Random(5), reserved=8080)
+    assert choose_free_ports(1, random.Random(5), reserved=first) == [second]
 
 
 def test_backoff_doubles_up_to_its_maximum_and_a_healthy_minute_resets_it() -> None:
@@ -113,6 +118,7 @@ def test_a_json_record_is_readable_after_a_crash() -> None:
     line = json.dumps({"timestamp": "t", "level": "error", "event": "startup_failed", "error": "no such file"})
     assert readable(line) == "error startup_failed error=no such file"
     assert readable("Traceback") == "Traceback"
+    assert readable("  |     | ValueError: no") == "ValueError: no"
 
 
 def _installation(tmp_path: Path, *, with_local_llm: bool) -> topology.Installation:
