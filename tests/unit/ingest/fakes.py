@@ -1,0 +1,229 @@
+"""One fake per port of ingestion. The stores keep the rules of the real ones: compare-and-set, tombstones, one name one document."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
+from services.ingest.models import (
+    Chunk,
+    Collection,
+    Document,
+    EmbeddingModel,
+    IngestJob,
+    PreparedDocument,
+    Revision,
+    StoredDocument,
+)
+from services.ingest.ports import Vectors
+from services.ingest.prepare import PrepareRequest, prepare
+
+
+class FakeDocumentStore:
+    def __init__(self) -> None:
+        self.records: dict[tuple[str, str], StoredDocument] = {}
+        self.names: dict[tuple[str, str, str], str] = {}
+        self.versions = 0
+        self._watchers: list[tuple[str, asyncio.Queue[StoredDocument | None]]] = []
+
+    async def get(self, tenant_id: str, document_id: str) -> StoredDocument | None:
+        return self.records.get((tenant_id, document_id))
+
+    async def create(self, document: Document) -> StoredDocument:
+        if (document.tenant_id, document.document_id) in self.records:
+            raise AlreadyExists("there")
+        return self._write(document)
+
+    async def update(self, document: Document, version: int) -> StoredDocument:
+        stored = self.records.get((document.tenant_id, document.document_id))
+        if stored is None or stored.version != version:
+            raise Aborted("changed")
+        return self._write(document)
+
+    async def purge(self, tenant_id: str, document_id: str) -> None:
+        self.records.pop((tenant_id, document_id), None)
+
+    async def all_of(self, tenant_id: str) -> AsyncIterator[StoredDocument]:
+        for (tenant, _), stored in list(self.records.items()):
+            if tenant_id in ("*", tenant):
+                yield stored
+
+    async def watch(self, tenant_id: str) -> AsyncGenerator[StoredDocument | None, None]:
+        queue: asyncio.Queue[StoredDocument | None] = asyncio.Queue()
+        async for stored in self.all_of(tenant_id):
+            queue.put_nowait(stored)
+        queue.put_nowait(None)
+        self._watchers.append((tenant_id, queue))
+        while True:
+            yield await queue.get()
+
+    async def claim_name(self, tenant_id: str, collection_id: str, name: str, document_id: str) -> str:
+        return self.names.setdefault((tenant_id, collection_id, name), document_id)
+
+    async def pass_name(self, tenant_id: str, collection_id: str, name: str, old_id: str, new_id: str) -> str:
+        key = (tenant_id, collection_id, name)
+        if self.names.get(key, old_id) == old_id:
+            self.names[key] = new_id
+        return self.names[key]
+
+    def _write(self, document: Document) -> StoredDocument:
+        self.versions += 1
+        stored = StoredDocument(document, self.versions)
+        self.records[document.tenant_id, document.document_id] = stored
+        for tenant_id, queue in self._watchers:
+            if tenant_id == document.tenant_id:
+                queue.put_nowait(stored)
+        return stored
+
+
+class FakeCollectionStore:
+    def __init__(self) -> None:
+        self.collections: dict[tuple[str, str], Collection] = {}
+
+    async def get(self, tenant_id: str, collection_id: str) -> Collection | None:
+        return self.collections.get((tenant_id, collection_id))
+
+    async def create(self, collection: Collection) -> None:
+        if (collection.tenant_id, collection.collection_id) in self.collections:
+            raise AlreadyExists("there")
+        await self.put(collection)
+
+    async def put(self, collection: Collection) -> None:
+        self.collections[collection.tenant_id, collection.collection_id] = collection
+
+    async def delete(self, tenant_id: str, collection_id: str) -> None:
+        self.collections.pop((tenant_id, collection_id), None)
+
+    async def all_of(self, tenant_id: str) -> AsyncIterator[Collection]:
+        for (tenant, _), collection in list(self.collections.items()):
+            if tenant_id in ("*", tenant):
+                yield collection
+
+
+class FakeFileStore:
+    def __init__(self) -> None:
+        self.files: dict[tuple[str, str], bytes] = {}
+
+    async def put_file(self, tenant_id: str, sha256: str, path: Path) -> None:
+        self.files[tenant_id, sha256] = path.read_bytes()
+
+    async def get_to_file(self, tenant_id: str, sha256: str, path: Path) -> None:
+        if (tenant_id, sha256) not in self.files:
+            raise DataLoss("missing", reason="OBJECT_MISSING")
+        path.write_bytes(self.files[tenant_id, sha256])
+
+    async def exists(self, tenant_id: str, sha256: str) -> bool:
+        return (tenant_id, sha256) in self.files
+
+    async def delete(self, tenant_id: str, sha256: str) -> None:
+        self.files.pop((tenant_id, sha256), None)
+
+
+class FakeJobQueue:
+    def __init__(self) -> None:
+        self.jobs: dict[str, IngestJob] = {}
+        self.on_publish: Callable[[], None] | None = None
+
+    async def publish(self, job: IngestJob) -> None:
+        if self.on_publish:
+            self.on_publish()
+        self.jobs[job.revision_id] = job
+
+    async def has_job(self, job: IngestJob) -> bool:
+        return job.revision_id in self.jobs
+
+
+class FakeLease:
+    def check(self) -> None:
+        pass
+
+
+class FakeLeases:
+    def __init__(self) -> None:
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    @contextlib.asynccontextmanager
+    async def hold(self, key: str) -> AsyncIterator[FakeLease]:
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            yield FakeLease()
+
+
+class InlinePreparer:
+    """The real parser and chunker, without a child process, with a tokenizer that counts pieces of words."""
+
+    def __init__(self) -> None:
+        self.on_prepare: Callable[[], None] | None = None
+
+    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
+        if self.on_prepare:
+            self.on_prepare()
+        return prepare(request, on_stage, {})
+
+
+class FakeEmbedder:
+    def __init__(self, *, window_tokens: int = 64, dimension: int = 4) -> None:
+        self.name = "fake-embedder"
+        self.window_tokens = window_tokens
+        self.dimension = dimension
+        self.calls: list[list[str]] = []
+        self.errors: list[Exception] = []
+        self.gate: asyncio.Event | None = None
+        self.reached = asyncio.Event()
+
+    async def model(self) -> EmbeddingModel:
+        return EmbeddingModel(self.name, self.window_tokens)
+
+    async def tokenizer_path(self) -> Path | None:
+        return None
+
+    async def embed(self, texts: Sequence[str]) -> tuple[Vectors, str]:
+        self.calls.append(list(texts))
+        self.reached.set()
+        if self.gate:
+            await self.gate.wait()
+        if self.errors:
+            raise self.errors.pop(0)
+        return np.full((len(texts), self.dimension), 0.5, dtype=np.float32), self.name
+
+
+class FakeIndex:
+    """Keeps the retriever's rules: one active revision a document, the highest number wins, tombstones are final."""
+
+    def __init__(self) -> None:
+        self.revisions: dict[tuple[str, str], list[Chunk]] = {}
+        self.active: dict[str, tuple[int, str]] = {}
+        self.deleted: set[str] = set()
+        self.log: list[str] = []
+
+    async def index(
+        self, document: Document, revision: Revision, chunks: Sequence[Chunk], vectors: Vectors, model: str
+    ) -> None:
+        assert len(vectors) == len(chunks)
+        self.log.append("index")
+        self.revisions[document.document_id, revision.revision_id] = list(chunks)
+
+    async def activate(self, document: Document, revision: Revision, chunk_count: int) -> None:
+        self.log.append("activate")
+        document_id = document.document_id
+        if document_id in self.deleted or self.active.get(document_id, (0, ""))[0] > revision.number:
+            raise FailedPrecondition("superseded", reason="REVISION_SUPERSEDED")
+        if len(self.revisions.get((document_id, revision.revision_id), [])) != chunk_count:
+            raise FailedPrecondition("incomplete", reason="REVISION_INCOMPLETE")
+        self.active[document_id] = (revision.number, revision.revision_id)
+        for key in [key for key in self.revisions if key[0] == document_id and key[1] != revision.revision_id]:
+            del self.revisions[key]
+
+    async def delete(self, document_id: str) -> None:
+        self.deleted.add(document_id)
+        self.active.pop(document_id, None)
+        for key in [key for key in self.revisions if key[0] == document_id]:
+            del self.revisions[key]
+
+    def searchable(self, document_id: str) -> list[str]:
+        """Texts that a search can find."""
+        if document_id not in self.active:
+            return []
+        return [chunk.text for chunk in self.revisions[document_id, self.active[document_id][1]]]

@@ -1,0 +1,218 @@
+"""Exactly once, whatever happens in between."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.errors import ResourceExhausted, Unavailable
+from services.ingest.models import Document, Status
+from tests.unit.ingest.world import TENANT, Crash, World
+
+TEXT = "\n\n".join(f"Paragraph {n} says that item {n} costs {n * 7} euros. It was bought in {1990 + n}." for n in range(40))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+async def test_document_becomes_ready_with_report_and_active_revision(world: World) -> None:
+    queued = await world.upload(TEXT)
+    done = await world.ingest(queued)
+    assert done.status is Status.READY
+    assert done.active == queued.pending
+    assert done.pending is None
+    assert done.report is not None
+    assert done.report.chunk_count == len(world.index.searchable(done.document_id)) > 3
+    assert set(done.report.stage_seconds) == {"parse", "clean", "chunk", "embed", "index", "activate"}
+    assert done.report.chunker == "recursive"
+    assert done.report.token_count > 0
+    assert done.report.embed_batch_count == len(world.embedder.calls)
+
+
+# Each step by what it is in the world: a crash comes either right before the step is done or right after.
+STEPS: list[tuple[str, str]] = [
+    ("files", "get_to_file"),
+    ("preparer", "prepare"),
+    ("embedder", "embed"),
+    ("index", "index"),
+    ("index", "activate"),
+]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", STEPS, ids=".".join)
+async def test_crash_at_any_step_leads_to_the_same_state(world: World, step: tuple[str, str], when: str) -> None:
+    queued = await world.upload(TEXT)
+    _crash_once(world, step, when)
+    with pytest.raises(Crash):
+        await world.ingest(queued)
+    await _assert_same_end(world, queued)
+
+
+@pytest.mark.parametrize("write", range(4))
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_crash_at_any_write_of_the_record_leads_to_the_same_state(world: World, write: int, when: str) -> None:
+    queued = await world.upload(TEXT)
+    _crash_once(world, ("store", "update"), when, skip=write)
+    with pytest.raises(Crash):
+        await world.ingest(queued)
+        raise Crash("the write did not happen in this run")
+    await _assert_same_end(world, queued)
+
+
+async def _assert_same_end(world: World, queued: Document) -> None:
+    done = await world.ingest(queued, attempt=2)
+    assert queued.pending is not None
+    assert done.status is Status.READY
+    assert world.index.active[done.document_id] == (1, queued.pending.revision_id)
+    assert list(world.index.revisions) == [(done.document_id, queued.pending.revision_id)]
+    undisturbed = World(Path(_folder(world)))
+    other = await undisturbed.upload(TEXT)
+    await undisturbed.ingest(other)
+    assert world.index.searchable(done.document_id) == undisturbed.index.searchable(other.document_id)
+
+
+def _folder(world: World) -> str:
+    return str(world.documents._spool._folder)  # noqa: SLF001 - the same folder serves both worlds
+
+
+def _crash_once(world: World, step: tuple[str, str], when: str, skip: int = 0) -> None:
+    part = getattr(world, step[0])
+    real: Callable[..., Awaitable[Any]] = getattr(part, step[1])
+    calls = 0
+
+    async def crashing(*args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls != skip + 1:
+            return await real(*args)
+        if when == "after":
+            await real(*args)
+        raise Crash(".".join(step))
+
+    setattr(part, step[1], crashing)
+
+
+async def test_death_after_activation_does_not_index_again(world: World) -> None:
+    queued = await world.upload(TEXT)
+    _crash_once(world, ("index", "activate"), "after")
+    with pytest.raises(Crash):
+        await world.ingest(queued)
+    await world.ingest(queued, attempt=2)
+    assert world.index.log.count("index") == 1
+
+
+async def test_second_delivery_of_a_done_job_changes_nothing(world: World) -> None:
+    queued = await world.upload(TEXT)
+    done = await world.ingest(queued)
+    before = (world.store.versions, list(world.index.log))
+    await world.pipeline.handle(world.job(queued), 2)
+    assert (world.store.versions, world.index.log) == before
+    assert await world.record(done) == done
+
+
+async def test_two_deliveries_at_once_do_the_work_once(world: World) -> None:
+    queued = await world.upload(TEXT)
+    job = world.job(queued)
+    await asyncio.gather(world.pipeline.handle(job, 1), world.pipeline.handle(job, 2))
+    assert world.index.log == ["index", "activate"]
+
+
+async def test_document_deleted_during_ingestion_stays_deleted(world: World) -> None:
+    queued = await world.upload(TEXT)
+    world.embedder.gate = asyncio.Event()
+    ingestion = asyncio.create_task(world.pipeline.handle(world.job(queued), 1))
+    await world.embedder.reached.wait()
+    await world.documents.delete(TENANT, queued.document_id)
+    world.embedder.gate.set()
+    await ingestion
+    assert (await world.record(queued)).status is Status.DELETED
+    assert world.index.searchable(queued.document_id) == []
+    assert world.index.revisions == {}
+    assert world.files.files == {}
+
+
+async def test_reindex_keeps_the_old_revision_searchable_until_the_new_one_is_active(world: World) -> None:
+    first = await world.ingest(await world.upload(TEXT))
+    again = await world.documents.reindex(TENANT, first.document_id)
+    assert again.status is Status.QUEUED
+    assert world.index.searchable(first.document_id)
+    world.embedder.gate = asyncio.Event()
+    world.embedder.reached.clear()
+    ingestion = asyncio.create_task(world.ingest(again))
+    await world.embedder.reached.wait()
+    assert first.active is not None
+    assert world.index.active[first.document_id] == (1, first.active.revision_id)
+    world.embedder.gate.set()
+    second = await ingestion
+    assert second.active is not None
+    assert world.index.active[first.document_id] == (2, second.active.revision_id)
+    assert len(world.index.revisions) == 1
+
+
+async def test_failed_reindex_stays_ready_on_the_old_revision_and_says_why(world: World) -> None:
+    first = await world.ingest(await world.upload(TEXT))
+    replaced = await world.upload(b"", name="notes.txt")
+    failed = await world.ingest(replaced)
+    assert failed.status is Status.READY
+    assert failed.error is not None
+    assert failed.error.reason == "EMPTY_FILE"
+    assert failed.active == first.active
+    assert failed.content == first.content
+    assert list(world.files.files) == [(TENANT, first.content.sha256)]
+
+
+async def test_older_job_ends_quietly_when_a_newer_upload_replaced_it(world: World) -> None:
+    old = await world.upload(TEXT)
+    new = await world.upload(TEXT + " More.")
+    assert new.document_id == old.document_id
+    await world.pipeline.handle(world.job(old), 1)
+    assert world.index.log == []
+    done = await world.ingest(new)
+    assert done.content == new.content
+    assert list(world.files.files) == [(TENANT, new.content.sha256)]
+
+
+async def test_busy_model_server_is_waited_for_and_costs_no_delivery(world: World) -> None:
+    queued = await world.upload(TEXT)
+    world.embedder.errors = [ResourceExhausted("full", retry_after_s=1.0), Unavailable("away"), Unavailable("away")]
+    done = await world.ingest(queued)
+    assert done.status is Status.READY
+    assert done.report is not None
+    assert done.report.attempts == 1
+
+
+async def test_model_swapped_while_embedding_fails_the_delivery_not_the_document(world: World) -> None:
+    queued = await world.upload(TEXT)
+    real = world.embedder.embed
+
+    async def other(texts: list[str]) -> Any:
+        vectors, _ = await real(texts)
+        return vectors, "another-model"
+
+    world.embedder.embed = other  # type: ignore[method-assign]
+    with pytest.raises(Unavailable, match="changed from fake-embedder to another-model"):
+        await world.ingest(queued)
+    assert (await world.record(queued)).status is Status.PROCESSING
+
+
+async def test_used_up_deliveries_end_as_failed_with_the_last_reason(world: World) -> None:
+    queued = await world.upload(TEXT)
+    await world.pipeline.give_up(world.job(queued), Unavailable("the index is away", reason="INDEX_AWAY"))
+    failed = await world.record(queued)
+    assert failed.status is Status.FAILED
+    assert failed.error is not None
+    assert failed.error.reason == "INDEX_AWAY"
+    assert "gave up after many tries: the index is away" in failed.error.message
+
+
+async def test_damaged_stored_file_fails_the_document(world: World) -> None:
+    queued = await world.upload(TEXT)
+    world.files.files[TENANT, queued.content.sha256] = b"something else"
+    failed = await world.ingest(queued)
+    assert failed.error is not None
+    assert failed.error.reason == "FILE_LOST"

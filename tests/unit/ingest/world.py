@@ -1,0 +1,133 @@
+"""Ingestion put together from fakes: what the unit tests act on."""
+
+import itertools
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from services.ingest.catalog import Catalog
+from services.ingest.deletion import Deletion
+from services.ingest.documents import Documents, Limits, Upload
+from services.ingest.embedding import BatchEmbedder
+from services.ingest.metrics import Metrics
+from services.ingest.models import Document, IngestJob
+from services.ingest.patience import Patience
+from services.ingest.pipeline import Pipeline
+from services.ingest.spool import Spool
+from services.ingest.sweeping import Sweeper
+from tests.unit.ingest.fakes import (
+    FakeCollectionStore,
+    FakeDocumentStore,
+    FakeEmbedder,
+    FakeFileStore,
+    FakeIndex,
+    FakeJobQueue,
+    FakeLeases,
+    InlinePreparer,
+)
+
+TENANT = "local"
+LIMIT_BYTES = 1024 * 1024
+
+
+class Clock:
+    """Moves on a second with every look."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+async def _no_sleep(_: float) -> None:
+    return
+
+
+class World:
+    """All use cases over one set of fakes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = FakeDocumentStore()
+        self.collections = FakeCollectionStore()
+        self.files = FakeFileStore()
+        self.jobs = FakeJobQueue()
+        self.leases = FakeLeases()
+        self.index = FakeIndex()
+        self.embedder = FakeEmbedder()
+        self.preparer = InlinePreparer()
+        self.clock = Clock()
+        numbers = itertools.count(1)
+        spool = Spool(folder)
+        spool.prepare()
+        self.deletion = Deletion(self.store, self.files, self.leases, self.index, self.clock)
+        self.catalog = Catalog(self.collections, self.store, self.deletion, self.clock)
+        self.documents = Documents(
+            documents=self.store,
+            files=self.files,
+            jobs=self.jobs,
+            leases=self.leases,
+            catalog=self.catalog,
+            deletion=self.deletion,
+            spool=spool,
+            limits=Limits(LIMIT_BYTES, 5.0),
+            now=self.clock,
+            new_id=lambda: f"{next(numbers):032x}",
+        )
+        patience = Patience(sleep=_no_sleep, jitter=lambda: 0.5)
+        self.pipeline = Pipeline(
+            documents=self.store,
+            files=self.files,
+            leases=self.leases,
+            preparer=self.preparer,
+            embedder=self.embedder,
+            batches=BatchEmbedder(self.embedder, patience, batch_tokens=256, batch_texts=8, in_flight=2),
+            index=self.index,
+            deletion=self.deletion,
+            spool=spool,
+            patience=patience,
+            metrics=Metrics(CollectorRegistry()),
+            now=self.clock,
+        )
+        self.sweeper = Sweeper(
+            documents=self.store,
+            collections=self.collections,
+            jobs=self.jobs,
+            deletion=self.deletion,
+            catalog=self.catalog,
+            now=self.clock,
+        )
+
+    async def upload(self, text: str | bytes, name: str = "notes.txt", **header: object) -> Document:
+        data = text.encode() if isinstance(text, str) else text
+        fields = {"collection_id": "default", "size_bytes": 0, "sha256": "", "metadata": {}, **header}
+        return await self.documents.upload(TENANT, Upload(name=name, **fields), pieces(data))  # type: ignore[arg-type]
+
+    def job(self, document: Document) -> IngestJob:
+        assert document.pending is not None
+        return self.jobs.jobs[document.pending.revision_id]
+
+    async def ingest(self, document: Document, attempt: int = 1) -> Document:
+        await self.pipeline.handle(self.job(document), attempt)
+        return await self.record(document)
+
+    async def record(self, document: Document) -> Document:
+        stored = await self.store.get(TENANT, document.document_id)
+        assert stored is not None
+        return stored.document
+
+
+async def pieces(data: bytes, size: int = 1000) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+@dataclass
+class Crash(Exception):
+    """Stands for the death of the process at one step."""
+
+    step: str
