@@ -5,7 +5,7 @@ embed ─► dense ────────┴─► visible? ─► fuse ─►
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -77,30 +77,22 @@ class Searcher:
         return self._options.rerank_by_default if request.rerank is None else request.rerank
 
     async def _ask(self, request: SearchRequest) -> tuple[EngineAnswer, EngineAnswer]:
-        """The dense and the lexical answer; empty when not asked."""
+        """The dense and the lexical answer, empty from an engine that was not asked."""
         limit = max(self._options.min_candidates, 5 * request.top_k)
-        options = self._options
-        asked = []
-        async with asyncio.TaskGroup() as group:
-            if request.strategy is not Strategy.LEXICAL:
-                timeout_s = options.embed_timeout_s + options.engine_timeout_s
-                asked.append(dense := group.create_task(within(self._ask_dense(request, limit), "dense", timeout_s)))
-            if request.strategy is not Strategy.DENSE:
-                lexical = group.create_task(
-                    within(self._ask_lexical(request, limit), "lexical", options.engine_timeout_s)
-                )
-                asked.append(lexical)
-        failures = [task.result().degradation for task in asked]
-        if all(failures):
+        engine_timeout_s = self._options.engine_timeout_s
+        calls: dict[Strategy, Awaitable[EngineAnswer]] = {}
+        if request.strategy is not Strategy.LEXICAL:
+            timeout_s = self._options.embed_timeout_s + engine_timeout_s
+            calls[Strategy.DENSE] = within(self._ask_dense(request, limit), "dense", timeout_s)
+        if request.strategy is not Strategy.DENSE:
+            calls[Strategy.LEXICAL] = within(self._ask_lexical(request, limit), "lexical", engine_timeout_s)
+        answers = dict(zip(calls, await asyncio.gather(*calls.values()), strict=True))
+        failures = [answer.degradation for answer in answers.values() if answer.degradation]
+        if len(failures) == len(answers):
             raise SearchUnavailable(
-                "nothing can be searched now: " + "; ".join(failure.message for failure in failures if failure),
-                retry_after_s=1.0,
+                "nothing can be searched now: " + "; ".join(failure.message for failure in failures), retry_after_s=1.0
             )
-        nothing = EngineAnswer()
-        return (
-            nothing if request.strategy is Strategy.LEXICAL else dense.result(),
-            nothing if request.strategy is Strategy.DENSE else lexical.result(),
-        )
+        return answers.get(Strategy.DENSE, EngineAnswer()), answers.get(Strategy.LEXICAL, EngineAnswer())
 
     async def _ask_dense(self, request: SearchRequest, limit: int) -> EngineAnswer:
         watch = Stopwatch()
@@ -146,6 +138,10 @@ class Searcher:
         except GroundworkError as error:
             _log.warning("search_degraded", part="rerank", reason=error.reason, error=error.message)
             reason, message = error.reason, f"the reranker failed: {error.message}"
+        except Exception as error:
+            # As with an engine: a defect costs its own part of the search only, and is logged as the defect it is.
+            _log.error("search_degraded", part="rerank", exc_info=error)
+            reason, message = "RERANK_FAILED", "the reranker failed"
         degraded.append(Degradation("rerank", reason, f"{message}; hits are in fused order"))
         return {}
 

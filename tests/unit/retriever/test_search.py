@@ -111,10 +111,12 @@ async def test_one_engine_down_gives_the_others_hits_and_says_so(core: Core, bro
     assert [(item.part, item.reason) for item in result.degraded] == [(part, "TEST_DOWN")]
 
 
-async def test_a_defect_in_an_engine_degrades_too(core: Core) -> None:
+async def test_a_defect_in_a_part_degrades_too(core: Core) -> None:
     await core.publish(OLD, ["solar panel"])
     core.models.error = ZeroDivisionError()
-    assert [item.reason for item in (await core.search("solar")).degraded] == ["DENSE_FAILED"]
+    result = await core.search("solar", rerank=True)
+    assert [item.reason for item in result.degraded] == ["DENSE_FAILED", "RERANK_FAILED"]
+    assert texts(result) == ["solar panel"]
 
 
 async def test_an_engine_that_hangs_is_left_out_in_time(core: Core) -> None:
