@@ -21,7 +21,13 @@ WAIT_S = 20.0
 POLICY = RestartPolicy(backoff_initial_s=0.05, backoff_max_s=0.2, start_crashes_max=3)
 SLEEPER = "import signal; signal.pause()"
 DIES_SAYING = "import sys; sys.stderr.write({!r}); sys.exit(7)"
-IGNORES_SIGTERM = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True)\nwhile True: signal.pause()"
+IGNORES_SIGTERM = """
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print('deaf', flush=True)
+while True:
+    signal.pause()
+"""
 
 
 class FakeProbe:

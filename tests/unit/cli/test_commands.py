@@ -1,0 +1,256 @@
+"""The commands against a small scripted server, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from cli import asking, ingestion
+from tests.unit.cli.conftest import FakeServer, Handler, event, run_event
+
+Command = Callable[..., Result]
+CITATION = {
+    "number": 1,
+    "document_id": "d1",
+    "document_name": "handbook.pdf",
+    "chunk_id": "c1",
+    "page": 3,
+    "text": "Staff get 30 days of leave. More text.",
+    "quote_start": 0,
+    "quote_end": 27,
+    "heading_path": [],
+}
+STARTED = run_event("run", 1, mode="grounded", question="q", model="")
+FINISHED = (
+    run_event("answer", 4, text="30 days. [1]", citations=[CITATION], support_status="supported", method="extractive"),
+    run_event("usage", 5, seconds=0.1, prompt_tokens=0),
+    run_event("done", 6, status="completed"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "RESUME_DELAY_S", 0.01)
+    monkeypatch.setattr(asking, "RESUME_FOR_S", 1.0)
+    monkeypatch.setattr(ingestion, "POLL_INTERVAL_S", 0.01)
+
+
+def _document(id_: str, status: str, updated_at: str = "2026-01-01T00:00:00.000Z", **more: Any) -> dict[str, Any]:
+    return {
+        "id": id_,
+        "name": f"{id_}.txt",
+        "status": status,
+        "progress": 0,
+        "error": None,
+        "updated_at": updated_at,
+    } | more
+
+
+def test_an_answer_is_shown_with_its_citations_below(server: FakeServer, groundwork: Command) -> None:
+    pieces = (run_event("token", 2, text="30 ", offset=0), run_event("token", 3, text="days. [1]", offset=3))
+    server.on("POST", "/v1/collections/default/chat", lambda http: http.stream(STARTED, *pieces, *FINISHED))
+    result = groundwork("ask", "How much leave?")
+    assert result.exit_code == 0
+    assert result.stdout == "30 days. [1]\n\n[1] handbook.pdf, page 3: “Staff get 30 days of leave.”\n"
+    assert json.loads(server.requests[0][2])["message"] == "How much leave?"
+
+
+def test_an_answer_goes_on_after_a_dropped_connection_without_doubling(server: FakeServer, groundwork: Command) -> None:
+    lost = event("error", {"run_id": "r1", "reason": "STREAM_INTERRUPTED", "message": "m", "retryable": True})
+    piece = run_event("token", 2, text="30 ", offset=0)
+    server.on("POST", "/v1/collections/default/chat", lambda http: http.stream(STARTED, piece, lost))
+    answers = iter(
+        [
+            lambda http: http.problem(503, "UNAVAILABLE", "starting"),
+            lambda http: http.stream(piece, run_event("token", 3, text="days. [1]", offset=3), FINISHED[0][:20]),
+            lambda http: http.stream(*FINISHED),
+        ]
+    )
+    server.on("GET", "/v1/runs/r1/events", lambda http: next(answers)(http))  # noqa: PLW0108 - another answer each time
+    result = groundwork("ask", "How much leave?", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["answer"] == "30 days. [1]"
+    assert server.asked("GET") == [f"/v1/runs/r1/events?after={seq}" for seq in (2, 2, 3)]
+
+
+def test_a_piece_below_what_is_there_replaces_it_from_there() -> None:
+    outcome = asking.Outcome()
+    for offset, text in ((0, "Wrong begin"), (0, "Right"), (5, " end")):
+        outcome.add(asking.Event("token", {"offset": offset, "text": text}, 1))
+    assert outcome.text == "Right end"
+
+
+def test_a_failed_run_says_why_and_exits_with_1(server: FakeServer, groundwork: Command) -> None:
+    error = run_event(
+        "error", 2, code="UNAVAILABLE", reason="SEARCH_UNAVAILABLE", message="search is down", retryable=True
+    )
+    server.on(
+        "POST",
+        "/v1/collections/default/chat",
+        lambda http: http.stream(STARTED, error, run_event("done", 3, status="failed")),
+    )
+    result = groundwork("ask", "?")
+    assert result.exit_code == 1
+    assert "search is down (SEARCH_UNAVAILABLE)" in result.stderr
+
+
+def test_ctrl_c_cancels_the_run(server: FakeServer) -> None:
+    waiting, cancelled = threading.Event(), threading.Event()
+
+    def hang(http: Handler) -> None:
+        http.stream(STARTED)
+        waiting.set()
+        cancelled.wait(20)
+
+    def cancel(http: Handler) -> None:
+        http.json({"id": "r1"}, 202)
+        cancelled.set()
+
+    server.on("POST", "/v1/collections/default/chat", hang)
+    server.on("POST", "/v1/runs/r1/cancel", cancel)
+    command = [sys.executable, "-m", "cli.main", "ask", "?"]
+    environment = {**os.environ, "GROUNDWORK_URL": server.url}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert waiting.wait(20)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=20)
+    assert cancelled.is_set()
+    assert (process.returncode, stderr.strip()) == (130, "Cancelled.")
+
+
+def test_a_folder_is_ingested_hidden_files_skipped_and_failures_told(
+    server: FakeServer, groundwork: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "sub" / ".git").mkdir(parents=True)
+    for name in ("a.txt", "sub/b.txt", "sub/c.txt", ".hidden", "sub/.git/config"):
+        (tmp_path / name).write_text(name)
+    states = {
+        "a": _document("a", "ready", "2026-01-02T00:00:00.000Z"),
+        "b": _document("b", "failed", error={"reason": "EMPTY_FILE", "message": "b.txt is empty"}),
+    }
+
+    def upload(http: Handler) -> None:
+        name = http.body.split(b'filename="')[1].split(b".txt")[0].decode()
+        if name == "c":
+            http.problem(415, "UNSUPPORTED_TYPE", "c.txt is not supported")
+        else:
+            http.json({"document": _document(name, "queued")}, 202)
+
+    server.on("POST", "/v1/collections/default/documents", upload)
+    server.on("GET", "/v1/events", lambda http: http.stream(*(event("document", each) for each in states.values())))
+    for name, state in states.items():
+        server.on("GET", f"/v1/documents/{name}", lambda http, state=state: http.json(state))
+    result = groundwork("ingest", str(tmp_path))
+    assert result.exit_code == 1
+    assert "1 ready, 2 failed" in result.stdout
+    assert "b.txt: b.txt is empty (EMPTY_FILE)" in result.stdout
+    assert "c.txt: c.txt is not supported (UNSUPPORTED_TYPE)" in result.stdout
+    assert len(server.asked("POST")) == 3
+
+
+def test_documents_are_followed_by_polling_where_the_event_stream_does_not_work(
+    server: FakeServer, groundwork: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    states = iter([_document("a", "processing"), _document("a", "ready", "2026-01-02T00:00:00.000Z")])
+    server.on(
+        "POST", "/v1/collections/c1/documents", lambda http: http.json({"document": _document("a", "queued")}, 202)
+    )
+    server.on("GET", "/v1/events", lambda http: http.problem(501, "NO_EVENTS", "no event streams here"))
+    server.on("GET", "/v1/documents/a", lambda http: http.json(next(states)))
+    result = groundwork("ingest", str(tmp_path / "a.txt"), "--collection", "c1", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["ready"] == 1
+
+
+def test_a_busy_server_is_asked_again(server: FakeServer, groundwork: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("content")
+    answers = iter([503, 202])
+
+    def upload(http: Handler) -> None:
+        if next(answers) == 503:
+            http.problem(503, "QUEUE_FULL", "try again")
+        else:
+            http.json({"document": _document("a", "queued")}, 202)
+
+    server.on("POST", "/v1/collections/default/documents", upload)
+    result = groundwork("ingest", "--no-wait", str(tmp_path / "a.txt"))
+    assert (result.exit_code, result.stdout) == (0, "1 uploaded, 0 failed\n")
+    assert all(b"content" in body for _, _, body in server.requests)
+
+
+def test_an_unknown_collection_ends_the_command(server: FakeServer, groundwork: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    server.on(
+        "POST", "/v1/collections/x/documents", lambda http: http.problem(404, "COLLECTION_NOT_FOUND", "there is no x")
+    )
+    result = groundwork("ingest", "-c", "x", "--no-wait", str(tmp_path))
+    assert (result.exit_code, result.stderr) == (1, "there is no x (COLLECTION_NOT_FOUND)\n")
+
+
+def test_a_path_that_does_not_exist_is_a_usage_error(groundwork: Command, tmp_path: Path) -> None:
+    result = groundwork("ingest", str(tmp_path / "no"))
+    assert result.exit_code == 2
+    assert "does not exist" in result.stderr
+
+
+def test_search_shows_hits_with_their_explanation(server: FakeServer, groundwork: Command) -> None:
+    explain = {"dense_rank": 2, "dense_score": 0.5, "lexical_rank": None, "fused_rank": 1, "fused_score": 0.03}
+    hit = {**CITATION, "score": 0.03, "explain": explain}
+    server.on("POST", "/v1/search", lambda http: http.json({"hits": [hit], "degraded": []}))
+    result = groundwork("search", "leave", "--explain", "-k", "3")
+    assert "1. handbook.pdf, page 3  score 0.0300" in result.stdout
+    assert "dense #2 (0.5000)   fused #1 (0.0300)" in result.stdout
+    assert json.loads(server.requests[0][2])["top_k"] == 3
+
+
+def test_documents_are_listed_over_all_pages_shown_and_deleted(server: FakeServer, groundwork: Command) -> None:
+    def pages(http: Handler) -> None:
+        last = "page_token=next" in http.path
+        http.json(
+            {"documents": [_document("b" if last else "a", "ready")], "next_page_token": None if last else "next"}
+        )
+
+    server.on("GET", "/v1/collections/default/documents", pages)
+    server.on(
+        "GET",
+        "/v1/documents/a",
+        lambda http: http.json(_document("a", "failed", error={"reason": "R", "message": "M"})),
+    )
+    server.on("DELETE", "/v1/documents/a", lambda http: http.json({}))
+    listed = groundwork("documents", "list", "--json")
+    assert [each["id"] for each in json.loads(listed.stdout)["documents"]] == ["a", "b"]
+    assert "M (R)" in groundwork("documents", "show", "a").stdout
+    assert groundwork("documents", "delete", "a").stdout == "deleted a\n"
+    missing = groundwork("documents", "show", "zzz")
+    assert (missing.exit_code, "ROUTE_NOT_FOUND" in missing.stderr) == (1, True)
+
+
+def test_status_tells_each_service_and_exits_with_1_until_all_serve(server: FakeServer, groundwork: Command) -> None:
+    states = {"status": "not_ready", "services": {"retriever": {"state": "unreachable", "detail": "refused"}}}
+    server.on("GET", "/readyz", lambda http: http.json(states, 503))
+    result = groundwork("status")
+    assert result.exit_code == 1
+    assert "retriever" in result.stdout
+    assert "not ready" in result.stdout
+    assert json.loads(groundwork("status", "--json").stdout) == states
+
+
+def test_a_server_that_does_not_run_is_said_with_the_command_that_starts_it(
+    groundwork: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROUNDWORK_URL", "http://127.0.0.1:9")
+    for arguments in (("status",), ("ask", "?"), ("search", "x"), ("documents", "list"), ("ingest", __file__)):
+        result = groundwork(*arguments)
+        assert result.exit_code == 2
+        assert "No Groundwork answers at http://127.0.0.1:9. Start it with `groundwork up`" in result.stderr
