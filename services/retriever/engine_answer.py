@@ -55,7 +55,7 @@ async def within(call: Awaitable[EngineAnswer], part: str, timeout_s: float) -> 
     except TimeoutError:
         return _degraded(part, f"{part.upper()}_TIMEOUT", f"the {part} search did not answer in time and was left out")
     except GroundworkError as error:
-        _log.warning("search_degraded", part=part, reason=error.reason, error=error.message)
+        _log.warning("search_degraded", part=part, reason=error.reason, error=repr(error.__cause__ or error))
         return _degraded(part, error.reason, f"the {part} search failed and was left out: {error.message}")
     except Exception as error:
         # An engine's defect must not take down the half of the search that works; it is logged as the defect it is.

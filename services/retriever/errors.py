@@ -33,6 +33,18 @@ class SearchUnavailable(Unavailable):
     reason = "SEARCH_UNAVAILABLE"
 
 
+class EmbedderUnavailable(Unavailable):
+    """Queries cannot be embedded now."""
+
+    reason = "EMBEDDER_UNAVAILABLE"
+
+
+class RerankerUnavailable(Unavailable):
+    """Candidates cannot be reranked now."""
+
+    reason = "RERANKER_UNAVAILABLE"
+
+
 class IndexUnavailable(Unavailable):
     """An index cannot be read or written."""
 

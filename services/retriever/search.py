@@ -136,7 +136,7 @@ class Searcher:
         except TimeoutError:
             reason, message = "RERANK_TIMEOUT", "the reranker did not answer in time"
         except GroundworkError as error:
-            _log.warning("search_degraded", part="rerank", reason=error.reason, error=error.message)
+            _log.warning("search_degraded", part="rerank", reason=error.reason, error=repr(error.__cause__ or error))
             reason, message = error.reason, f"the reranker failed: {error.message}"
         except Exception as error:
             # As with an engine: a defect costs its own part of the search only, and is logged as the defect it is.

@@ -6,7 +6,8 @@ import grpc
 import numpy as np
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
-from kit.errors import Internal
+from kit.errors import DeadlineExceeded, Internal, Unavailable
+from services.retriever.errors import EmbedderUnavailable, RerankerUnavailable
 from services.retriever.models import EmbeddingSpace, Vectors
 
 
@@ -18,7 +19,10 @@ class ModelServer:
 
     async def embed_queries(self, queries: Sequence[str], timeout_s: float) -> tuple[EmbeddingSpace, Vectors]:
         request = reranker_pb2.EmbedRequest(texts=queries, kind=reranker_pb2.EMBED_KIND_QUERY)
-        response = await self._stub.Embed(request, timeout=timeout_s)
+        try:
+            response = await self._stub.Embed(request, timeout=timeout_s)
+        except (Unavailable, DeadlineExceeded) as error:
+            raise EmbedderUnavailable("the model server does not embed queries now") from error
         vectors = np.frombuffer(response.vectors, dtype="<f4")
         if response.dimension == 0 or vectors.size != len(queries) * response.dimension:
             raise Internal(f"the model server answered {vectors.size} numbers for {len(queries)} queries")
@@ -29,7 +33,10 @@ class ModelServer:
 
     async def rerank(self, query_text: str, passages: Sequence[str], timeout_s: float) -> list[float]:
         request = reranker_pb2.RerankRequest(query_text=query_text, passages=passages)
-        response = await self._stub.Rerank(request, timeout=timeout_s)
+        try:
+            response = await self._stub.Rerank(request, timeout=timeout_s)
+        except (Unavailable, DeadlineExceeded) as error:
+            raise RerankerUnavailable("the model server does not rerank now") from error
         if len(response.scores) != len(passages):
             raise Internal(f"the model server answered {len(response.scores)} scores for {len(passages)} passages")
         return list(response.scores)

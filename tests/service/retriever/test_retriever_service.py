@@ -68,7 +68,10 @@ async def test_the_model_server_down_leaves_lexical_hits_and_says_so(local: Retr
     models.is_down = True
     response = await local.search("solar", rerank=pb.RERANK_MODE_ON)
     assert len(response.hits) == 2
-    assert [item.part for item in response.degraded] == ["dense", "rerank"]
+    assert [(item.part, item.reason) for item in response.degraded] == [
+        ("dense", "EMBEDDER_UNAVAILABLE"),
+        ("rerank", "RERANKER_UNAVAILABLE"),
+    ]
     with pytest.raises(Unavailable) as caught:
         await local.search("solar", strategy=pb.STRATEGY_DENSE)
     assert caught.value.reason == "SEARCH_UNAVAILABLE"
