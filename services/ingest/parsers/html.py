@@ -21,7 +21,11 @@ _DROPPED = (
     ".breadcrumb, .breadcrumbs, .cookie-banner, .share-buttons"
 )
 _BLOCKS = frozenset(
-    ["address", "article", "blockquote", "body", "caption", "center", "dd", "details", "div", "dl", "dt", "fieldset", "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "html", "li", "main", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"]
+    re.findall(
+        r"\w+",
+        "address article blockquote body caption center dd details div dl dt fieldset figcaption figure h1 h2 h3 h4 h5 h6 header "
+        "hr html li main ol p pre section summary table tbody td tfoot th thead tr ul",
+    )
 )
 _LINE_BREAK = "\u2028"
 _PARAGRAPH_BREAK = re.compile(r"\u2028\s*\u2028\s*")

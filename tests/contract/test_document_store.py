@@ -1,0 +1,110 @@
+"""What every DocumentStore does: run against the fake and against NATS."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from kit.errors import Aborted, AlreadyExists
+from kit.jetstream import Nats
+from services.ingest.adapters.nats_stores import NatsDocumentStore
+from services.ingest.models import Content, Document, Failure, Report, Revision, Status
+from services.ingest.ports import DocumentStore
+from tests.unit.ingest.fakes import FakeDocumentStore
+
+NOW = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+@pytest.fixture
+async def nats_store(jetstream: Nats) -> DocumentStore:
+    return await NatsDocumentStore.open(jetstream)
+
+
+@pytest.fixture(params=["fake", "nats"])
+def store(request: pytest.FixtureRequest) -> DocumentStore:
+    return FakeDocumentStore() if request.param == "fake" else request.getfixturevalue("nats_store")
+
+
+def document(document_id: str = "aa" * 16, tenant_id: str = "local") -> Document:
+    content = Content("cd" * 32, 12, "text/plain")
+    return Document(
+        tenant_id,
+        document_id,
+        "default",
+        "naïve ☕.txt",
+        created_at=NOW,
+        updated_at=NOW,
+        status=Status.QUEUED,
+        content=content,
+        revision_count=2,
+        metadata={"year": "2024"},
+        pending=Revision("r2", 2, content),
+        active=Revision("r1", 1, content),
+        error=Failure("PDF_BROKEN", "broken"),
+        report=Report(page_count=3, page_statuses=("text", "empty", "failed"), warnings=("page 2 has no text",)),
+    )
+
+
+async def test_record_comes_back_as_it_was_written(store: DocumentStore) -> None:
+    made = await store.create(document())
+    found = await store.get("local", document().document_id)
+    assert found == made
+    assert found is not None
+    assert found.document == document()
+
+
+async def test_unknown_record_is_none(store: DocumentStore) -> None:
+    assert await store.get("local", "ff" * 16) is None
+
+
+async def test_creating_twice_is_refused(store: DocumentStore) -> None:
+    await store.create(document())
+    with pytest.raises(AlreadyExists):
+        await store.create(document())
+
+
+async def test_update_with_a_stale_version_is_refused(store: DocumentStore) -> None:
+    made = await store.create(document())
+    second = await store.update(replace(made.document, stage="embed"), made.version)
+    with pytest.raises(Aborted):
+        await store.update(replace(made.document, stage="parse"), made.version)
+    assert await store.get("local", made.document.document_id) == second
+
+
+async def test_records_of_other_tenants_are_not_listed(store: DocumentStore) -> None:
+    mine = await store.create(document("aa" * 16, "local"))
+    other = await store.create(document("bb" * 16, "local-2"))
+    assert [each async for each in store.all_of("local")] == [mine]
+    assert {each.version async for each in store.all_of("*")} == {mine.version, other.version}
+
+
+async def test_purged_record_is_gone_and_its_id_free(store: DocumentStore) -> None:
+    made = await store.create(document())
+    await store.purge("local", made.document.document_id)
+    assert await store.get("local", made.document.document_id) is None
+    assert [each async for each in store.all_of("local")] == []
+    await store.create(document())
+
+
+async def test_watch_sends_what_is_there_then_none_then_changes(store: DocumentStore) -> None:
+    made = await store.create(document())
+    changes = store.watch("local")
+    assert await anext(changes) == made
+    assert await anext(changes) is None
+    changed = await store.update(replace(made.document, stage="embed"), made.version)
+    assert await anext(changes) == changed
+    await changes.aclose()
+
+
+async def test_first_to_claim_a_name_keeps_it(store: DocumentStore) -> None:
+    place = ("local", "default", "a name with spaces * > .txt")
+    assert await store.claim_name(*place, "a1") == "a1"
+    assert await store.claim_name(*place, "b2") == "a1"
+    assert await store.claim_name("local", "other", place[2], "b2") == "b2"
+
+
+async def test_name_passes_once_from_its_owner(store: DocumentStore) -> None:
+    place = ("local", "default", "a.txt")
+    await store.claim_name(*place, "a1")
+    assert await store.pass_name(*place, "a1", "b2") == "b2"
+    assert await store.pass_name(*place, "a1", "c3") == "b2"

@@ -1,0 +1,82 @@
+"""The neighbours of ingestion as gRPC servicers on real sockets: a model server and a retriever that keep the contract's rules."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import numpy as np
+
+from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
+from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
+from kit.errors import FailedPrecondition, ResourceExhausted
+from kit.principal import current_principal
+
+DIMENSION = 8
+
+
+class FakeReranker(reranker_pb2_grpc.RerankerServiceServicer):
+    def __init__(self) -> None:
+        self.embed_calls = 0
+        self.refusals = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.reached = asyncio.Event()
+
+    async def GetModelInfo(self, request: Any, context: Any) -> reranker_pb2.GetModelInfoResponse:  # noqa: N802
+        return reranker_pb2.GetModelInfoResponse(embedding_model="fake", dimension=DIMENSION, window_tokens=128)
+
+    async def GetTokenizer(self, request: Any, context: Any) -> reranker_pb2.GetTokenizerResponse:  # noqa: N802
+        return reranker_pb2.GetTokenizerResponse()
+
+    async def Embed(self, request: Any, context: Any) -> reranker_pb2.EmbedResponse:  # noqa: N802
+        self.embed_calls += 1
+        self.reached.set()
+        await self.gate.wait()
+        if self.refusals:
+            self.refusals -= 1
+            raise ResourceExhausted("the queue is full; try again shortly", retry_after_s=0.01)
+        vectors = np.full((len(request.texts), DIMENSION), DIMENSION**-0.5, dtype="<f4")
+        return reranker_pb2.EmbedResponse(vectors=vectors.tobytes(), dimension=DIMENSION, model="fake")
+
+
+class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
+    def __init__(self) -> None:
+        self.revisions: dict[tuple[str, str], list[retriever_pb2.Chunk]] = {}
+        self.active: dict[str, tuple[int, str]] = {}
+        self.deleted: set[str] = set()
+        self.tenants: set[str] = set()
+        self.index_calls = 0
+
+    async def IndexChunks(  # noqa: N802
+        self, request_iterator: AsyncIterator[retriever_pb2.IndexChunksRequest], context: Any
+    ) -> retriever_pb2.IndexChunksResponse:
+        self.tenants.add(current_principal().tenant_id)
+        self.index_calls += 1
+        header, chunks = None, []
+        async for request in request_iterator:
+            if request.WhichOneof("part") == "header":
+                header = request.header
+            else:
+                assert len(request.batch.vectors) == 4 * request.batch.dimension * len(request.batch.chunks)
+                chunks += request.batch.chunks
+        assert header is not None
+        self.revisions[header.document_id, header.revision_id] = chunks
+        return retriever_pb2.IndexChunksResponse(chunk_count=len(chunks))
+
+    async def ActivateRevision(self, request: Any, context: Any) -> retriever_pb2.ActivateRevisionResponse:  # noqa: N802
+        if request.document_id in self.deleted or self.active.get(request.document_id, (0, ""))[0] > request.revision_number:
+            raise FailedPrecondition("superseded", reason="REVISION_SUPERSEDED")
+        if len(self.revisions.get((request.document_id, request.revision_id), [])) != request.expected_chunk_count:
+            raise FailedPrecondition("incomplete", reason="REVISION_INCOMPLETE")
+        self.active[request.document_id] = (request.revision_number, request.revision_id)
+        return retriever_pb2.ActivateRevisionResponse()
+
+    async def DeleteDocument(self, request: Any, context: Any) -> retriever_pb2.DeleteDocumentResponse:  # noqa: N802
+        self.deleted.add(request.document_id)
+        self.active.pop(request.document_id, None)
+        return retriever_pb2.DeleteDocumentResponse()
+
+    def searchable(self, document_id: str) -> list[retriever_pb2.Chunk]:
+        if document_id not in self.active:
+            return []
+        return self.revisions[document_id, self.active[document_id][1]]
