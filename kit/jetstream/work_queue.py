@@ -104,15 +104,19 @@ class WorkQueue:
         subscription = await self._subscribe()
         slots = asyncio.Semaphore(concurrency)
         async with asyncio.TaskGroup() as group:
-            while True:
-                await slots.acquire()
-                try:
-                    (message,) = await subscription.fetch(1, timeout=_FETCH_TIMEOUT_S)
-                except (TimeoutError, nats.errors.Error):
-                    slots.release()
-                    await self._wait_for_connection()
-                    continue
-                group.create_task(self._work(message, handler, on_dead)).add_done_callback(lambda _: slots.release())
+            try:
+                while True:
+                    await slots.acquire()
+                    try:
+                        (message,) = await subscription.fetch(1, timeout=_FETCH_TIMEOUT_S)
+                    except (TimeoutError, nats.errors.Error):
+                        slots.release()
+                        await self._wait_for_connection()
+                        continue
+                    group.create_task(self._work(message, handler, on_dead)).add_done_callback(lambda _: slots.release())
+            finally:
+                # Before jobs are handed back: a fetch that is still open would take them, and nobody would read it.
+                await _quietly(subscription.unsubscribe())
 
     async def _subscribe(self) -> "nats.js.JetStreamContext.PullSubscription":
         config = api.ConsumerConfig(
