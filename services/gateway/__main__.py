@@ -7,7 +7,7 @@ from services.gateway.settings import GatewaySettings
 
 def main() -> None:
     """Reads the settings and serves until told to stop."""
-    run_process(run(GatewaySettings()))  # type: ignore[call-arg] # the fields come from the environment
+    run_process(run(GatewaySettings()))
 
 
 if __name__ == "__main__":

@@ -43,6 +43,8 @@ class MultipartForm:
         self, body: AsyncIterator[bytes], content_type: str, *, content_length: int | None, idle_timeout_s: float
     ) -> None:
         self.file_name = ""
+        self.declared_size_bytes = 0
+        """The file's size as the request tells it; 0 when unknown."""
         self.metadata: dict[str, str] = {}
         self._body = body
         self._boundary = _boundary(content_type)
@@ -50,6 +52,7 @@ class MultipartForm:
         self._idle_timeout_s = idle_timeout_s
         self._items: deque[_Item] = deque()
         self._ended = False
+        self._file_bytes = 0
         self._chunk_offset = 0
         self._data_offset = 0
         self._file_offset = 0
@@ -75,9 +78,9 @@ class MultipartForm:
         except FormParserError as error:
             raise MalformedMultipart(f"the Content-Type's boundary is not usable: {error}") from error
 
-    @property
-    def declared_size_bytes(self) -> int:
-        """The file's size as far as the request tells: exact when the file is the last part, as it should be. 0 unknown."""
+    def _announced_size(self) -> int:
+        if self._ended and not any(isinstance(item, _Header) for item in self._items):
+            return sum(len(item) for item in self._items if isinstance(item, bytes))
         if self._content_length is None:
             return 0
         closing = len(self._boundary) + len("\r\n----\r\n")
@@ -105,6 +108,7 @@ class MultipartForm:
         held = bytearray()
         while isinstance(item := await self._next(), bytes):
             held += item
+            self._file_bytes += len(item)
             while len(held) >= PIECE_BYTES:
                 yield bytes(held[:PIECE_BYTES])
                 del held[:PIECE_BYTES]
@@ -116,11 +120,21 @@ class MultipartForm:
                 f"the form goes on with {name!r} after the file; send one file a request, and {METADATA_FIELD!r} before it"
             )
 
+    def check_size(self) -> None:
+        """Raises BadForm when the form was read to its end and its file was not as long as the request had told."""
+        announced = self.declared_size_bytes
+        if self._ended and not self._items and announced and announced != self._file_bytes:
+            raise BadForm(
+                f"the file has {self._file_bytes} bytes where the Content-Length announced {announced}; "
+                "end the form with the closing boundary and one line break, and send nothing after it"
+            )
+
     def _open_file(self, header: _Header) -> None:
         if not header.file_name:
             raise BadForm(f"the field {FILE_FIELD!r} carries no file name; send it as a file, not as a plain value")
         self.file_name = header.file_name
         self._file_offset = header.data_offset
+        self.declared_size_bytes = self._announced_size()
 
     async def _field(self) -> bytes:
         value = bytearray()

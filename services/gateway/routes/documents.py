@@ -24,6 +24,30 @@ _SHOWN_AS_THEMSELVES = {"application/pdf", "text/plain", "text/csv", "text/markd
 """Types that no browser runs. Everything else is downloaded as mere bytes: an HTML file of ours would run as our page."""
 
 
+class Download(StreamingResponse):
+    """A file on its way out. A stream that breaks breaks the connection: half a file must not look like a whole one."""
+
+    def __init__(self, stream: AsyncGenerator[pb.DownloadDocumentResponse, None], document: pb.Document) -> None:
+        media_type = document.media_type if document.media_type in _SHOWN_AS_THEMSELVES else "application/octet-stream"
+        super().__init__(
+            (part.data async for part in stream),
+            media_type=media_type,
+            headers={
+                "Content-Disposition": f"attachment; filename*=UTF-8''{quote(document.name, safe='')}",
+                "Content-Length": str(document.size_bytes),
+                "Content-Security-Policy": "sandbox; default-src 'none'",
+                "Cache-Control": "private, no-cache",
+            },
+        )
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._stream.aclose()
+
+
 @router.get("/collections/{collection_id}/documents", responses=problems(404))
 async def list_documents(
     collection_id: str,
@@ -75,37 +99,13 @@ async def reindex_document(document_id: str, services: Services) -> UploadedDocu
         **problems(404),
     },
 )
-async def download_document(document_id: str, services: Services) -> "Download":
+async def download_document(document_id: str, services: Services) -> Download:
     """The file as uploaded, always as a download."""
     stream = services.ingest.DownloadDocument(
         pb.DownloadDocumentRequest(document_id=document_id), timeout=services.settings.upload_timeout_s
     )
     first = await anext(stream)
     return Download(stream, first.document)
-
-
-class Download(StreamingResponse):
-    """A file on its way out. A stream that breaks breaks the connection: half a file must not look like a whole one."""
-
-    def __init__(self, stream: AsyncGenerator[pb.DownloadDocumentResponse, None], document: pb.Document) -> None:
-        media_type = document.media_type if document.media_type in _SHOWN_AS_THEMSELVES else "application/octet-stream"
-        super().__init__(
-            (part.data async for part in stream),
-            media_type=media_type,
-            headers={
-                "Content-Disposition": f"attachment; filename*=UTF-8''{quote(document.name, safe='')}",
-                "Content-Length": str(document.size_bytes),
-                "Content-Security-Policy": "sandbox; default-src 'none'",
-                "Cache-Control": "private, no-cache",
-            },
-        )
-        self._stream = stream
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self._stream.aclose()
 
 
 def document_body(message: pb.Document) -> Document:

@@ -25,6 +25,7 @@ _PASSING = {Code.UNAVAILABLE, Code.CANCELLED, Code.DEADLINE_EXCEEDED}
 
 @router.get(
     "/documents/{document_id}/events",
+    status_code=200,
     response_class=EventStream,
     responses={
         **stream_response("One document until it is ready, failed or deleted.", {"document": "Document"}),
@@ -40,6 +41,7 @@ async def follow_document(document_id: str, services: Services) -> EventStream:
 
 @router.get(
     "/events",
+    status_code=200,
     response_class=EventStream,
     responses={
         **stream_response(

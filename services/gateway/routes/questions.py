@@ -12,7 +12,7 @@ from services.gateway.backends import Backends, Services
 from services.gateway.errors import StreamInterrupted
 from services.gateway.events import interrupted
 from services.gateway.models import Json, RunEvent, RunRequest
-from services.gateway.problems import error_of
+from services.gateway.problems import error_of, problem
 from services.gateway.runs import ReattachPolicy, follow
 from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.problem import problems
@@ -46,6 +46,7 @@ async def ask(request: QaRequest, services: Services, accept: Annotated[str, Hea
 
 @router.post(
     "/collections/{collection_id}/chat",
+    status_code=200,
     response_class=EventStream,
     responses={**run_stream_response("The answer as it comes."), **problems(404)},
 )
@@ -107,6 +108,9 @@ async def tell(events: AsyncIterator[RunEvent], run_id: str, seq: int) -> AsyncI
             yield of_run(event)
     except StreamInterrupted as error:
         yield ServerSentEvent("error", interrupted(run_id, seq, error.message))
+    except GroundworkError as error:
+        # The headers are out: only an event can tell.
+        yield ServerSentEvent("error", {**problem(error), "run_id": run_id, "message": error.message})
 
 
 async def _collected(events: AsyncIterator[RunEvent]) -> QaResponse:

@@ -7,11 +7,9 @@ from fastapi import APIRouter, Header, Query, Response
 from groundwork.common.v1 import common_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
-from kit.errors import GroundworkError
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
 from services.gateway.errors import ValidationFailed
-from services.gateway.problems import problem
 from services.gateway.routes.documents import PageSize, PageToken
 from services.gateway.routes.questions import policy, tell, told
 from services.gateway.runs import follow
@@ -47,6 +45,7 @@ async def cancel_run(run_id: str, services: Services) -> Run:
 
 @router.get(
     "/{run_id}/events",
+    status_code=200,
     response_class=EventStream,
     responses={
         **run_stream_response("The run's events after the given one, to the last."),
@@ -72,20 +71,11 @@ async def follow_run(
     )
     if run.status == pb.RUN_STATUS_RUNNING:
         # The next event may be long in coming; the headers should not be.
-        return _stream(_guarded(tell(events, run_id, after_seq)), run_id, services)
+        return _stream(tell(events, run_id, after_seq), run_id, services)
     first = await anext(events, None)
     if first is None:
         return Response(status_code=204, headers={"X-Run-Id": run_id})
-    return _stream(_guarded(told(first, events)), run_id, services)
-
-
-async def _guarded(events: AsyncIterator[ServerSentEvent]) -> AsyncIterator[ServerSentEvent]:
-    """An error after the headers are out is told as an event."""
-    try:
-        async for event in events:
-            yield event
-    except GroundworkError as error:
-        yield ServerSentEvent("error", {**problem(error), "message": error.message})
+    return _stream(told(first, events), run_id, services)
 
 
 async def _fetched(run_id: str, services: Backends) -> pb.Run:

@@ -89,16 +89,20 @@ async def _pass_on(form: MultipartForm, collection_id: str, services: Backends) 
                 UPLOADED_BYTES.inc(len(piece))
                 yield pb.UploadDocumentRequest(data=piece)
         except (GroundworkError, ClientDisconnect) as error:
-            # Raising here cancels the call, so ingest never takes half a file for a whole one.
+            # A cancelled call can look to its server like one that has ended well, and half a file like a whole one. A
+            # second header cannot: the contract has ingest refuse it.
             broken.append(error)
-            raise
+            yield pb.UploadDocumentRequest(header=header)
 
     try:
         answer = await services.ingest.UploadDocument(parts(), timeout=services.settings.upload_timeout_s)
     except (asyncio.CancelledError, GroundworkError):
         if broken:
             raise broken[0] from None
+        form.check_size()
         raise
+    if broken:
+        raise broken[0]
     return UploadedDocument(document=document_body(answer.document))
 
 

@@ -1,0 +1,131 @@
+"""The gateway over fake services: in process for plain answers, behind its real HTTP server for streams."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+from groundwork.ingest.v1 import ingest_pb2_grpc
+from groundwork.memory.v1 import memory_pb2_grpc
+from groundwork.orchestrator.v1 import orchestrator_pb2_grpc
+from groundwork.retriever.v1 import retriever_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health_aio
+from structlog.testing import capture_logs
+
+from kit.principal import TokenSigner
+from kit.server import make_server
+from kit.testing.harness import TEST_SECRET
+from services.gateway.api import create_api
+from services.gateway.backends import open_backends
+from services.gateway.server import HttpServer
+from services.gateway.settings import GatewaySettings
+from tests.service.gateway.fakes import FakeIngest, FakeMemory, FakeOrchestrator, FakeRetriever
+
+SERVICES = ("ingest", "ingest_worker", "retriever", "reranker", "orchestrator", "memory", "tools")
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[list[MutableMapping[str, Any]]]:
+    """What was logged, as data: drawing tracebacks for people takes seconds."""
+    with capture_logs() as captured:
+        yield captured
+
+
+@dataclass
+class World:
+    """Everything behind the gateway, on one gRPC server that can be killed and started again on the same port."""
+
+    ingest: FakeIngest = field(default_factory=FakeIngest)
+    retriever: FakeRetriever = field(default_factory=FakeRetriever)
+    memory: FakeMemory = field(default_factory=FakeMemory)
+    orchestrator: FakeOrchestrator = field(default_factory=FakeOrchestrator)
+    health: health_aio.HealthServicer = field(default_factory=health_aio.HealthServicer)
+    port: int = 0
+    server: grpc.aio.Server | None = None
+
+    async def start(self) -> None:
+        server = make_server(TokenSigner(TEST_SECRET))
+        ingest_pb2_grpc.add_IngestServiceServicer_to_server(self.ingest, server)
+        retriever_pb2_grpc.add_RetrieverServiceServicer_to_server(self.retriever, server)
+        memory_pb2_grpc.add_MemoryServiceServicer_to_server(self.memory, server)
+        orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(self.orchestrator, server)
+        health_pb2_grpc.add_HealthServicer_to_server(self.health, server)
+        self.port = server.add_insecure_port(f"127.0.0.1:{self.port}")
+        await server.start()
+        await self.health.set("", health_pb2.HealthCheckResponse.SERVING)
+        self.server = server
+
+    async def kill(self) -> None:
+        if self.server:
+            await self.server.stop(None)
+            self.server = None
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    world = World()
+    await world.start()
+    yield world
+    await world.kill()
+
+
+Settings = Callable[..., GatewaySettings]
+
+
+@pytest.fixture
+def settings(world: World) -> Settings:
+    def make(**changes: Any) -> GatewaySettings:
+        addresses = {f"{name}_address": f"127.0.0.1:{world.port}" for name in SERVICES}
+        return GatewaySettings(**{"auth_secret": TEST_SECRET, "port": 0, **addresses, **changes})
+
+    return make
+
+
+@asynccontextmanager
+async def in_process(settings: GatewaySettings) -> AsyncIterator[httpx.AsyncClient]:
+    async with AsyncExitStack() as stack:
+        app = create_api(await open_backends(stack, settings, asyncio.Event()))
+        transport = httpx.ASGITransport(app)
+        yield await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080"))
+
+
+@asynccontextmanager
+async def over_http(
+    settings: GatewaySettings, closing: asyncio.Event | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    closing = closing or asyncio.Event()
+    async with AsyncExitStack() as stack:
+        app = create_api(await open_backends(stack, settings, closing))
+        server = HttpServer(app, settings.host, settings.port, grace_s=1)
+        serving = asyncio.create_task(server.serve(closing))
+        try:
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+                yield client
+        finally:
+            closing.set()
+            await serving
+
+
+@pytest.fixture
+async def client(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
+    """In process: answers come whole."""
+    async with in_process(settings()) as client:
+        yield client
+
+
+Live = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@pytest.fixture
+def live(settings: Settings) -> Live:
+    """Over a real socket: answers stream."""
+
+    def make(closing: asyncio.Event | None = None, **changes: Any) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+        return over_http(settings(**changes), closing)
+
+    return make

@@ -1,0 +1,274 @@
+"""The four services behind the gateway as scriptable servicers, for a real gRPC server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
+from groundwork.common.v1 import common_pb2
+from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
+from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
+from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
+from groundwork.orchestrator.v1 import orchestrator_pb2_grpc
+from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
+
+from kit.errors import AlreadyExists, FailedPrecondition, GroundworkError, InvalidArgument, NotFound, Unavailable
+from kit.principal import Principal, current_principal
+
+AT = Timestamp(seconds=1_750_000_000)
+
+
+def document(document_id: str = "d1", **fields: Any) -> ingest_pb2.Document:
+    defaults = {
+        "collection_id": "default",
+        "name": "handbook.pdf",
+        "media_type": "application/pdf",
+        "size_bytes": 11,
+        "status": ingest_pb2.DOCUMENT_STATUS_QUEUED,
+        "created_at": AT,
+    }
+    return ingest_pb2.Document(document_id=document_id, **{**defaults, **fields})
+
+
+class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
+    def __init__(self) -> None:
+        self.documents: dict[str, ingest_pb2.Document] = {}
+        self.files: dict[str, bytes] = {}
+        self.headers: list[ingest_pb2.UploadHeader] = []
+        self.received_bytes = 0
+        self.largest_piece = 0
+        self.committed = 0
+        self.aborted = asyncio.Event()
+        self.refuse_after_header: GroundworkError | None = None
+        self.hold = asyncio.Event()
+        self.hold.set()
+        self.callers: list[Principal] = []
+        self.changes: asyncio.Queue[ingest_pb2.WatchDocumentsResponse | GroundworkError] = asyncio.Queue()
+
+    async def UploadDocument(self, request_iterator: Any, context: Any) -> ingest_pb2.UploadDocumentResponse:
+        self.callers.append(current_principal())
+        try:
+            async for request in request_iterator:
+                if request.WhichOneof("part") == "header":
+                    self.headers.append(request.header)
+                    if len(self.headers) > self.committed + 1:
+                        raise InvalidArgument("a second header", reason="BAD_UPLOAD")
+                    if self.refuse_after_header:
+                        raise self.refuse_after_header
+                    continue
+                await self.hold.wait()
+                self.received_bytes += len(request.data)
+                self.largest_piece = max(self.largest_piece, len(request.data))
+        except (asyncio.CancelledError, GroundworkError):
+            self.aborted.set()
+            raise
+        self.committed += 1
+        return ingest_pb2.UploadDocumentResponse(document=document(name=self.headers[-1].name))
+
+    def _known(self, document_id: str) -> ingest_pb2.Document:
+        if document_id not in self.documents:
+            raise NotFound(f"there is no document {document_id}", reason="DOCUMENT_NOT_FOUND", document_id=document_id)
+        return self.documents[document_id]
+
+    async def GetDocument(self, request: Any, context: Any) -> ingest_pb2.GetDocumentResponse:
+        return ingest_pb2.GetDocumentResponse(document=self._known(request.document_id))
+
+    async def ListDocuments(self, request: Any, context: Any) -> ingest_pb2.ListDocumentsResponse:
+        found = [each for each in self.documents.values() if not request.statuses or each.status in request.statuses]
+        token = f"after-{request.page.page_size}" if len(found) > request.page.page_size else ""
+        return ingest_pb2.ListDocumentsResponse(documents=found[: request.page.page_size], next_page_token=token)
+
+    async def DeleteDocument(self, request: Any, context: Any) -> ingest_pb2.DeleteDocumentResponse:
+        self.documents.pop(request.document_id, None)
+        return ingest_pb2.DeleteDocumentResponse()
+
+    async def Reindex(self, request: Any, context: Any) -> ingest_pb2.ReindexResponse:
+        return ingest_pb2.ReindexResponse(document=self._known(request.document_id))
+
+    async def WatchDocuments(self, request: Any, context: Any) -> AsyncIterator[ingest_pb2.WatchDocumentsResponse]:
+        for each in list(self.documents.values()):
+            if not request.document_ids or each.document_id in request.document_ids:
+                yield ingest_pb2.WatchDocumentsResponse(document=each)
+        yield ingest_pb2.WatchDocumentsResponse(snapshot_complete=True)
+        while True:
+            change = await self.changes.get()
+            if isinstance(change, GroundworkError):
+                raise change
+            yield change
+
+    async def DownloadDocument(self, request: Any, context: Any) -> AsyncIterator[ingest_pb2.DownloadDocumentResponse]:
+        yield ingest_pb2.DownloadDocumentResponse(document=self._known(request.document_id))
+        content = self.files[request.document_id]
+        for start in range(0, len(content), 4):
+            yield ingest_pb2.DownloadDocumentResponse(data=content[start : start + 4])
+
+    async def CreateCollection(self, request: Any, context: Any) -> ingest_pb2.CreateCollectionResponse:
+        if request.collection_id == "default":
+            raise AlreadyExists("there is a collection default already", reason="COLLECTION_EXISTS")
+        return ingest_pb2.CreateCollectionResponse(collection=self._collection(request.collection_id, request.name))
+
+    async def GetCollection(self, request: Any, context: Any) -> ingest_pb2.GetCollectionResponse:
+        return ingest_pb2.GetCollectionResponse(collection=self._collection(request.collection_id))
+
+    async def ListCollections(self, request: Any, context: Any) -> ingest_pb2.ListCollectionsResponse:
+        return ingest_pb2.ListCollectionsResponse(collections=[self._collection("default")])
+
+    async def DeleteCollection(self, request: Any, context: Any) -> ingest_pb2.DeleteCollectionResponse:
+        if request.collection_id == "default":
+            raise FailedPrecondition("the collection default stays", reason="COLLECTION_PROTECTED")
+        return ingest_pb2.DeleteCollectionResponse()
+
+    def _collection(self, collection_id: str, name: str = "") -> ingest_pb2.Collection:
+        return ingest_pb2.Collection(collection_id=collection_id, name=name or collection_id, created_at=AT)
+
+
+def chunk(chunk_id: str = "c1", **fields: Any) -> retriever_pb2.Chunk:
+    defaults = {"document_id": "d1", "collection_id": "default", "document_name": "handbook.pdf", "text": "Four weeks."}
+    return retriever_pb2.Chunk(chunk_id=chunk_id, **{**defaults, **fields})
+
+
+class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
+    def __init__(self) -> None:
+        self.requests: list[retriever_pb2.SearchRequest] = []
+        self.failure: GroundworkError | Exception | None = None
+
+    async def Search(self, request: Any, context: Any) -> retriever_pb2.SearchResponse:
+        self.requests.append(request)
+        if self.failure:
+            raise self.failure
+        explanation = retriever_pb2.Explanation(dense_rank=1, dense_score=0.5, fused_rank=1)
+        hit = retriever_pb2.Hit(chunk=chunk(page=3), score=0.25, dense_score=0.5)
+        if request.explain:
+            hit.explanation.CopyFrom(explanation)
+        return retriever_pb2.SearchResponse(
+            hits=[hit],
+            strategy=retriever_pb2.STRATEGY_HYBRID,
+            fusion=retriever_pb2.FUSION_METHOD_RRF,
+            degraded=[common_pb2.Degradation(part="rerank", reason="RERANKER_UNAVAILABLE", message="fused order")],
+            timings_ms={"total": 4.5},
+        )
+
+    async def FetchChunks(self, request: Any, context: Any) -> retriever_pb2.FetchChunksResponse:
+        if request.chunk_ids[0] != "c1":
+            return retriever_pb2.FetchChunksResponse()
+        window = retriever_pb2.ChunkWindow(chunk=chunk("c1"), before=[chunk("c0")], after=[chunk("c2")])
+        return retriever_pb2.FetchChunksResponse(chunks=[window])
+
+
+class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
+    def _thread(self, thread_id: str = "0123456789ab", title: str = "Notice") -> memory_pb2.Thread:
+        return memory_pb2.Thread(thread_id=thread_id, title=title, created_at=AT, updated_at=AT, message_count=1)
+
+    async def CreateThread(self, request: Any, context: Any) -> memory_pb2.CreateThreadResponse:
+        return memory_pb2.CreateThreadResponse(thread=self._thread(title=request.title))
+
+    async def GetThread(self, request: Any, context: Any) -> memory_pb2.GetThreadResponse:
+        if request.thread_id == "gone":
+            raise NotFound("there is no thread gone", reason="THREAD_NOT_FOUND")
+        return memory_pb2.GetThreadResponse(thread=self._thread(request.thread_id))
+
+    async def ListThreads(self, request: Any, context: Any) -> memory_pb2.ListThreadsResponse:
+        return memory_pb2.ListThreadsResponse(threads=[self._thread()], next_page_token="more")
+
+    async def RenameThread(self, request: Any, context: Any) -> memory_pb2.RenameThreadResponse:
+        return memory_pb2.RenameThreadResponse(thread=self._thread(request.thread_id, request.title))
+
+    async def DeleteThread(self, request: Any, context: Any) -> memory_pb2.DeleteThreadResponse:
+        return memory_pb2.DeleteThreadResponse()
+
+    async def GetHistory(self, request: Any, context: Any) -> memory_pb2.GetHistoryResponse:
+        message = memory_pb2.Message(message_id="m1", role=memory_pb2.ROLE_USER, text="How long?", run_id="r1", at=AT)
+        return memory_pb2.GetHistoryResponse(messages=[message])
+
+
+def event(seq: int, **payload: Any) -> run_pb.RunEvent:
+    return run_pb.RunEvent(run_id="r1", seq=seq, at=AT, **payload)
+
+
+def answered_run() -> list[run_pb.RunEvent]:
+    """A whole run: 8 events."""
+    citation = run_pb.Citation(
+        number=1, document_id="d1", document_name="handbook.pdf", chunk_id="c1", text="Four weeks."
+    )
+    degraded = common_pb2.Degradation(part="rerank", reason="RERANKER_UNAVAILABLE", message="fused order")
+    return [
+        event(1, run=run_pb.RunStarted(mode=run_pb.RUN_MODE_QA, question="How long?", collection_ids=["default"])),
+        event(2, retrieval=run_pb.Retrieval(degraded=[degraded], evidence=[run_pb.Evidence(number=1, chunk_id="c1")])),
+        event(3, thinking=run_pb.Thinking(phase="answer", text="no model", degraded=degraded)),
+        event(4, token=run_pb.Token(text="Four weeks ", offset=0)),
+        event(5, token=run_pb.Token(text="[1].", offset=11)),
+        event(
+            6,
+            answer=run_pb.Answer(
+                text="Four weeks [1].",
+                citations=[citation],
+                support_status=run_pb.SUPPORT_STATUS_SUPPORTED,
+                method="extractive",
+            ),
+        ),
+        event(7, usage=run_pb.Usage(seconds=0.5)),
+        event(8, done=run_pb.Done(status=run_pb.RUN_STATUS_COMPLETED)),
+    ]
+
+
+class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
+    """Plays `log`. With `pause_after` it stops there until `resume` is set: the place to be killed."""
+
+    def __init__(self) -> None:
+        self.log = answered_run()
+        self.status = run_pb.RUN_STATUS_RUNNING
+        self.requests: list[run_pb.StartRunRequest] = []
+        self.attached: list[int] = []
+        self.cancelled: list[str] = []
+        self.hung_up = asyncio.Event()
+        self.start_failure: GroundworkError | None = None
+        self.attach_failures: list[GroundworkError] = []
+        self.pause_after: int | None = None
+        self.paused = asyncio.Event()
+        self.resume = asyncio.Event()
+        self.repeat_last = False
+
+    async def _play(self, after_seq: int) -> AsyncIterator[run_pb.RunEvent]:
+        for each in self.log:
+            if each.seq > after_seq:
+                yield each
+                if each.seq == self.pause_after:
+                    self.paused.set()
+                    try:
+                        await self.resume.wait()
+                    except asyncio.CancelledError:
+                        self.hung_up.set()
+                        raise
+
+    async def StartRun(self, request: Any, context: Any) -> AsyncIterator[run_pb.StartRunResponse]:
+        self.requests.append(request)
+        if self.start_failure:
+            raise self.start_failure
+        async for each in self._play(0):
+            yield run_pb.StartRunResponse(event=each)
+
+    async def AttachRun(self, request: Any, context: Any) -> AsyncIterator[run_pb.AttachRunResponse]:
+        self.attached.append(request.after_seq)
+        if self.attach_failures:
+            raise self.attach_failures.pop(0)
+        after_seq = request.after_seq - 1 if self.repeat_last else request.after_seq
+        async for each in self._play(after_seq):
+            yield run_pb.AttachRunResponse(event=each)
+
+    def _run(self, run_id: str) -> run_pb.Run:
+        if run_id != "r1":
+            raise NotFound(f"there is no run {run_id}", reason="RUN_NOT_FOUND")
+        return run_pb.Run(run_id="r1", mode=run_pb.RUN_MODE_QA, status=self.status, question="How long?", created_at=AT)
+
+    async def GetRun(self, request: Any, context: Any) -> run_pb.GetRunResponse:
+        return run_pb.GetRunResponse(run=self._run(request.run_id))
+
+    async def ListRuns(self, request: Any, context: Any) -> run_pb.ListRunsResponse:
+        return run_pb.ListRunsResponse(runs=[self._run("r1")])
+
+    async def CancelRun(self, request: Any, context: Any) -> run_pb.CancelRunResponse:
+        self.cancelled.append(request.run_id)
+        return run_pb.CancelRunResponse(run=self._run(request.run_id))
+
+
+NATS_DOWN = Unavailable("NATS does not answer", reason="NATS_UNAVAILABLE", retry_after_s=5)

@@ -1,0 +1,199 @@
+"""What every request meets before and around its route: hosts, origins, sizes, errors, health, the console."""
+
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+from grpc_health.v1 import health_pb2
+
+from kit.testing.harness import free_port
+from tests.service.gateway.conftest import Settings, World, in_process
+
+QUERY = {"query": "notice"}
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:8080", "127.0.0.1:99", "[::1]:8080", "LOCALHOST", "127.0.0.2"]
+)
+async def test_loopback_names_are_answered(client: httpx.AsyncClient, host: str) -> None:
+    assert (await client.get("/livez", headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "localhost.evil.example", "10.0.0.7", "", "["])
+async def test_foreign_names_are_refused_against_dns_rebinding(client: httpx.AsyncClient, host: str) -> None:
+    for path in ("/", "/v1/runs", "/readyz"):
+        answer = await client.get(path, headers={"Host": host})
+        assert (answer.status_code, answer.json()["reason"]) == (403, "HOST_NOT_ALLOWED")
+
+
+async def test_configured_host_is_answered(settings: Settings) -> None:
+    async with in_process(settings(allowed_hosts="groundwork.lan, other.lan")) as client:
+        assert (await client.get("/livez", headers={"Host": "Groundwork.lan:8080"})).status_code == 200
+        assert (await client.get("/livez", headers={"Host": "third.lan"})).status_code == 403
+
+
+@dataclass(frozen=True)
+class OriginCase:
+    headers: dict[str, str]
+    status: int
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        OriginCase({}, 200),
+        OriginCase({"Origin": "http://127.0.0.1:8080"}, 200),
+        OriginCase({"Sec-Fetch-Site": "same-origin"}, 200),
+        OriginCase({"Origin": "http://127.0.0.1:3000"}, 403),
+        OriginCase({"Origin": "https://evil.example"}, 403),
+        OriginCase({"Origin": "null"}, 403),
+        OriginCase({"Sec-Fetch-Site": "cross-site"}, 403),
+        OriginCase({"Sec-Fetch-Site": "same-site"}, 403),
+    ],
+)
+async def test_only_own_pages_may_change_anything(client: httpx.AsyncClient, world: World, case: OriginCase) -> None:
+    answer = await client.post("/v1/search", json=QUERY, headers=case.headers)
+    assert answer.status_code == case.status
+    assert "access-control-allow-origin" not in answer.headers
+    upload = await client.post(
+        "/v1/collections/default/documents", files={"file": ("a.txt", b"x")}, headers=case.headers
+    )
+    assert upload.status_code == (202 if case.status == 200 else 403)
+
+
+async def test_preflight_grants_nothing(client: httpx.AsyncClient) -> None:
+    headers = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    answer = await client.options("/v1/search", headers=headers)
+    assert answer.status_code == 405
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@dataclass(frozen=True)
+class ProblemCase:
+    method: str
+    path: str
+    status: int
+    reason: str
+    content: bytes = b""
+    headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
+    mentions: str = ""
+
+
+CASES = [
+    ProblemCase("GET", "/v1/nothing", 404, "ROUTE_NOT_FOUND", mentions="/openapi.json"),
+    ProblemCase("GET", "/console/nothing.js", 404, "ROUTE_NOT_FOUND"),
+    ProblemCase("GET", "/console/..%2fapi.py", 404, "ROUTE_NOT_FOUND"),
+    ProblemCase("PUT", "/v1/search", 405, "METHOD_NOT_ALLOWED", b"{}"),
+    ProblemCase("POST", "/v1/search", 400, "MALFORMED_JSON", b"{not json"),
+    ProblemCase("POST", "/v1/search", 400, "VALIDATION_FAILED", b"[]"),
+    ProblemCase("POST", "/v1/search", 400, "VALIDATION_FAILED", b""),
+    ProblemCase("POST", "/v1/search", 400, "VALIDATION_FAILED", b"{}", mentions="query"),
+    ProblemCase("POST", "/v1/search", 400, "VALIDATION_FAILED", b'{"query": "a", "top_k": 1000}', mentions="top_k"),
+    ProblemCase("POST", "/v1/search", 400, "VALIDATION_FAILED", b'{"query": "a", "topk": 1}', mentions="topk"),
+    ProblemCase("POST", "/v1/search", 400, "VALIDATION_FAILED", b'{"query": "\\ud800"}', mentions="query"),
+    ProblemCase("POST", "/v1/qa", 400, "VALIDATION_FAILED", b'{"question": ""}', mentions="question"),
+    ProblemCase("POST", "/v1/qa", 400, "VALIDATION_FAILED", b'{"question": "a", "collection_ids": []}'),
+    ProblemCase(
+        "POST", "/v1/qa", 415, "UNSUPPORTED_CONTENT_TYPE", b'{"question": "a"}', {"Content-Type": "text/plain"}
+    ),
+    ProblemCase("POST", "/v1/qa", 413, "BODY_TOO_LARGE", b'{"question": "' + b"a" * 1_100_000 + b'"}'),
+    ProblemCase("GET", "/v1/runs?page_size=0", 400, "VALIDATION_FAILED", mentions="page_size"),
+    ProblemCase("GET", "/v1/collections/default/documents?status=gone", 400, "VALIDATION_FAILED", mentions="status"),
+    ProblemCase("GET", "/v1/chunks/c1?window=99", 400, "VALIDATION_FAILED", mentions="window"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.method}-{case.path}-{case.content[:16]!r}")
+async def test_every_refusal_is_a_problem_that_says_what_to_do(client: httpx.AsyncClient, case: ProblemCase) -> None:
+    answer = await client.request(case.method, case.path, content=case.content, headers=case.headers)
+    assert answer.headers["content-type"] == "application/problem+json"
+    body = answer.json()
+    assert (answer.status_code, body["reason"]) == (case.status, case.reason)
+    assert body["status"] == case.status
+    assert len(body["trace_id"]) == 32
+    assert {"type", "title", "code", "detail"} <= body.keys()
+    assert case.mentions in body["detail"]
+
+
+async def test_chunked_body_is_bounded_as_well(settings: Settings) -> None:
+    async def endless() -> object:
+        while True:
+            yield b"x" * 10_000
+
+    async with in_process(settings(max_json_bytes=50_000)) as client:
+        answer = await client.post("/v1/qa", content=endless(), headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["reason"]) == (413, "BODY_TOO_LARGE")
+
+
+async def test_bug_in_the_gateway_shows_a_trace_id_and_nothing_else(settings: Settings, world: World) -> None:
+    async with in_process(settings()) as client:
+        app = client._transport.app  # type: ignore[attr-defined]
+        app.state.local_principal = None
+        del app.state.backends
+        answer = await client.get("/v1/runs")
+    assert answer.status_code == 500
+    assert answer.json()["trace_id"] in answer.json()["detail"]
+    assert "backends" not in answer.text
+
+
+async def test_ready_when_every_service_is_serving(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/readyz")
+    assert answer.status_code == 200
+    body = answer.json()
+    assert body["status"] == "ready"
+    names = {"gateway", "ingest", "ingest-worker", "retriever", "reranker", "orchestrator", "memory", "tools"}
+    assert body["services"].keys() == names
+    assert {each["state"] for each in body["services"].values()} == {"serving"}
+
+
+async def test_not_ready_names_the_service_that_is_not(settings: Settings, world: World) -> None:
+    async with in_process(settings(ingest_worker_address=f"127.0.0.1:{free_port()}")) as client:
+        answer = await client.get("/readyz")
+        assert answer.status_code == 503
+        states = {name: each["state"] for name, each in answer.json()["services"].items()}
+        assert states.pop("ingest-worker") == "unreachable"
+        assert set(states.values()) == {"serving"}
+        await world.health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+        answer = await client.get("/readyz")
+        assert answer.json()["services"]["tools"]["state"] == "not_serving"
+
+
+async def test_console_is_served_under_a_strict_policy_and_revalidated(client: httpx.AsyncClient) -> None:
+    page = await client.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "unsafe" not in page.headers["content-security-policy"]
+    assert page.headers["cache-control"] == "no-cache"
+    again = await client.get("/", headers={"If-None-Match": page.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    script = await client.get("/console/app.js")
+    assert script.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert script.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_openapi_documents_every_route_with_its_errors(client: httpx.AsyncClient) -> None:
+    document = (await client.get("/openapi.json")).json()
+    schemas = document["components"]["schemas"]
+    operations = [
+        (f"{method} {path}", operation)
+        for path, each in document["paths"].items()
+        for method, operation in each.items()
+    ]
+    assert len(operations) >= 25
+    for name, operation in operations:
+        assert operation.get("description"), name
+        assert "422" not in operation["responses"], name
+        if " /v1/" in name:
+            error = operation["responses"]["503"]["content"]["application/problem+json"]["schema"]
+            assert error == {"$ref": "#/components/schemas/Problem"}
+    for reference in _references(document):
+        assert reference.removeprefix("#/components/schemas/") in schemas, reference
+    upload = document["paths"]["/v1/collections/{collection_id}/documents"]["post"]
+    assert "multipart/form-data" in upload["requestBody"]["content"]
+
+
+def _references(node: object) -> list[str]:
+    if isinstance(node, dict):
+        own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        return own + [each for value in node.values() for each in _references(value)]
+    return [each for value in node for each in _references(value)] if isinstance(node, list) else []

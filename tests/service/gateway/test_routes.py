@@ -1,0 +1,269 @@
+"""Every plain route over real gRPC: what a client sends arrives, what a service answers comes back in the public shape."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from groundwork.ingest.v1 import ingest_pb2
+from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
+from groundwork.retriever.v1 import retriever_pb2
+
+from kit.errors import ResourceExhausted
+from kit.principal import Principal
+from tests.service.gateway.conftest import World
+from tests.service.gateway.fakes import NATS_DOWN, document
+
+
+async def test_document_is_shown_in_its_public_shape(client: httpx.AsyncClient, world: World) -> None:
+    report = ingest_pb2.IngestReport(chunk_count=3, pages=[ingest_pb2.PageStatus(page=1, status="text")], attempts=1)
+    world.ingest.documents["d1"] = document(
+        status=ingest_pb2.DOCUMENT_STATUS_FAILED,
+        error=ingest_pb2.DocumentError(reason="PDF_ENCRYPTED", message="it is encrypted; send it without a password"),
+        report=report,
+        metadata={"year": "2026"},
+    )
+    answer = await client.get("/v1/documents/d1")
+    assert answer.status_code == 200
+    body = answer.json()
+    assert body["id"] == "d1"
+    assert body["status"] == "failed"
+    assert body["error"] == {"reason": "PDF_ENCRYPTED", "message": "it is encrypted; send it without a password"}
+    assert body["report"]["chunk_count"] == 3
+    assert body["report"]["pages"] == [{"page": 1, "status": "text"}]
+    assert body["metadata"] == {"year": "2026"}
+    assert body["created_at"].endswith("Z")
+    assert body["revision_id"] is None
+
+
+async def test_document_without_report_and_error_has_an_empty_report_and_null_error(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    world.ingest.documents["d1"] = document()
+    body = (await client.get("/v1/documents/d1")).json()
+    assert body["error"] is None
+    assert body["report"]["chunk_count"] == 0
+
+
+async def test_documents_are_listed_by_page_and_status(client: httpx.AsyncClient, world: World) -> None:
+    world.ingest.documents = {
+        "d1": document("d1", status=ingest_pb2.DOCUMENT_STATUS_READY),
+        "d2": document("d2", status=ingest_pb2.DOCUMENT_STATUS_FAILED),
+        "d3": document("d3", status=ingest_pb2.DOCUMENT_STATUS_READY),
+    }
+    failed = (await client.get("/v1/collections/default/documents?status=failed")).json()
+    assert [each["id"] for each in failed["documents"]] == ["d2"]
+    assert failed["next_page_token"] is None
+    first = (await client.get("/v1/collections/default/documents?page_size=2")).json()
+    assert len(first["documents"]) == 2
+    assert first["next_page_token"] == "after-2"
+
+
+async def test_document_is_deleted_and_reindexed(client: httpx.AsyncClient, world: World) -> None:
+    world.ingest.documents["d1"] = document()
+    again = await client.post("/v1/documents/d1/reindex")
+    assert (again.status_code, again.json()["document"]["id"]) == (202, "d1")
+    assert (await client.delete("/v1/documents/d1")).status_code == 204
+    assert (await client.get("/v1/documents/d1")).status_code == 404
+
+
+@dataclass(frozen=True)
+class DownloadCase:
+    media_type: str
+    sent_as: str
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        DownloadCase("application/pdf", "application/pdf"),
+        DownloadCase("text/plain", "text/plain; charset=utf-8"),
+        DownloadCase("text/html", "application/octet-stream"),
+        DownloadCase("image/svg+xml", "application/octet-stream"),
+    ],
+)
+async def test_download_never_runs_as_our_page(client: httpx.AsyncClient, world: World, case: DownloadCase) -> None:
+    world.ingest.documents["d1"] = document(name='né "w".pdf', media_type=case.media_type)
+    world.ingest.files["d1"] = b"hello world"
+    answer = await client.get("/v1/documents/d1/content")
+    assert answer.content == b"hello world"
+    assert answer.headers["content-type"] == case.sent_as
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''n%C3%A9%20%22w%22.pdf"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-length"] == "11"
+
+
+async def test_collections_are_made_listed_and_removed(client: httpx.AsyncClient) -> None:
+    made = await client.post("/v1/collections", json={"id": "contracts", "name": "Contracts"})
+    assert (made.status_code, made.headers["location"]) == (201, "/v1/collections/contracts")
+    assert made.json()["id"] == "contracts"
+    assert (await client.get("/v1/collections")).json()["collections"][0]["id"] == "default"
+    assert (await client.get("/v1/collections/contracts")).json()["name"] == "contracts"
+    assert (await client.delete("/v1/collections/contracts")).status_code == 204
+    assert (await client.post("/v1/collections", json={"id": "default"})).status_code == 409
+    assert (await client.delete("/v1/collections/default")).json()["reason"] == "COLLECTION_PROTECTED"
+
+
+async def test_search_passes_everything_on_and_flattens_hits(client: httpx.AsyncClient, world: World) -> None:
+    request = {
+        "query": "notice",
+        "collection_ids": ["default", "contracts"],
+        "top_k": 3,
+        "filters": {"document_ids": ["d1"], "metadata": {"year": "2026", "kind": ["a", "b"]}},
+        "explain": True,
+        "strategy": "lexical",
+        "rerank": "off",
+        "fusion": "convex",
+    }
+    answer = await client.post("/v1/search", json=request)
+    assert answer.status_code == 200
+    sent = world.retriever.requests[0]
+    assert list(sent.queries) == ["notice"]
+    assert sent.top_k == 3
+    assert {each.key: list(each.values) for each in sent.filter.metadata} == {"year": ["2026"], "kind": ["a", "b"]}
+    assert sent.strategy == retriever_pb2.STRATEGY_LEXICAL
+    assert sent.fusion == retriever_pb2.FUSION_METHOD_CONVEX
+    hit = answer.json()["hits"][0]
+    assert hit["chunk_id"] == "c1"
+    assert hit["document_name"] == "handbook.pdf"
+    assert hit["page"] == 3
+    assert hit["score"] == 0.25
+    assert hit["explain"]["dense_rank"] == 1
+    assert hit["explain"]["lexical_rank"] is None
+    assert answer.json()["timings_ms"] == {"total": 4.5}
+    assert answer.json()["degraded"][0]["part"] == "rerank"
+    assert answer.json()["strategy"] == "hybrid"
+
+
+async def test_search_without_explain_has_null_explain(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/search", json={"query": "notice"})
+    assert answer.json()["hits"][0]["explain"] is None
+
+
+async def test_passage_comes_with_its_neighbours(client: httpx.AsyncClient) -> None:
+    body = (await client.get("/v1/chunks/c1?window=1")).json()
+    assert body["chunk"]["chunk_id"] == "c1"
+    assert body["chunk"]["page"] is None
+    assert [each["chunk_id"] for each in body["before"] + body["after"]] == ["c0", "c2"]
+    assert (await client.get("/v1/chunks/c9")).json()["reason"] == "CHUNK_NOT_FOUND"
+
+
+async def test_qa_answers_with_citations(client: httpx.AsyncClient, world: World) -> None:
+    answer = await client.post("/v1/qa", json={"question": "How long?", "collection_ids": ["default"]})
+    assert answer.status_code == 200
+    body = answer.json()
+    assert body["run_id"] == "r1"
+    assert body["answer"] == "Four weeks [1]."
+    assert body["citations"][0]["number"] == 1
+    assert body["citations"][0]["document_name"] == "handbook.pdf"
+    assert body["citations"][0]["page"] is None
+    assert body["support_status"] == "supported"
+    assert body["usage"]["seconds"] == 0.5
+    assert body["method"] == "extractive"
+    assert body["status"] == "completed"
+    assert body["degraded"] == [{"part": "rerank", "reason": "RERANKER_UNAVAILABLE", "message": "fused order"}]
+    assert world.orchestrator.requests[0].mode == run_pb.RUN_MODE_QA
+
+
+@dataclass(frozen=True)
+class EndCase:
+    status: Any
+    http_status: int
+    reason: str
+    error: dict[str, Any] = field(default_factory=dict)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        EndCase(run_pb.RUN_STATUS_CANCELLED, 499, "RUN_CANCELLED"),
+        EndCase(run_pb.RUN_STATUS_TIMEOUT, 504, "RUN_TIMEOUT"),
+        EndCase(run_pb.RUN_STATUS_FAILED, 500, "RUN_FAILED"),
+        EndCase(
+            run_pb.RUN_STATUS_FAILED,
+            503,
+            "RETRIEVER_UNAVAILABLE",
+            {"code": "UNAVAILABLE", "reason": "RETRIEVER_UNAVAILABLE", "message": "search is down"},
+        ),
+    ],
+)
+async def test_qa_that_ended_without_an_answer_is_a_problem(
+    client: httpx.AsyncClient, world: World, case: EndCase
+) -> None:
+    log = world.orchestrator.log[:3]
+    if case.error:
+        log.append(run_pb.RunEvent(run_id="r1", seq=4, error=run_pb.RunError(**case.error)))
+    log.append(run_pb.RunEvent(run_id="r1", seq=5, done=run_pb.Done(status=case.status)))
+    world.orchestrator.log = log
+    answer = await client.post("/v1/qa", json={"question": "How long?"})
+    assert answer.status_code == case.http_status
+    assert answer.json()["reason"] == case.reason
+    assert answer.json()["run_id"] == "r1"
+
+
+async def test_runs_are_listed_shown_and_cancelled(client: httpx.AsyncClient, world: World) -> None:
+    assert (await client.get("/v1/runs")).json()["runs"][0]["id"] == "r1"
+    run = (await client.get("/v1/runs/r1")).json()
+    assert (run["status"], run["mode"], run["thread_id"], run["finished_at"]) == ("running", "qa", None, None)
+    assert (await client.post("/v1/runs/r1/cancel")).status_code == 202
+    assert world.orchestrator.cancelled == ["r1"]
+    assert (await client.get("/v1/runs/r9")).json()["reason"] == "RUN_NOT_FOUND"
+    assert (await client.get("/v1/runs/r9/events")).status_code == 404
+
+
+async def test_threads_are_made_listed_shown_renamed_and_removed(client: httpx.AsyncClient) -> None:
+    assert (await client.post("/v1/threads", json={"title": "Notice"})).status_code == 201
+    assert (await client.post("/v1/threads")).status_code == 201
+    listed = (await client.get("/v1/threads")).json()
+    assert (listed["threads"][0]["id"], listed["next_page_token"]) == ("0123456789ab", "more")
+    thread = (await client.get("/v1/threads/0123456789ab")).json()
+    assert thread["messages"][0]["role"] == "user"
+    assert (await client.patch("/v1/threads/0123456789ab", json={"title": "Other"})).json()["title"] == "Other"
+    assert (await client.delete("/v1/threads/0123456789ab")).status_code == 204
+    assert (await client.get("/v1/threads/gone")).json()["reason"] == "THREAD_NOT_FOUND"
+
+
+async def test_services_are_called_as_the_local_user(client: httpx.AsyncClient, world: World) -> None:
+    await client.post("/v1/collections/default/documents", files={"file": ("a.txt", b"hello")})
+    assert world.ingest.callers == [Principal("local", "local-user")]
+
+
+async def test_unavailable_service_is_503_with_retry_after(client: httpx.AsyncClient, world: World) -> None:
+    world.orchestrator.start_failure = NATS_DOWN
+    for accept in ("application/json", "text/event-stream"):
+        answer = await client.post("/v1/qa", json={"question": "How long?"}, headers={"Accept": accept})
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "5"
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["reason"] == "NATS_UNAVAILABLE"
+
+
+async def test_killed_service_is_503_with_retry_after(client: httpx.AsyncClient, world: World) -> None:
+    await world.kill()
+    answer = await client.post("/v1/qa", json={"question": "How long?"})
+    assert answer.status_code == 503
+    assert "retry-after" in answer.headers
+    upload = await client.post("/v1/collections/default/documents", files={"file": ("a.txt", b"hello")})
+    assert upload.status_code == 503
+    assert "retry-after" in upload.headers
+
+
+async def test_busy_service_is_429_with_retry_after(client: httpx.AsyncClient, world: World) -> None:
+    world.retriever.failure = ResourceExhausted("too many searches", reason="TOO_MANY_SEARCHES")
+    answer = await client.post("/v1/search", json={"query": "notice"})
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "2")
+
+
+async def test_bug_in_a_service_shows_a_trace_id_and_nothing_else(client: httpx.AsyncClient, world: World) -> None:
+    world.retriever.failure = RuntimeError("secret connection string")
+    answer = await client.post("/v1/search", json={"query": "notice"})
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert answer.json()["trace_id"] in answer.json()["detail"]
+
+
+async def test_thinking_without_degradation_adds_no_note(client: httpx.AsyncClient, world: World) -> None:
+    log = world.orchestrator.log
+    log[1].retrieval.ClearField("degraded")
+    log[2].thinking.ClearField("degraded")
+    assert (await client.post("/v1/qa", json={"question": "How long?"})).json()["degraded"] == []

@@ -1,0 +1,106 @@
+"""Every payload of the contract reaches clients, in the documented shape."""
+
+import pytest
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from groundwork.common.v1 import common_pb2
+from groundwork.ingest.v1 import ingest_pb2
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from groundwork.retriever.v1 import retriever_pb2
+
+from services.gateway.encoding import encode, enum_number
+from services.gateway.events import run_event, start_request
+from services.gateway.models import RunRequest
+from services.gateway.schemas.events import EVENT_MODELS
+
+PAYLOADS = [field.name for field in pb.RunEvent.DESCRIPTOR.oneofs_by_name["payload"].fields]
+COMMON = {"run_id", "seq", "at"}
+
+
+def filled(message: Message, depth: int = 0) -> Message:
+    """Sets every field of a message to something that is not its default."""
+    for field in message.DESCRIPTOR.fields:
+        value = getattr(message, field.name)
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            value["key"] = 1.5
+        elif field.message_type is not None and field.message_type.full_name.startswith("google.protobuf.Struct"):
+            value.update({"key": ["value"]})
+        elif field.message_type is not None:
+            filled(value.add() if field.is_repeated else value, depth + 1)
+        else:
+            samples = {FieldDescriptor.CPPTYPE_STRING: "text", FieldDescriptor.CPPTYPE_ENUM: 1}
+            sample = samples.get(field.cpp_type, True if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL else 2)
+            if field.is_repeated:
+                value.append(sample)
+            else:
+                setattr(message, field.name, sample)
+    return message
+
+
+@pytest.mark.parametrize("kind", PAYLOADS)
+@pytest.mark.parametrize("full", [True, False], ids=["full", "empty"])
+def test_every_payload_is_told_in_its_documented_shape(kind: str, full: bool) -> None:
+    message = pb.RunEvent(run_id="r1", seq=7)
+    payload = getattr(message, kind)
+    payload.SetInParent()
+    if full:
+        filled(payload)
+    message.at.FromSeconds(1)
+    event = run_event(message)
+    assert (event.kind, event.seq, event.run_id) == (kind, 7, "r1")
+    EVENT_MODELS[kind].model_validate(event.data)
+    assert event.data.keys() == EVENT_MODELS[kind].model_fields.keys()
+    assert event.is_last == (kind == "done")
+
+
+def test_documented_kinds_are_the_contracts_payloads() -> None:
+    assert set(EVENT_MODELS) == set(PAYLOADS)
+
+
+def test_no_payload_hides_what_every_event_carries() -> None:
+    for field in pb.RunEvent.DESCRIPTOR.oneofs_by_name["payload"].fields:
+        assert not COMMON & set(field.message_type.fields_by_name)
+
+
+def test_empty_values_are_null_where_null_says_more() -> None:
+    citation = encode(pb.Citation(number=1, page=0, chunk_id=""))
+    assert (citation["page"], citation["chunk_id"], citation["quote_start"]) == (None, None, 0)
+    hit = encode(retriever_pb2.Hit(score=float("nan")))
+    assert (hit["chunk"], hit["dense_score"], hit["score"]) == (None, None, None)
+
+
+def test_enums_times_and_durations_are_short_words_rfc_3339_and_seconds() -> None:
+    message = pb.RunEvent(run=pb.RunStarted(mode=pb.RUN_MODE_QA))
+    message.run.budgets.wall_clock.FromMilliseconds(1500)
+    message.at.FromMilliseconds(1_750_000_000_250)
+    data = run_event(message).data
+    assert data["mode"] == "qa"
+    assert data["budgets"] == {"wall_clock_s": 1.5, "answer_tokens": 0}
+    assert data["at"] == "2025-06-15T15:06:40.250Z"
+
+
+def test_words_are_the_contracts_enums_and_back() -> None:
+    for enum in (pb.RunStatus, pb.SupportStatus, ingest_pb2.DocumentStatus):
+        for name, number in enum.items():
+            word = name.removeprefix(f"{enum.items()[0][0].removesuffix('UNSPECIFIED')}").lower()
+            if number:
+                assert enum_number(enum.DESCRIPTOR, word) == number
+    with pytest.raises(KeyError):
+        enum_number(pb.RunStatus.DESCRIPTOR, "sleeping")
+
+
+def test_a_question_becomes_the_contracts_request() -> None:
+    request = start_request(RunRequest("grounded", "Why?", ("a", "b"), thread_id="t", agent="auto", top_k=3))
+    assert request.mode == pb.RUN_MODE_GROUNDED
+    assert (request.question, list(request.collection_ids), request.thread_id, request.top_k) == (
+        "Why?",
+        ["a", "b"],
+        "t",
+        3,
+    )
+
+
+def test_degradation_is_told_whole() -> None:
+    degraded = common_pb2.Degradation(part="llm", reason="LLM_TIMEOUT", message="quoted instead")
+    event = run_event(pb.RunEvent(run_id="r1", seq=1, thinking=pb.Thinking(degraded=degraded)))
+    assert event.data["degraded"] == {"part": "llm", "reason": "LLM_TIMEOUT", "message": "quoted instead"}

@@ -1,0 +1,77 @@
+"""Following a run across broken streams, without a network."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kit.errors import GroundworkError, NotFound, Unavailable
+from services.gateway.errors import StreamInterrupted
+from services.gateway.models import RunEvent
+from services.gateway.runs import ReattachPolicy, follow
+
+
+class FakeRunLog:
+    """RunLog whose streams are scripted: seqs to send, then an error or the end."""
+
+    def __init__(self, *streams: list[int | GroundworkError], last: int = 5) -> None:
+        self.streams = list(streams)
+        self.last = last
+        self.attached: list[int] = []
+
+    async def _next(self) -> AsyncIterator[RunEvent]:
+        for step in self.streams.pop(0):
+            if isinstance(step, GroundworkError):
+                raise step
+            yield RunEvent("r1", step, "done" if step == self.last else "token", {})
+
+    def attach(self, run_id: str, after_seq: int) -> AsyncIterator[RunEvent]:
+        self.attached.append(after_seq)
+        return self._next()
+
+    async def seen(self, *, run_id: str = "", after_seq: int = 0, policy: ReattachPolicy | None = None) -> list[int]:
+        policy = policy or ReattachPolicy(first_backoff_s=0.0)
+        events = follow(self._next(), self.attach, run_id=run_id, after_seq=after_seq, policy=policy)
+        return [event.seq async for event in events]
+
+
+BROKEN = Unavailable("connection reset")
+
+
+async def test_every_event_is_seen_once_across_breaks_and_repeats() -> None:
+    log = FakeRunLog([1, 2, BROKEN], [BROKEN], [2, 3, BROKEN], [1, 2, 3, 4, 5])
+    assert await log.seen() == [1, 2, 3, 4, 5]
+    assert log.attached == [2, 2, 3]
+
+
+async def test_stream_that_ends_before_the_run_is_taken_up_again() -> None:
+    assert await FakeRunLog([1, 2], [3, 4, 5]).seen() == [1, 2, 3, 4, 5]
+
+
+async def test_attachment_that_has_nothing_more_is_the_end() -> None:
+    assert await FakeRunLog([], last=5).seen(run_id="r1", after_seq=5) == []
+
+
+async def test_nothing_is_read_after_the_last_event() -> None:
+    log = FakeRunLog([1, 5, 6])
+    assert await log.seen() == [1, 5]
+
+
+async def test_error_before_the_first_event_is_the_callers() -> None:
+    log = FakeRunLog([BROKEN])
+    with pytest.raises(Unavailable, match="connection reset"):
+        await log.seen()
+    assert log.attached == []
+
+
+async def test_error_that_waiting_cannot_cure_is_raised_at_once() -> None:
+    with pytest.raises(NotFound):
+        await FakeRunLog([1, BROKEN], [NotFound("no such run")]).seen()
+
+
+async def test_gives_up_when_nothing_comes_for_too_long_and_says_how_to_resume() -> None:
+    now = iter(range(0, 1000, 4))
+    log = FakeRunLog([1, 2, BROKEN], *([BROKEN] for _ in range(9)))
+    policy = ReattachPolicy(give_up_after_s=10, first_backoff_s=0.0, clock=lambda: float(next(now)))
+    with pytest.raises(StreamInterrupted, match=r"GET /v1/runs/r1/events\?after=2") as raised:
+        await log.seen(policy=policy)
+    assert raised.value.metadata == {"run_id": "r1", "after_seq": "2"}
