@@ -1,0 +1,118 @@
+"""The console's own logic, run by Node where there is one; and what its files must never contain."""
+
+import re
+import shutil
+import subprocess
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+CONSOLE = Path(str(resources.files("services.gateway") / "console"))
+_NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(_NODE is None, reason="skipped: install node to run the console's modules")
+
+
+def run_script(folder: Path, script: str) -> None:
+    for name in ("sse.js", "text.js"):
+        shutil.copy(CONSOLE / name, folder / name.replace(".js", ".mjs"))
+    assert _NODE
+    (folder / "test.mjs").write_text(f'import assert from "node:assert/strict";\n{script}')
+    done = subprocess.run([_NODE, "test.mjs"], cwd=folder, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@needs_node
+def test_events_are_parsed_whatever_pieces_they_come_in(tmp_path: Path) -> None:
+    run_script(
+        tmp_path,
+        r"""
+        import { EventParser } from "./sse.mjs";
+        const stream = ': hi\n\nid: 1\nevent: run\ndata: {"a":1}\n\nevent: error\r\ndata: x\r\ndata: y\r\n\r\nid: 2\rdata:z\r\r\n';
+        const expected = [
+          { event: "run", data: '{"a":1}', id: "1" },
+          { event: "error", data: "x\ny", id: undefined },
+          { event: "message", data: "z", id: "2" },
+        ];
+        for (let cut = 1; cut <= stream.length; cut += 1) {
+          const parser = new EventParser();
+          const events = [];
+          for (let at = 0; at < stream.length; at += cut) events.push(...parser.push(stream.slice(at, at + cut)));
+          assert.deepEqual(events, expected, `cut every ${cut}`);
+        }
+        """,
+    )
+
+
+@needs_node
+def test_dropped_run_is_read_on_after_the_last_event_exactly_once(tmp_path: Path) -> None:
+    run_script(
+        tmp_path,
+        r"""
+        import { followRun } from "./sse.mjs";
+        const text = (seqs) => seqs.map((n) => `id: ${n}\nevent: ${n === 4 ? "done" : "token"}\ndata: {}\n\n`).join("");
+        const answer = (body) => new Response(body, { headers: { "X-Run-Id": "r1" } });
+        const asked = [];
+        globalThis.fetch = async (path, options) => {
+          asked.push([path, options.headers["Last-Event-ID"]]);
+          if (asked.length === 1) throw new TypeError("network");
+          return answer(text([2, 3, 4]));
+        };
+        const seen = [];
+        const lost = [];
+        await followRun({
+          start: async () => answer(text([1, 2])),
+          onEvent: ({ id }) => seen.push(id),
+          onTrouble: (trouble) => trouble && lost.push(trouble),
+        });
+        assert.deepEqual(seen, ["1", "2", "3", "4"]);
+        assert.deepEqual(asked, Array(2).fill(["/v1/runs/r1/events?after=2", "2"]));
+        assert.equal(lost.length, 2);
+        """,
+    )
+
+
+@needs_node
+def test_pieces_marks_and_quotes_count_characters_as_the_api_does(tmp_path: Path) -> None:
+    run_script(
+        tmp_path,
+        r"""
+        import { applyToken, pieces, quoted, place, size } from "./text.mjs";
+        assert.equal(applyToken("a🙂b", { text: "c", offset: 3 }), "a🙂bc");
+        assert.equal(applyToken("a🙂bcd", { text: "X", offset: 2 }), "a🙂X");
+        const known = (number) => number <= 2;
+        assert.deepEqual(pieces("Four weeks [1][2]. See [9].", known), [
+          { text: "Four weeks" }, { number: 1 }, { number: 2 }, { text: ". See [9]." },
+        ]);
+        assert.deepEqual(pieces("So [1, 2] it is", known), [{ text: "So" }, { number: 1 }, { number: 2 }, { text: " it is" }]);
+        assert.deepEqual(pieces("Four weeks [1", known, true), [{ text: "Four weeks" }]);
+        assert.deepEqual(quoted("a🙂bc", 1, 3), ["a", "🙂b", "c"]);
+        assert.deepEqual(quoted("abc", 2, 2), ["", "abc", ""]);
+        assert.equal(place({ page: 3, heading_path: ["Terms", "Notice"] }), "Page 3 · Terms › Notice");
+        assert.equal(place({ page: null, heading_path: [] }), "");
+        assert.equal(size(182044), "178 kB");
+        """,
+    )
+
+
+def test_no_data_ever_becomes_markup_and_nothing_comes_from_elsewhere() -> None:
+    for path in CONSOLE.iterdir():
+        text = path.read_text()
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), path.name
+        addresses = set(re.findall(r"https?://[^\s\"'`)]+", text)) - {"http://www.w3.org/2000/svg"}
+        assert not addresses, path.name
+    page = (CONSOLE / "index.html").read_text()
+    assert " style=" not in page
+    assert not re.search(r"<script(?![^>]*src=)|\son\w+=", page)
+
+
+@pytest.mark.parametrize("name", ["file-input", "question-input", "ask-button", "answer", "passage"])
+def test_page_has_the_handles_that_browser_tests_use(name: str) -> None:
+    assert f'data-testid="{name}"' in (CONSOLE / "index.html").read_text()
+
+
+def test_every_element_that_the_modules_look_up_is_on_the_page() -> None:
+    page = (CONSOLE / "index.html").read_text()
+    on_page = set(re.findall(r'\bid="([\w-]+)"', page))
+    wanted = {name for path in CONSOLE.glob("*.js") for name in re.findall(r'byId\("([\w-]+)"\)', path.read_text())}
+    assert wanted <= on_page
