@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import sys
 import time
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from services.standalone.backoff import Backoff
-from services.standalone.errors import ChildKeepsCrashing
+from services.standalone.errors import ChildKeepsCrashing, DataDamaged, StandaloneError
 from services.standalone.models import ChildEvent, ChildSpec, ChildState, RestartPolicy
 from services.standalone.ports import Announcer, HealthProbe, LogSink
 
@@ -34,7 +35,7 @@ class Child:
         probe: HealthProbe,
         log: LogSink,
         announce: Announcer,
-        on_hopeless: Callable[[ChildKeepsCrashing], None],
+        on_hopeless: Callable[[StandaloneError], None],
         guard: str = "prctl" if sys.platform == "linux" else "watch",
     ) -> None:
         self.spec = spec
@@ -52,6 +53,8 @@ class Child:
         self._ended = asyncio.Event()
         self._restarts = 0
         self._killed = False
+        self._damage = re.compile(spec.damage_pattern) if spec.damage_pattern else None
+        self._damaged = False
 
     async def run(self) -> None:
         """Runs the process again and again until :meth:`stop`, or until it has crashed too often before being ready."""
@@ -144,6 +147,8 @@ class Child:
     async def _watch_until_ready(self, started_at: float, pid: int) -> None:
         while not await self._probe.is_ready(self.spec.probe):  # noqa: ASYNC110 - another process has no event to wait on
             await asyncio.sleep(PROBE_INTERVAL_S)
+        if self._damaged:
+            return  # nobody may be let near it
         self.ready.set()
         self._tell(ChildState.READY, time.monotonic() - started_at, pid)
 
@@ -156,9 +161,22 @@ class Child:
                 lines.append(rest)
                 rest = b""
             for line in lines:
-                self._log.write(stream, line)
+                self._keep(stream, line)
         if rest:
-            self._log.write(stream, rest)
+            self._keep(stream, rest)
+
+    def _keep(self, stream: str, line: bytes) -> None:
+        self._log.write(stream, line)
+        if self._damage is None or self._damaged:
+            return
+        text = line.decode("utf-8", "replace")
+        if self._damage.search(text):
+            self._damaged = True
+            self._on_hopeless(
+                DataDamaged(
+                    f"The data of {self.spec.name} is damaged. It says:\n    {text}\n{self.spec.damage_advice}."
+                )
+            )
 
     def _tell(self, state: ChildState, seconds: float, pid: int | None, **details: object) -> None:
         self._announce(

@@ -28,3 +28,7 @@ class PortTaken(StartRefused):
 
 class ChildKeepsCrashing(StandaloneError):
     """A service died several times before it was ready once."""
+
+
+class DataDamaged(StandaloneError):
+    """A service says that what it stored cannot be read. Going on could write over what may still be rescued."""

@@ -10,8 +10,11 @@ from pathlib import Path
 
 FILE_BYTES_MAX = 10 * 1024 * 1024
 """A file that grows beyond is renamed to ``.1`` (replacing the one before) and begun anew: 20 MB a service at most."""
-LAST_LINES = 12
-SHOWN_CHARACTERS_MAX = 300
+LAST_LINES = 24
+SHOWN_CHARACTERS_MAX = 800
+_TRACEBACK = re.compile(
+    r"Traceback \(most|Exception Group Traceback|\^+$|~*\^+~*$|During handling of|The above exception"
+)
 _GROUP_FRAME = re.compile(r"^\s*[|+](?:[\s|+-]|\d+ -)*")
 
 
@@ -42,7 +45,7 @@ class JsonLinesLog:
     def last_lines(self) -> list[str]:
         """The last lines of stderr; of stdout when stderr was silent, since services log there."""
         lines = self._last["stderr"] or self._last["stdout"]
-        return [shown[:SHOWN_CHARACTERS_MAX] for line in lines if (shown := readable(line))]
+        return [line[:SHOWN_CHARACTERS_MAX] for line in without_frames([readable(line) for line in lines])]
 
     def mark_start(self) -> None:
         """Forgets the last process's lines."""
@@ -71,3 +74,15 @@ def readable(line: str) -> str:
     level, event = str(record.pop("level", "info")), str(record.pop("event"))
     shown = " ".join(f"{key}={value}" for key, value in record.items() if key not in {"timestamp", "service", "logger"})
     return f"{level} {event} {shown}".rstrip()
+
+
+def without_frames(lines: list[str]) -> list[str]:
+    """A traceback without its stack: the log file has it; a person in the terminal needs what went wrong."""
+    shown: list[str] = []
+    after_frame = False
+    for line in (line.strip() for line in lines):
+        is_frame = line.startswith('File "')
+        if line and not is_frame and not after_frame and not _TRACEBACK.match(line):
+            shown.append(line)
+        after_frame = is_frame
+    return shown or [line for line in lines if line.strip()]

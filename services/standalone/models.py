@@ -35,6 +35,11 @@ class ChildSpec:
     environment: Mapping[str, str] = field(repr=False)
     """The child's whole environment; holds secrets, so it is never printed."""
     probe: Probe
+    damage_pattern: str = ""
+    """A line of its output that matches this regular expression says that its data is damaged: everything stops. For a
+    program that only warns, and then serves as if the data had never been there."""
+    damage_advice: str = ""
+    """What the user can do then."""
     start_stage: int = 1
     """Stages start one after another, each once the one before is ready; inside a stage all start at once."""
     stop_stage: int = 1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from services.standalone.child import Child
-from services.standalone.errors import ChildKeepsCrashing
+from services.standalone.errors import StandaloneError
 from services.standalone.models import ChildSpec, RestartPolicy
 from services.standalone.ports import Announcer, HealthProbe, LogSink
 
@@ -26,7 +26,7 @@ class Supervisor:
         on_all_ready: Callable[[], None],
     ) -> None:
         self._on_all_ready = on_all_ready
-        self._hopeless: ChildKeepsCrashing | None = None
+        self._hopeless: StandaloneError | None = None
         self._stop = asyncio.Event()
         self._children = [
             Child(
@@ -42,7 +42,7 @@ class Supervisor:
         self._started: list[Child] = []
 
     async def run(self) -> None:
-        """Until :meth:`request_stop`. Raises ChildKeepsCrashing, after stopping the others in order."""
+        """Until :meth:`request_stop`. Raises ChildKeepsCrashing or DataDamaged, after stopping the others in order."""
         async with asyncio.TaskGroup() as tasks:
             start = tasks.create_task(self._start(tasks))
             try:
@@ -78,7 +78,7 @@ class Supervisor:
         for stage in _by_stage(self._started, lambda child: child.spec.stop_stage):
             await asyncio.gather(*(child.stop() for child in stage))
 
-    def _give_up(self, error: ChildKeepsCrashing) -> None:
+    def _give_up(self, error: StandaloneError) -> None:
         self._hopeless = self._hopeless or error
         self._stop.set()
 

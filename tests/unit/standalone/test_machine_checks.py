@@ -16,7 +16,7 @@ from services.standalone.backoff import Backoff
 from services.standalone.data_dir import open_data_dir
 from services.standalone.errors import DataDirUnusable, PortTaken
 from services.standalone.free_ports import choose_free_ports, require_free_port
-from services.standalone.log_files import JsonLinesLog, readable
+from services.standalone.log_files import JsonLinesLog, readable, without_frames
 from services.standalone.models import RestartPolicy
 
 
@@ -119,6 +119,18 @@ def test_a_json_record_is_readable_after_a_crash() -> None:
     assert readable(line) == "error startup_failed error=no such file"
     assert readable("Traceback") == "Traceback"
     assert readable("  |     | ValueError: no") == "ValueError: no"
+
+
+def test_a_traceback_is_shown_without_its_stack() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1, in run',
+        "    go()",
+        "    ^^^^",
+        "ValueError: no",
+    ]
+    assert without_frames(lines) == ["ValueError: no"]
+    assert without_frames(lines[:2]) == lines[:2]
 
 
 def _installation(tmp_path: Path, *, with_local_llm: bool) -> topology.Installation:

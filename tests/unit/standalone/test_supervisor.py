@@ -8,12 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from services.standalone.errors import ChildKeepsCrashing
+from services.standalone.errors import ChildKeepsCrashing, DataDamaged
 from services.standalone.models import ChildState
 from tests.unit.standalone.conftest import DIES_SAYING, IGNORES_SIGTERM, SLEEPER, WAIT_S, FakeProbe, Supervise, spec
 
@@ -57,6 +58,16 @@ async def test_a_child_that_keeps_dying_before_it_is_ready_stops_everything_and_
         assert [event.retry_in_s for event in died] == [0.05, 0.1, None]
         assert died[0].last_lines == ("index damaged: remove data/retriever",)
         assert running.observed.of("healthy", ChildState.STOPPED)
+
+
+async def test_damaged_data_stops_everything_before_anybody_is_let_near_it(supervise: Supervise) -> None:
+    script = f"import sys; sys.stderr.write('metafile: checksums do not match\\n'); {SLEEPER}"
+    damaged = replace(
+        spec("nats", script, start=0), damage_pattern="checksums do not match", damage_advice="Restore it"
+    )
+    async with supervise([damaged, spec("service", SLEEPER)]) as running:
+        with pytest.raises(DataDamaged, match=r"nats is damaged. It says:\n.*checksums do not match\nRestore it"):
+            await asyncio.wait_for(running.task, WAIT_S)
 
 
 async def test_stages_stop_one_after_another(supervise: Supervise) -> None:
