@@ -1,12 +1,15 @@
 """The gateway's composition root."""
 
+import socket
+from contextlib import closing
+
 import structlog
 
 from kit.service import Service
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
 from services.gateway.guard import is_loopback_name
-from services.gateway.server import HttpServer
+from services.gateway.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
 
 _log = structlog.get_logger()
@@ -14,9 +17,14 @@ _log = structlog.get_logger()
 
 async def run(settings: GatewaySettings) -> None:
     """Serves HTTP until told to stop. Starts whether or not the services behind it do: /readyz says how they are."""
+    with closing(bind(settings.host, settings.port)) as door:
+        await _serve(settings, door)
+
+
+async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
     async with Service("gateway", settings) as service:
         backends = await open_backends(service.stack, settings, service.stopping)
-        server = HttpServer(create_api(backends), settings.host, settings.port, grace_s=settings.drain_grace_s)
+        server = HttpServer(create_api(backends), door, grace_s=settings.drain_grace_s)
         if not is_loopback_name(settings.host):
             _log.warning(
                 "http_exposed", host=settings.host, detail="anyone who reaches this port may read and change all"

@@ -40,11 +40,18 @@ def problem(error: GroundworkError, extra: Json | None = None) -> Json:
         "status": status,
         "code": error.code.name,
         "reason": error.reason,
-        "detail": error.message,
+        "detail": _detail(error),
         "trace_id": error.metadata.get("trace_id") or current_trace_id(),
         "retryable": error.retryable,
     }
     return {**error.metadata, **(extra or {}), **standard}
+
+
+def _detail(error: GroundworkError) -> str:
+    # A status that gRPC made itself talks of addresses and sockets: nothing for a client to know, or to act on.
+    if error.reason == "RPC_UNAVAILABLE":
+        return "a service behind this API cannot be reached; wait a moment and try again, /readyz says which it is"
+    return error.message
 
 
 def problem_response(error: GroundworkError, extra: Json | None = None) -> JSONResponse:

@@ -19,10 +19,10 @@ class _Server(uvicorn.Server):
 
 
 class HttpServer:
-    """Bound on entry to `serve`, so that a port in use is known before anything is announced."""
+    """Serves an application on a socket that is bound already."""
 
-    def __init__(self, app: ASGIApp, host: str, port: int, *, grace_s: float) -> None:
-        self._socket = _bind(host, port)
+    def __init__(self, app: ASGIApp, door: socket.socket, *, grace_s: float) -> None:
+        self._socket = door
         config = uvicorn.Config(
             app,
             http="h11",
@@ -51,7 +51,9 @@ class HttpServer:
             waiting.cancel()
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
+    """Opens the HTTP port. Done first of all, so that one in use is known before anything is started."""
+    door: socket.socket | None = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -60,6 +62,8 @@ def _bind(host: str, port: int) -> socket.socket:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind(address)
     except OSError as error:
+        if door:
+            door.close()
         raise FailedPrecondition(
             f"the HTTP API cannot listen on {host}:{port} ({error.strerror or error}); "
             "stop what is using it or set GROUNDWORK_PORT and GROUNDWORK_HOST",

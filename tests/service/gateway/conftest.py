@@ -22,7 +22,7 @@ from kit.server import make_server
 from kit.testing.harness import TEST_SECRET
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
-from services.gateway.server import HttpServer
+from services.gateway.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.fakes import FakeIngest, FakeMemory, FakeOrchestrator, FakeRetriever
 
@@ -101,7 +101,7 @@ async def over_http(
     closing = closing or asyncio.Event()
     async with AsyncExitStack() as stack:
         app = create_api(await open_backends(stack, settings, closing))
-        server = HttpServer(app, settings.host, settings.port, grace_s=1)
+        server = HttpServer(app, bind(settings.host, settings.port), grace_s=1)
         serving = asyncio.create_task(server.serve(closing))
         try:
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:

@@ -1,12 +1,16 @@
 """What every request meets before and around its route: hosts, origins, sizes, errors, health, the console."""
 
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import httpx
 import pytest
 from grpc_health.v1 import health_pb2
 
-from kit.testing.harness import free_port
+from kit.errors import FailedPrecondition
+from kit.testing.harness import free_port, running_service
+from services.gateway.app import run
+from services.gateway.server import bind
 from tests.service.gateway.conftest import Settings, World, in_process
 
 QUERY = {"query": "notice"}
@@ -197,3 +201,17 @@ def _references(node: object) -> list[str]:
         own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
         return own + [each for value in node.values() for each in _references(value)]
     return [each for value in node for each in _references(value)] if isinstance(node, list) else []
+
+
+async def test_port_in_use_is_said_before_anything_starts(settings: Settings) -> None:
+    with closing(bind("127.0.0.1", 0)) as taken:
+        taken.listen()
+        with pytest.raises(FailedPrecondition, match="GROUNDWORK_PORT"):
+            await run(settings(port=taken.getsockname()[1]))
+
+
+async def test_whole_process_serves_and_drains(settings: Settings) -> None:
+    port, grpc_port = free_port(), free_port()
+    changed = settings(port=port, grpc_address=f"127.0.0.1:{grpc_port}", drain_grace_s=1)
+    async with running_service(run, changed), httpx.AsyncClient() as client:
+        assert (await client.get(f"http://127.0.0.1:{port}/readyz")).json()["status"] == "ready"
