@@ -27,7 +27,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: setup run test lint type check bench eval gen help
+.PHONY: setup run test lint type check bench eval gen constraints help
 
 setup: $(STANDALONE) ## Create .venv, install Groundwork and its models (LLM=local: the local language model too)
 
@@ -42,7 +42,9 @@ lint: $(DEV) ## Check style, formatting, import rules, contracts and generated c
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/buf lint protos
+	$(BIN)/buf breaking protos --against protos/released.binpb
 	scripts/gen --check
+	$(BIN)/python scripts/gen_docs.py --check
 
 type: $(DEV) ## Check types, strictly
 	$(BIN)/mypy
@@ -56,11 +58,15 @@ eval: $(DEV) ## Measure the quality of retrieval and answers
 	@test -d evals || { echo "There is no evals/ folder in this version, so nothing to evaluate yet." >&2; exit 1; }
 	$(BIN)/python -m evals $(ARGS)
 
-gen: $(DEV) ## Generate the code of the contracts into gen/
+gen: $(DEV) ## Generate the code of the contracts into gen/ and the reference pages into docs/
 	scripts/gen
+	$(BIN)/python scripts/gen_docs.py
+
+constraints: $(DEV) $(LOCAL_LLM) ## Renew constraints.txt from what is installed, after a change of dependencies
+	@{ head -n 1 constraints.txt; $(PIP) freeze --exclude-editable; } > constraints.txt.new && mv constraints.txt.new constraints.txt
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # A stamp per group of packages: a second `make run` finds them and starts at once.
 

@@ -2,7 +2,7 @@
 
 from kit.service import run_process
 from services.orchestrator.app import run
-from services.orchestrator.settings import Settings
+from services.orchestrator.settings import OrchestratorSettings
 
 if __name__ == "__main__":
-    run_process(run(Settings()))
+    run_process(run(OrchestratorSettings()))

@@ -20,10 +20,10 @@ from services.orchestrator.generation import Generator
 from services.orchestrator.handlers import OrchestratorServicer
 from services.orchestrator.pipeline import Limits, Pipeline
 from services.orchestrator.runs import RunLimits, Runs
-from services.orchestrator.settings import Settings
+from services.orchestrator.settings import OrchestratorSettings
 
 
-async def run(settings: Settings) -> None:
+async def run(settings: OrchestratorSettings) -> None:
     """Runs the orchestrator until it is told to stop."""
     async with Service("orchestrator", settings) as service:
         nats = await service.stack.enter_async_context(connect(settings.nats_url, name="orchestrator"))
@@ -42,14 +42,14 @@ async def run(settings: Settings) -> None:
         await service.serve()
 
 
-async def _runs(nats: Nats, pipeline: Pipeline, settings: Settings) -> Runs:
+async def _runs(nats: Nats, pipeline: Pipeline, settings: OrchestratorSettings) -> Runs:
     retention_days = settings.run_retention_days
-    limits = RunLimits(settings.wall_clock_s, settings.lease_s, settings.max_concurrent_runs)
-    store = await KeyValueRunStore.open(nats, lease_s=settings.lease_s, retention_days=retention_days)
+    limits = RunLimits(settings.run_wall_clock_s, settings.run_lease_s, settings.max_concurrent_runs)
+    store = await KeyValueRunStore.open(nats, lease_s=settings.run_lease_s, retention_days=retention_days)
     return Runs(store, await JetStreamEventLog.open(nats, retention_days=retention_days), pipeline, limits)
 
 
-async def _pipeline(service: Service, settings: Settings) -> Pipeline:
+async def _pipeline(service: Service, settings: OrchestratorSettings) -> Pipeline:
     enter = service.stack.enter_async_context
     signer = service.signer
     retriever = await enter(
@@ -78,7 +78,7 @@ async def _pipeline(service: Service, settings: Settings) -> Pipeline:
     )
 
 
-async def _generator(stack: AsyncExitStack, settings: Settings) -> Generator | None:
+async def _generator(stack: AsyncExitStack, settings: OrchestratorSettings) -> Generator | None:
     if settings.llm_base_url is None:
         return None
     model = await stack.enter_async_context(

@@ -5,19 +5,19 @@ from pydantic import Field, SecretStr
 from kit.settings import ServiceSettings
 
 
-class Settings(ServiceSettings):
+class OrchestratorSettings(ServiceSettings):
     """Settings of the orchestrator."""
 
-    nats_url: str
+    nats_url: str = "nats://127.0.0.1:4222"
     """NATS with JetStream: the event log, leases and run records live there."""
 
-    retriever_address: str
+    retriever_address: str = "127.0.0.1:7002"
     """host:port of the retriever."""
 
-    reranker_address: str
+    reranker_address: str = "127.0.0.1:7001"
     """host:port of the model server: it scores sentences for extractive answers."""
 
-    memory_address: str
+    memory_address: str = "127.0.0.1:7006"
     """host:port of the memory service."""
 
     llm_base_url: str | None = None
@@ -50,7 +50,7 @@ class Settings(ServiceSettings):
     answer_tokens: int = Field(default=600, ge=16)
     """Tokens that a model may write, unless the run's budget says otherwise."""
 
-    wall_clock_s: float = Field(default=120.0, gt=0)
+    run_wall_clock_s: float = Field(default=120.0, gt=0)
     """Seconds a run may take, unless its budget says otherwise."""
 
     search_timeout_s: float = Field(default=10.0, gt=0)
@@ -62,7 +62,7 @@ class Settings(ServiceSettings):
     memory_timeout_s: float = Field(default=2.0, gt=0)
     """Longest wait for the thread's history; after it the run goes on without."""
 
-    lease_s: float = Field(default=5.0, gt=0.3)
+    run_lease_s: float = Field(default=5.0, gt=0.3)
     """A run whose orchestrator has been silent for this long is taken over. Renewed three times in it."""
 
     max_concurrent_runs: int = Field(default=256, ge=1)

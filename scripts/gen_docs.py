@@ -1,0 +1,90 @@
+"""Writes the reference pages that are made from the code: docs/settings.md and docs/openapi.json. With --check it writes nothing
+and fails when what is committed differs."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+from pydantic_settings import BaseSettings
+
+from kit.settings import ServiceSettings
+from services.gateway.api import create_api
+from services.gateway.settings import GatewaySettings
+from services.ingest.settings import IngestSettings
+from services.memory.settings import MemorySettings
+from services.orchestrator.settings import OrchestratorSettings
+from services.reranker.settings import RerankerSettings
+from services.retriever.settings import RetrieverSettings
+from services.standalone.settings import StandaloneSettings
+from services.tools.settings import ToolsSettings
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+SERVICES: dict[str, type[BaseSettings]] = {
+    "gateway": GatewaySettings,
+    "orchestrator": OrchestratorSettings,
+    "retriever": RetrieverSettings,
+    "reranker": RerankerSettings,
+    "ingest": IngestSettings,
+    "memory": MemorySettings,
+    "tools": ToolsSettings,
+    "standalone": StandaloneSettings,
+}
+_INTRODUCTION = """# Settings
+
+Generated from the services' `settings.py` by `make gen`. Every setting is an environment variable. `make run` passes what is set in
+the shell on to all services, and chooses addresses, ports and secrets itself.
+"""
+
+
+def settings_page() -> str:
+    """A table per service, and one for what all of them have."""
+    sections = [_INTRODUCTION, _section("every service", ServiceSettings, skip=set())]
+    common = set(ServiceSettings.model_fields)
+    sections += [_section(name, kind, skip=common) for name, kind in SERVICES.items()]
+    return "\n".join(sections)
+
+
+def _section(name: str, kind: type[BaseSettings], skip: set[str]) -> str:
+    rows = ["| variable | default | meaning |", "|---|---|---|"]
+    for field_name, field in kind.model_fields.items():
+        if field_name not in skip:
+            meaning = " ".join((field.description or "").split()).replace("|", "\\|")
+            rows.append(f"| `GROUNDWORK_{field_name.upper()}` | {_default(field)} | {meaning} |")
+    return f"## {name}\n\n" + "\n".join(rows) + "\n"
+
+
+def _default(field: Any) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value in (None, "", ()) or str(value) == "":
+        return "none"
+    return f"`{getattr(value, 'value', value)}`"
+
+
+def openapi_document() -> str:
+    """The gateway's OpenAPI document, as it serves it at /openapi.json."""
+    settings = GatewaySettings(auth_secret="0" * 32)  # type: ignore[arg-type] # noqa: S106 - never used to sign
+    document = create_api(Mock(settings=settings)).openapi()
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def main(*, check: bool) -> int:
+    pages = {"settings.md": settings_page(), "openapi.json": openapi_document()}
+    stale = [name for name, text in pages.items() if _read(DOCS / name) != text]
+    if check and stale:
+        print(f"out of date: docs/{', docs/'.join(stale)}: run make gen and commit them", file=sys.stderr)
+        return 1
+    for name in stale:
+        (DOCS / name).write_text(pages[name])
+    return 0
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text() if path.exists() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(check="--check" in sys.argv[1:]))

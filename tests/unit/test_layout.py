@@ -1,0 +1,34 @@
+"""The rule that keeps the rooms apart: the core of a service knows no transport, no generated code and no vendor."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SERVICES = Path(__file__).resolve().parents[2] / "services"
+EDGES = {"adapters", "handlers.py", "app.py", "__main__.py", "settings.py", "metrics.py"}
+VENDORS = {
+    "grpc", "google", "groundwork", "nats", "qdrant_edge", "qdrant_client", "tantivy", "elasticsearch", "onnxruntime",
+    "openvino", "tokenizers", "openai", "httpx", "fastapi", "starlette", "uvicorn",
+}  # fmt: skip
+# The gateway and the supervisor have no core: all of the one is edge, all of the other is processes.
+CORES = ("orchestrator", "retriever", "reranker", "ingest", "memory", "tools")
+
+
+def core_modules() -> Iterator[Path]:
+    for service in CORES:
+        for path in sorted((SERVICES / service).rglob("*.py")):
+            if not EDGES & set(path.relative_to(SERVICES / service).parts):
+                yield path
+
+
+@pytest.mark.parametrize("path", list(core_modules()), ids=lambda path: str(path.relative_to(SERVICES)))
+def test_core_imports_no_transport_no_generated_code_no_vendor(path: Path) -> None:
+    imported = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported.add(node.module.partition(".")[0])
+    assert not imported & VENDORS
