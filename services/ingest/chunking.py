@@ -7,7 +7,7 @@ heading path, text.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -72,7 +72,7 @@ def chunk(
     """Chunks in reading order. None is longer than the window; together they hold every visible character."""
     size = min(target_tokens, window_tokens - tokens.special_tokens)
     packer = _Packer(document, tokens, size, min(overlap_tokens, size // 4))
-    spans = [span for pieces in packer.packed() for span in packer.fitted(pieces)]
+    spans = _without_contained(span for pieces in packer.packed() for span in packer.fitted(pieces))
     boxes = Boxes(document.lines)
     return [
         replace(_chunk(packer, span, ordinal), boxes=boxes.of(span.start, span.end))
@@ -283,7 +283,8 @@ class _Packer:
 
     def _span(self, pieces: Sequence[_Piece]) -> _Span:
         start, end = self._trimmed(pieces[0].start, pieces[-1].end)
-        path = _common_path([piece.section.path for piece in pieces])
+        bodies = [piece for piece in pieces if piece.section.kind is not BlockKind.HEADING] or pieces
+        path = _common_path([piece.section.path for piece in bodies])
         above = [name for name, at in path if not start <= at < end]
         label = pieces[0].section.label
         if label and pieces[0].start > pieces[0].section.start and label not in above:
@@ -298,6 +299,17 @@ class _Packer:
     def _trimmed(self, start: int, end: int) -> tuple[int, int]:
         text = self.text[start:end]
         return start + len(text) - len(text.lstrip()), end - (len(text) - len(text.rstrip()))
+
+
+def _without_contained(spans: Iterable[_Span]) -> list[_Span]:
+    """Leaves out what lies within its neighbour: the overlap with a group that did not fit and was split."""
+    kept: list[_Span] = []
+    for span in spans:
+        while kept and span.start <= kept[-1].start and kept[-1].end <= span.end:
+            kept.pop()
+        if not kept or span.end > kept[-1].end:
+            kept.append(span)
+    return kept
 
 
 def _common_path(paths: Sequence[tuple[tuple[str, int], ...]]) -> tuple[tuple[str, int], ...]:

@@ -81,7 +81,8 @@ def _edges(page: list[Line]) -> list[Line]:
     """The lines nearest to the top and the bottom: by place where it is known (a footer may be first in the file)."""
     if page and all(line.box for line in page):
         page = sorted(page, key=lambda line: line.box[1] if line.box else 0.0)
-    return page if len(page) <= 2 * _EDGE_LINES else page[:_EDGE_LINES] + page[-_EDGE_LINES:]
+    count = min(_EDGE_LINES, max(1, len(page) // 4))
+    return page if len(page) <= 2 * count else page[:count] + page[-count:]
 
 
 def _furniture_key(text: str) -> str:

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import numpy as np
-
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
+
 from kit.errors import FailedPrecondition, ResourceExhausted
 from kit.principal import current_principal
 
@@ -22,13 +22,13 @@ class FakeReranker(reranker_pb2_grpc.RerankerServiceServicer):
         self.gate.set()
         self.reached = asyncio.Event()
 
-    async def GetModelInfo(self, request: Any, context: Any) -> reranker_pb2.GetModelInfoResponse:  # noqa: N802
+    async def GetModelInfo(self, request: Any, context: Any) -> reranker_pb2.GetModelInfoResponse:
         return reranker_pb2.GetModelInfoResponse(embedding_model="fake", dimension=DIMENSION, window_tokens=128)
 
-    async def GetTokenizer(self, request: Any, context: Any) -> reranker_pb2.GetTokenizerResponse:  # noqa: N802
+    async def GetTokenizer(self, request: Any, context: Any) -> reranker_pb2.GetTokenizerResponse:
         return reranker_pb2.GetTokenizerResponse()
 
-    async def Embed(self, request: Any, context: Any) -> reranker_pb2.EmbedResponse:  # noqa: N802
+    async def Embed(self, request: Any, context: Any) -> reranker_pb2.EmbedResponse:
         self.embed_calls += 1
         self.reached.set()
         await self.gate.wait()
@@ -47,7 +47,7 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
         self.tenants: set[str] = set()
         self.index_calls = 0
 
-    async def IndexChunks(  # noqa: N802
+    async def IndexChunks(
         self, request_iterator: AsyncIterator[retriever_pb2.IndexChunksRequest], context: Any
     ) -> retriever_pb2.IndexChunksResponse:
         self.tenants.add(current_principal().tenant_id)
@@ -63,15 +63,18 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
         self.revisions[header.document_id, header.revision_id] = chunks
         return retriever_pb2.IndexChunksResponse(chunk_count=len(chunks))
 
-    async def ActivateRevision(self, request: Any, context: Any) -> retriever_pb2.ActivateRevisionResponse:  # noqa: N802
-        if request.document_id in self.deleted or self.active.get(request.document_id, (0, ""))[0] > request.revision_number:
+    async def ActivateRevision(self, request: Any, context: Any) -> retriever_pb2.ActivateRevisionResponse:
+        if (
+            request.document_id in self.deleted
+            or self.active.get(request.document_id, (0, ""))[0] > request.revision_number
+        ):
             raise FailedPrecondition("superseded", reason="REVISION_SUPERSEDED")
         if len(self.revisions.get((request.document_id, request.revision_id), [])) != request.expected_chunk_count:
             raise FailedPrecondition("incomplete", reason="REVISION_INCOMPLETE")
         self.active[request.document_id] = (request.revision_number, request.revision_id)
         return retriever_pb2.ActivateRevisionResponse()
 
-    async def DeleteDocument(self, request: Any, context: Any) -> retriever_pb2.DeleteDocumentResponse:  # noqa: N802
+    async def DeleteDocument(self, request: Any, context: Any) -> retriever_pb2.DeleteDocumentResponse:
         self.deleted.add(request.document_id)
         self.active.pop(request.document_id, None)
         return retriever_pb2.DeleteDocumentResponse()

@@ -1,6 +1,6 @@
 """Both ingest processes in this process, over real NATS and real gRPC."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +8,10 @@ from typing import Any
 
 import prometheus_client
 import pytest
-
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2_grpc
+
 from kit.testing.harness import TEST_SECRET, free_port, open_test_channel, running_service, running_servicer
 from services.ingest import app
 from services.ingest.settings import IngestSettings
@@ -37,7 +37,11 @@ class System:
             yield
 
     async def upload(self, data: bytes, name: str, **header: Any) -> ingest_pb2.Document:
-        parts = [ingest_pb2.UploadDocumentRequest(header=ingest_pb2.UploadHeader(collection_id="default", name=name, **header))]
+        parts = [
+            ingest_pb2.UploadDocumentRequest(
+                header=ingest_pb2.UploadHeader(collection_id="default", name=name, **header)
+            )
+        ]
         parts += [ingest_pb2.UploadDocumentRequest(data=data[i : i + 65536]) for i in range(0, len(data), 65536)]
         return (await self.stub.UploadDocument(iter(parts), timeout=TIMEOUT_S)).document
 
@@ -55,11 +59,10 @@ class System:
 
 
 @pytest.fixture(autouse=True)
-def _own_metrics(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several workers in one process: each with instruments of its own."""
     real = app.Metrics
     monkeypatch.setattr(app, "Metrics", lambda: real(prometheus_client.CollectorRegistry()))
-    yield
 
 
 @pytest.fixture

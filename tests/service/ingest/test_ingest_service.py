@@ -5,9 +5,9 @@ import hashlib
 from typing import Any
 
 import pytest
-
 from groundwork.common.v1 import common_pb2
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
+
 from kit.errors import AlreadyExists, DataLoss, FailedPrecondition, InvalidArgument, NotFound
 from kit.principal import Principal
 from kit.testing.harness import open_test_channel
@@ -19,7 +19,8 @@ READY, FAILED, QUEUED = (
     ingest_pb2.DOCUMENT_STATUS_QUEUED,
 )
 MARKDOWN = "\n\n".join(
-    ["# Handbook"] + [f"## Part {n}\n\nPart {n} is about subject {n}. It has {n} rules. Each of them is short." for n in range(30)]
+    ["# Handbook"]
+    + [f"## Part {n}\n\nPart {n} is about subject {n}. It has {n} rules. Each of them is short." for n in range(30)]
 ).encode()
 
 

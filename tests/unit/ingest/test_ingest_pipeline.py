@@ -1,6 +1,7 @@
 """Exactly once, whatever happens in between."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from kit.errors import ResourceExhausted, Unavailable
 from services.ingest.models import Document, Status
 from tests.unit.ingest.world import TENANT, Crash, World
 
-TEXT = "\n\n".join(f"Paragraph {n} says that item {n} costs {n * 7} euros. It was bought in {1990 + n}." for n in range(40))
+TEXT = "\n\n".join(
+    f"Paragraph {n} says that item {n} costs {n * 7} euros. It was bought in {1990 + n}." for n in range(40)
+)
 
 
 @pytest.fixture
@@ -58,9 +61,8 @@ async def test_crash_at_any_step_leads_to_the_same_state(world: World, step: tup
 async def test_crash_at_any_write_of_the_record_leads_to_the_same_state(world: World, write: int, when: str) -> None:
     queued = await world.upload(TEXT)
     _crash_once(world, ("store", "update"), when, skip=write)
-    with pytest.raises(Crash):
+    with contextlib.suppress(Crash):  # a fast run has fewer writes of progress
         await world.ingest(queued)
-        raise Crash("the write did not happen in this run")
     await _assert_same_end(world, queued)
 
 
@@ -77,7 +79,7 @@ async def _assert_same_end(world: World, queued: Document) -> None:
 
 
 def _folder(world: World) -> str:
-    return str(world.documents._spool._folder)  # noqa: SLF001 - the same folder serves both worlds
+    return str(world.documents._spool._folder)
 
 
 def _crash_once(world: World, step: tuple[str, str], when: str, skip: int = 0) -> None:

@@ -1,0 +1,150 @@
+"""Chunks cover the text, fit the window and are cut where a reader would cut."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from services.ingest.chunking import chunk, chunker_for
+from services.ingest.cleaning import clean
+from services.ingest.models import Block, BlockKind, Chunk, CleanDocument, ParsedDocument
+from services.ingest.tokens import EstimatedTokens, ModelTokenizer
+
+WINDOW = 64
+TOKENS = EstimatedTokens()
+
+
+def document(*blocks: Block, title: str = "Title", pages: int = 0) -> CleanDocument:
+    return clean(ParsedDocument(title, blocks, page_statuses=("text",) * pages))
+
+
+def chunks_of(text: CleanDocument, window: int = WINDOW) -> list[Chunk]:
+    return chunk(text, TOKENS, window_tokens=window, overlap_tokens=16)
+
+
+def assert_sound(source: CleanDocument, chunks: list[Chunk], window: int = WINDOW) -> None:
+    covered = bytearray(len(source.text))
+    for i, each in enumerate(chunks):
+        assert each.ordinal == i
+        assert each.text == source.text[each.start : each.end]
+        assert each.text.strip() == each.text != ""
+        assert each.embedded_text.endswith(each.text)
+        assert each.token_count == TOKENS.counts([each.embedded_text])[0] + TOKENS.special_tokens
+        assert each.token_count <= window
+        covered[each.start : each.end] = b"\1" * (each.end - each.start)
+    assert all(covered[i] or character.isspace() for i, character in enumerate(source.text))
+    assert [each.start for each in chunks] == sorted({each.start for each in chunks})
+
+
+_words = st.text(alphabet=st.characters(codec="utf-8"), max_size=80) | st.sampled_from(
+    ["A sentence. Another one! ", "x" * 500, "第一句。第二句。" * 10, "a b c d e f g " * 20, "line\nline\n" * 20]
+)
+_blocks = st.builds(
+    Block,
+    st.sampled_from(list(BlockKind)),
+    _words,
+    level=st.integers(1, 6),
+    label=st.sampled_from(["", "name: Ann"]),
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(_blocks, max_size=12), st.sampled_from(["", "Title", "long title " * 30]), st.integers(12, 80))
+def test_no_text_is_lost_and_no_chunk_exceeds_the_window(blocks: list[Block], title: str, window: int) -> None:
+    source = document(*blocks, title=title)
+    assert_sound(source, chunks_of(source, window), window)
+
+
+def test_chunking_is_deterministic() -> None:
+    source = document(*(Block(BlockKind.TEXT, f"Sentence {n}. It is here.") for n in range(50)))
+    assert chunks_of(source) == chunks_of(source)
+
+
+def test_chunks_are_cut_between_sentences_and_overlap_by_whole_ones() -> None:
+    sentences = [f"Sentence number {n} tells a story." for n in range(40)]
+    chunks = chunks_of(document(Block(BlockKind.TEXT, " ".join(sentences))))
+    assert len(chunks) > 3
+    assert all(each.text.startswith("Sentence number") and each.text.endswith("story.") for each in chunks)
+    assert all(after.start < before.end for before, after in pairwise(chunks))
+
+
+def test_sections_are_not_mixed_and_carry_their_heading_path() -> None:
+    blocks = []
+    for part in ("Alpha", "Beta", "Gamma"):
+        blocks.append(Block(BlockKind.HEADING, part, level=1))
+        blocks.append(Block(BlockKind.HEADING, f"{part} details", level=2))
+        blocks.append(Block(BlockKind.TEXT, " ".join(f"{part} fact {n} is true." for n in range(20))))
+    source = document(*blocks)
+    chunks = chunks_of(source)
+    assert chunker_for(source, has_pages=False) == "headings"
+    for each in chunks:
+        part = each.heading_path[0]
+        assert each.heading_path[:2] == (part, f"{part} details")
+        assert not any(other in each.text for other in {"Alpha", "Beta", "Gamma"} - {part})
+    follower = next(each for each in chunks if not each.text.startswith("Alpha\n"))
+    assert follower.embedded_text.startswith("Title\nAlpha > Alpha details\n\n")
+    assert "Alpha details" not in follower.text
+
+
+def test_small_sections_share_a_chunk_under_their_common_heading() -> None:
+    blocks = [Block(BlockKind.HEADING, "Rules", level=1)]
+    for n in range(3):
+        blocks += [Block(BlockKind.HEADING, f"Rule {n}", level=2), Block(BlockKind.TEXT, "Be kind.")]
+    (only,) = chunks_of(document(*blocks))
+    assert only.heading_path == ("Rules",)
+
+
+def test_code_that_fits_stays_whole() -> None:
+    code = "def f(x):\n    return x + 1\n\nprint(f(2))"
+    prose = Block(BlockKind.TEXT, "Words and words. " * 30)
+    chunks = chunks_of(document(prose, Block(BlockKind.CODE, code), prose))
+    assert any(code in each.text for each in chunks)
+
+
+def test_rows_stay_whole_and_a_long_row_repeats_its_label() -> None:
+    rows = [
+        Block(BlockKind.ROW, f"name: person {n}; city: Bonn; year: {1900 + n}", label=f"name: person {n}")
+        for n in range(30)
+    ]
+    long = Block(BlockKind.ROW, "; ".join(f"column {n}: value {n}" for n in range(60)), label="name: Long")
+    source = document(*rows, long)
+    chunks = chunks_of(source)
+    assert chunker_for(source, has_pages=False) == "rows"
+    whole = [each for each in chunks if "person" in each.text]
+    assert all(line.startswith("name: person") for each in whole[:-1] for line in each.text.split("\n"))
+    rest = [each for each in chunks if each.text.startswith("column") and not each.text.startswith("column 0:")]
+    assert rest
+    assert all("name: Long" in each.embedded_text and "name: Long" not in each.text for each in rest)
+
+
+def test_chunk_knows_its_first_page() -> None:
+    source = document(*(Block(BlockKind.TEXT, f"Page {n} speaks. " * 12, page=n) for n in (1, 2, 3)), pages=3)
+    assert chunker_for(source, has_pages=True) == "pages"
+    chunks = chunks_of(source)
+    assert_sound(source, chunks)
+    for each in chunks:
+        assert f"Page {each.page} speaks." in each.text
+
+
+def test_chunk_fills_what_the_window_allows_and_no_more_than_the_target() -> None:
+    source = document(Block(BlockKind.TEXT, "One two three four five six. " * 400))
+    wide = chunks_of(source, 4096)
+    assert max(each.token_count for each in wide) <= 512 + TOKENS.special_tokens
+    assert sum(each.token_count for each in wide[:-1]) / len(wide[:-1]) > 0.7 * 512
+
+
+def test_model_tokenizer_counts_what_the_model_sees(models_dir: Path) -> None:
+    path = next(models_dir.rglob("tokenizer.json"), None)
+    if path is None:
+        pytest.skip("no tokenizer: run `make setup`")
+    tokens = ModelTokenizer(path)
+    assert tokens.special_tokens == 2
+    assert tokens.counts(["hello world", ""]) == [2, 0]
+    assert tokens.counts(["word " * 1000]) == [1000]
+    source = document(
+        Block(BlockKind.TEXT, "Straße 日本語 🎉 don't e.g. 3.14 " * 200), Block(BlockKind.CODE, "x" * 5000)
+    )
+    for each in chunk(source, tokens, window_tokens=256):
+        assert each.token_count <= 256

@@ -1,0 +1,101 @@
+"""The parsing child: what it gives back, and that its death is nobody else's."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from services.ingest.adapters import parser_pool
+from services.ingest.adapters.parser_pool import ParserPool
+from services.ingest.errors import DocumentRejected
+from services.ingest.prepare import PrepareRequest, prepare
+from tests.unit.ingest.pdf_files import pdf_of
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[ParserPool]:
+    made = ParserPool(size=1, time_limit_s=20.0, memory_limit_bytes=2 * 1024**3)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def request_for(tmp_path: Path):  # type: ignore[no-untyped-def]
+    def made(data: bytes, name: str, media_type: str) -> PrepareRequest:
+        path = tmp_path / "file"
+        path.write_bytes(data)
+        return PrepareRequest(str(path), media_type, name, "", 64)
+
+    return made
+
+
+async def test_child_gives_the_same_as_the_function(pool: ParserPool, request_for) -> None:  # type: ignore[no-untyped-def]
+    request = request_for(
+        pdf_of([["Hello world.", "This is page one."], [], ["Page three (here)."]]), "a.pdf", "application/pdf"
+    )
+    stages: list[str] = []
+    there = await pool.prepare(request, stages.append)
+    here = prepare(request, lambda _: None, {})
+    assert there.chunks == here.chunks
+    assert (there.title, there.page_statuses, there.chunker) == ("a", ("text", "empty", "text"), "pages")
+    assert stages == ["parse", "clean", "chunk"]
+
+
+async def test_rejection_comes_back_and_the_child_is_used_again(pool: ParserPool, request_for) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(DocumentRejected, match="damaged"):
+        await pool.prepare(request_for(b"%PDF-", "a.pdf", "application/pdf"), lambda _: None)
+    (child,) = pool._all
+    await pool.prepare(request_for(b"hello", "a.txt", "text/plain"), lambda _: None)
+    assert pool._all == {child}
+
+
+async def test_crashed_child_rejects_its_file_and_the_next_file_gets_a_new_one(
+    pool: ParserPool, request_for, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
+    await pool.prepare(request_for(b"hello", "a.txt", "text/plain"), lambda _: None)
+    (child,) = pool._all
+
+    def dies(stage: str) -> None:
+        child.send_signal(11)
+
+    with pytest.raises(DocumentRejected) as rejected:
+        await pool.prepare(request_for(b"word " * 500_000, "b.txt", "text/plain"), dies)
+    assert rejected.value.reason == "PARSE_CRASHED"
+    assert (await pool.prepare(request_for(b"hello", "c.txt", "text/plain"), lambda _: None)).chunks
+
+
+async def test_file_that_takes_too_long_is_rejected(request_for) -> None:  # type: ignore[no-untyped-def]
+    pool = ParserPool(size=1, time_limit_s=0.01, memory_limit_bytes=2 * 1024**3)
+    try:
+        with pytest.raises(DocumentRejected) as rejected:
+            await pool.prepare(request_for(b"hello", "slow.txt", "text/plain"), lambda _: None)
+        assert rejected.value.reason == "PARSE_TIMEOUT"
+        assert pool._all == set()
+    finally:
+        await pool.close()
+
+
+async def test_file_that_needs_too_much_memory_is_rejected(request_for) -> None:  # type: ignore[no-untyped-def]
+    pool = ParserPool(size=1, time_limit_s=20.0, memory_limit_bytes=300 * 1024**2)
+    try:
+        with pytest.raises(DocumentRejected) as rejected:
+            await pool.prepare(request_for(b"a b c d e f. " * 4_000_000, "big.txt", "text/plain"), lambda _: None)
+        assert rejected.value.reason == "PARSE_TOO_LARGE"
+    finally:
+        await pool.close()
+
+
+async def test_cancelled_caller_leaves_no_child_at_work(pool: ParserPool, request_for) -> None:  # type: ignore[no-untyped-def]
+    began = asyncio.Event()
+    request = request_for(b"word " * 2_000_000, "b.txt", "text/plain")
+    task = asyncio.create_task(pool.prepare(request, lambda _: began.set()))
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert pool._all == set()
+
+
+def test_limit_of_a_line_holds_the_largest_chunk() -> None:
+    assert parser_pool._LINE_LIMIT_BYTES > 512 * 16 * 4 * 10
