@@ -16,10 +16,12 @@ from services.orchestrator.adapters.memory import MemoryThreads
 from services.orchestrator.adapters.model_server import RerankerSentenceScorer
 from services.orchestrator.adapters.retriever import RetrieverSearcher
 from services.orchestrator.adapters.run_store import KeyValueRunStore
+from services.orchestrator.drafting import Drafter
 from services.orchestrator.generation import Generator
 from services.orchestrator.handlers import OrchestratorServicer
+from services.orchestrator.models import RunLimits
 from services.orchestrator.pipeline import Limits, Pipeline
-from services.orchestrator.runs import RunLimits, Runs
+from services.orchestrator.runs import Runs
 from services.orchestrator.settings import OrchestratorSettings
 
 
@@ -65,13 +67,16 @@ async def _pipeline(service: Service, settings: OrchestratorSettings) -> Pipelin
     )
     return Pipeline(
         RetrieverSearcher(retriever, timeout_s=settings.search_timeout_s),
-        RerankerSentenceScorer(reranker, timeout_s=settings.score_timeout_s),
         MemoryThreads(memory, timeout_s=settings.memory_timeout_s),
-        await _generator(service.stack, settings),
+        Drafter(
+            RerankerSentenceScorer(reranker, timeout_s=settings.score_timeout_s),
+            await _generator(service.stack, settings),
+        ),
         Limits(
             evidence_top_k=settings.evidence_top_k,
             history_turns=settings.history_turns,
             answer_tokens=settings.answer_tokens,
+            wall_clock_s=settings.run_wall_clock_s,
             prompt_usd_per_million_tokens=settings.llm_prompt_usd_per_million_tokens,
             completion_usd_per_million_tokens=settings.llm_completion_usd_per_million_tokens,
         ),

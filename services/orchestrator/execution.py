@@ -5,7 +5,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import structlog
 
@@ -16,14 +16,17 @@ from services.orchestrator.errors import FencedOff
 from services.orchestrator.events import Done, RunError, RunStatus
 from services.orchestrator.journal import Journal
 from services.orchestrator.metrics import RUN_SECONDS, RUNS
-from services.orchestrator.models import RunRecord
+from services.orchestrator.models import RunLimits, RunRecord
 from services.orchestrator.ports import RunStore
-
-if TYPE_CHECKING:
-    from services.orchestrator.runs import RunLimits, Worker
 
 _log = structlog.get_logger()
 _OUT_OF_TIME = RunError("DEADLINE_EXCEEDED", "RUN_TIMEOUT", "the run took longer than its budget", retryable=True)
+
+
+class Worker(Protocol):
+    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
+        """Takes a run to its end; see pipeline.Pipeline."""
+        ...
 
 
 class Execution:
@@ -34,8 +37,8 @@ class Execution:
         record: RunRecord,
         journal: Journal,
         store: RunStore,
-        worker: "Worker",
-        limits: "RunLimits",
+        worker: Worker,
+        limits: RunLimits,
         now: Callable[[], datetime],
         *,
         cancelled: bool = False,

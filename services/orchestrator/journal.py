@@ -32,7 +32,7 @@ class Journal:
         self.durable = True
         self._log = log
         self._position = position
-        self._now = now
+        self.now = now
         self._live: list[asyncio.Queue[RunEvent | None]] = []
         self._closed = False
 
@@ -47,7 +47,7 @@ class Journal:
 
     async def write(self, payload: Payload) -> None:
         """Appends one event. Raises FencedOff when another orchestrator writes this run now."""
-        event = RunEvent(self.key.run_id, self.progress.seq + 1, self._now(), payload)
+        event = RunEvent(self.key.run_id, self.progress.seq + 1, self.now(), payload)
         if self.durable:
             try:
                 await self._append(event)

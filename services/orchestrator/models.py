@@ -120,3 +120,12 @@ class Page:
 
     runs: Sequence[RunRecord] = field(default_factory=list)
     next_page_token: str = ""
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """Limits of the run service; see settings.py for their reasons."""
+
+    wall_clock_s: float = 120.0
+    lease_s: float = 5.0
+    max_concurrent_runs: int = 256

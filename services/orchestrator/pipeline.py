@@ -4,15 +4,15 @@ the log before the next begins; a step whose result is already there is not done
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kit.errors import GroundworkError, Unavailable
 from kit.llm import TokenUsage
-from services.orchestrator import extractive
+from services.orchestrator.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question, degraded
 from services.orchestrator.events import (
     AgentChosen,
     Answer,
-    Degradation,
+    Budgets,
     Done,
     Evidence,
     Plan,
@@ -23,21 +23,17 @@ from services.orchestrator.events import (
     SupportStatus,
     Thinking,
     Usage,
-    Verification,
 )
-from services.orchestrator.extractive import ExtractiveSettings, Passage
 from services.orchestrator.followups import search_queries
-from services.orchestrator.generation import REFUSAL, Generator
 from services.orchestrator.journal import Journal
 from services.orchestrator.models import RunRecord, SearchQuery, Turn
-from services.orchestrator.ports import Memory, Searcher, SentenceScorer
+from services.orchestrator.ports import Memory, Searcher
 from services.orchestrator.screen import Screen
-from services.orchestrator.verification import attribute, cite, verify
+from services.orchestrator.verification import cite
 
 SEARCH_DOWN = (
     "Search is not available at the moment, so this question cannot be answered. Please ask again in a minute."
 )
-MODEL, EXTRACTIVE = "model", "extractive"
 DEFAULT_AGENT = "reasoning"
 
 
@@ -48,6 +44,7 @@ class Limits:
     evidence_top_k: int = 8
     history_turns: int = 8
     answer_tokens: int = 600
+    wall_clock_s: float = 120.0
     prompt_usd_per_million_tokens: float = 0.0
     completion_usd_per_million_tokens: float = 0.0
 
@@ -68,35 +65,14 @@ class Clocks:
             self.seconds[name] = round(self.seconds.get(name, 0.0) + self.clock() - started, 4)
 
 
-@dataclass(frozen=True)
-class _Draft:
-    """An answer before it is published."""
-
-    text: str
-    method: str
-    verification: Verification | None
-    tokens: TokenUsage = TokenUsage()
-    refused: bool = False
-
-
 class Pipeline:
-    """Runs the modes qa and grounded. Without a generator, answers are extractive."""
+    """Runs the modes qa and grounded."""
 
-    def __init__(
-        self,
-        searcher: Searcher,
-        scorer: SentenceScorer,
-        memory: Memory,
-        generator: Generator | None,
-        limits: Limits,
-        extractive_settings: ExtractiveSettings = ExtractiveSettings(),  # noqa: B008 - frozen
-    ) -> None:
+    def __init__(self, searcher: Searcher, memory: Memory, drafter: Drafter, limits: Limits) -> None:
         self._searcher = searcher
-        self._scorer = scorer
         self._memory = memory
-        self._generator = generator
+        self._drafter = drafter
         self._limits = limits
-        self._extractive_settings = extractive_settings
 
     async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
         """Takes the run from where its log ends to `done`. Returns how it ended."""
@@ -108,7 +84,8 @@ class Pipeline:
         retrieval = await self._evidence(record, journal, history, clocks)
         answer, tokens = await self._answer(record, journal, history, retrieval, clocks)
         if journal.progress.usage is None:
-            await journal.write(self._usage(tokens, clocks.seconds, answer.method))
+            seconds = (journal.now() - record.created_at).total_seconds()
+            await journal.write(self._usage(tokens, seconds, clocks.seconds, answer.method))
         await self._remember(record, journal, answer)
         status = RunStatus.REFUSED if _is_refusal(answer) else RunStatus.COMPLETED
         await journal.write(Done(status))
@@ -119,20 +96,23 @@ class Pipeline:
         if journal.progress.started:
             await journal.write(Thinking("resume", "Another worker continues this answer."))
         else:
-            model = self._generator.model.name if self._generator else ""
             await journal.write(
                 RunStarted(
                     mode=request.mode,
                     question=request.question,
                     thread_id=request.thread_id,
                     collection_ids=request.collection_ids,
-                    budgets=request.budgets,
-                    model=model,
+                    budgets=self._in_force(request.budgets),
+                    model=self._drafter.model_name,
                 )
             )
         if request.mode is RunMode.GROUNDED and journal.progress.agent is None:
             chosen_by = "default" if request.agent in ("", "auto") else "explicit"
             await journal.write(AgentChosen(DEFAULT_AGENT, chosen_by))
+
+    def _in_force(self, asked: Budgets) -> Budgets:
+        wall_clock_s = min(asked.wall_clock_s or self._limits.wall_clock_s, self._limits.wall_clock_s)
+        return Budgets(wall_clock_s, asked.answer_tokens or self._limits.answer_tokens)
 
     async def _history(self, record: RunRecord, journal: Journal) -> Sequence[Turn]:
         """Turns before this one; none for runs without a thread, and none, said so, when memory does not answer."""
@@ -142,7 +122,7 @@ class Pipeline:
         try:
             return await self._memory.history(thread_id, self._limits.history_turns)
         except GroundworkError as error:
-            await journal.write(_degraded("memory", "memory", error, "Going on without what was said before."))
+            await journal.write(degraded("memory", "memory", error, "Going on without what was said before."))
             return ()
 
     async def _evidence(
@@ -161,7 +141,7 @@ class Pipeline:
             async with clocks.step("retrieve"):
                 retrieval = await self._searcher.search(query)
         except Unavailable as error:
-            await journal.write(_degraded("retrieve", "search", error, "Search does not answer."))
+            await journal.write(degraded("retrieve", "search", error, "Search does not answer."))
             return None
         await journal.write(retrieval)
         for part in retrieval.degraded:
@@ -178,87 +158,34 @@ class Pipeline:
     ) -> tuple[Answer, TokenUsage]:
         if journal.progress.answer is not None:
             return journal.progress.answer, TokenUsage()
-        screen = Screen(journal)
         if retrieval is None:
-            await screen.settle(SEARCH_DOWN)
+            await Screen(journal).settle(SEARCH_DOWN)
             answer = Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
             await journal.write(answer)
             return answer, TokenUsage()
+        request = record.request
+        answer_tokens = request.budgets.answer_tokens or self._limits.answer_tokens
         async with clocks.step("answer"):
-            draft = await self._draft(record, journal, history, retrieval.evidence, screen)
-            await screen.settle(draft.text)
+            draft = await self._drafter.write(
+                Question(request.question, history, retrieval.evidence, answer_tokens), journal
+            )
         answer = _published(draft, retrieval.evidence)
         if draft.verification is not None:
             await journal.write(draft.verification)
         await journal.write(answer)
         return answer, draft.tokens
 
-    async def _draft(
-        self,
-        record: RunRecord,
-        journal: Journal,
-        history: Sequence[Turn],
-        evidence: Sequence[Evidence],
-        screen: Screen,
-    ) -> _Draft:
-        if self._generator is None or not evidence:
-            return await self._extract(record.request.question, journal, evidence, screen)
-        try:
-            draft = await self._generate(self._generator, record, journal, history, evidence, screen)
-        except GroundworkError as error:
-            await journal.write(_degraded("answer", "llm", error, "Quoting the documents instead."))
-            return await self._extract(record.request.question, journal, evidence, screen)
-        if draft.refused or _carries_something(draft):
-            return draft
-        note = Degradation("llm", "UNSUPPORTED_ANSWER", "Nothing the model wrote is carried by the documents.")
-        await journal.write(Thinking("verify", f"{note.message} Quoting the documents instead.", note))
-        fallback = await self._extract(record.request.question, journal, evidence, screen)
-        return replace(fallback, tokens=draft.tokens)
-
-    async def _generate(
-        self,
-        generator: Generator,
-        record: RunRecord,
-        journal: Journal,
-        history: Sequence[Turn],
-        evidence: Sequence[Evidence],
-        screen: Screen,
-    ) -> _Draft:
-        max_tokens = record.request.budgets.answer_tokens or self._limits.answer_tokens
-        generated = await generator.write(record.request.question, history, evidence, screen, max_tokens=max_tokens)
-        if generated.is_refusal:
-            return _Draft(REFUSAL, MODEL, None, generated.usage, refused=True)
-        if generated.invented_citations:
-            text = f"{generated.invented_citations} citation(s) of sources that do not exist were removed."
-            await journal.write(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
-        text = attribute(generated.text, evidence)
-        return _Draft(text, MODEL, verify(text, evidence), generated.usage)
-
-    async def _extract(self, question: str, journal: Journal, evidence: Sequence[Evidence], screen: Screen) -> _Draft:
-        passages = [_passage(source) for source in evidence]
-        found = await extractive.answer(question, passages, self._scorer, self._extractive_settings)
-        if found.degraded_reason:
-            note = Degradation("rerank", "SENTENCE_SCORES_UNAVAILABLE", found.degraded_reason)
-            await journal.write(Thinking("answer", "Choosing sentences by their words alone.", note))
-        if not found.answerable:
-            return _Draft(REFUSAL, EXTRACTIVE, None, refused=True)
-        text = ""
-        for piece in extractive.render(found):
-            text += piece
-            await screen.show(text)
-        return _Draft(text, EXTRACTIVE, verify(text, evidence))
-
-    def _usage(self, tokens: TokenUsage, step_seconds: Mapping[str, float], method: str) -> Usage:
+    def _usage(self, tokens: TokenUsage, seconds: float, step_seconds: Mapping[str, float], method: str) -> Usage:
         limits = self._limits
         cost_usd = (
             tokens.prompt_tokens * limits.prompt_usd_per_million_tokens
             + tokens.completion_tokens * limits.completion_usd_per_million_tokens
         ) / 1e6
-        model = self._generator.model.name if self._generator and method == MODEL else ""
+        model = self._drafter.model_name if method == MODEL else ""
         return Usage(
             prompt_tokens=tokens.prompt_tokens,
             completion_tokens=tokens.completion_tokens,
-            seconds=round(sum(step_seconds.values()), 4),
+            seconds=round(seconds, 4),
             cost_usd=cost_usd,
             step_seconds=step_seconds,
             model=model,
@@ -271,36 +198,14 @@ class Pipeline:
         try:
             await self._memory.remember(request.thread_id, record.key.run_id, request.question, answer.text)
         except GroundworkError as error:
-            await journal.write(_degraded("memory", "memory", error, "This turn could not be kept in its thread."))
+            await journal.write(degraded("memory", "memory", error, "This turn could not be kept in its thread."))
 
 
-def _published(draft: _Draft, evidence: Sequence[Evidence]) -> Answer:
+def _published(draft: Draft, evidence: Sequence[Evidence]) -> Answer:
     if draft.verification is None:
         return Answer(draft.text, (), SupportStatus.INSUFFICIENT, draft.method)
     return Answer(draft.text, cite(draft.text, evidence), draft.verification.support_status, draft.method)
 
 
-def _carries_something(draft: _Draft) -> bool:
-    return draft.verification is not None and draft.verification.support_status is not SupportStatus.INSUFFICIENT
-
-
 def _is_refusal(answer: Answer) -> bool:
     return not answer.citations
-
-
-def _passage(source: Evidence) -> Passage:
-    return Passage(
-        number=source.number,
-        text=source.text,
-        document_id=source.document_id,
-        chunk_id=source.chunk_id,
-        score=source.score,
-        dense_score=source.dense_score,
-        char_start=source.char_start,
-        document_name=source.document_name,
-        heading_path=tuple(source.heading_path),
-    )
-
-
-def _degraded(phase: str, part: str, error: GroundworkError, text: str) -> Thinking:
-    return Thinking(phase, text, Degradation(part, error.reason, error.message))

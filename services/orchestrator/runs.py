@@ -6,9 +6,8 @@ import contextvars
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -16,9 +15,9 @@ from kit.errors import Unavailable
 from kit.principal import Principal, use_principal
 from services.orchestrator.errors import InvalidRequest, ModeNotOffered, RunNotFound, TooManyRuns
 from services.orchestrator.events import RunEvent, RunMode, RunStatus
-from services.orchestrator.execution import Execution
+from services.orchestrator.execution import Execution, Worker
 from services.orchestrator.journal import Journal
-from services.orchestrator.models import Page, RunKey, RunRecord, RunRequest
+from services.orchestrator.models import Page, RunKey, RunLimits, RunRecord, RunRequest
 from services.orchestrator.pipeline import DEFAULT_AGENT
 from services.orchestrator.ports import EventLog, RunStore
 
@@ -26,21 +25,6 @@ _log = structlog.get_logger()
 _OFFERED_MODES = (RunMode.QA, RunMode.GROUNDED)
 _MAX_QUESTION_CHARS = 8_000
 _RETRY_AFTER_S = 1.0
-
-
-class Worker(Protocol):
-    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
-        """Takes a run to its end; see pipeline.Pipeline."""
-        ...
-
-
-@dataclass(frozen=True)
-class RunLimits:
-    """Numbers of the run service; see settings.py for their reasons."""
-
-    wall_clock_s: float = 120.0
-    lease_s: float = 5.0
-    max_concurrent_runs: int = 256
 
 
 class Runs:

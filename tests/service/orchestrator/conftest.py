@@ -10,12 +10,13 @@ from kit.jetstream import Nats
 from kit.principal import Principal
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.run_store import KeyValueRunStore
+from services.orchestrator.drafting import Drafter
 from services.orchestrator.events import Done, RunEvent, RunMode
 from services.orchestrator.generation import Generator
-from services.orchestrator.models import RunKey, RunRequest
+from services.orchestrator.models import RunKey, RunLimits, RunRequest
 from services.orchestrator.pipeline import Limits, Pipeline
 from services.orchestrator.ports import LanguageModel
-from services.orchestrator.runs import RunLimits, Runs
+from services.orchestrator.runs import Runs
 from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
 
 ANN = Principal("acme", "ann")
@@ -56,7 +57,7 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
 
         async def start(model: LanguageModel | None = None, **limits: float) -> Orchestrator:
             generator = Generator(model, context_tokens=500) if model else None
-            pipeline = Pipeline(FakeSearcher(), FakeScorer(), FakeMemory(), generator, Limits())
+            pipeline = Pipeline(FakeSearcher(), FakeMemory(), Drafter(FakeScorer(), generator), Limits())
             store = await KeyValueRunStore.open(jetstream, lease_s=LEASE_S, retention_days=1)
             log = await JetStreamEventLog.open(jetstream, retention_days=1)
             run_limits = RunLimits(**{"lease_s": LEASE_S, **limits})  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kit.llm import ModelUnavailable
+from services.orchestrator.drafting import Drafter
 from services.orchestrator.events import (
     Answer,
     Degradation,
@@ -44,7 +45,7 @@ class Stage:
 
     async def run(self, question: str = QUESTION, mode: RunMode = RunMode.QA, thread_id: str = "") -> list[Payload]:
         generator = Generator(self.model, context_tokens=500) if self.model else None
-        pipeline = Pipeline(self.searcher, FakeScorer(), self.memory, generator, Limits())
+        pipeline = Pipeline(self.searcher, self.memory, Drafter(FakeScorer(), generator), Limits())
         request = RunRequest(mode, question, ("default",), thread_id=thread_id)
         journal = await Journal.open(KEY, self.log, now)
         await pipeline.run(RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT), journal)
