@@ -49,8 +49,7 @@ async def run_api(settings: IngestSettings) -> None:
     """Serves the contract until told to stop."""
     async with Service("ingest", settings) as service:
         shared = await _shared(service, settings)
-        spool = Spool(settings.data_dir / "ingest" / "uploads")
-        spool.prepare()
+        spool = service.stack.enter_context(Spool.own(settings.data_dir / "ingest"))
         documents = Documents(
             documents=shared.documents,
             files=shared.files,
@@ -75,9 +74,8 @@ async def run_worker(settings: IngestSettings) -> None:
     """Consumes jobs until told to stop."""
     async with Service("ingest-worker", settings) as service:
         shared = await _shared(service, settings)
-        folder = settings.data_dir / "ingest" / "work"
-        spool = Spool(folder / f"{uuid.uuid4().hex}")
-        spool.prepare()
+        folder = settings.data_dir / "ingest"
+        spool = service.stack.enter_context(Spool.own(folder))
         preparer = ParserPool(
             size=settings.parser_processes,
             time_limit_s=settings.parse_time_limit_s,

@@ -1,10 +1,13 @@
 """Files on their way: received or fetched piece by piece to local disk, hashed as they pass, gone when their block ends."""
 
 import asyncio
+import fcntl
 import hashlib
+import os
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -22,16 +25,27 @@ class SpooledFile:
 
 
 class Spool:
-    """A folder for files on their way. What a killed process left in it is removed when the next one starts."""
+    """A folder for files on their way, this process's own."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def prepare(self) -> None:
-        """Makes the folder and empties it."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for path in self._folder.iterdir():
-            path.unlink(missing_ok=True)
+    @classmethod
+    @contextmanager
+    def own(cls, parent: Path) -> "Iterator[Spool]":
+        """A fresh folder in `parent`, locked while the block runs and removed after it. Those that killed processes left
+        behind, known by their free locks, are removed first."""
+        parent.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            with _locked(parent, wait=True):  # a folder just made and not yet locked must not look left behind
+                for left in parent.glob("spool-*"):
+                    with _locked(left) as free:
+                        if free:
+                            shutil.rmtree(left, ignore_errors=True)
+                made = tempfile.TemporaryDirectory(dir=parent, prefix="spool-", ignore_cleanup_errors=True)
+                folder = Path(stack.enter_context(made))
+                stack.enter_context(_locked(folder))
+            yield cls(folder)
 
     @contextmanager
     def file(self) -> Iterator[Path]:
@@ -54,6 +68,23 @@ class Spool:
                         raise too_large(name, limit_bytes)
                     await asyncio.to_thread(_append, file, digest, piece)
             yield SpooledFile(path, digest.hexdigest(), size)
+
+
+@contextmanager
+def _locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Locks a folder for the block; yields whether that was possible. The kernel frees the locks of the dead."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        yield False
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(handle)
 
 
 async def _unless_idle(data: AsyncIterator[bytes], timeout_s: float) -> AsyncIterator[bytes]:

@@ -63,7 +63,6 @@ class World:
         self.clock = Clock()
         numbers = itertools.count(1)
         spool = Spool(folder)
-        spool.prepare()
         self.deletion = Deletion(self.store, self.files, self.leases, self.index, self.clock)
         self.catalog = Catalog(self.collections, self.store, self.deletion, self.clock)
         self.documents = Documents(
