@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NoReturn
 
 from fastapi import APIRouter, Request
 from groundwork.ingest.v1 import ingest_pb2 as pb
 from starlette.requests import ClientDisconnect
 
-from kit.errors import GroundworkError
+from kit.errors import GroundworkError, Internal, InvalidArgument
 from services.gateway.backends import Backends, Services
+from services.gateway.errors import UploadInterrupted
 from services.gateway.metrics import UPLOADED_BYTES
 from services.gateway.multipart import FILE_FIELD, METADATA_FIELD, MultipartForm
 from services.gateway.routes.documents import document_body
@@ -21,6 +22,9 @@ router = APIRouter(prefix="/v1", tags=["documents"])
 _LINGER_S = 10.0
 """After a refusal what the client still sends is read and thrown away for this long, so that it gets to read the answer
 instead of a reset connection."""
+
+_LOST_STATUS = "RPC_INTERNAL"
+_SECOND_HEADER_REFUSED = "BAD_UPLOAD"
 
 _FORM: dict[str, Any] = {
     "requestBody": {
@@ -58,7 +62,7 @@ _FORM: dict[str, Any] = {
 )
 async def upload_document(collection_id: str, request: Request, services: Services) -> UploadedDocument:
     """Takes a file and answers once it is stored and its job queued. Follow it with GET /v1/documents/{id}/events."""
-    body = aiter(request.stream())
+    body = _Body(request.stream())
     try:
         form = MultipartForm(
             body,
@@ -73,16 +77,32 @@ async def upload_document(collection_id: str, request: Request, services: Servic
         raise
 
 
+class _Body:
+    """The request's body. After a refusal gRPC's task may still be reading when we begin to drain: one at a time."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+        self._turn = asyncio.Lock()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        async with self._turn:
+            return await anext(self._chunks)
+
+
 async def _pass_on(form: MultipartForm, collection_id: str, services: Backends) -> UploadedDocument:
     broken: list[Exception] = []
 
+    header = pb.UploadHeader(
+        collection_id=collection_id,
+        name=form.file_name,
+        size_bytes=form.declared_size_bytes,
+        metadata=form.metadata,
+    )
+
     async def parts() -> AsyncIterator[pb.UploadDocumentRequest]:
-        header = pb.UploadHeader(
-            collection_id=collection_id,
-            name=form.file_name,
-            size_bytes=form.declared_size_bytes,
-            metadata=form.metadata,
-        )
         yield pb.UploadDocumentRequest(header=header)
         try:
             async for piece in form.pieces():
@@ -96,9 +116,11 @@ async def _pass_on(form: MultipartForm, collection_id: str, services: Backends) 
 
     try:
         answer = await services.ingest.UploadDocument(parts(), timeout=services.settings.upload_timeout_s)
-    except (asyncio.CancelledError, GroundworkError):
+    except (asyncio.CancelledError, GroundworkError) as error:
         if broken:
             raise broken[0] from None
+        if isinstance(error, Internal) and error.reason == _LOST_STATUS:
+            await _ask_why(services, header)
         form.check_size()
         raise
     if broken:
@@ -106,12 +128,31 @@ async def _pass_on(form: MultipartForm, collection_id: str, services: Backends) 
     return UploadedDocument(document=document_body(answer.document))
 
 
+async def _ask_why(services: Backends, header: pb.UploadHeader) -> NoReturn:
+    """Learns why an upload was refused when grpc.aio has lost the status: it does when a write meets a call that has just
+    ended. The header alone is sent again, twice, which no ingest takes for a document."""
+
+    async def headers() -> AsyncIterator[pb.UploadDocumentRequest]:
+        yield pb.UploadDocumentRequest(header=header)
+        yield pb.UploadDocumentRequest(header=header)
+
+    try:
+        await services.ingest.UploadDocument(headers(), timeout=services.settings.rpc_timeout_s)
+    except InvalidArgument as error:
+        if error.reason != _SECOND_HEADER_REFUSED:
+            raise
+    raise UploadInterrupted(
+        "ingest ended the upload before it was complete; it may be larger than allowed. Send it again with a Content-Length, "
+        "or a smaller file"
+    )
+
+
 async def _linger(body: AsyncIterator[bytes]) -> None:
     try:
         async with asyncio.timeout(_LINGER_S):
             async for _ in body:
                 pass
-    except (TimeoutError, ClientDisconnect, RuntimeError):
+    except (TimeoutError, ClientDisconnect):
         return  # the answer is sent anyway; whether it arrives is up to the client
 
 

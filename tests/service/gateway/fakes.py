@@ -47,11 +47,13 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
 
     async def UploadDocument(self, request_iterator: Any, context: Any) -> ingest_pb2.UploadDocumentResponse:
         self.callers.append(current_principal())
+        headers = 0
         try:
             async for request in request_iterator:
                 if request.WhichOneof("part") == "header":
                     self.headers.append(request.header)
-                    if len(self.headers) > self.committed + 1:
+                    headers += 1
+                    if headers > 1:
                         raise InvalidArgument("a second header", reason="BAD_UPLOAD")
                     if self.refuse_after_header:
                         raise self.refuse_after_header
