@@ -52,11 +52,13 @@ class MarkFilter:
 
 @dataclass(frozen=True)
 class CitedSentence:
-    """One sentence of an answer. `text` has no marks; `end` is where its text ends in the answer, before its marks."""
+    """One sentence of an answer, `answer[start:stop]`. `text` has no marks; `end` is where it ends, before its marks."""
 
     text: str
     numbers: tuple[int, ...]
+    start: int
     end: int
+    stop: int
 
 
 _SENTENCE = re.compile(
@@ -80,7 +82,7 @@ def cited_sentences(answer: str) -> Iterator[CitedSentence]:
         numbers = tuple(dict.fromkeys(int(number) for number in _PLAIN_MARK.findall(whole)))
         plain = _MARK_AND_GAP.sub("", text).strip()
         if plain:
-            yield CitedSentence(plain, numbers, match.start() + len(text.rstrip()))
+            yield CitedSentence(plain, numbers, match.start(), match.start() + len(text.rstrip()), end)
         start = max(end, match.start() + 1)
 
 

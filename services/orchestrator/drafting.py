@@ -1,5 +1,5 @@
-"""Writing an answer: by the language model, when there is one and the documents carry its words, else by quoting them. Every step down
-is said."""
+"""Writing an answer: by the language model when there is one and the documents carry its words, else by quoting them. Every
+step down is said."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from services.orchestrator.journal import Journal
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import SentenceScorer
 from services.orchestrator.screen import Screen
-from services.orchestrator.verification import attribute, verify
+from services.orchestrator.verification import Judge, attribute, verify
 
 MODEL, EXTRACTIVE = "model", "extractive"
 
@@ -95,8 +95,9 @@ class Drafter:
         if generated.invented_citations:
             text = f"{generated.invented_citations} citation(s) of sources that do not exist were removed."
             await journal.write(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
-        text = attribute(generated.text, question.evidence)
-        return Draft(text, MODEL, verify(text, question.evidence), generated.usage)
+        judge = Judge(question.evidence, question.text)
+        text = attribute(generated.text, judge)
+        return Draft(text, MODEL, verify(text, judge), generated.usage)
 
     async def _extract(self, question: Question, journal: Journal, screen: Screen) -> Draft:
         passages = [_passage(source) for source in question.evidence]
@@ -110,7 +111,7 @@ class Drafter:
         for piece in extractive.render(found):
             text += piece
             await screen.show(text)
-        return Draft(text, EXTRACTIVE, verify(text, question.evidence))
+        return Draft(text, EXTRACTIVE, verify(text, Judge(question.evidence)))
 
 
 def _passage(source: Evidence) -> Passage:

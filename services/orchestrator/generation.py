@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from kit.llm import ChatMessage, TokenUsage
-from services.orchestrator.citations import MarkFilter
+from services.orchestrator.citations import MarkFilter, cited_sentences
 from services.orchestrator.events import Evidence
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import LanguageModel
@@ -90,9 +90,21 @@ class Generator:
                     usage = piece
                 elif ready := marks.feed(piece):
                     text = (text + ready).lstrip()
+                    if (loop := loop_start(text)) is not None:
+                        return Generated(text[:loop].strip(), usage, marks.invented)
                     await screen.show(text)
         text = (text + marks.finish()).strip()
         return Generated(text, usage, marks.invented)
+
+
+def loop_start(text: str) -> int | None:
+    """Where the text begins to say the same sentence for the third time in a row: the second time. None when it does not. Small
+    models get caught in such loops and would go on to their last token."""
+    sentences = list(cited_sentences(text))[:-1]  # the last one may not be finished
+    for first, second, third in zip(sentences, sentences[1:], sentences[2:], strict=False):
+        if first.text == second.text == third.text:
+            return second.start
+    return None
 
 
 async def _coalesced(

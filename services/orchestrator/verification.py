@@ -1,6 +1,7 @@
 """Is each sentence carried by what it cites? Judged without a model, by the words: the content words of a sentence must stand in
 the cited passages, and every number and name in it must."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,13 +9,20 @@ from functools import lru_cache
 from services.orchestrator.citations import CitedSentence, cited_numbers, cited_sentences
 from services.orchestrator.events import Citation, Evidence, SentenceVerdict, SupportStatus, Verification
 from services.orchestrator.extractive.sentences import split_units
-from services.orchestrator.extractive.terms import tokens
+from services.orchestrator.extractive.terms import stem, tokens
 
 SUPPORTED = "supported"
 UNSUPPORTED = "unsupported"
 SUPPORT_THRESHOLD = 0.6
 """Share of a sentence's content words that its passages must contain. Copied sentences have 1; honest paraphrases of a 7 B model
 mostly lie above 0.65, answers from a model's own memory below 0.4."""
+
+
+_ELLIPTICAL_TERMS = 2
+"""A sentence with this few content words means nothing without its question."""
+_SOURCE_WORDS = frozenset(map(stem, ("source", "document", "reference", "citation", "passage", "file", "page")))
+_EMPTY_WORDS = frozenset(map(stem, ("yes", "no", "see", "answer", "question")))
+_BLANK_LINES = re.compile(r"\n\s*\n\s*")
 
 
 @dataclass(frozen=True)
@@ -34,45 +42,92 @@ def _terms(text: str) -> _Terms:
 def coverage(sentence: str, passages: Sequence[str]) -> float:
     """Share of the sentence's content words found in the passages, 0 to 1; 0 when a number or a name is missing there."""
     wanted = _terms(sentence)
-    if not wanted.content:
+    content = wanted.content - _EMPTY_WORDS
+    if not content:
         return 0.0
     found = frozenset().union(*(_terms(passage).content for passage in passages))
     if wanted.strict - found:
         return 0.0
-    return len(wanted.content & found) / len(wanted.content)
+    return len(content & found) / len(content)
 
 
-def attribute(answer: str, evidence: Sequence[Evidence]) -> str:
-    """The answer with a mark behind each uncited sentence that one passage carries on its own. Small models forget to cite."""
+class Judge:
+    """Judges sentences of an answer against the evidence set.
+
+    With `question`, a sentence too short to stand alone ("14 weeks.") is read as the answer to it: its words must stand in one
+    sentence of the source together with half of the question's. Quotes need no such reading: judge them without.
+    """
+
+    def __init__(self, evidence: Sequence[Evidence], question: str = "") -> None:
+        self._readable = {source.number: _readable(source) for source in evidence}
+        self._units = {source.number: _units(source) for source in evidence}
+        self._asked = _terms(question).content
+        names = (_terms(f"{source.document_name} {source.number}").content for source in evidence)
+        self._not_claimed = _SOURCE_WORDS.union(_EMPTY_WORDS, *names)
+
+    def is_claim(self, sentence: str) -> bool:
+        """Whether there is anything to check. Interjections ("Yes."), questions and mentions of a source say nothing."""
+        return not sentence.endswith(("?", "？", "؟")) and bool(_terms(sentence).content - self._not_claimed)
+
+    def is_mention(self, sentence: str) -> bool:
+        """Whether the sentence only names its sources ("Source: handbook.pdf"): marks do that."""
+        content = _terms(sentence).content
+        return bool(content & _SOURCE_WORDS) and not content - self._not_claimed
+
+    def score(self, sentence: str, numbers: Sequence[int]) -> float:
+        """Share of the sentence's content words that the sources `numbers` contain, 0 to 1."""
+        known = [number for number in numbers if number in self._readable]
+        if self._asked and len(_terms(sentence).content - _EMPTY_WORDS) <= _ELLIPTICAL_TERMS:
+            return max((self._elliptical_score(sentence, number) for number in known), default=0.0)
+        return coverage(sentence, [self._readable[number] for number in known]) if known else 0.0
+
+    def supports(self, sentence: str, numbers: Sequence[int]) -> bool:
+        return self.score(sentence, numbers) >= SUPPORT_THRESHOLD
+
+    def best_source(self, sentence: str) -> int | None:
+        """The source that carries the sentence best on its own; None when none does."""
+        scored = [(self.score(sentence, (number,)), -number) for number in self._readable]
+        best, negative_number = max(scored, default=(0.0, 0))
+        return -negative_number if best >= SUPPORT_THRESHOLD else None
+
+    def _elliptical_score(self, sentence: str, number: int) -> float:
+        return max(
+            (
+                coverage(sentence, [unit])
+                for unit in self._units[number]
+                if len(_terms(unit).content & self._asked) >= len(self._asked) / 2
+            ),
+            default=0.0,
+        )
+
+
+def attribute(answer: str, judge: Judge) -> str:
+    """The answer with a mark behind each uncited claim that one source carries on its own: small models forget to cite. Mentions of
+    sources, which they make instead, are left out."""
     pieces: list[str] = []
     done = 0
     for sentence in cited_sentences(answer):
-        number = None if sentence.numbers else _best_source(sentence.text, evidence)
-        if number is not None:
-            pieces += [answer[done : sentence.end], f" [{number}]"]
+        if judge.is_mention(sentence.text):
+            pieces.append(answer[done : sentence.start])
+            done = sentence.stop
+        elif not sentence.numbers and judge.is_claim(sentence.text):
+            number = judge.best_source(sentence.text)
+            pieces.append(answer[done : sentence.end] + (f" [{number}]" if number else ""))
             done = sentence.end
-    return "".join([*pieces, answer[done:]])
+    return _BLANK_LINES.sub("\n\n", "".join([*pieces, answer[done:]])).strip()
 
 
-def _best_source(sentence: str, evidence: Sequence[Evidence]) -> int | None:
-    scored = [(coverage(sentence, [_readable(source)]), -source.number) for source in evidence]
-    best, negative_number = max(scored, default=(0.0, 0))
-    return -negative_number if best >= SUPPORT_THRESHOLD else None
-
-
-def verify(answer: str, evidence: Sequence[Evidence]) -> Verification:
-    """A verdict per sentence. Sentences without content words ("Yes.", "In short:") are not claims and are left out."""
-    by_number = {source.number: source for source in evidence}
+def verify(answer: str, judge: Judge) -> Verification:
+    """A verdict per claim."""
     verdicts: list[SentenceVerdict] = []
     good_citations = all_citations = 0
     for sentence in cited_sentences(answer):
-        if not _terms(sentence.text).content:
+        if not judge.is_claim(sentence.text):
             continue
-        sources = [_readable(by_number[number]) for number in sentence.numbers if number in by_number]
-        score = coverage(sentence.text, sources) if sources else 0.0
+        score = judge.score(sentence.text, sentence.numbers)
         verdicts.append(_verdict(sentence, score))
-        all_citations += len(sources)
-        good_citations += sum(coverage(sentence.text, [source]) >= SUPPORT_THRESHOLD for source in sources)
+        all_citations += len(sentence.numbers)
+        good_citations += sum(judge.supports(sentence.text, (number,)) for number in sentence.numbers)
     supported = sum(verdict.verdict == SUPPORTED for verdict in verdicts)
     return Verification(
         sentences=tuple(verdicts),
@@ -85,6 +140,12 @@ def verify(answer: str, evidence: Sequence[Evidence]) -> Verification:
 def _readable(source: Evidence) -> str:
     """The passage as its reader knows it: with the document's name and the headings above."""
     return "\n".join([source.document_name, *source.heading_path, source.text])
+
+
+def _units(source: Evidence) -> list[str]:
+    """Its sentences, each with the headings it stands under."""
+    headings = " ".join(source.heading_path)
+    return [f"{headings} {unit.heading} {unit.lead_in} {unit.text}" for unit in split_units(source.text)]
 
 
 def _verdict(sentence: CitedSentence, score: float) -> SentenceVerdict:

@@ -136,6 +136,14 @@ async def test_model_that_breaks_off_falls_back_and_says_so() -> None:
     assert degradations(payloads) == ["LLM_UNAVAILABLE"]
 
 
+async def test_model_caught_in_a_loop_is_cut_off() -> None:
+    model = FakeModel(["The tower was built in 1889. [1]\n", *["It is tall. [1]\n"] * 50])
+    payloads = await Stage(model).run()
+    answer = answer_of(payloads)
+    assert answer.text == "The tower was built in 1889. [1]\nIt is tall. [1]"
+    assert shown_by(payloads) == answer.text
+
+
 async def test_model_may_refuse() -> None:
     payloads = await Stage(FakeModel([REFUSAL])).run()
     assert answer_of(payloads).support_status is SupportStatus.INSUFFICIENT

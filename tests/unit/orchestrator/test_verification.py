@@ -1,16 +1,17 @@
 import pytest
 
 from services.orchestrator.events import Evidence, SupportStatus
-from services.orchestrator.verification import attribute, cite, coverage, verify
+from services.orchestrator.verification import Judge, attribute, cite, coverage, verify
 
 EVIDENCE = (
     Evidence(1, "c1", "d1", "tower.txt", "The tower was built in 1889 by Gustave Eiffel. It is 330 metres high."),
     Evidence(2, "c2", "d2", "bridge.txt", "The bridge was opened in 1932 after eight years of work.", page=3),
 )
+JUDGE = Judge(EVIDENCE)
 
 
 def test_copied_and_paraphrased_sentences_are_supported() -> None:
-    checked = verify("Gustave Eiffel built the tower in 1889. [1] The bridge opened in 1932. [2]", EVIDENCE)
+    checked = verify("Gustave Eiffel built the tower in 1889. [1] The bridge opened in 1932. [2]", JUDGE)
     assert checked.support_status is SupportStatus.SUPPORTED
     assert checked.citation_coverage == checked.citation_precision == 1.0
 
@@ -26,29 +27,29 @@ def test_copied_and_paraphrased_sentences_are_supported() -> None:
     ],
 )
 def test_claim_that_its_source_does_not_carry_is_unsupported(claim: str) -> None:
-    assert verify(claim, EVIDENCE).support_status is SupportStatus.INSUFFICIENT
+    assert verify(claim, JUDGE).support_status is SupportStatus.INSUFFICIENT
 
 
 def test_mixed_answer_is_partial_and_says_which_sentence() -> None:
-    checked = verify("The tower was built in 1889. [1] Visitors enjoy wonderful sunsets there. [1]", EVIDENCE)
+    checked = verify("The tower was built in 1889. [1] Visitors enjoy wonderful sunsets there. [1]", JUDGE)
     assert checked.support_status is SupportStatus.PARTIAL
     assert [verdict.verdict for verdict in checked.sentences] == ["supported", "unsupported"]
     assert (checked.citation_coverage, checked.citation_precision) == (0.5, 0.5)
 
 
 def test_interjections_are_no_claims() -> None:
-    checked = verify("It is. The tower was built in 1889. [1]", EVIDENCE)
+    checked = verify("It is. The tower was built in 1889. [1]", JUDGE)
     assert [verdict.sentence for verdict in checked.sentences] == ["The tower was built in 1889."]
 
 
 def test_uncited_sentence_gets_the_source_that_carries_it() -> None:
     answer = "The bridge was opened in 1932. Visitors enjoy wonderful sunsets."
-    assert attribute(answer, EVIDENCE) == "The bridge was opened in 1932. [2] Visitors enjoy wonderful sunsets."
+    assert attribute(answer, JUDGE) == "The bridge was opened in 1932. [2] Visitors enjoy wonderful sunsets."
 
 
 def test_cited_sentence_keeps_its_own_marks() -> None:
     answer = "The bridge was opened in 1932. [1]"
-    assert attribute(answer, EVIDENCE) == answer
+    assert attribute(answer, JUDGE) == answer
 
 
 def test_citation_quotes_the_words_that_carry_the_claim() -> None:
@@ -64,3 +65,28 @@ def test_number_outside_the_evidence_set_is_no_citation() -> None:
 
 def test_coverage_of_an_empty_sentence_is_zero() -> None:
     assert coverage("", ["text"]) == 0.0
+
+
+LEAVE = (
+    Evidence(1, "c1", "d1", "leave.md", "Employees have 28 days of paid leave each year."),
+    Evidence(2, "c2", "d1", "leave.md", "Parents may take up to 14 weeks of paid parental leave."),
+)
+ASKED = Judge(LEAVE, "How many weeks of parental leave can parents take?")
+
+
+@pytest.mark.parametrize(("answer", "number"), [("14 weeks.", 2), ("The answer is 14.", 2), ("28 days.", None)])
+def test_short_answer_is_read_together_with_its_question(answer: str, number: int | None) -> None:
+    assert ASKED.best_source(answer) == number
+
+
+@pytest.mark.parametrize(
+    "text", ["How many weeks of leave? [1]", "The source is: leave.md [1]", "Yes. [1]", "See page 2. [1]"]
+)
+def test_echo_of_the_question_or_mention_of_a_source_is_no_claim(text: str) -> None:
+    assert verify(text, ASKED).support_status is SupportStatus.INSUFFICIENT
+    assert verify(text, ASKED).sentences == ()
+
+
+def test_mentions_of_sources_are_left_out_and_interjections_stay() -> None:
+    answer = "Yes. Parents may take 14 weeks. [2]\n\nSource: leave.md [2]\nSource: leave.md [1]"
+    assert attribute(answer, ASKED) == "Yes. Parents may take 14 weeks. [2]"
