@@ -1,0 +1,62 @@
+"""`python -m bench`: measures and prints one page. `make bench ARGS=…` passes options on."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from bench import answering, clean_clone, ingestion, searching, start
+from bench.conditions import Conditions, load_average
+from bench.raw_embedder import RawEmbedder
+from bench.report import Part, render
+
+PARTS = ("start", "ingestion", "search", "answers")
+
+
+def main() -> None:
+    """Runs the parts that were asked for, one after the other."""
+    options = _options()
+    os.environ.setdefault("GROUNDWORK_MODELS_DIR", ".models")
+    raw = RawEmbedder()
+    conditions = Conditions.now(raw.description)
+    measures: dict[str, Callable[[], Part]] = {
+        "start": start.measure,
+        "ingestion": lambda: ingestion.measure(raw),
+        "search": searching.measure,
+        "answers": answering.measure,
+        "clean-clone": clean_clone.measure,
+    }
+    chosen = [*options.parts, *(["clean-clone"] if options.clean_clone else [])]
+    page = render([_measured(name, measures[name]) for name in chosen], conditions)
+    sys.stdout.write(page)
+    if options.write:
+        options.write.write_text(page, "utf-8")
+
+
+def _measured(name: str, measure: Callable[[], Part]) -> Part:
+    load_before, began = load_average(), time.perf_counter()
+    sys.stderr.write(f"measuring {name} ...\n")
+    part = measure()
+    sys.stderr.write(f"measured {name} in {time.perf_counter() - began:.0f} s\n")
+    return replace(part, load=f"{load_before}; {load_average()}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure; everything by default"
+    )
+    parser.add_argument(
+        "--clean-clone",
+        action="store_true",
+        help="also measure clone, installation, start, upload and first answer: minutes, needs a package index",
+    )
+    parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page to FILE (docs/benchmarks.md)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The reference of ingestion: the same model, runtime, tokenizer, padding and pooling in this process, with all texts known
+beforehand and sorted by length. No queue, no gRPC, no index: as fast as the embedder can be fed on this machine."""
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from bench.corpus import SampleDocument
+from services.ingest.prepare import PrepareRequest, prepare
+from services.ingest.tokens import TokenCounter
+from services.reranker.app import LoadedModel, load
+from services.reranker.models import TokenIds
+from services.reranker.padding import pad, padded_length
+from services.reranker.pooling import mean_pool
+from services.reranker.settings import RerankerSettings
+
+_PAD_TO_MULTIPLE = 16
+_TEXTS_PER_TOKENIZER_CALL = 64
+
+
+@dataclass(frozen=True)
+class RawRun:
+    """How fast this process embedded."""
+
+    texts: int
+    tokens: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def texts_per_s(self) -> float:
+        return self.texts / self.seconds
+
+
+class RawEmbedder:
+    """The model server's encoder without the server."""
+
+    def __init__(self) -> None:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+        # The settings insist on a secret; nothing is served here.
+        self._settings = RerankerSettings(auth_secret=SecretStr("bench" * 8))
+        self._loaded: LoadedModel = load(self._settings)
+
+    @property
+    def description(self) -> str:
+        """Model and runtime."""
+        info = self._loaded.info
+        return f"{info.embedding_model} on {info.runtime}"
+
+    def chunks_of(self, documents: Sequence[SampleDocument]) -> list[str]:
+        """The texts that the ingest worker will embed: the same parsers, the same chunker."""
+        texts: list[str] = []
+        tokenizers: dict[str, TokenCounter] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            tokenizer = Path(folder, "tokenizer.json")
+            tokenizer.write_bytes(self._loaded.tokenizer.definition)
+            for document in documents:
+                path = Path(folder, document.name)
+                path.write_text(document.text, "utf-8")
+                media_type = "text/markdown" if path.suffix == ".md" else "text/plain"
+                request = PrepareRequest(
+                    str(path), media_type, document.name, str(tokenizer), self._loaded.info.window_tokens
+                )
+                prepared = prepare(request, lambda _: None, tokenizers)
+                texts += [chunk.embedded_text for chunk in prepared.chunks]
+        return texts
+
+    def run(self, texts: Sequence[str]) -> RawRun:
+        """Tokenizes, encodes and pools all texts."""
+        started_at, cpu_started_at = time.perf_counter(), time.process_time()
+        ids: list[TokenIds] = []
+        for start in range(0, len(texts), _TEXTS_PER_TOKENIZER_CALL):
+            ids += self._loaded.tokenizer.tokenize(list(texts[start : start + _TEXTS_PER_TOKENIZER_CALL]))
+        for batch in self._batches(ids):
+            hidden = self._loaded.encoder.encode(*pad(batch, _PAD_TO_MULTIPLE))
+            for vectors, tokens in zip(hidden, batch, strict=True):
+                mean_pool(vectors[: len(tokens)])
+        return RawRun(
+            texts=len(texts),
+            tokens=sum(len(each) for each in ids),
+            seconds=time.perf_counter() - started_at,
+            cpu_seconds=time.process_time() - cpu_started_at,
+        )
+
+    def _batches(self, ids: Sequence[TokenIds]) -> list[list[TokenIds]]:
+        batches: list[list[TokenIds]] = []
+        room = 0
+        for each in sorted(ids, key=len, reverse=True):
+            if not room:
+                batches.append([])
+                room = max(1, self._settings.reranker_batch_tokens // padded_length(len(each), _PAD_TO_MULTIPLE))
+                room = min(room, self._settings.reranker_batch_texts)
+            batches[-1].append(each)
+            room -= 1
+        return batches

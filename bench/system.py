@@ -1,0 +1,122 @@
+"""The system under test: the real processes, started as a user starts them, on a data directory that is thrown away."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from kit.channel import Channel, open_channel
+from kit.principal import Principal, TokenSigner, use_principal
+
+READY_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 30.0
+POLL_INTERVAL_S = 0.02
+HTTP_TIMEOUT_S = 60.0
+_PRINCIPAL = Principal("local", "bench")
+
+
+@dataclass(frozen=True)
+class RunningSystem:
+    """An instance that is ready."""
+
+    url: str
+    data_dir: Path
+    supervisor: psutil.Process
+    ready_s: float
+    """From the start of `groundwork up` to the first 200 of /readyz."""
+
+    def services(self) -> dict[str, Any]:
+        """The processes as the supervisor sees them: name → address, pid, state."""
+        state: dict[str, Any] = json.loads((self.data_dir / "state.json").read_text("utf-8"))
+        services: dict[str, Any] = state["services"]
+        return services
+
+    def processes(self) -> list[tuple[str, psutil.Process]]:
+        """All processes of the instance by name, children of a service after it."""
+        named = [(name, psutil.Process(service["pid"])) for name, service in self.services().items()]
+        below = [(f"{name} (child)", child) for name, process in named for child in process.children(recursive=True)]
+        return [("supervisor", self.supervisor), *named, *below]
+
+    def http(self) -> httpx.AsyncClient:
+        """A client of the gateway."""
+        return httpx.AsyncClient(base_url=self.url, timeout=HTTP_TIMEOUT_S, trust_env=False)
+
+    @asynccontextmanager
+    async def channel(self, service: str) -> AsyncIterator[Channel]:
+        """A gRPC channel to a service, as the gateway has one; calls in the block are the local tenant's."""
+        secret = (self.data_dir / "secrets" / "auth_secret").read_text("ascii").strip()
+        async with open_channel(self.services()[service]["address"], TokenSigner(secret)) as channel:
+            with use_principal(_PRINCIPAL):
+                yield channel
+
+
+@contextmanager
+def running_system() -> Iterator[RunningSystem]:
+    """Starts the system on an empty data directory and stops it. Raises RuntimeError when it does not get ready."""
+    with tempfile.TemporaryDirectory(prefix="groundwork-bench-", ignore_cleanup_errors=True) as folder:
+        data_dir, log, port = Path(folder, "data"), Path(folder, "up.log"), free_port()
+        url = f"http://127.0.0.1:{port}"
+        with log.open("wb") as output:
+            started_at = time.perf_counter()
+            process = subprocess.Popen(
+                [Path(sys.executable).with_name("groundwork"), "up"],
+                env=system_environment(data_dir, port),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                wait_until_ready(url, process, log)
+                ready_s = time.perf_counter() - started_at
+                yield RunningSystem(url, data_dir, psutil.Process(process.pid), ready_s)
+            finally:
+                stop(process)
+
+
+def system_environment(data_dir: Path, port: int) -> dict[str, str]:
+    """The user's environment without a language model: what is measured is the extractive answer."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GROUNDWORK_LLM_")}
+    return {**inherited, "GROUNDWORK_DATA_DIR": str(data_dir), "GROUNDWORK_PORT": str(port)}
+
+
+def wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Asks /readyz every 20 ms until it answers 200."""
+    give_up_at = time.perf_counter() + READY_TIMEOUT_S
+    with httpx.Client(base_url=url, timeout=2.0, trust_env=False) as client:
+        while time.perf_counter() < give_up_at and process.poll() is None:
+            with contextlib.suppress(httpx.TransportError):
+                if client.get("/readyz").is_success:
+                    return
+            time.sleep(POLL_INTERVAL_S)
+    said = log.read_text("utf-8", "replace")[-3000:]
+    raise RuntimeError(f"the system was not ready within {READY_TIMEOUT_S:.0f} s; it said:\n{said}")
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """As Ctrl-C does; kills what does not stop (the children die with the supervisor)."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
