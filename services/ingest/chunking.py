@@ -2,8 +2,8 @@
 
 A document becomes pieces (sentences, rows, code blocks) that cover its text without gaps; pieces are packed up to the size
 and cut at the strongest break in reach: section, then paragraph, then line, then sentence. What is longer than a chunk is cut
-between words. Neighbours share up to `overlap` tokens in whole sentences. Sizes are those of the text as embedded: title,
-heading path, text.
+between words. A page ends a chunk. Neighbours on a page share up to `overlap` tokens in whole sentences. Sizes are those of
+the text as embedded: title, heading path, text.
 """
 
 import hashlib
@@ -136,6 +136,8 @@ class _Packer:
         if index + 1 == len(sections):
             return Break.SECTION
         following = sections[index + 1]
+        if following.page != section.page:
+            return Break.SECTION
         if section.kind is BlockKind.HEADING:
             return (
                 Break.NEVER
@@ -214,6 +216,8 @@ class _Packer:
             if total > budget and i > first:
                 return i
             if pieces[i].after is Break.SECTION and total >= _MIN_SECTION_FILL * self._size:
+                return i + 1
+            if _turns_page(pieces, i):
                 return i + 1
         return len(pieces)
 
@@ -299,6 +303,11 @@ class _Packer:
     def _trimmed(self, start: int, end: int) -> tuple[int, int]:
         text = self.text[start:end]
         return start + len(text) - len(text.lstrip()), end - (len(text) - len(text.rstrip()))
+
+
+def _turns_page(pieces: Sequence[_Piece], i: int) -> bool:
+    """Whether the next piece begins on another page. A chunk stays on its page, because a citation names one page."""
+    return i + 1 < len(pieces) and pieces[i + 1].section.page != pieces[i].section.page
 
 
 def _without_contained(spans: Iterable[_Span]) -> list[_Span]:

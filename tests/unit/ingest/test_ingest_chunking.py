@@ -7,10 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from services.ingest.adapters.tokenizer import ModelTokenizer
 from services.ingest.chunking import chunk, chunker_for
 from services.ingest.cleaning import clean
 from services.ingest.models import Block, BlockKind, Chunk, CleanDocument, ParsedDocument
-from services.ingest.tokens import EstimatedTokens, ModelTokenizer
+from services.ingest.tokens import EstimatedTokens
 
 WINDOW = 64
 TOKENS = EstimatedTokens()
@@ -126,6 +127,12 @@ def test_chunk_knows_its_first_page() -> None:
     assert_sound(source, chunks)
     for each in chunks:
         assert f"Page {each.page} speaks." in each.text
+
+
+def test_chunk_stays_on_its_page_however_small_the_pages_are() -> None:
+    said = ("Passengers were many.", "A ferry lay in dock.", "Nobody complained.")
+    source = document(*(Block(BlockKind.TEXT, text, page=n) for n, text in enumerate(said, 1)), pages=3)
+    assert [(each.page, each.text) for each in chunks_of(source)] == list(enumerate(said, 1))
 
 
 def test_chunk_fills_what_the_window_allows_and_no_more_than_the_target() -> None:
