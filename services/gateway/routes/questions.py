@@ -11,6 +11,7 @@ from kit.errors import Cancelled, DeadlineExceeded, GroundworkError, Internal
 from services.gateway.backends import Backends, Services
 from services.gateway.errors import StreamInterrupted
 from services.gateway.events import interrupted
+from services.gateway.existence import require_existing
 from services.gateway.models import Json, RunEvent, RunRequest
 from services.gateway.problems import error_of, problem
 from services.gateway.runs import ReattachPolicy, follow
@@ -27,6 +28,7 @@ _QA_RESPONSES = {**run_stream_response("The answer; as events with `Accept: text
 @router.post("/qa", response_model=QaResponse, responses=_QA_RESPONSES)
 async def ask(request: QaRequest, services: Services, accept: Annotated[str, Header()] = "") -> Response:
     """One question, one search, one answer with citations. With `Accept: text/event-stream` the same as events."""
+    await require_existing(services, request.collection_ids)
     events = started(
         services,
         RunRequest(
@@ -53,6 +55,7 @@ async def ask(request: QaRequest, services: Services, accept: Annotated[str, Hea
 async def chat(collection_id: str, request: ChatRequest, services: Services) -> EventStream:
     """The next message of a conversation over a collection, answered as a stream of events. When the connection drops,
     read on with GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID header."""
+    await require_existing(services, [collection_id], request.thread_id or "")
     events = started(
         services,
         RunRequest(

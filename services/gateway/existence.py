@@ -1,0 +1,37 @@
+"""Whether what a question names exists. "The documents do not say" would be a lie about a collection that is not there, and an
+answer on a thread that is not there would be forgotten."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+
+from groundwork.ingest.v1 import ingest_pb2
+from groundwork.memory.v1 import memory_pb2
+
+from kit.errors import Code, GroundworkError
+from services.gateway.backends import Backends
+
+_DOWN = {Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED}
+
+
+async def require_existing(services: Backends, collection_ids: Sequence[str], thread_id: str = "") -> None:
+    """Raises NotFound for the first collection, or the thread, that does not exist. A service that cannot be asked is no
+    reason not to answer."""
+    timeout_s = services.settings.health_timeout_s
+    calls = [
+        services.ingest.GetCollection(ingest_pb2.GetCollectionRequest(collection_id=each), timeout=timeout_s)
+        for each in dict.fromkeys(collection_ids)
+    ]
+    if thread_id:
+        calls.append(services.memory.GetThread(memory_pb2.GetThreadRequest(thread_id=thread_id), timeout=timeout_s))
+    refusals = await asyncio.gather(*(_refusal(call) for call in calls))
+    for refusal in refusals:
+        if refusal is not None:
+            raise refusal
+
+
+async def _refusal(call: Awaitable[object]) -> GroundworkError | None:
+    try:
+        await call
+    except GroundworkError as error:
+        return None if error.code in _DOWN else error
+    return None
