@@ -4,11 +4,13 @@ parser may crash, hang or eat memory on a hostile file, and must then take nobod
 import os
 import resource
 import sys
+from functools import cache
+from pathlib import Path
 
 from services.ingest import wire
 from services.ingest.errors import DocumentRejected
 from services.ingest.prepare import prepare
-from services.ingest.tokens import TokenCounter
+from services.ingest.tokens import EstimatedTokens, TokenCounter
 
 
 def main(memory_limit_bytes: int) -> None:
@@ -18,7 +20,7 @@ def main(memory_limit_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints goes to stderr and not between the answers
-    tokenizers: dict[str, TokenCounter] = {}
+    load_tokenizer = cache(_load_tokenizer)
 
     def say(line: bytes) -> None:
         answers.write(line)
@@ -27,7 +29,9 @@ def main(memory_limit_bytes: int) -> None:
     for request_line in sys.stdin.buffer:
         request = wire.decode_request(request_line)
         try:
-            document = prepare(request, lambda stage: say(wire.stage_line(stage)), tokenizers)
+            document = prepare(
+                request, lambda stage: say(wire.stage_line(stage)), load_tokenizer(request.tokenizer_path)
+            )
         except DocumentRejected as error:
             say(wire.rejected_line(error.reason, error.message))
         except MemoryError:
@@ -42,6 +46,14 @@ def main(memory_limit_bytes: int) -> None:
         else:
             answers.writelines(wire.result_lines(document))
             answers.flush()
+
+
+def _load_tokenizer(path: str) -> TokenCounter:
+    if not path:
+        return EstimatedTokens()
+    from services.ingest.adapters.tokenizer import ModelTokenizer  # noqa: PLC0415 - tens of megabytes, when needed
+
+    return ModelTokenizer(Path(path))
 
 
 def too_large(name: str) -> str:

@@ -11,9 +11,9 @@ from kit.errors import GroundworkError
 from kit.jetstream import Job
 from kit.principal import current_principal
 from services.ingest import records
+from services.ingest.adapters.encoding import STATUS_BY_NUMBER, collection_message, document_message
 from services.ingest.catalog import Catalog
 from services.ingest.documents import Documents, Upload
-from services.ingest.encoding import STATUS_BY_NUMBER, collection_message, document_message
 from services.ingest.errors import BadUpload
 from services.ingest.pipeline import Pipeline
 

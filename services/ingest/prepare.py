@@ -11,7 +11,7 @@ from services.ingest.cleaning import clean
 from services.ingest.errors import DocumentRejected
 from services.ingest.models import PreparedDocument
 from services.ingest.parsers.registry import parse
-from services.ingest.tokens import EstimatedTokens, ModelTokenizer, TokenCounter
+from services.ingest.tokens import TokenCounter
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,8 @@ class PrepareRequest:
     window_tokens: int
 
 
-def prepare(
-    request: PrepareRequest, on_stage: Callable[[str], None], tokenizers: dict[str, TokenCounter]
-) -> PreparedDocument:
-    """Parses, cleans and chunks. Raises DocumentRejected. `tokenizers` caches loaded ones by path."""
+def prepare(request: PrepareRequest, on_stage: Callable[[str], None], tokenizer: TokenCounter) -> PreparedDocument:
+    """Parses, cleans and chunks. Raises DocumentRejected."""
     stages = _Stages(on_stage)
     stages.begin("parse")
     parsed = parse(Path(request.path), request.media_type, request.name)
@@ -38,21 +36,12 @@ def prepare(
     if not document.text.strip():
         raise DocumentRejected("NO_TEXT", f"{request.name} holds no text; upload a version that does")
     stages.begin("chunk")
-    chunks = chunk(document, _tokenizer(request, tokenizers), window_tokens=request.window_tokens)
+    chunks = chunk(document, tokenizer, window_tokens=request.window_tokens)
     stages.end()
     chunker = chunker_for(document, has_pages=bool(parsed.page_statuses))
     return PreparedDocument(
         document.title, tuple(chunks), chunker, parsed.page_statuses, parsed.warnings, stages.seconds
     )
-
-
-def _tokenizer(request: PrepareRequest, tokenizers: dict[str, TokenCounter]) -> TokenCounter:
-    path = request.tokenizer_path
-    if not path:
-        return EstimatedTokens()
-    if path not in tokenizers:
-        tokenizers[path] = ModelTokenizer(Path(path))
-    return tokenizers[path]
 
 
 class _Stages:

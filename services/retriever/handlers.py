@@ -9,8 +9,9 @@ from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc
 
 from kit.principal import current_principal
-from services.retriever import metrics, wire
+from services.retriever import metrics
 from services.retriever.activation import RevisionSwitch
+from services.retriever.adapters import wire
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.errors import InvalidRequest
 from services.retriever.indexing import IndexHeader, RevisionWriter

@@ -20,6 +20,7 @@ from services.ingest.models import (
 )
 from services.ingest.ports import Vectors
 from services.ingest.prepare import PrepareRequest, prepare
+from services.ingest.tokens import EstimatedTokens
 
 
 class FakeDocumentStore:
@@ -160,7 +161,7 @@ class InlinePreparer:
     async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
         if self.on_prepare:
             self.on_prepare()
-        return prepare(request, on_stage, {})
+        return prepare(request, on_stage, EstimatedTokens())
 
 
 class FakeEmbedder:

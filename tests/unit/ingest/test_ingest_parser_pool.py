@@ -10,6 +10,7 @@ from services.ingest.adapters import parser_pool
 from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.errors import DocumentRejected
 from services.ingest.prepare import PrepareRequest, prepare
+from services.ingest.tokens import EstimatedTokens
 from tests.unit.ingest.pdf_files import pdf_of
 
 
@@ -36,7 +37,7 @@ async def test_child_gives_the_same_as_the_function(pool: ParserPool, request_fo
     )
     stages: list[str] = []
     there = await pool.prepare(request, stages.append)
-    here = prepare(request, lambda _: None, {})
+    here = prepare(request, lambda _: None, EstimatedTokens())
     assert there.chunks == here.chunks
     assert (there.title, there.page_statuses, there.chunker) == ("a", ("text", "empty", "text"), "pages")
     assert stages == ["parse", "clean", "chunk"]
