@@ -52,7 +52,8 @@ class MultipartForm:
         self._idle_timeout_s = idle_timeout_s
         self._items: deque[_Item] = deque()
         self._ended = False
-        self._file_bytes = 0
+        self.file_bytes = 0
+        """Bytes of the file handed out so far."""
         self._chunk_offset = 0
         self._data_offset = 0
         self._file_offset = 0
@@ -108,7 +109,7 @@ class MultipartForm:
         held = bytearray()
         while isinstance(item := await self._next(), bytes):
             held += item
-            self._file_bytes += len(item)
+            self.file_bytes += len(item)
             while len(held) >= PIECE_BYTES:
                 yield bytes(held[:PIECE_BYTES])
                 del held[:PIECE_BYTES]
@@ -123,9 +124,9 @@ class MultipartForm:
     def check_size(self) -> None:
         """Raises BadForm when the form was read to its end and its file was not as long as the request had told."""
         announced = self.declared_size_bytes
-        if self._ended and not self._items and announced and announced != self._file_bytes:
+        if self._ended and not self._items and announced and announced != self.file_bytes:
             raise BadForm(
-                f"the file has {self._file_bytes} bytes where the Content-Length announced {announced}; "
+                f"the file has {self.file_bytes} bytes where the Content-Length announced {announced}; "
                 "end the form with the closing boundary and one line break, and send nothing after it"
             )
 

@@ -38,6 +38,12 @@ class BadUpload(InvalidArgument):
     reason = "BAD_UPLOAD"
 
 
+class UploadIncomplete(InvalidArgument):
+    """The stream stopped before its end: the sender died or gave up."""
+
+    reason = "UPLOAD_INCOMPLETE"
+
+
 class BadPageToken(InvalidArgument):
     reason = "BAD_PAGE_TOKEN"
 

@@ -14,7 +14,7 @@ from services.ingest import records
 from services.ingest.adapters.encoding import STATUS_BY_NUMBER, collection_message, document_message
 from services.ingest.catalog import Catalog
 from services.ingest.documents import Documents, Upload
-from services.ingest.errors import BadUpload
+from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
 from services.ingest.pipeline import Pipeline
 
 _DOWNLOAD_BYTES = 256 * 1024
@@ -114,10 +114,22 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
 
 
 async def _bytes(requests: AsyncIterator[ingest_pb2.UploadDocumentRequest]) -> AsyncIterator[bytes]:
+    """The file's bytes. A cancelled call can look like one that has ended well, so only the end message ends a file."""
+    size_bytes = 0
     async for request in requests:
-        if request.WhichOneof("part") != "data":
-            raise BadUpload("an upload has one header, at its beginning; what follows are bytes")
-        yield request.data
+        match request.WhichOneof("part"):
+            case "data":
+                size_bytes += len(request.data)
+                yield request.data
+            case "end":
+                if request.end.size_bytes != size_bytes:
+                    raise UploadCorrupt(
+                        f"{request.end.size_bytes} bytes were sent and {size_bytes} arrived; send the file again"
+                    )
+                return
+            case _:
+                raise BadUpload("an upload has one header, at its beginning; what follows are bytes and the end")
+    raise UploadIncomplete(f"the upload stopped after {size_bytes} bytes, before its end; send the file again")
 
 
 class JobHandler:

@@ -24,7 +24,7 @@ _LINGER_S = 10.0
 instead of a reset connection."""
 
 _LOST_STATUS = "RPC_INTERNAL"
-_SECOND_HEADER_REFUSED = "BAD_UPLOAD"
+_NO_END = "UPLOAD_INCOMPLETE"
 
 _FORM: dict[str, Any] = {
     "requestBody": {
@@ -109,10 +109,9 @@ async def _pass_on(form: MultipartForm, collection_id: str, services: Backends) 
                 UPLOADED_BYTES.inc(len(piece))
                 yield pb.UploadDocumentRequest(data=piece)
         except (GroundworkError, ClientDisconnect) as error:
-            # A cancelled call can look to its server like one that has ended well, and half a file like a whole one. A
-            # second header cannot: the contract has ingest refuse it.
-            broken.append(error)
-            yield pb.UploadDocumentRequest(header=header)
+            broken.append(error)  # without its end ingest refuses what has come
+        else:
+            yield pb.UploadDocumentRequest(end=pb.UploadEnd(size_bytes=form.file_bytes))
 
     try:
         answer = await services.ingest.UploadDocument(parts(), timeout=services.settings.upload_timeout_s)
@@ -130,16 +129,15 @@ async def _pass_on(form: MultipartForm, collection_id: str, services: Backends) 
 
 async def _ask_why(services: Backends, header: pb.UploadHeader) -> NoReturn:
     """Learns why an upload was refused when grpc.aio has lost the status: it does when a write meets a call that has just
-    ended. The header alone is sent again, twice, which no ingest takes for a document."""
+    ended. The header alone is sent again, without an end, which no ingest takes for a document."""
 
     async def headers() -> AsyncIterator[pb.UploadDocumentRequest]:
-        yield pb.UploadDocumentRequest(header=header)
         yield pb.UploadDocumentRequest(header=header)
 
     try:
         await services.ingest.UploadDocument(headers(), timeout=services.settings.rpc_timeout_s)
     except InvalidArgument as error:
-        if error.reason != _SECOND_HEADER_REFUSED:
+        if error.reason != _NO_END:
             raise
     raise UploadInterrupted(
         "ingest ended the upload before it was complete; it may be larger than allowed. Send it again with a Content-Length, "

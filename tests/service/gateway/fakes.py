@@ -47,20 +47,22 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
 
     async def UploadDocument(self, request_iterator: Any, context: Any) -> ingest_pb2.UploadDocumentResponse:
         self.callers.append(current_principal())
-        headers = 0
+        ended = False
         try:
             async for request in request_iterator:
-                if request.WhichOneof("part") == "header":
-                    self.headers.append(request.header)
-                    headers += 1
-                    if headers > 1:
-                        raise InvalidArgument("a second header", reason="BAD_UPLOAD")
-                    if self.refuse_after_header:
-                        raise self.refuse_after_header
-                    continue
-                await self.hold.wait()
-                self.received_bytes += len(request.data)
-                self.largest_piece = max(self.largest_piece, len(request.data))
+                match request.WhichOneof("part"):
+                    case "header":
+                        self.headers.append(request.header)
+                        if self.refuse_after_header:
+                            raise self.refuse_after_header
+                    case "data":
+                        await self.hold.wait()
+                        self.received_bytes += len(request.data)
+                        self.largest_piece = max(self.largest_piece, len(request.data))
+                    case "end":
+                        ended = True
+            if not ended:
+                raise InvalidArgument("the upload stopped before its end", reason="UPLOAD_INCOMPLETE")
         except (asyncio.CancelledError, GroundworkError):
             self.aborted.set()
             raise

@@ -43,6 +43,7 @@ class System:
             )
         ]
         parts += [ingest_pb2.UploadDocumentRequest(data=data[i : i + 65536]) for i in range(0, len(data), 65536)]
+        parts.append(ingest_pb2.UploadDocumentRequest(end=ingest_pb2.UploadEnd(size_bytes=len(data))))
         return (await self.stub.UploadDocument(iter(parts), timeout=TIMEOUT_S)).document
 
     async def until(self, document_id: str, *statuses: int) -> ingest_pb2.Document:

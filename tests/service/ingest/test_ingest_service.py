@@ -8,7 +8,14 @@ import pytest
 from groundwork.common.v1 import common_pb2
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
-from kit.errors import AlreadyExists, DataLoss, FailedPrecondition, InvalidArgument, NotFound
+from kit.errors import (
+    AlreadyExists,
+    DataLoss,
+    FailedPrecondition,
+    GroundworkError,
+    InvalidArgument,
+    NotFound,
+)
 from kit.principal import Principal
 from kit.testing.harness import open_test_channel
 from tests.service.ingest.conftest import TIMEOUT_S, System
@@ -149,6 +156,26 @@ async def test_damaged_upload_is_refused(system: System) -> None:
 async def test_upload_without_header_is_refused(system: System) -> None:
     with pytest.raises(InvalidArgument, match="begins with its header"):
         await system.stub.UploadDocument(iter([ingest_pb2.UploadDocumentRequest(data=b"x")]), timeout=TIMEOUT_S)
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [([], "UPLOAD_INCOMPLETE"), ([ingest_pb2.UploadEnd(size_bytes=6)], "UPLOAD_CORRUPT")],
+    ids=["sender died", "bytes lost"],
+)
+async def test_file_that_did_not_come_whole_is_refused(
+    system: System, end: list[ingest_pb2.UploadEnd], reason: str
+) -> None:
+    header = ingest_pb2.UploadHeader(collection_id="default", name="a.txt")
+    parts = [ingest_pb2.UploadDocumentRequest(header=header), ingest_pb2.UploadDocumentRequest(data=b"hello")]
+    parts += [ingest_pb2.UploadDocumentRequest(end=each) for each in end]
+    with pytest.raises(GroundworkError) as raised:
+        await system.stub.UploadDocument(iter(parts), timeout=TIMEOUT_S)
+    assert raised.value.reason == reason
+    listed = await system.stub.ListDocuments(
+        ingest_pb2.ListDocumentsRequest(collection_id="default"), timeout=TIMEOUT_S
+    )
+    assert not listed.documents
 
 
 async def test_listing_is_the_tenants_own(system: System) -> None:

@@ -303,33 +303,61 @@ Global___PageStatus: _TypeAlias = PageStatus  # noqa: Y015
 
 @_typing.final
 class UploadDocumentRequest(_message.Message):
-    """First the header, then the bytes."""
+    """First the header, then the bytes, then the end."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     HEADER_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
     """The next piece, at most 1 MiB."""
     @_builtins.property
     def header(self) -> Global___UploadHeader:
         """Exactly one, first."""
 
+    @_builtins.property
+    def end(self) -> Global___UploadEnd:
+        """Exactly one, last: without it nobody could tell a whole file from one whose sender died."""
+
     def __init__(
         self,
         *,
         header: Global___UploadHeader | None = ...,
         data: _builtins.bytes = ...,
+        end: Global___UploadEnd | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "header", b"header", "part", b"part"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "end", b"end", "header", b"header", "part", b"part"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "header", b"header", "part", b"part"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "end", b"end", "header", b"header", "part", b"part"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["header", "data"]  # noqa: Y015
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["header", "data", "end"]  # noqa: Y015
     _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
 
 Global___UploadDocumentRequest: _TypeAlias = UploadDocumentRequest  # noqa: Y015
+
+@_typing.final
+class UploadEnd(_message.Message):
+    """The sender has sent all it had."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    size_bytes: _builtins.int
+    """Bytes sent; refused with UPLOAD_CORRUPT when others arrived."""
+    def __init__(
+        self,
+        *,
+        size_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UploadEnd: _TypeAlias = UploadEnd  # noqa: Y015
 
 @_typing.final
 class UploadHeader(_message.Message):

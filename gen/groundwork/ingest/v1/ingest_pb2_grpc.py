@@ -97,7 +97,8 @@ class IngestServiceServicer:
     """
 
     def UploadDocument(self, request_iterator, context):
-        """Takes a file and answers once it is stored and its job queued. The header comes first, then the bytes in order.
+        """Takes a file and answers once it is stored and its job queued. The header comes first, then the bytes in order, then
+        the end. A stream that stops without its end is refused with UPLOAD_INCOMPLETE: its sender died.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,7 +34,9 @@ class IngestServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> IngestServiceAsyncStub: ...
     UploadDocument: _grpc.StreamUnaryMultiCallable[_ingest_pb2.UploadDocumentRequest, _ingest_pb2.UploadDocumentResponse]
-    """Takes a file and answers once it is stored and its job queued. The header comes first, then the bytes in order."""
+    """Takes a file and answers once it is stored and its job queued. The header comes first, then the bytes in order, then
+    the end. A stream that stops without its end is refused with UPLOAD_INCOMPLETE: its sender died.
+    """
     GetDocument: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.GetDocumentRequest, _ingest_pb2.GetDocumentResponse]
     """One document with its status and report."""
     ListDocuments: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.ListDocumentsRequest, _ingest_pb2.ListDocumentsResponse]
@@ -62,7 +64,9 @@ class IngestServiceAsyncStub(IngestServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     UploadDocument: _aio.StreamUnaryMultiCallable[_ingest_pb2.UploadDocumentRequest, _ingest_pb2.UploadDocumentResponse]  # type: ignore[assignment]
-    """Takes a file and answers once it is stored and its job queued. The header comes first, then the bytes in order."""
+    """Takes a file and answers once it is stored and its job queued. The header comes first, then the bytes in order, then
+    the end. A stream that stops without its end is refused with UPLOAD_INCOMPLETE: its sender died.
+    """
     GetDocument: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetDocumentRequest, _ingest_pb2.GetDocumentResponse]  # type: ignore[assignment]
     """One document with its status and report."""
     ListDocuments: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListDocumentsRequest, _ingest_pb2.ListDocumentsResponse]  # type: ignore[assignment]
@@ -93,7 +97,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_ingest_pb2.UploadDocumentRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_pb2.UploadDocumentResponse, _abc.Awaitable[_ingest_pb2.UploadDocumentResponse]]:
-        """Takes a file and answers once it is stored and its job queued. The header comes first, then the bytes in order."""
+        """Takes a file and answers once it is stored and its job queued. The header comes first, then the bytes in order, then
+        the end. A stream that stops without its end is refused with UPLOAD_INCOMPLETE: its sender died.
+        """
 
     @_abc_1.abstractmethod
     def GetDocument(
