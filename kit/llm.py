@@ -78,10 +78,9 @@ async def open_chat_model(
     base_url: str, api_key: str, model: str, *, connect_timeout_s: float = 3.0, stall_timeout_s: float = 30.0
 ) -> AsyncIterator[ChatModel]:
     """A model at `base_url` (ending in /v1). No wait for the next piece is longer than `stall_timeout_s`."""
-    import httpx  # noqa: PLC0415 - a process without a model need not load half a second of client
-    import openai  # noqa: PLC0415
+    import openai  # noqa: PLC0415 - a process without a model need not load half a second of client
 
-    timeout = httpx.Timeout(stall_timeout_s, connect=connect_timeout_s)
+    timeout = openai.Timeout(stall_timeout_s, connect=connect_timeout_s)
     async with openai.AsyncOpenAI(
         base_url=base_url, api_key=api_key or "none", timeout=timeout, max_retries=1
     ) as client:
@@ -89,11 +88,10 @@ async def open_chat_model(
 
 
 def _translated(error: Exception, model: str) -> GroundworkError:
-    import httpx  # noqa: PLC0415
     import openai  # noqa: PLC0415
 
     match error:
-        case openai.APITimeoutError() | httpx.TimeoutException():
+        case openai.APITimeoutError():
             return ModelUnavailable(f"model {model} did not answer in time", reason="LLM_TIMEOUT")
         case openai.APIStatusError() if error.status_code in (408, 409, 425, 429) or error.status_code >= 500:
             return ModelUnavailable(f"model {model} answered with HTTP {error.status_code}")
@@ -101,7 +99,7 @@ def _translated(error: Exception, model: str) -> GroundworkError:
             return ModelRejected(
                 f"model {model} was refused with HTTP {error.status_code}; check GROUNDWORK_LLM_MODEL and _API_KEY"
             )
-        case openai.OpenAIError() | httpx.HTTPError():
+        case openai.OpenAIError():
             return ModelUnavailable(f"model {model} cannot be reached or broke off its answer")
         case _:
             return ModelUnavailable(f"model {model} sent something that is not a completion", reason="LLM_BAD_ANSWER")

@@ -18,14 +18,15 @@ from kit.testing.harness import free_port
 
 @dataclass
 class Reply:
-    """What the next completion does: sends `pieces`, waiting for `gate` before the piece of index `gate_at`; breaks the
-    connection after `break_after` pieces; or answers with `status` at once."""
+    """What the next completion does: sends `pieces`, `pause_s` apart, waiting for `gate` before the piece of index `gate_at`;
+    breaks the connection after `break_after` pieces; or answers with `status` at once."""
 
     pieces: Sequence[str] = ()
     status: int = 200
     gate: asyncio.Event | None = None
     gate_at: int = 0
     break_after: int | None = None
+    pause_s: float = 0.0
 
 
 @dataclass
@@ -52,6 +53,7 @@ class ScriptedModel:
                     await reply.gate.wait()
                 if reply.break_after == index:
                     raise ConnectionError("scripted break")
+                await asyncio.sleep(reply.pause_s)
                 yield _event({"choices": [{"index": 0, "delta": {"content": piece}}]})
             yield _event({"choices": [], "usage": _usage(len(reply.pieces))})
             yield "data: [DONE]\n\n"

@@ -121,7 +121,7 @@ async def run_worker(settings: IngestSettings) -> None:
         service.spawn(
             shared.jobs.queue.consume(handler.handle, handler.on_dead, concurrency=settings.ingest_concurrency)
         )
-        service.spawn(sweeper.run(settings.sweep_interval_s))
+        service.spawn(sweeper.run(settings.ingest_sweep_interval_s))
         await service.serve()
 
 
@@ -135,7 +135,7 @@ async def _shared(service: Service, settings: IngestSettings) -> _Shared:
     documents = await NatsDocumentStore.open(nats)
     collections = await NatsCollectionStore.open(nats)
     files = await NatsFileStore.open(nats)
-    leases = await NatsLeases.open(nats, ttl_s=settings.lease_ttl_s)
+    leases = await NatsLeases.open(nats, ttl_s=settings.ingest_lease_ttl_s)
     index = RetrieverIndex(retriever_pb2_grpc.RetrieverServiceStub(channel))
     deletion = Deletion(documents, files, leases, index, _now)
     return _Shared(

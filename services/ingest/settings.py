@@ -49,8 +49,8 @@ class IngestSettings(ServiceSettings):
     embed_in_flight: int = Field(default=4, ge=1, le=64)
     """Embed calls a worker has open at once over all its documents, so that the model server never waits for the next."""
 
-    lease_ttl_s: float = Field(default=10.0, gt=0)
+    ingest_lease_ttl_s: float = Field(default=10.0, gt=0)
     """Seconds after which the lease on a document whose worker was killed falls free."""
 
-    sweep_interval_s: float = Field(default=15.0, gt=0)
+    ingest_sweep_interval_s: float = Field(default=15.0, gt=0)
     """Seconds between two looks for documents without a job and deletions that were interrupted."""

@@ -84,7 +84,7 @@ async def system(nats_url: str, tmp_path: Path) -> AsyncIterator[System]:
             retriever_address=retriever_address,
             data_dir=tmp_path,
             upload_limit_bytes=5 * 1024 * 1024,
-            lease_ttl_s=2.0,
+            ingest_lease_ttl_s=2.0,
             parse_time_limit_s=20.0,
         )
         address = await stack.enter_async_context(running_service(app.run_api, settings))
