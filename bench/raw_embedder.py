@@ -5,14 +5,15 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from bench.corpus import SampleDocument
+from services.ingest.adapters.tokenizer import ModelTokenizer
 from services.ingest.prepare import PrepareRequest, prepare
-from services.ingest.tokens import TokenCounter
 from services.reranker.app import LoadedModel, load
 from services.reranker.models import TokenIds
 from services.reranker.padding import pad, padded_length
@@ -55,18 +56,18 @@ class RawEmbedder:
     def chunks_of(self, documents: Sequence[SampleDocument]) -> list[str]:
         """The texts that the ingest worker will embed: the same parsers, the same chunker."""
         texts: list[str] = []
-        tokenizers: dict[str, TokenCounter] = {}
         with tempfile.TemporaryDirectory() as folder:
-            tokenizer = Path(folder, "tokenizer.json")
-            tokenizer.write_bytes(self._loaded.tokenizer.definition)
+            definition = Path(folder, "tokenizer.json")
+            definition.write_bytes(self._loaded.tokenizer.definition)
+            tokenizer = ModelTokenizer(definition)
             for document in documents:
                 path = Path(folder, document.name)
                 path.write_text(document.text, "utf-8")
                 media_type = "text/markdown" if path.suffix == ".md" else "text/plain"
                 request = PrepareRequest(
-                    str(path), media_type, document.name, str(tokenizer), self._loaded.info.window_tokens
+                    str(path), media_type, document.name, str(definition), self._loaded.info.window_tokens
                 )
-                prepared = prepare(request, lambda _: None, tokenizers)
+                prepared = prepare(request, lambda _: None, tokenizer)
                 texts += [chunk.embedded_text for chunk in prepared.chunks]
         return texts
 
@@ -76,16 +77,19 @@ class RawEmbedder:
         ids: list[TokenIds] = []
         for start in range(0, len(texts), _TEXTS_PER_TOKENIZER_CALL):
             ids += self._loaded.tokenizer.tokenize(list(texts[start : start + _TEXTS_PER_TOKENIZER_CALL]))
-        for batch in self._batches(ids):
-            hidden = self._loaded.encoder.encode(*pad(batch, _PAD_TO_MULTIPLE))
-            for vectors, tokens in zip(hidden, batch, strict=True):
-                mean_pool(vectors[: len(tokens)])
+        with ThreadPoolExecutor(self._loaded.encoder.streams) as pool:
+            list(pool.map(self._encode, self._batches(ids)))
         return RawRun(
             texts=len(texts),
             tokens=sum(len(each) for each in ids),
             seconds=time.perf_counter() - started_at,
             cpu_seconds=time.process_time() - cpu_started_at,
         )
+
+    def _encode(self, batch: Sequence[TokenIds]) -> None:
+        hidden = self._loaded.encoder.encode(*pad(batch, _PAD_TO_MULTIPLE))
+        for vectors, tokens in zip(hidden, batch, strict=True):
+            mean_pool(vectors[: len(tokens)])
 
     def _batches(self, ids: Sequence[TokenIds]) -> list[list[TokenIds]]:
         batches: list[list[TokenIds]] = []

@@ -1,6 +1,7 @@
 """Composition root of the model server: the only file that names concrete adapters."""
 
 import asyncio
+import os
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from services.reranker.settings import RerankerSettings
 
 _PREPARATION_THREADS = 2
 _PAD_TO_MULTIPLE = 16
+_MAX_STREAMS = 8
 _WARM_UP_TOKENS = (16, 48, 192)
 """Widths of a query, a sentence and a passage: the runtime compiles their kernels before the first caller needs them."""
 
@@ -77,20 +79,32 @@ def load(settings: RerankerSettings) -> LoadedModel:
     model = MINILM_INT8
     definition = read_verified(settings.models_dir, model.tokenizer)
     encoder = _encoder(settings, read_verified(settings.models_dir, model.weights))
-    for width in _WARM_UP_TOKENS:
-        ones = np.ones((1, width), dtype=np.int64)
-        encoder.encode(ones, ones)
+    _warm_up(encoder)
     return LoadedModel(model, encoder, HuggingFaceTokenizer(definition, model.window_tokens))
 
 
+def _warm_up(encoder: Encoder) -> None:
+    with ThreadPoolExecutor(encoder.streams) as pool:
+        for width in _WARM_UP_TOKENS:
+            ones = np.ones((1, width), dtype=np.int64)
+            list(pool.map(encoder.encode, [ones] * encoder.streams, [ones] * encoder.streams))
+
+
 def _encoder(settings: RerankerSettings, weights: bytes) -> Encoder:
+    threads = settings.reranker_threads or _cores()
+    streams = min(settings.reranker_streams or _MAX_STREAMS, threads)
     if settings.reranker_runtime == "onnxruntime":
         from services.reranker.adapters.onnxruntime import OnnxRuntimeEncoder  # noqa: PLC0415 - an extra
 
-        return OnnxRuntimeEncoder(weights, settings.reranker_threads)
+        return OnnxRuntimeEncoder(weights, threads, streams)
     from services.reranker.adapters.openvino import OpenVinoEncoder  # noqa: PLC0415 - an extra
 
-    return OpenVinoEncoder(weights, settings.reranker_threads)
+    return OpenVinoEncoder(weights, threads, streams)
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _limits(settings: RerankerSettings) -> BatchLimits:

@@ -2,6 +2,9 @@
 
 There is no waiting window. An idle model starts at once with what is there; while it works, what arrives gathers and
 becomes the next batches. So batching costs a lone caller nothing and grows exactly with the load.
+
+The encoder computes several batches at once, one a stream. Streams that are free at the same time share what waits, so that a
+lone request is computed by all of them.
 """
 
 import asyncio
@@ -27,9 +30,9 @@ _STARTING_TOKENS_PER_S = 5_000.0
 
 
 class Batcher:
-    """Gathers texts into batches and runs them, one after the other, on a thread of its own.
+    """Gathers texts into batches and runs them, each on a thread of its own, as many at once as the encoder has streams.
 
-    `run()` is the loop; spawn it once. Cancel it once the server has drained: whoever still waits gets ShuttingDown.
+    `run()` is the work; spawn it once. Cancel it once the server has drained: whoever still waits gets ShuttingDown.
     """
 
     def __init__(self, encoder: Encoder, limits: BatchLimits, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,6 +42,7 @@ class Batcher:
         self._waiting = {lane: WaitingTexts(limits) for lane in Lane}
         self._patience = dict.fromkeys(Lane, 0)
         self._arrival = asyncio.Event()
+        self._free_streams = encoder.streams
         self._closed = False
         self._tokens_per_s = _STARTING_TOKENS_PER_S
 
@@ -78,18 +82,27 @@ class Batcher:
 
     async def run(self) -> None:
         """Serves batches until cancelled."""
-        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
+        pool = ThreadPoolExecutor(self._encoder.streams, thread_name_prefix="model")
         try:
-            while True:
-                lane, batch = self._next_batch()
-                if batch:
-                    await self._serve(lane, batch, pool)
-                else:
-                    self._arrival.clear()
-                    await self._arrival.wait()
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._encoder.streams):
+                    group.create_task(self._run_stream(pool))
         finally:
             self._close()
             await asyncio.to_thread(pool.shutdown)
+
+    async def _run_stream(self, pool: ThreadPoolExecutor) -> None:
+        while True:
+            lane, batch = self._next_batch()
+            if not batch:
+                self._arrival.clear()
+                await self._arrival.wait()
+                continue
+            self._free_streams -= 1
+            try:
+                await self._serve(lane, batch, pool)
+            finally:
+                self._free_streams += 1
 
     def _admit(self, texts: Sequence[TokenIds], lane: Lane) -> None:
         self.check_open(lane)
@@ -111,7 +124,7 @@ class Batcher:
         competing = [lane for lane in Lane if self._waiting[lane]]
         impatient = [lane for lane in competing if self._patience[lane] >= LARGEST_PATIENCE]
         for chosen in [*impatient, *competing]:
-            batch = self._waiting[chosen].take()
+            batch = self._waiting[chosen].take(sharers=self._free_streams)
             if not batch:
                 continue
             for lane in competing:
@@ -168,6 +181,6 @@ class Batcher:
 
     def _observe_end(self, lane: Lane, batch: list[Item], seconds: float) -> None:
         metrics.INFERENCE_SECONDS.labels(lane.name.lower()).observe(seconds)
-        rate = batch[0].width * len(batch) / max(seconds, 1e-6)
+        rate = self._encoder.streams * batch[0].width * len(batch) / max(seconds, 1e-6)
         # A slow moving average is enough for the only use: telling a refused caller when to come back.
         self._tokens_per_s += 0.1 * (rate - self._tokens_per_s)

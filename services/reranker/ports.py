@@ -7,7 +7,7 @@ from services.reranker.models import Float32, Int64, TokenIds
 
 
 class Encoder(Protocol):
-    """A transformer that yields one vector per token. Blocking: the batcher calls it from one thread of its own."""
+    """A transformer that yields one vector per token. Blocking: the batcher calls it from `streams` threads of its own."""
 
     @property
     def dimension(self) -> int:
@@ -16,6 +16,10 @@ class Encoder(Protocol):
     @property
     def runtime(self) -> str:
         """Runtime and device, for example "openvino/cpu"."""
+
+    @property
+    def streams(self) -> int:
+        """Batches that it computes at once without one slowing down another."""
 
     def encode(self, input_ids: Int64, attention_mask: Int64) -> Float32:
         """int64 [texts, tokens] twice (mask: 1 for a token, 0 for padding) → float32 [texts, tokens, dimension].

@@ -19,7 +19,11 @@ class RerankerSettings(ServiceSettings):
     """What computes the model. OpenVINO is about three times as fast; onnxruntime runs on more platforms."""
 
     reranker_threads: int = Field(default=0, ge=0, le=256)
-    """Threads that compute one batch. 0 takes all cores."""
+    """Threads that compute, divided among the streams. 0 takes all cores."""
+
+    reranker_streams: int = Field(default=0, ge=0, le=64)
+    """Batches computed at once, each on its share of the threads. 0 takes one a thread, at most eight: threads that wait for
+    nobody lose little to other processes, and each stream keeps compiled kernels of its own in memory."""
 
     reranker_batch_tokens: int = Field(default=512, ge=256, le=65_536)
     """Tokens of one batch, padding counted. Larger batches are no faster on a CPU, and a query waits for the batch before

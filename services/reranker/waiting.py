@@ -94,15 +94,15 @@ class WaitingTexts:
         if request in self._turns:
             self._turns.remove(request)
 
-    def take(self) -> list[Item]:
-        """The next batch, longest text first; empty when nothing waits."""
+    def take(self, sharers: int = 1) -> list[Item]:
+        """The next batch, longest text first; empty when nothing waits. `sharers` streams are free: it is one's share."""
         for request in [request for request in self._turns if request.over]:
             self.discard(request)
         if not self._turns:
             return []
         first = self._turns[0].items[-1]
         self._turns.rotate(-1)
-        batch = self._neighbours(first)
+        batch = self._neighbours(first, -(-self.tokens // sharers))
         for item in batch:
             self._remove(item)
         return batch
@@ -110,8 +110,9 @@ class WaitingTexts:
     def requests(self) -> list[Request]:
         return list(self._turns)
 
-    def _neighbours(self, first: Item) -> list[Item]:
-        room = max(1, min(self._limits.max_texts, self._limits.max_tokens // first.width))
+    def _neighbours(self, first: Item, share_tokens: int) -> list[Item]:
+        max_tokens = min(self._limits.max_tokens, share_tokens)
+        room = max(1, min(self._limits.max_texts, max_tokens // first.width))
         end = bisect_right(self._sorted, first.width, key=lambda entry: entry[0][0])
         nearest = [item for _, item in reversed(self._sorted[max(0, end - room) : end]) if item is not first]
         shortest = first.width * SHORTEST_NEIGHBOUR

@@ -1,5 +1,6 @@
 """What every Encoder promises: the fake of the unit tests, and each runtime over the real weights."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,14 @@ _loaded: dict[str, Encoder] = {}
 def encoder(request: pytest.FixtureRequest) -> Encoder:
     name = request.param
     if name not in _loaded:
-        _loaded[name] = FakeEncoder() if name == "fake" else load(name, request.getfixturevalue("models_dir"))
+        _loaded[name] = FakeEncoder(streams=2) if name == "fake" else load(name, request.getfixturevalue("models_dir"))
     return _loaded[name]
 
 
 def load(name: str, models_dir: Path) -> Encoder:
     adapter = {"openvino": OpenVinoEncoder, "onnxruntime": OnnxRuntimeEncoder}[name]
     try:
-        return adapter(read_verified(models_dir, MINILM_INT8.weights), 0)
+        return adapter(read_verified(models_dir, MINILM_INT8.weights), 2, 2)
     except RuntimeMissing as error:
         pytest.skip(error.message)
 
@@ -50,6 +51,15 @@ def test_padding_and_neighbours_hardly_change_a_text(encoder: Encoder) -> None:
     padded = encoder.encode(*pad([LONG, SHORT], 16))[1, : len(SHORT)]
     assert cosines(alone, padded).min() > 0.98
     assert cosines(alone.mean(0), padded.mean(0)) > 0.99
+
+
+def test_batches_at_once_are_what_they_are_alone(encoder: Encoder) -> None:
+    batches = [pad([text], 1) for text in (SHORT, LONG) for _ in range(10)]
+    alone = [encoder.encode(*batch) for batch in batches]
+    with ThreadPoolExecutor(encoder.streams) as pool:
+        together = list(pool.map(lambda batch: encoder.encode(*batch), batches))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
 
 
 def test_result_belongs_to_the_caller(encoder: Encoder) -> None:

@@ -9,9 +9,9 @@ from services.reranker.models import Float32, Int64
 
 
 class OnnxRuntimeEncoder:
-    """An ONNX export of a BERT encoder on the CPU. `threads` 0 takes all cores."""
+    """An ONNX export of a BERT encoder on the CPU: `threads` threads that share the work of `streams` batches."""
 
-    def __init__(self, model: bytes, threads: int) -> None:
+    def __init__(self, model: bytes, threads: int, streams: int) -> None:
         try:
             import onnxruntime  # noqa: PLC0415 - an extra: only who chooses this runtime installs it
         except ImportError as error:
@@ -20,8 +20,10 @@ class OnnxRuntimeEncoder:
                 "or set GROUNDWORK_RERANKER_RUNTIME=openvino"
             ) from error
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        # The thread that calls works too, and each stream has its own: with one thread a stream the pool is empty.
+        options.intra_op_num_threads = threads - streams + 1
         options.inter_op_num_threads = 1
+        self._streams = streams
         # Spinning workers win a fifth of throughput and take both cores from every other process to do so.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session: Any = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -34,6 +36,10 @@ class OnnxRuntimeEncoder:
     @property
     def runtime(self) -> str:
         return "onnxruntime/cpu"
+
+    @property
+    def streams(self) -> int:
+        return self._streams
 
     def encode(self, input_ids: Int64, attention_mask: Int64) -> Float32:
         inputs = {

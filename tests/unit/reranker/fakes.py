@@ -22,7 +22,8 @@ def ids(*tokens: int, length: int = 0) -> TokenIds:
 class FakeEncoder:
     """Each token id has a fixed random vector; nothing depends on neighbours or padding."""
 
-    def __init__(self) -> None:
+    def __init__(self, streams: int = 1) -> None:
+        self.streams = streams
         self.batches: list[Int64] = []
         self.error: Exception | None = None
         self._table = np.random.default_rng(7).normal(size=(1000, DIMENSION)).astype(np.float32)
@@ -52,8 +53,8 @@ class FakeEncoder:
 class GatedEncoder(FakeEncoder):
     """A fake whose batches start under the test's eyes and end when it says so."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, streams: int = 1) -> None:
+        super().__init__(streams)
         self.started: asyncio.Queue[list[int]] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._permits = threading.Semaphore(0)

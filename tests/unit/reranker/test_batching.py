@@ -28,6 +28,28 @@ def embed(batcher: Batcher, lane: Lane, *tokens: int, length: int = 4) -> "async
     return asyncio.create_task(batcher.submit(texts, mean_pool, lane, 20.0))
 
 
+async def test_each_stream_works_on_a_batch_of_its_own(run_batcher: RunBatcher) -> None:
+    encoder = GatedEncoder(streams=2)
+    async with run_batcher(encoder) as batcher:
+        first, second = embed(batcher, Lane.PASSAGE, 10), embed(batcher, Lane.PASSAGE, 11)
+        assert sorted([await encoder.next_batch(), await encoder.next_batch()]) == [[10], [11]]
+        third = embed(batcher, Lane.QUERY, 12)
+        encoder.release()
+        assert await encoder.next_batch() == [12]
+        encoder.release(2)
+        await asyncio.gather(first, second, third)
+
+
+async def test_free_streams_share_a_lone_request(run_batcher: RunBatcher) -> None:
+    encoder = GatedEncoder(streams=2)
+    async with run_batcher(encoder) as batcher:
+        await settled()
+        request = embed(batcher, Lane.RERANK, 10, 11, 12, 13)
+        assert sorted([len(await encoder.next_batch()), len(await encoder.next_batch())]) == [2, 2]
+        encoder.release(2)
+        assert len(await request) == 4
+
+
 async def test_results_keep_the_order_of_the_texts_when_batches_are_sorted_by_length(run_batcher: RunBatcher) -> None:
     encoder = FakeEncoder()
     texts = [ids(number, length=length) for number, length in enumerate((3, 40, 7, 1, 22, 40, 9, 2, 60, 5), start=10)]

@@ -13,8 +13,8 @@ from services.reranker.ports import Encoder
 
 @pytest.mark.parametrize(("module", "adapter"), [("openvino", OpenVinoEncoder), ("onnxruntime", OnnxRuntimeEncoder)])
 def test_missing_runtime_names_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, module: str, adapter: Callable[[bytes, int], Encoder]
+    monkeypatch: pytest.MonkeyPatch, module: str, adapter: Callable[[bytes, int, int], Encoder]
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(RuntimeMissing, match="is not installed; run `pip install"):
-        adapter(b"", 0)
+        adapter(b"", 1, 1)
