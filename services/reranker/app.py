@@ -84,6 +84,10 @@ def load(settings: RerankerSettings) -> LoadedModel:
 
 
 def _warm_up(encoder: Encoder) -> None:
+    # The very first call alone: OpenVINO's Python binding (2026.4) fills a C++ static on it and lets go of the GIL meanwhile. A
+    # second thread then waits for the static while it holds the GIL, and the process hangs for good (seen on a busy machine).
+    first = np.ones((1, _WARM_UP_TOKENS[0]), dtype=np.int64)
+    encoder.encode(first, first)
     with ThreadPoolExecutor(encoder.streams) as pool:
         for width in _WARM_UP_TOKENS:
             ones = np.ones((1, width), dtype=np.int64)
