@@ -86,7 +86,7 @@ async def _run(
 
     supervisor = Supervisor(
         specs,
-        RestartPolicy(),
+        RestartPolicy(backoff_max_s=settings.restart_backoff_max_s),
         probe=NetworkProbe(),
         open_log=lambda name: JsonLinesLog(data_dir.logs / f"{name}.log"),
         announce=announce,

@@ -20,6 +20,8 @@ class StandaloneSettings(BaseSettings):
     """Where everything durable lives. One instance at a time may use it."""
     models_dir: Path = Path(".models")
     """Where ``make setup`` put the models."""
+    restart_backoff_max_s: float = Field(default=10.0, gt=0)
+    """Longest wait before a service that keeps dying is started again: one that cannot start does not eat the machine."""
     start_hint_after_s: float = 30.0
     """A service that is not ready by then is named, with its log file: a start takes under 10 s."""
 
