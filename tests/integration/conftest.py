@@ -1,0 +1,139 @@
+"""Two systems for the whole session: one without a language model, as a user gets it, and one with a scripted model."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kit.testing.openai import Reply, ScriptedModel, scripted_model
+from tests.integration.api import Api, Json
+from tests.integration.system import Groundwork, running
+from tests.unit.ingest.pdf_files import pdf_of
+
+DATA = Path(__file__).parent.parent / "data" / "integration"
+REPORT_PAGES = (
+    ("Annual report", "", "The fleet carried 4812 passengers in the first quarter."),
+    ("Repairs", "", "The ferry Wangerooge was docked for nine weeks because of a cracked propeller shaft."),
+)
+
+
+@pytest.fixture(scope="session")
+def system(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Groundwork]:
+    """The system as `make run` starts it. Tests share it: each uses a collection of its own."""
+    folder = tmp_path_factory.mktemp("system")
+    with running(Groundwork(folder / "data", models_dir.absolute())) as groundwork:
+        yield groundwork
+
+
+@pytest.fixture
+def api(system: Groundwork) -> Iterator[Api]:
+    with Api.open(system.base_url) as api:
+        yield api
+
+
+@pytest.fixture
+def collection(api: Api) -> str:
+    """An empty collection."""
+    return api.new_collection()
+
+
+@dataclass(frozen=True)
+class Library:
+    """One document of each supported format, ready."""
+
+    collection_id: str
+    documents: dict[str, Json]
+
+    def id_of(self, name: str) -> str:
+        document_id: str = self.documents[name]["id"]
+        return document_id
+
+
+@pytest.fixture(scope="session")
+def library(system: Groundwork) -> Library:
+    with Api.open(system.base_url) as api:
+        collection_id = api.new_collection()
+        names = ("handbook.md", "lighthouse.txt", "recipe.html", "stations.csv")
+        documents = api.ingest_files(collection_id, [DATA / name for name in names])
+        documents["report.pdf"] = api.ingest(collection_id, "report.pdf", pdf_of(REPORT_PAGES))
+    assert {document["status"] for document in documents.values()} == {"ready"}, documents
+    return Library(collection_id, documents)
+
+
+class Model:
+    """The scripted model, which lives in a thread of its own: the system outlives the event loop of any one test."""
+
+    def __init__(self, scripted: ScriptedModel, loop: asyncio.AbstractEventLoop) -> None:
+        self.scripted = scripted
+        self._loop = loop
+
+    def will(self, *replies: Reply) -> None:
+        """Sets the script: replies in order, the last repeats. Forgets what was asked before."""
+        self.scripted.replies[:] = replies
+        self.scripted.requests.clear()
+        self._loop.call_soon_threadsafe(self.scripted.hung_up.clear)
+
+    def open(self, gate: asyncio.Event) -> None:
+        """Opens a reply's gate."""
+        self._loop.call_soon_threadsafe(gate.set)
+
+
+@pytest.fixture(scope="session")
+def scripted() -> Iterator[Model]:
+    loop = asyncio.new_event_loop()
+    ready: threading.Event = threading.Event()
+    stop = asyncio.Event()
+    models: list[ScriptedModel] = []
+
+    async def serve() -> None:
+        async with scripted_model(Reply(["Nothing is scripted."])) as model:
+            models.append(model)
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), name="scripted-model")
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield Model(models[0], loop)
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+@pytest.fixture(scope="session")
+def model_system(tmp_path_factory: pytest.TempPathFactory, models_dir: Path, scripted: Model) -> Iterator[Groundwork]:
+    """A system whose language model is scripted, and which notices dead processes fast."""
+    settings = {
+        "GROUNDWORK_LLM_BASE_URL": scripted.scripted.base_url,
+        "GROUNDWORK_LLM_MODEL": "scripted",
+        "GROUNDWORK_LLM_API_KEY": "test",
+        "GROUNDWORK_LLM_STALL_TIMEOUT_S": "4",
+        "GROUNDWORK_RUN_LEASE_S": "1",
+        "GROUNDWORK_UPLOAD_LIMIT_BYTES": str(2 * 1024 * 1024),
+        "GROUNDWORK_LEASE_TTL_S": "3",
+        "GROUNDWORK_SWEEP_INTERVAL_S": "3",
+        "GROUNDWORK_RESTART_BACKOFF_MAX_S": "0.4",
+    }
+    folder = tmp_path_factory.mktemp("model-system")
+    with running(Groundwork(folder / "data", models_dir.absolute(), settings)) as groundwork:
+        yield groundwork
+
+
+@pytest.fixture(scope="session")
+def handbook(model_system: Groundwork) -> str:
+    """A collection of the system with a model that holds the handbook."""
+    with Api.open(model_system.base_url) as api:
+        collection_id = api.new_collection()
+        api.ingest_files(collection_id, [DATA / "handbook.md"])
+    return collection_id
+
+
+@pytest.fixture
+def model_api(model_system: Groundwork) -> Iterator[Api]:
+    with Api.open(model_system.base_url) as api:
+        yield api

@@ -1,0 +1,179 @@
+"""Answers by a language model: streamed as they are written, stopped when told, and replaced by quotes when the model fails."""
+
+import asyncio
+import threading
+from dataclasses import dataclass
+
+import pytest
+
+from kit.testing.openai import Reply
+from tests.integration.api import Api, Event, Json, assert_complete, only, problem, shown_text
+from tests.integration.conftest import Model
+from tests.integration.system import Groundwork, another_gateway, wait_until
+
+pytestmark = pytest.mark.integration
+
+QUESTION = "How long is the notice period during probation?"
+GOOD = ("During ", "probation ", "the notice ", "period is ", "two weeks ", "[1].")
+GOOD_TEXT = "During probation the notice period is two weeks [1]."
+
+
+def degradations(events: list[Event]) -> list[Json]:
+    return [event.data["degraded"] for event in events if event.kind == "thinking" and event.data["degraded"]]
+
+
+def test_an_answer_is_shown_while_the_model_still_writes_it(model_api: Api, handbook: str, scripted: Model) -> None:
+    gate = asyncio.Event()
+    scripted.will(Reply(GOOD, gate=gate, gate_at=3))
+    events: list[Event] = []
+    for event in model_api.ask(handbook, QUESTION):
+        events.append(event)
+        if event.kind == "token":
+            scripted.open(gate)  # until here the model has not finished
+    assert_complete(events)
+    answer = only(events, "answer").data
+    assert answer["text"] == GOOD_TEXT
+    assert (answer["method"], answer["support_status"]) == ("model", "supported")
+    assert answer["citations"][0]["document_name"] == "handbook.md"
+    usage = only(events, "usage").data
+    assert (usage["model"], usage["prompt_tokens"], usage["completion_tokens"]) == ("scripted", 10, len(GOOD))
+    assert degradations(events) == []
+
+
+def test_the_model_is_given_the_sources_and_the_conversation(model_api: Api, handbook: str, scripted: Model) -> None:
+    thread_id = model_api.post("/v1/threads")["id"]
+    scripted.will(Reply(["A leased bicycle costs 28 euros a month [1]."]))
+    list(model_api.chat(handbook, "What does a leased bicycle cost?", thread_id=thread_id))
+    list(model_api.chat(handbook, "And may it be used in private?", thread_id=thread_id))
+    first, second = (request["messages"] for request in scripted.scripted.requests)
+    assert "28 euros" in first[-1]["content"]
+    assert [message["role"] for message in second] == ["system", "user", "assistant", "user"]
+    assert second[1]["content"] == "What does a leased bicycle cost?"
+
+
+def test_cancel_stops_the_model_and_the_run_stays_cancelled(model_api: Api, handbook: str, scripted: Model) -> None:
+    scripted.will(Reply(GOOD, gate=asyncio.Event(), gate_at=2))
+    events: list[Event] = []
+    for event in model_api.ask(handbook, QUESTION):
+        events.append(event)
+        if event.kind == "token" and len([each for each in events if each.kind == "token"]) == 1:
+            run = model_api.post(f"/v1/runs/{event.data['run_id']}/cancel")
+            assert run["status"] == "running"
+    assert events[-1].data["status"] == "cancelled"
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert not [event for event in events if event.kind == "answer"]
+    wait_until(scripted.scripted.hung_up.is_set, "the connection to the model is closed", timeout_s=3)
+    run_id = events[0].data["run_id"]
+    wait_until(
+        lambda: model_api.get(f"/v1/runs/{run_id}")["status"] == "cancelled", "the run is cancelled", timeout_s=3
+    )
+    assert model_api.replay(run_id) == events
+    assert model_api.post(f"/v1/runs/{run_id}/cancel")["status"] == "cancelled", "a second wish is harmless"
+
+
+def test_a_cancelled_question_without_a_stream_ends_in_a_problem(
+    model_api: Api, handbook: str, scripted: Model
+) -> None:
+    scripted.will(Reply(GOOD, gate=asyncio.Event(), gate_at=2))
+
+    def cancel() -> None:
+        with Api.open(str(model_api.http.base_url)) as api:
+            wait_until(lambda: len(scripted.scripted.requests) > 0, "the model is asked")
+            api.post(f"/v1/runs/{api.get('/v1/runs', page_size=1)['runs'][0]['id']}/cancel")
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    response = model_api.http.post("/v1/qa", json={"question": QUESTION, "collection_ids": [handbook]})
+    canceller.join()
+    body = problem(response, 499, "RUN_CANCELLED")
+    assert model_api.get(f"/v1/runs/{body['run_id']}")["status"] == "cancelled"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A way in which a model fails, and what is said about it."""
+
+    reply: Reply
+    reason: str
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Failure(Reply(status=500), "LLM_UNAVAILABLE"),
+        Failure(Reply(status=401), "LLM_REJECTED"),
+        Failure(Reply(GOOD, break_after=0), "LLM_UNAVAILABLE"),
+        Failure(Reply(GOOD, break_after=4), "LLM_UNAVAILABLE"),
+        Failure(Reply(()), "UNSUPPORTED_ANSWER"),
+        Failure(Reply(["   \n", " "]), "UNSUPPORTED_ANSWER"),
+        Failure(Reply(["Bananas grow ", "on the moon [1]."]), "UNSUPPORTED_ANSWER"),
+    ],
+    ids=("500", "401", "broken at once", "broken in the middle", "empty", "blank", "rubbish"),
+)
+def test_a_failing_model_is_replaced_by_quotes_and_that_is_said(
+    model_api: Api, handbook: str, scripted: Model, failure: Failure
+) -> None:
+    scripted.will(failure.reply)
+    events = list(model_api.ask(handbook, QUESTION))
+    assert_complete(events)
+    assert [each["part"] for each in degradations(events)] == ["llm"]
+    assert [each["reason"] for each in degradations(events)] == [failure.reason]
+    answer = only(events, "answer").data
+    assert (answer["method"], answer["support_status"]) == ("extractive", "supported")
+    assert "two weeks" in answer["text"]
+    assert events[-1].data["status"] == "completed"
+    body = model_api.qa(handbook, QUESTION)
+    assert [each["reason"] for each in body["degraded"]] == [failure.reason]
+    assert body["method"] == "extractive"
+
+
+def test_a_model_that_falls_silent_is_given_up(model_api: Api, handbook: str, scripted: Model) -> None:
+    scripted.will(Reply(GOOD, gate=asyncio.Event(), gate_at=2))
+    events = list(model_api.ask(handbook, QUESTION))
+    assert_complete(events)
+    assert [each["reason"] for each in degradations(events)] == ["LLM_TIMEOUT"]
+    assert "two weeks" in shown_text(events)
+
+
+def test_a_source_that_the_model_invents_is_removed_before_anyone_sees_it(
+    model_api: Api, handbook: str, scripted: Model
+) -> None:
+    scripted.will(Reply([*GOOD[:-1], "[1]", "[", "7", "]."]))
+    events = list(model_api.ask(handbook, QUESTION))
+    assert_complete(events)
+    assert "[7" not in "".join(event.data["text"] for event in events if event.kind == "token")
+    assert [each["reason"] for each in degradations(events)] == ["INVENTED_CITATION"]
+    assert [each["number"] for each in only(events, "answer").data["citations"]] == [1]
+
+
+def test_a_refusal_of_the_model_is_a_refusal(model_api: Api, handbook: str, scripted: Model) -> None:
+    scripted.will(Reply(["The documents ", "do not say."]))
+    answer = model_api.qa(handbook, QUESTION)
+    assert (answer["status"], answer["support_status"], answer["citations"]) == ("refused", "insufficient", [])
+
+
+def test_a_dropped_stream_goes_on_at_another_gateway_and_nothing_comes_twice(
+    model_api: Api, model_system: Groundwork, handbook: str, scripted: Model
+) -> None:
+    gate = asyncio.Event()
+    scripted.will(Reply([piece for _ in range(4) for piece in GOOD], pause_s=0.06, gate=gate, gate_at=12))
+    first: list[Event] = []
+    stream = model_api.ask(handbook, QUESTION)
+    for event in stream:
+        first.append(event)
+        if len([each for each in first if each.kind == "token"]) == 3:
+            break
+    stream.close()  # type: ignore[attr-defined] # a generator: closing it hangs up
+    run_id, last_id = first[0].data["run_id"], str(first[-1].seq)
+    with another_gateway(model_system) as url, Api.open(url) as other:
+        rest: list[Event] = []
+        for event in other.events("GET", f"/v1/runs/{run_id}/events", headers={"Last-Event-ID": last_id}):
+            rest.append(event)
+            scripted.open(gate)
+        assert_complete([*first, *rest])
+        for api in (other, model_api):
+            assert api.replay(run_id) == [*first, *rest]
+            for seen in range(0, len(first) + len(rest), 5):
+                assert api.replay(run_id, after=seen) == [*first, *rest][seen:]
+            nothing_left = api.http.get(f"/v1/runs/{run_id}/events", headers={"Last-Event-ID": str(rest[-1].seq)})
+            assert nothing_left.status_code == 204

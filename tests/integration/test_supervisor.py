@@ -1,0 +1,157 @@
+"""`groundwork up` in the hands of a user: stopped, interrupted, killed, started again, started twice."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.integration.api import Api, assert_complete, shown_text
+from tests.integration.conftest import DATA
+from tests.integration.system import (
+    STOP_TIMEOUT_S,
+    Groundwork,
+    assert_gone,
+    clean_environment,
+    groundwork_command,
+    running,
+    wait_until,
+)
+
+pytestmark = pytest.mark.integration
+QUESTION = "How long is the notice period during probation?"
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, models_dir: Path) -> Iterator[Groundwork]:
+    """An installation of the test's own, not started."""
+    groundwork = Groundwork(tmp_path / "data", models_dir.absolute())
+    try:
+        yield groundwork
+    finally:
+        groundwork.kill()
+
+
+def up(groundwork: Groundwork, **changes: str) -> "subprocess.CompletedProcess[str]":
+    """Another `groundwork up`, which is expected to give up at once."""
+    environment = {**groundwork.environment, **changes}
+    return subprocess.run(
+        [groundwork_command(), "up"], env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+def test_data_survives_a_stop_and_a_kill(fresh: Groundwork) -> None:
+    with running(fresh), Api.open(fresh.base_url) as api:
+        document = api.ingest("default", "handbook.md", (DATA / "handbook.md").read_bytes())
+        thread_id = api.post("/v1/threads")["id"]
+        told = list(api.chat("default", QUESTION, thread_id=thread_id))
+        assert_complete(told)
+    assert not (fresh.data_dir / "state.json").exists()
+
+    fresh.start()
+    processes = fresh.processes()
+    os.kill(processes[0].pid, signal.SIGKILL)
+    assert fresh.process is not None
+    fresh.process.wait()
+    assert_gone(processes)
+
+    with running(fresh), Api.open(fresh.base_url) as api:
+        assert [each["id"] for each in api.get("/v1/collections/default/documents")["documents"]] == [document["id"]]
+        assert "two weeks" in api.qa("default", QUESTION)["answer"]
+        assert api.replay(told[0].data["run_id"]) == told
+        assert [each["text"] for each in api.get(f"/v1/threads/{thread_id}")["messages"]] == [
+            QUESTION,
+            shown_text(told),
+        ]
+        again = api.upload("default", "handbook.md", (DATA / "handbook.md").read_bytes())
+        assert (again["id"], again["status"]) == (document["id"], "ready")
+
+
+def test_two_instances_side_by_side_know_nothing_of_each_other(system: Groundwork, fresh: Groundwork) -> None:
+    with running(fresh), Api.open(fresh.base_url) as own, Api.open(system.base_url) as other:
+        document = own.ingest("default", "only-here.txt", b"The pilot station is called Kugelbake.")
+        assert own.search("default", "pilot station Kugelbake")["hits"]
+        assert other.http.get(f"/v1/documents/{document['id']}").status_code == 404
+        assert not [
+            hit for hit in other.search("default", "pilot station Kugelbake")["hits"] if "Kugelbake" in hit["text"]
+        ]
+
+
+def test_a_taken_port_is_named_with_its_owner_and_a_way_out(system: Groundwork, fresh: Groundwork) -> None:
+    refused = up(fresh, GROUNDWORK_PORT=str(system.port))
+    assert refused.returncode != 0
+    assert f"Port {system.port} is taken" in refused.stderr
+    assert f"(process {system.service('gateway')['pid']})" in refused.stderr
+    assert f"GROUNDWORK_PORT={system.port + 1}" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_data_directory_in_use_is_refused(system: Groundwork, fresh: Groundwork) -> None:
+    refused = up(fresh, GROUNDWORK_DATA_DIR=str(system.data_dir))
+    assert refused.returncode != 0
+    assert "is in use by another Groundwork" in refused.stderr
+    assert system.state()["ready"], "the running one is untouched"
+
+
+def test_a_strangers_directory_and_a_bad_setting_are_refused(fresh: Groundwork) -> None:
+    fresh.data_dir.mkdir()
+    (fresh.data_dir / "holiday.jpg").write_bytes(b"x")
+    refused = up(fresh)
+    assert refused.returncode != 0
+    assert "is not empty (holiday.jpg)" in refused.stderr
+    assert [each.name for each in fresh.data_dir.iterdir() if each.name != "lock"] == ["holiday.jpg"]
+    wrong = up(fresh, GROUNDWORK_PORT="eighty")
+    assert wrong.returncode != 0
+    assert "GROUNDWORK_PORT='eighty'" in wrong.stderr
+
+
+def test_ctrl_c_twice_kills_everything_at_once(fresh: Groundwork) -> None:
+    fresh.start()
+    processes = fresh.processes()
+    stuck = psutil.Process(fresh.service("orchestrator")["pid"])
+    stuck.suspend()  # it will not stop by itself
+    assert fresh.process is not None
+    fresh.process.send_signal(signal.SIGINT)
+    wait_until(lambda: "Ctrl-C again kills" in fresh.printed(), "the first Ctrl-C is acknowledged")
+    fresh.process.send_signal(signal.SIGINT)
+    fresh.process.wait(10)
+    assert_gone(processes)
+    assert "Killing" in fresh.printed()
+
+
+def test_ctrl_c_while_starting_stops_what_has_started(fresh: Groundwork) -> None:
+    fresh.launch()
+    wait_until(lambda: fresh.terminal.exists() and "nats" in fresh.printed(), "something has started")
+    processes = fresh.processes()
+    assert fresh.process is not None
+    fresh.process.send_signal(signal.SIGINT)
+    assert fresh.process.wait(STOP_TIMEOUT_S) == 0
+    assert_gone(processes)
+
+
+@pytest.mark.parametrize("name", ["gateway", "retriever", "nats", "reranker", "memory", "ingest"])
+def test_a_service_that_dies_is_started_again_and_answers_as_before(
+    model_system: Groundwork, model_api: Api, handbook: str, name: str
+) -> None:
+    pid = int(model_system.service(name)["pid"])
+    os.kill(pid, signal.SIGKILL)
+    model_system.wait_until_up(name, not_pid=pid)
+    model_system.wait_until_ready()
+    assert f"{name:<14} died" in model_system.printed()
+    hits = model_api.search(handbook, "notice period during probation")
+    assert hits["degraded"] == []
+    assert hits["hits"]
+    document = model_api.ingest(handbook, f"after-{name}.txt", f"After the death of {name} life goes on.".encode())
+    model_api.http.delete(f"/v1/documents/{document['id']}").raise_for_status()
+
+
+def test_nothing_of_the_users_environment_is_needed_but_path(fresh: Groundwork) -> None:
+    assert "GROUNDWORK_AUTH_SECRET" not in clean_environment()
+    secrets = fresh.data_dir / "secrets"
+    with running(fresh):
+        assert (secrets / "auth_secret").stat().st_mode & 0o077 == 0
+        assert (fresh.data_dir / "state.json").stat().st_mode & 0o077 == 0
+        assert fresh.data_dir.stat().st_mode & 0o077 == 0
