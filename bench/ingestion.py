@@ -8,18 +8,20 @@ from dataclasses import dataclass
 import psutil
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
-from bench.corpus import make_documents
+from bench.corpus import SampleDocument, make_documents
 from bench.raw_embedder import RawEmbedder, RawRun
 from bench.report import Figure, Part, Table
 from bench.samples import Samples
 from bench.start import memory_table, resident_memory
 from bench.system import RunningSystem, running_system
-from bench.uploading import Ingested, ingest
+from bench.uploading import UPLOADS_AT_ONCE, Ingested, ingest
 
 ROUNDS = 2
 DOCUMENTS = 60
 WORDS = 120_000
 """About 1 000 chunks."""
+WARM_UP_SEED, WARM_UP_DOCUMENTS, WARM_UP_WORDS = 99, 8, 12_000
+"""Starts the parser and lets the runtime compile its kernels."""
 RATIO_TARGET = 0.7
 _EMBED_TEXTS, _EMBED_CALLS = 64, 4
 
@@ -42,6 +44,12 @@ class _Round:
         return self.ingested.chunks / self.ingested.seconds
 
     @property
+    def raw_cpu_share(self) -> float:
+        """What the raw embedder spends of CPU for what all processes together spend."""
+        raw = sum(run.cpu_seconds for run in self.raw) / len(self.raw)
+        return raw / sum(self.cpu_seconds.values())
+
+    @property
     def ratio(self) -> float:
         return self.chunks_per_s / self.raw_texts_per_s
 
@@ -49,23 +57,32 @@ class _Round:
 def measure(raw: RawEmbedder) -> Part:
     """Raw, system, raw on each corpus, so that other work on the machine meets both alike."""
     with running_system() as system:
+        asyncio.run(_ingest(system, make_documents(WARM_UP_SEED, WARM_UP_DOCUMENTS, WARM_UP_WORDS), "warm-up"))
         rounds = [_round(raw, system, seed) for seed in range(ROUNDS)]
         memory = resident_memory(system)
     ratios = Samples.of([each.ratio for each in rounds])
+    cpu = Samples.of([each.raw_cpu_share for each in rounds])
     speeds = Samples.of([each.chunks_per_s for each in rounds])
     raws = Samples.of([run.texts_per_s for each in rounds for run in each.raw])
     return Part(
         title="Ingestion",
         about=(
-            f"{DOCUMENTS} generated documents (Markdown and plain text, log-normal sizes), uploaded over HTTP {4} at a time, until "
-            "a client has heard on `/v1/events` that the last is ready. Raw is the same encoder on the same chunks in one process, "
-            "all texts known beforehand and sorted by length, measured before and after with the system idle; `Embed` is the model "
-            "server alone through gRPC. CPU seconds tell apart what a busy machine blurs: what ingestion spends outside the model."
+            f"{DOCUMENTS} generated documents (Markdown and plain text, log-normal sizes), uploaded over HTTP {UPLOADS_AT_ONCE} at a "
+            "time, until a client has heard on `/v1/events` that the last is ready. Raw is the same encoder on the same chunks in one "
+            "process, all texts known beforehand and sorted by length, measured before and after with the system idle; `Embed` is the "
+            "model server alone through gRPC. On a busy machine the ratio of chunks/s flatters, because ten processes get more of the "
+            "cores than one does; the ratio of CPU times does not, and is what to expect where the model alone keeps all cores busy."
         ),
         figures=(
             Figure("ingestion, chunks/s", speeds.spread()),
             Figure("raw embedder, chunks/s", raws.spread()),
-            Figure("ingestion / raw embedder", ratios.spread(2), f">= {RATIO_TARGET}", ratios.median >= RATIO_TARGET),
+            Figure(
+                "ingestion / raw embedder in chunks/s",
+                ratios.spread(2),
+                f">= {RATIO_TARGET}",
+                ratios.median >= RATIO_TARGET,
+            ),
+            Figure("raw embedder / all processes of ingestion, in CPU time", cpu.spread(2)),
         ),
         tables=(_rounds_table(rounds), _cpu_table(rounds), _stages_table(rounds), memory_table(memory)),
     )
@@ -77,7 +94,7 @@ def _round(raw: RawEmbedder, system: RunningSystem, seed: int) -> _Round:
     before = raw.run(texts)
     embed_texts_per_s = asyncio.run(_embed_rate(system, texts[: len(texts) // 2]))
     cpu_before = _cpu_seconds(system)
-    ingested = asyncio.run(_ingest(system, seed))
+    ingested = asyncio.run(_ingest(system, documents, f"round-{seed}"))
     cpu_after = _cpu_seconds(system)
     after = raw.run(texts)
     if ingested.chunks != len(texts):
@@ -88,9 +105,9 @@ def _round(raw: RawEmbedder, system: RunningSystem, seed: int) -> _Round:
     return _Round((before, after), embed_texts_per_s, ingested, cpu)
 
 
-async def _ingest(system: RunningSystem, seed: int) -> Ingested:
+async def _ingest(system: RunningSystem, documents: Sequence[SampleDocument], collection_id: str) -> Ingested:
     async with system.http() as client:
-        return await ingest(client, f"ingestion-{seed}", make_documents(seed, DOCUMENTS, WORDS))
+        return await ingest(client, collection_id, documents)
 
 
 async def _embed_rate(system: RunningSystem, texts: Sequence[str]) -> float:
