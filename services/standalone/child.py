@@ -96,6 +96,8 @@ class Child:
     async def _run_once(self, started_at: float) -> int:
         self._log.mark_start()
         process = self._process = await self._spawn()
+        if self._stopping.is_set():  # while it was being spawned, when there was no process yet to tell
+            process.terminate()
         self._tell(ChildState.STARTING, 0.0, process.pid)
         watch = asyncio.create_task(self._watch_until_ready(started_at, process.pid))
         pumps = [

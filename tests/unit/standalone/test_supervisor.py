@@ -32,6 +32,17 @@ async def test_children_of_one_stage_start_together_and_the_next_stage_waits_for
         await running.stopped()
 
 
+@pytest.mark.parametrize("turns", range(1, 9))
+async def test_a_stop_while_a_child_is_being_spawned_reaches_it(supervise: Supervise, turns: int) -> None:
+    async with supervise([spec("one", SLEEPER, grace_s=WAIT_S)]) as running:
+        for _ in range(turns):  # of the event loop: somewhere among them the process exists and nobody holds it yet
+            await asyncio.sleep(0)
+        running.supervisor.request_stop()
+        async with asyncio.timeout(WAIT_S / 2):
+            await running.task
+        assert not running.observed.of("one", ChildState.KILLED)
+
+
 async def test_a_child_that_dies_is_started_again_and_its_last_words_are_told(supervise: Supervise) -> None:
     async with supervise([spec("one", SLEEPER)]) as running:
         await running.observed.until(lambda: running.observed.of("one", ChildState.READY))
