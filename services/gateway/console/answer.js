@@ -2,12 +2,12 @@
 
 import { byId, make, setText } from "./dom.js";
 import { openPassage } from "./passage.js";
-import { applyToken, pieces, place } from "./text.js";
+import { applyToken, duration, pieces, place } from "./text.js";
 
 const VERDICTS = {
   supported: "Every sentence is carried by its sources.",
   partial: "Some sentences are not fully carried by their sources.",
-  insufficient: "The documents do not say enough to answer this.",
+  insufficient: "No passage carries an answer to this question.",
   unavailable: "Search was not available; nothing could be checked.",
 };
 
@@ -19,6 +19,7 @@ export class AnswerView {
   #nodes = [];
   #notes = new Set();
   #method = "";
+  #quotes = false;
 
   constructor(question) {
     byId("answer-card").hidden = false;
@@ -88,6 +89,7 @@ export class AnswerView {
   #answer({ text, citations, support_status: support, method }) {
     this.#text = text;
     this.#method = method;
+    this.#quotes = citations.length > 0;
     citations.forEach((citation) => this.#cited.set(citation.number, citation));
     this.#draw();
     this.#sources(citations);
@@ -100,9 +102,10 @@ export class AnswerView {
   }
 
   #usage({ seconds, model, prompt_tokens: read, completion_tokens: written }) {
-    const parts = [this.#method === "model" || model ? model || "Written by the model" : "Quoted from your documents, no model used"];
+    const quoted = this.#quotes ? "Quoted from your documents, no model used" : "No model used";
+    const parts = [this.#method === "model" || model ? model || "Written by the model" : quoted];
     if (read || written) parts.push(`${read} + ${written} tokens`);
-    if (seconds) parts.push(`${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`);
+    if (seconds) parts.push(duration(seconds));
     setText(byId("cost"), parts.join(" · "));
     byId("cost").hidden = false;
   }
@@ -110,7 +113,7 @@ export class AnswerView {
   #done({ status }) {
     const words = {
       completed: "Answered.",
-      refused: "The documents do not say.",
+      refused: "Nothing found that answers this.",
       cancelled: "Stopped.",
       timeout: "The time for this answer ran out. Ask again, perhaps more narrowly.",
       failed: "",

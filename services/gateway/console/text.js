@@ -46,3 +46,9 @@ export function size(bytes) {
   const [value, unit] = bytes < 1024 ** 2 ? [bytes / 1024, "kB"] : [bytes / 1024 ** 2, "MB"];
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`;
 }
+
+/** 0.0481 → "48 ms", 2.31 → "2.3 s", 42.4 → "42 s". */
+export function duration(seconds) {
+  if (seconds < 0.95) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
+  return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+}
