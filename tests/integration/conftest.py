@@ -115,8 +115,8 @@ def model_system(tmp_path_factory: pytest.TempPathFactory, models_dir: Path, scr
         "GROUNDWORK_LLM_STALL_TIMEOUT_S": "4",
         "GROUNDWORK_RUN_LEASE_S": "1",
         "GROUNDWORK_UPLOAD_LIMIT_BYTES": str(2 * 1024 * 1024),
-        "GROUNDWORK_LEASE_TTL_S": "3",
-        "GROUNDWORK_SWEEP_INTERVAL_S": "3",
+        "GROUNDWORK_INGEST_LEASE_TTL_S": "3",
+        "GROUNDWORK_INGEST_SWEEP_INTERVAL_S": "3",
         "GROUNDWORK_RESTART_BACKOFF_MAX_S": "0.4",
     }
     folder = tmp_path_factory.mktemp("model-system")
