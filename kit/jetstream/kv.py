@@ -4,13 +4,19 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import APIError, BucketNotFoundError, KeyNotFoundError, KeyWrongLastSequenceError
-from nats.js.kv import KV_DEL, KV_PURGE
+from nats.js.kv import KV_MARKER_REASON, KV_OP
 from nats.js.kv import KeyValue as NatsKeyValue
 
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.following import follow
+
+_DELETION_HEADERS = (KV_OP, KV_MARKER_REASON)
+"""Set by a client that deletes or purges, and by a server that lets a key expire."""
+_MARKER_TTL_S = 86_400
 
 
 @dataclass(frozen=True)
@@ -25,25 +31,29 @@ class Entry:
 class KeyValue:
     """One bucket. All methods raise Unavailable when the server does not answer."""
 
-    def __init__(self, bucket: NatsKeyValue, name: str) -> None:
+    def __init__(self, nats: Nats, bucket: NatsKeyValue, name: str) -> None:
+        self._nats = nats
         self._bucket = bucket
         self._name = name
+        self._prefix = f"$KV.{name}."
 
     @classmethod
     async def open(
         cls, nats: Nats, name: str, *, ttl_s: float | None = None, history: int = 1, replicas: int = 1
     ) -> "KeyValue":
-        """Opens the bucket, making it on first use. With `ttl_s`, entries vanish that long after their last write."""
+        """Opens the bucket, making it on first use. With `ttl_s`, entries vanish that long after their last write; an existing
+        bucket takes a changed one over."""
         config = api.KeyValueConfig(bucket=name, history=history, ttl=ttl_s, replicas=replicas, direct=True)
         with translated_errors(f"bucket {name}"):
             try:
                 bucket = await nats.js.key_value(name)
+                await _keep_for(nats, name, ttl_s)
             except BucketNotFoundError:
                 try:
                     bucket = await nats.js.create_key_value(config)
                 except APIError:  # another process made it meanwhile
                     bucket = await nats.js.key_value(name)
-        return cls(bucket, name)
+        return cls(nats, bucket, name)
 
     async def get(self, key: str) -> Entry | None:
         with translated_errors(self._name):
@@ -85,9 +95,9 @@ class KeyValue:
                 raise Aborted(f"{self._name}/{key} was changed by another writer", reason="KEY_CHANGED") from error
 
     async def purge(self, key: str) -> None:
-        """Deletes with all history."""
+        """Deletes with all history. The marker for watchers goes too, after a day: keys that come and go leave nothing behind."""
         with translated_errors(self._name):
-            await self._bucket.purge(key)
+            await self._bucket.purge(key, msg_ttl=_MARKER_TTL_S)
 
     async def entries(self, pattern: str) -> AsyncIterator[Entry]:
         """The current entries that match `pattern` (subject wildcards: "tenant.>", "tenant.*.id"), by age of last write."""
@@ -99,15 +109,23 @@ class KeyValue:
                     yield entry
 
     async def watch(self, pattern: str = ">") -> AsyncGenerator[Entry | None, None]:
-        """Current entries that match `pattern`, then None once, then every change until closed."""
-        with translated_errors(self._name):
-            watcher = await self._bucket.watch(pattern)
-        try:
-            async for update in watcher:
-                if update is None:
-                    yield None
-                    continue
-                gone = update.operation in (KV_DEL, KV_PURGE)
-                yield Entry(update.key, None if gone else update.value or b"", update.revision or 0)
-        finally:
-            await watcher.stop()  # type: ignore[no-untyped-call] # nats-py leaves it untyped
+        """Current entries that match `pattern`, then None once, then every change until closed.
+
+        Outlives the server: what changed while it was away comes when it is back. Raises Unavailable at the start only.
+        """
+        subject = f"{self._prefix}{pattern}"
+        async with aclosing(follow(self._nats, f"KV_{self._name}", subject, last_per_subject=True)) as messages:
+            async for message in messages:
+                yield None if message is None else self._entry(message)
+
+    def _entry(self, message: Msg) -> Entry:
+        gone = any(header in (message.headers or {}) for header in _DELETION_HEADERS)
+        key = message.subject.removeprefix(self._prefix)
+        return Entry(key, None if gone else message.data, message.metadata.sequence.stream)
+
+
+async def _keep_for(nats: Nats, name: str, ttl_s: float | None) -> None:
+    config = (await nats.js.stream_info(f"KV_{name}")).config
+    if (config.max_age or None) != ttl_s:
+        config.max_age = ttl_s or 0.0
+        await nats.js.update_stream(config)

@@ -113,7 +113,9 @@ class WorkQueue:
                         slots.release()
                         await self._wait_for_connection()
                         continue
-                    group.create_task(self._work(message, handler, on_dead)).add_done_callback(lambda _: slots.release())
+                    group.create_task(self._work(message, handler, on_dead)).add_done_callback(
+                        lambda _: slots.release()
+                    )
             finally:
                 # Before jobs are handed back: a fetch that is still open would take them, and nobody would read it.
                 await _quietly(subscription.unsubscribe())

@@ -1,17 +1,20 @@
 """The event log in JetStream: stream RUNS, one subject a run. The server itself fences a second writer off, by the sequence that
 an append expects to be the subject's last."""
 
+import asyncio
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 
 import nats.errors
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from nats.aio.msg import Msg
-from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, NotFoundError
+from nats.js import api
+from nats.js.errors import APIError
 
 from kit.jetstream import Nats
 from kit.jetstream.connection import translated_errors
+from kit.jetstream.following import follow
 from services.orchestrator.adapters.codec import event_from_proto, event_to_proto
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.events import Done, RunEvent
@@ -19,8 +22,7 @@ from services.orchestrator.models import RunKey
 
 STREAM = "RUNS"
 _APPEND_TIMEOUT_S = 2.0
-_RESUBSCRIBE_AFTER_S = 10.0
-"""A follower that has heard nothing for this long subscribes anew: cheaper than proving that the old consumer still lives."""
+_READ_TIMEOUT_S = 5.0
 _WRONG_LAST_SEQUENCE = (10071, 10164)
 _DAY_S = 86_400.0
 
@@ -29,7 +31,7 @@ class JetStreamEventLog:
     """EventLog over one NATS connection."""
 
     def __init__(self, nats_: Nats) -> None:
-        self._js = nats_.js
+        self._nats = nats_
         # A lost ack is repaired by sending again: the id makes the server answer with the first one's position. It names
         # the writer, because two writers of one seq must not be taken for one.
         self._writer = secrets.token_hex(4)
@@ -56,7 +58,9 @@ class JetStreamEventLog:
         with translated_errors("the event log"):
             for last_try in (False, True):
                 try:
-                    ack = await self._js.publish(_subject(key), data, timeout=_APPEND_TIMEOUT_S, headers=dict(headers))
+                    ack = await self._nats.js.publish(
+                        _subject(key), data, timeout=_APPEND_TIMEOUT_S, headers=dict(headers)
+                    )
                     return int(ack.seq)
                 except APIError as error:
                     if error.err_code in _WRONG_LAST_SEQUENCE:
@@ -68,45 +72,30 @@ class JetStreamEventLog:
         raise AssertionError("unreachable")
 
     async def read(self, key: RunKey) -> tuple[Sequence[RunEvent], int]:
+        events: list[RunEvent] = []
+        position = 0
         with translated_errors("the event log"):
-            try:
-                last = await self._js.get_last_msg(STREAM, _subject(key))
-            except NotFoundError:
-                return (), 0
-            events: list[RunEvent] = []
-            subscription = await self._subscribe(key, 1)
-            try:
-                while True:
-                    message = await subscription.next_msg(timeout=_APPEND_TIMEOUT_S)
+            async with asyncio.timeout(_READ_TIMEOUT_S), aclosing(self._messages(key)) as messages:
+                async for message in messages:
+                    if message is None:
+                        break
                     events.append(_decode(message))
-                    if message.metadata.sequence.stream >= (last.seq or 0):
-                        return events, message.metadata.sequence.stream
-            finally:
-                await subscription.unsubscribe()
+                    position = message.metadata.sequence.stream
+        return events, position
 
     async def follow(self, key: RunKey, after_seq: int) -> AsyncIterator[RunEvent]:
-        position = 0
-        while True:
-            with translated_errors("the event log"):
-                subscription = await self._subscribe(key, position + 1)
-            try:
-                while True:
-                    message = await subscription.next_msg(timeout=_RESUBSCRIBE_AFTER_S)
-                    position = message.metadata.sequence.stream
-                    event = _decode(message)
-                    if event.seq > after_seq:
-                        after_seq = event.seq
-                        yield event
-                    if isinstance(event.payload, Done):
-                        return
-            except nats.errors.TimeoutError:
-                continue
-            finally:
-                await subscription.unsubscribe()
+        async with aclosing(self._messages(key)) as messages:
+            async for message in messages:
+                if message is None:
+                    continue
+                event = _decode(message)
+                if event.seq > after_seq:
+                    yield event
+                if isinstance(event.payload, Done):
+                    return
 
-    async def _subscribe(self, key: RunKey, start: int) -> JetStreamContext.PushSubscription:
-        config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=start)
-        return await self._js.subscribe(_subject(key), stream=STREAM, ordered_consumer=True, config=config)
+    def _messages(self, key: RunKey) -> AsyncGenerator[Msg | None, None]:
+        return follow(self._nats, STREAM, _subject(key))
 
 
 def _subject(key: RunKey) -> str:

@@ -1,13 +1,14 @@
 """kit.jetstream against a real nats-server."""
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, GroundworkError, InvalidArgument, Unavailable
-from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
+from kit.jetstream import Entry, Job, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
 from kit.principal import Principal, current_principal, use_principal
 from kit.testing.nats import NatsServer
 
@@ -59,6 +60,53 @@ async def test_watch_tells_current_state_then_changes(jetstream: Nats) -> None:
         change = await anext(updates)
         assert change is not None
         assert change.value is None
+
+
+async def next_change(updates: AsyncIterator[Entry | None], seconds: float = 8.0) -> Entry | None:
+    async with asyncio.timeout(seconds):
+        return await anext(updates)
+
+
+async def eventually(write: Callable[[], Awaitable[object]], seconds: float = 10.0) -> None:
+    """Writes once the server takes it again."""
+    async with asyncio.timeout(seconds):
+        while True:
+            try:
+                await write()
+            except Unavailable:
+                continue
+            return
+
+
+async def test_watch_goes_on_after_the_server_was_restarted(nats: NatsServer) -> None:
+    async with connect(nats.url, name="watcher") as connection, connect(nats.url, name="writer") as other:
+        bucket, elsewhere = await KeyValue.open(connection, "THINGS"), await KeyValue.open(other, "THINGS")
+        await bucket.put("a.1", b"old")
+        async with aclosing(bucket.watch("a.>")) as updates:
+            assert await next_change(updates) == Entry("a.1", b"old", 1)
+            assert await next_change(updates) is None
+            for number in (2, 3):
+                await nats.stop(kill=True)
+                await nats.start()
+                await eventually(lambda: elsewhere.put("a.1", b"new"))
+                change = await next_change(updates)
+                assert change == Entry("a.1", b"new", number)
+            await elsewhere.purge("a.1")
+            assert await next_change(updates) == Entry("a.1", None, 4)
+
+
+async def test_marker_of_a_purged_key_does_not_stay_for_ever(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "THINGS")
+    await bucket.put("a.1", b"x")
+    await bucket.purge("a.1")
+    marker = await jetstream.js.get_last_msg("KV_THINGS", "$KV.THINGS.a.1")
+    assert (marker.headers or {})["Nats-TTL"] == "86400"
+
+
+async def test_bucket_takes_over_a_changed_time_to_live(jetstream: Nats) -> None:
+    await KeyValue.open(jetstream, "THINGS", ttl_s=5.0)
+    await KeyValue.open(jetstream, "THINGS", ttl_s=300.0)
+    assert (await jetstream.js.stream_info("KV_THINGS")).config.max_age == 300.0
 
 
 async def test_dead_server_is_unavailable_and_comes_back(nats: NatsServer) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.errors import GroundworkError
+from kit.errors import GroundworkError, Unavailable
 from kit.jetstream import Nats
 from kit.llm import ChatMessage, TokenUsage
 from kit.testing.nats import NatsServer
@@ -207,6 +207,37 @@ async def test_log_outage_is_survived_live_and_said(start_orchestrator: Start, n
     reasons = [e.payload.degraded.reason for e in live if isinstance(e.payload, Thinking) and e.payload.degraded]
     assert "LOG_UNAVAILABLE" in reasons
     await nats.start()
+
+
+async def test_cancel_and_sweep_work_after_the_message_store_was_restarted(
+    start_orchestrator: Start, nats: NatsServer
+) -> None:
+    orphaned, cancelled = GatedModel(), GatedModel()
+    first, second, third = (
+        await start_orchestrator(orphaned),
+        await start_orchestrator(cancelled),
+        await start_orchestrator(),
+    )
+    await nats.stop(kill=True)
+    await nats.start()
+    orphan, _ = await _started(first)
+    stopped, events = await _started(second)
+    await asyncio.gather(orphaned.speaking.wait(), cancelled.speaking.wait())
+    await third.runs.cancel(stopped)
+    assert status_of(await collect(events)) is RunStatus.CANCELLED
+    cancelled.gate.set()
+    await first.die()
+    await until(lambda: _has_status(third, orphan, RunStatus.COMPLETED), seconds=10 * LEASE_S)
+
+
+async def _started(orchestrator: Orchestrator) -> tuple[RunKey, AsyncIterator[RunEvent]]:
+    """Starts a run as soon as the message store takes it."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return await orchestrator.runs.start(ANN, QUESTION)
+            except Unavailable:
+                continue
 
 
 @pytest.mark.parametrize(
