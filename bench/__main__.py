@@ -47,7 +47,7 @@ def _measured(name: str, measure: Callable[[], Part]) -> Part:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure; everything by default"
+        "--parts", nargs="*", choices=PARTS, default=PARTS, help="what to measure; everything by default"
     )
     parser.add_argument(
         "--clean-clone",

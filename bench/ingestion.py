@@ -67,11 +67,12 @@ def measure(raw: RawEmbedder) -> Part:
     return Part(
         title="Ingestion",
         about=(
-            f"{DOCUMENTS} generated documents (Markdown and plain text, log-normal sizes), uploaded over HTTP {UPLOADS_AT_ONCE} at a "
-            "time, until a client has heard on `/v1/events` that the last is ready. Raw is the same encoder on the same chunks in one "
-            "process, all texts known beforehand and sorted by length, measured before and after with the system idle; `Embed` is the "
-            "model server alone through gRPC. On a busy machine the ratio of chunks/s flatters, because ten processes get more of the "
-            "cores than one does; the ratio of CPU times does not, and is what to expect where the model alone keeps all cores busy."
+            f"{DOCUMENTS} generated documents (Markdown and plain text, log-normal sizes), uploaded over HTTP, {UPLOADS_AT_ONCE} "
+            "at a time, until a client has heard on `/v1/events` that the last is ready. Raw is the same encoder on the same "
+            "chunks in one process, all texts known beforehand and sorted by length, measured before and after with the system "
+            "idle; `Embed` is the model server alone through gRPC. On a busy machine the ratio of chunks/s flatters, because ten "
+            "processes get more of the cores than one does; the ratio of CPU times does not, and is what to expect where the "
+            "model alone keeps all cores busy."
         ),
         figures=(
             Figure("ingestion, chunks/s", speeds.spread()),
