@@ -6,20 +6,20 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 _MARK = re.compile(
-    r"[\[【]\s*(?:(?:source|quelle|doc(?:ument)?|passage)s?\s*)?(\d+(?:\s*[,;]\s*\d+)*)\s*[\]】]", re.IGNORECASE
+    r"[\[【]\s*+(?:(?:source|quelle|doc(?:ument)?|passage)s?\s*+)?(\d++(?:\s*+[,;]\s*+\d++)*+)\s*+[\]】]", re.IGNORECASE
 )
-_OPEN = ("[", "【")
-_LONGEST_MARK = 32
-"""An open bracket that has not closed after so many characters is not a citation."""
+_UNFINISHED = re.compile(r"(?:[\[【]\s*+(?:[a-z]{1,9}+\s*+)?[\d\s,;]*+)++$", re.IGNORECASE)
+"""Text at the end that may yet become a mark, by what follows or by a mark inside it being taken out."""
+_LONGEST_NUMBER = 9
 _MARKS_AT_END = re.compile(r"(?:\s*\[\d+\])+\s*$")
-_PLAIN_MARK = re.compile(r"\[(\d+)\]")
+_PLAIN_MARK = re.compile(r"\[(\d{1,9})\]")
 _MARK_AND_GAP = re.compile(r"\s*\[\d+\]")
 
 
 class MarkFilter:
     """Passes streamed text on, writing each mark as [n] and dropping numbers that are not in the evidence set.
 
-    Text from an opening bracket on is held back until it is known whether it is a mark.
+    Text from an opening bracket on is held back for as long as it may become a mark.
     """
 
     def __init__(self, valid: Collection[int]) -> None:
@@ -28,26 +28,32 @@ class MarkFilter:
         self.invented = 0
 
     def feed(self, text: str) -> str:
-        self._held += text
-        cut = self._safe_length()
-        ready, self._held = self._held[:cut], self._held[cut:]
-        return _MARK.sub(self._rewrite, ready)
+        held = self._rewritten(self._held + text)
+        unfinished = _UNFINISHED.search(held)
+        cut = unfinished.start() if unfinished else len(held)
+        self._held = held[cut:]
+        return held[:cut]
 
     def finish(self) -> str:
         """What was still held back."""
         ready, self._held = self._held, ""
-        return _MARK.sub(self._rewrite, ready)
+        return ready
 
-    def _safe_length(self) -> int:
-        opening = max(self._held.rfind(bracket) for bracket in _OPEN)
-        rest = self._held[opening:] if opening >= 0 else ""
-        still_open = opening >= 0 and not any(close in rest for close in "]】") and len(rest) <= _LONGEST_MARK
-        return opening if still_open else len(self._held)
+    def _rewritten(self, text: str) -> str:
+        # Taking a mark out can make another of what stood around it: [[7]9].
+        while (rewritten := _MARK.sub(self._rewrite, text)) != text:
+            text = rewritten
+        return text
 
     def _rewrite(self, match: re.Match[str]) -> str:
-        numbers = [int(number) for number in re.findall(r"\d+", match[1])]
+        numbers = [_number(digits) for digits in re.findall(r"\d+", match[1])]
         self.invented += sum(number not in self._valid for number in numbers)
         return "".join(f"[{number}]" for number in numbers if number in self._valid)
+
+
+def _number(digits: str) -> int:
+    """-1 for more digits than any evidence set has: int() refuses thousands of them."""
+    return int(digits) if len(digits) <= _LONGEST_NUMBER else -1
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from services.orchestrator.citations import CitedSentence, MarkFilter, cited_numbers, cited_sentences
 
@@ -81,3 +83,35 @@ def test_end_stands_before_the_marks() -> None:
 
 def test_numbers_in_order_of_first_appearance() -> None:
     assert cited_numbers("b [2] a [1] b [2]") == (2, 1)
+
+
+_HOSTILE = st.lists(st.sampled_from([*"[]【】 1279,;٣²\nab.", "source"]), max_size=60).map("".join)
+
+
+@given(text=_HOSTILE, cuts=st.lists(st.integers(0, 60), max_size=8))
+def test_no_mark_outside_the_evidence_set_is_shown_however_it_is_cut(text: str, cuts: list[int]) -> None:
+    marks = MarkFilter({1, 2})
+    ends = sorted({min(cut, len(text)) for cut in cuts} | {len(text)})
+    pieces = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    shown = "".join([*(marks.feed(piece) for piece in pieces), marks.finish()])
+    assert set(cited_numbers(shown)) <= {1, 2}
+    whole = MarkFilter({1, 2})
+    assert shown == whole.feed(text) + whole.finish()
+    assert marks.invented == whole.invented
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "invented"),
+    [
+        ("A fact [" + "9" * 5000 + "].", "A fact .", 1),  # more digits than int() reads
+        ("A fact [" + " " * 40 + "7 ].", "A fact .", 1),
+        ("A fact [1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 7].", "A fact " + "[1][2]" * 6 + ".", 1),
+        ("A fact [[7]9].", "A fact .", 2),  # a mark made by taking another out
+        ("A fact [٧].", "A fact .", 1),
+    ],
+)
+def test_hostile_marks_are_taken_out_whole_and_in_pieces(text: str, shown: str, invented: int) -> None:
+    for pieces in ([text], list(text)):
+        marks = MarkFilter({1, 2})
+        assert "".join([*(marks.feed(piece) for piece in pieces), marks.finish()]) == shown
+        assert marks.invented == invented
