@@ -1,6 +1,6 @@
-"""Why a run cannot be started, found or written."""
+"""Why a run cannot be started, found or written, and what it says when a service it leans on is away."""
 
-from kit.errors import Aborted, InvalidArgument, NotFound, ResourceExhausted, Unimplemented
+from kit.errors import Aborted, InvalidArgument, NotFound, ResourceExhausted, Unavailable, Unimplemented
 
 
 class RunNotFound(NotFound):
@@ -23,3 +23,15 @@ class FencedOff(Aborted):
     """Another orchestrator writes this run now. The loser stops at once and says nothing to the user."""
 
     reason = "RUN_TAKEN_OVER"
+
+
+class SearchSilent(Unavailable):
+    """The retriever is down, stopping, or did not answer in time."""
+
+    reason = "SEARCH_UNAVAILABLE"
+
+
+class MemorySilent(Unavailable):
+    """The memory service is down, stopping, or did not answer in time."""
+
+    reason = "MEMORY_UNAVAILABLE"

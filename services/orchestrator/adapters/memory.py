@@ -1,11 +1,14 @@
 """Threads in the memory service."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc as rpc
 
 from kit.channel import Channel
+from kit.errors import Cancelled, DeadlineExceeded, Unavailable
+from services.orchestrator.errors import MemorySilent
 from services.orchestrator.models import Turn
 
 
@@ -18,7 +21,8 @@ class MemoryThreads:
 
     async def history(self, thread_id: str, limit: int) -> Sequence[Turn]:
         request = pb.GetHistoryRequest(thread_id=thread_id, limit=limit)
-        response = await self._stub.GetHistory(request, timeout=self._timeout_s)
+        with _in_our_words():
+            response = await self._stub.GetHistory(request, timeout=self._timeout_s)
         roles = {pb.ROLE_USER: "user", pb.ROLE_ASSISTANT: "assistant"}
         return tuple(Turn(roles[message.role], message.text) for message in response.messages)
 
@@ -29,4 +33,14 @@ class MemoryThreads:
             pb.Message(message_id=f"{run_id}-answer", role=pb.ROLE_ASSISTANT, text=answer, run_id=run_id),
         ]
         request = pb.AppendMessagesRequest(thread_id=thread_id, messages=messages)
-        await self._stub.AppendMessages(request, timeout=self._timeout_s)
+        with _in_our_words():
+            await self._stub.AppendMessages(request, timeout=self._timeout_s)
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    """A user reads the message: gRPC's own names addresses and frames."""
+    try:
+        yield
+    except (Unavailable, DeadlineExceeded, Cancelled) as error:  # Cancelled is what a stopping server says
+        raise MemorySilent("the memory service does not answer now") from error

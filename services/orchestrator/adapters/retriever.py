@@ -4,6 +4,8 @@ from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 
 from kit.channel import Channel
+from kit.errors import Cancelled, DeadlineExceeded, Unavailable
+from services.orchestrator.errors import SearchSilent
 from services.orchestrator.events import BoundingBox, Degradation, Evidence, Retrieval
 from services.orchestrator.models import SearchQuery
 
@@ -24,7 +26,10 @@ class RetrieverSearcher:
             filter=pb.Filter(document_ids=query.document_ids),
             top_k=query.top_k,
         )
-        response = await self._stub.Search(request, timeout=self._timeout_s)
+        try:
+            response = await self._stub.Search(request, timeout=self._timeout_s)
+        except (Unavailable, DeadlineExceeded, Cancelled) as error:  # Cancelled is what a stopping server says
+            raise SearchSilent("the search service does not answer; ask again in a minute") from error
         return Retrieval(
             evidence=tuple(_evidence(number, hit) for number, hit in enumerate(response.hits, start=1)),
             degraded=tuple(Degradation(each.part, each.reason, each.message) for each in response.degraded),
