@@ -102,7 +102,7 @@ async def corpus_stats(system: Groundwork, collection: str) -> tuple[int, int]:
         system.service("retriever")["address"], TokenSigner(system.auth_secret), services
     ) as channel:
         with use_principal(Principal("local", "test")):
-            stub = retriever_pb2_grpc.RetrieverServiceStub(channel)  # type: ignore[arg-type] # kit's channel
+            stub = retriever_pb2_grpc.RetrieverServiceStub(channel)
             request = retriever_pb2.CorpusStatsRequest(collection_ids=[collection])
             (stats,) = (await stub.CorpusStats(request, timeout=10)).collections
     return stats.document_count, stats.chunk_count
