@@ -79,7 +79,11 @@ class _Reader:
         self._silences = 0
 
     async def next(self) -> Msg | None:
-        """The next message, or None when there was none for a while."""
+        """The next message, or None when there was none for a while. Raises Unavailable once we have closed the connection."""
+        if self._nats.nc.is_closed:
+            # The client (2.14) turns a cancellation that meets a closed connection into an error, which would be waited out here:
+            # the reader would go on for ever, and keep its process from ending.
+            raise Unavailable(f"stream {self._stream}: this process has closed its connection to the message store")
         if self._subscription is None or self._reconnects() != self._connection:
             await self._resubscribe()
             return None

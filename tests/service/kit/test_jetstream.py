@@ -246,3 +246,12 @@ async def test_job_of_a_stopped_worker_goes_to_another_at_once(jetstream: Nats) 
     await asyncio.gather(first, return_exceptions=True)
     async with asyncio.timeout(QUEUE.ack_wait_s * 0.8):
         await consume_until(queue, finish, never_dead, done)
+
+
+async def test_reader_ends_when_this_process_closes_its_connection(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "closing")
+    async with aclosing(bucket.watch()) as changes, asyncio.timeout(10):
+        assert await anext(changes) is None
+        await jetstream.nc.close()
+        with pytest.raises(Unavailable):
+            await anext(changes)
