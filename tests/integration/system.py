@@ -178,6 +178,7 @@ def running(groundwork: Groundwork) -> Iterator[Groundwork]:
         groundwork.start()
         yield groundwork
         assert groundwork.stop() == 0, groundwork.printed()
+        assert " killed  " not in groundwork.printed().rpartition("Stopping")[2], "a service did not stop when told to"
     finally:
         groundwork.kill()
 
