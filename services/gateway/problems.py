@@ -25,6 +25,14 @@ from services.gateway.models import Json
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 _DEFAULT_RETRY_AFTER_S = 2.0
 
+_WHAT_GRPC_MEANS = {
+    "RPC_UNAVAILABLE": "a service behind this API cannot be reached; wait a moment and try again, /readyz says which it is",
+    "RPC_DEADLINE_EXCEEDED": "a service behind this API did not answer in time; wait a moment and try again, /readyz says "
+    "which it is",
+    "RPC_CANCELLED": "a service behind this API was stopped while it worked on this; try again",
+}
+"""Statuses that gRPC makes itself talk of addresses and sockets: nothing for a client to know, or to act on."""
+
 
 def http_status(error: GroundworkError) -> int:
     """HTTP status of an error: the table of kit.errors, more exact where HTTP has a word of its own."""
@@ -40,18 +48,16 @@ def problem(error: GroundworkError, extra: Json | None = None) -> Json:
         "status": status,
         "code": error.code.name,
         "reason": error.reason,
-        "detail": _detail(error),
+        "detail": detail(error),
         "trace_id": error.metadata.get("trace_id") or current_trace_id(),
         "retryable": error.retryable,
     }
     return {**error.metadata, **(extra or {}), **standard}
 
 
-def _detail(error: GroundworkError) -> str:
-    # A status that gRPC made itself talks of addresses and sockets: nothing for a client to know, or to act on.
-    if error.reason == "RPC_UNAVAILABLE":
-        return "a service behind this API cannot be reached; wait a moment and try again, /readyz says which it is"
-    return error.message
+def detail(error: GroundworkError) -> str:
+    """What a client is told: the error's own words, or ours where gRPC spoke."""
+    return _WHAT_GRPC_MEANS.get(error.reason, error.message)
 
 
 def problem_response(error: GroundworkError, extra: Json | None = None) -> JSONResponse:
@@ -93,9 +99,9 @@ async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
     if any(item["type"] == "json_invalid" for item in found):
         cause = error.errors()[0].get("ctx", {}).get("error", "it cannot be read")
         return problem_response(MalformedJson(f"the request body is not valid JSON: {cause}; send a JSON object"))
-    detail = "; ".join(f"{item['field']}: {item['message']}" for item in found)
+    listed = "; ".join(f"{item['field']}: {item['message']}" for item in found)
     return problem_response(
-        ValidationFailed(f"the request is not valid: {detail}. Correct it as described in /openapi.json"),
+        ValidationFailed(f"the request is not valid: {listed}. Correct it as described in /openapi.json"),
         {"errors": found},
     )
 
@@ -105,20 +111,32 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
     response = problem_response(_translated(request, error))
     for name, value in (error.headers or {}).items():
         response.headers[name] = value
+    if error.status_code == 405 and (methods := _methods(request)):
+        response.headers["Allow"] = methods
     return response
+
+
+def _methods(request: Request) -> str:
+    """All that a documented path takes. Starlette's own header names the methods of the first route that fits, no more."""
+    template = getattr(request.scope.get("route"), "path", "")
+    return ", ".join(sorted(method.upper() for method in request.app.openapi()["paths"].get(template, ())))
 
 
 def _translated(request: Request, error: HTTPException) -> GroundworkError:
     path = request.url.path
     match error.status_code:
+        case 400:
+            # FastAPI's answer to a body that its JSON parser gives up on without naming a place.
+            return MalformedJson(
+                "the request body cannot be read as JSON: it is not UTF-8, or nested too deeply; send a JSON object"
+            )
         case 404:
             return RouteNotFound(f"there is nothing at {path}; the routes are listed in /openapi.json")
         case 405:
             return MethodNotAllowed(f"{path} does not take {request.method}; see /openapi.json", retryable=False)
-        case 413:
-            return BodyTooLarge(str(error.detail))
-        case 415:
-            return UnsupportedContentType(str(error.detail))
+        case 413 | 415 as status:
+            kind = BodyTooLarge if status == 413 else UnsupportedContentType
+            return kind(str(error.detail))
         case status if status < 500:
             return InvalidArgument(str(error.detail))
         case _:

@@ -14,6 +14,7 @@ from kit.errors import Code, GroundworkError
 from services.gateway.errors import StreamInterrupted
 from services.gateway.metrics import REATTACHED
 from services.gateway.models import RunEvent
+from services.gateway.problems import detail
 
 _log = structlog.get_logger()
 _WORTH_ANOTHER_TRY = {Code.UNAVAILABLE, Code.CANCELLED, Code.ABORTED, Code.DEADLINE_EXCEEDED}
@@ -57,15 +58,15 @@ async def follow(
                         return
             if not progressed:
                 return  # the log holds nothing more: the client had already seen the last event
-            cause = "the stream ended before the run did"
+            cause = told = "the stream ended before the run did"
         except GroundworkError as error:
             if not run_id or error.code not in _WORTH_ANOTHER_TRY:
                 raise
-            cause = error.message
+            cause, told = error.message, detail(error)
         broken_at = policy.clock() if broken_at is None else broken_at
         if policy.clock() - broken_at >= policy.give_up_after_s:
             raise StreamInterrupted(
-                f"the stream of run {run_id} broke and could not be taken up again ({cause}); the run may still be going "
+                f"the stream of run {run_id} broke and could not be taken up again ({told}); the run may still be going "
                 f"on: read on with GET /v1/runs/{run_id}/events?after={after_seq}",
                 run_id=run_id,
                 after_seq=str(after_seq),

@@ -18,7 +18,7 @@ async def list_collections(services: Services) -> CollectionList:
     return CollectionList(collections=[_collection(each) for each in answer.collections])
 
 
-@router.post("", status_code=201, responses=problems(409))
+@router.post("", status_code=201, responses=problems(409, 413, 415))
 async def create_collection(new: NewCollection, services: Services, response: Response) -> Collection:
     """Makes a collection."""
     request = pb.CreateCollectionRequest(collection_id=new.id, name=new.name)

@@ -22,6 +22,7 @@ PageToken = Annotated[str, Query(max_length=1024, description="`next_page_token`
 
 _SHOWN_AS_THEMSELVES = {"application/pdf", "text/plain", "text/csv", "text/markdown"}
 """Types that no browser runs. Everything else is downloaded as mere bytes: an HTML file of ours would run as our page."""
+_SERVED_TYPES = ("application/octet-stream", *sorted(_SHOWN_AS_THEMSELVES))
 
 
 class Download(StreamingResponse):
@@ -95,7 +96,7 @@ async def reindex_document(document_id: str, services: Services) -> UploadedDocu
     "/documents/{document_id}/content",
     response_class=StreamingResponse,
     responses={
-        200: {"description": "The bytes as uploaded.", "content": {"application/octet-stream": {}}},
+        200: {"description": "The bytes as uploaded.", "content": {each: {} for each in _SERVED_TYPES}},
         **problems(404),
     },
 )

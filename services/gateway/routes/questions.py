@@ -22,7 +22,8 @@ from services.gateway.sse import EVENT_STREAM, EventStream, ServerSentEvent, of_
 
 router = APIRouter(prefix="/v1", tags=["questions"])
 
-_QA_RESPONSES = {**run_stream_response("The answer; as events with `Accept: text/event-stream`."), **problems(404, 504)}
+_PROBLEMS = problems(404, 413, 415, 501, 504)
+_QA_RESPONSES = {**run_stream_response("The answer; as events with `Accept: text/event-stream`."), **_PROBLEMS}
 
 
 @router.post("/qa", response_model=QaResponse, responses=_QA_RESPONSES)
@@ -50,7 +51,7 @@ async def ask(request: QaRequest, services: Services, accept: Annotated[str, Hea
     "/collections/{collection_id}/chat",
     status_code=200,
     response_class=EventStream,
-    responses={**run_stream_response("The answer as it comes."), **problems(404)},
+    responses={**run_stream_response("The answer as it comes."), **_PROBLEMS},
 )
 async def chat(collection_id: str, request: ChatRequest, services: Services) -> EventStream:
     """The next message of a conversation over a collection, answered as a stream of events. When the connection drops,
@@ -113,7 +114,8 @@ async def tell(events: AsyncIterator[RunEvent], run_id: str, seq: int) -> AsyncI
         yield ServerSentEvent("error", interrupted(run_id, seq, error.message))
     except GroundworkError as error:
         # The headers are out: only an event can tell.
-        yield ServerSentEvent("error", {**problem(error), "run_id": run_id, "message": error.message})
+        body = problem(error)
+        yield ServerSentEvent("error", {**body, "run_id": run_id, "message": body["detail"]})
 
 
 async def _collected(events: AsyncIterator[RunEvent]) -> QaResponse:

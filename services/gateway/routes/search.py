@@ -16,7 +16,7 @@ from services.gateway.schemas.search import Filters, PassageWindow, SearchReques
 router = APIRouter(prefix="/v1", tags=["search"])
 
 
-@router.post("/search", responses=problems(404, 504))
+@router.post("/search", responses=problems(404, 413, 415, 504))
 async def search(request: SearchRequest, services: Services) -> SearchResponse:
     """Hybrid search. When an engine is down the others answer, and `degraded` says so."""
     await require_existing(services, request.collection_ids)

@@ -25,7 +25,7 @@ async def list_threads(services: Services, page_size: PageSize = 100, page_token
     )
 
 
-@router.post("", status_code=201, responses=problems())
+@router.post("", status_code=201, responses=problems(413, 415))
 async def create_thread(services: Services, response: Response, new: NewThread | None = None) -> Thread:
     """Makes a thread."""
     request = pb.CreateThreadRequest(title=new.title if new else "")
@@ -50,7 +50,7 @@ async def get_thread(
     return ThreadWithMessages.model_validate({**encode(thread.thread), "messages": messages})
 
 
-@router.patch("/{thread_id}", responses=problems(404))
+@router.patch("/{thread_id}", responses=problems(404, 413, 415))
 async def rename_thread(thread_id: str, title: ThreadTitle, services: Services) -> Thread:
     """Gives a thread another title."""
     request = pb.RenameThreadRequest(thread_id=thread_id, title=title.title)

@@ -57,6 +57,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
         415: "The body is of another type.",
         429: "Too much at once; wait as Retry-After says.",
         500: "Something went wrong on our side; the trace id finds it.",
+        501: "This version does not offer it yet.",
         503: "A service is unavailable; wait as Retry-After says.",
         504: "It took too long.",
     }

@@ -89,6 +89,8 @@ CASES = [
     ProblemCase("GET", "/console/..%2fapi.py", 404, "ROUTE_NOT_FOUND"),
     ProblemCase("PUT", "/v1/search", 405, "METHOD_NOT_ALLOWED", b"{}"),
     ProblemCase("POST", "/v1/search", 400, "MALFORMED_JSON", b"{not json"),
+    ProblemCase("POST", "/v1/search", 400, "MALFORMED_JSON", b"[" * 100_000, mentions="send a JSON object"),
+    ProblemCase("POST", "/v1/search", 400, "MALFORMED_JSON", b'{"query": "\xff"}', mentions="send a JSON object"),
     ProblemCase("POST", "/v1/search", 400, "VALIDATION_FAILED", b"[]"),
     ProblemCase("POST", "/v1/search", 400, "VALIDATION_FAILED", b""),
     ProblemCase("POST", "/v1/search", 400, "VALIDATION_FAILED", b"{}", mentions="query"),
@@ -173,6 +175,22 @@ async def test_console_is_served_under_a_strict_policy_and_revalidated(client: h
     script = await client.get("/console/app.js")
     assert script.headers["content-type"] == "text/javascript; charset=utf-8"
     assert script.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_refused_method_is_told_every_method_of_the_path(client: httpx.AsyncClient) -> None:
+    answer = await client.put("/v1/documents/d1", json={})
+    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET")
+
+
+async def test_openapi_lists_what_a_json_route_refuses_and_what_a_stream_carries(client: httpx.AsyncClient) -> None:
+    paths = (await client.get("/openapi.json")).json()["paths"]
+    for path in ("/v1/qa", "/v1/search", "/v1/collections", "/v1/threads", "/v1/collections/{collection_id}/chat"):
+        assert {"413", "415"} <= paths[path]["post"]["responses"].keys(), path
+    stream = paths["/v1/qa"]["post"]["responses"]["200"]["content"]["text/event-stream"]
+    assert stream["schema"] == {"type": "string"}
+    assert stream["x-event-schemas"]["answer"] == {"$ref": "#/components/schemas/AnswerEvent"}
+    file = paths["/v1/documents/{document_id}/content"]["get"]["responses"]["200"]["content"]
+    assert {"application/octet-stream", "application/pdf"} <= file.keys()
 
 
 async def test_openapi_documents_every_route_with_its_errors(client: httpx.AsyncClient) -> None:
