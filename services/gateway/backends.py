@@ -66,7 +66,9 @@ async def open_backends(stack: AsyncExitStack, settings: GatewaySettings, closin
         retriever=retriever_pb2_grpc.RetrieverServiceStub(retriever),
         memory=memory_pb2_grpc.MemoryServiceStub(memory),
         orchestrator=orchestrator_stub,
-        run_log=OrchestratorRunLog(orchestrator_stub, timeout_s=settings.stream_timeout_s),
+        run_log=OrchestratorRunLog(
+            orchestrator_stub, timeout_s=settings.stream_timeout_s, start_timeout_s=settings.rpc_timeout_s
+        ),
         probes={
             name: GrpcHealthProbe(health_pb2_grpc.HealthStub(each), timeout_s=settings.health_timeout_s)
             for name, each in health_channels.items()

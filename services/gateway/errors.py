@@ -87,6 +87,12 @@ class CrossOrigin(PermissionDenied):
     reason = "CROSS_ORIGIN"
 
 
+class RunNotStarted(Unavailable):
+    """The orchestrator took a question and said nothing."""
+
+    reason = "RUN_NOT_STARTED"
+
+
 class StreamInterrupted(Unavailable):
     """A run's stream broke and could not be taken up again in time. The run itself may still be going on."""
 

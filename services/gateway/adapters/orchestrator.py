@@ -1,24 +1,41 @@
 """The run log, over the orchestrator's contract."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
+from services.gateway.errors import RunNotStarted
 from services.gateway.events import run_event, start_request
 from services.gateway.models import RunEvent, RunRequest
 
 
 class OrchestratorRunLog:
-    """RunLog over a stub on a kit channel, which raises GroundworkError and bounds each stream's life."""
+    """RunLog over a stub on a kit channel, which raises GroundworkError and bounds each stream's life.
 
-    def __init__(self, stub: Any, *, timeout_s: float) -> None:
+    A run says at once that it has started. One that has not within `start_timeout_s` is given up: an orchestrator that
+    hangs would keep the client waiting for as long as the connection lives."""
+
+    def __init__(self, stub: Any, *, timeout_s: float, start_timeout_s: float) -> None:
         self._stub = stub
         self._timeout_s = timeout_s
+        self._start_timeout_s = start_timeout_s
 
     async def start(self, request: RunRequest) -> AsyncIterator[RunEvent]:
         async with aclosing(self._stub.StartRun(start_request(request), timeout=self._timeout_s)) as responses:
+            try:
+                async with asyncio.timeout(self._start_timeout_s):
+                    started = await anext(responses, None)
+            except TimeoutError:
+                raise RunNotStarted(
+                    f"the question was not taken up within {self._start_timeout_s:g} s; wait a moment and ask again, /readyz "
+                    "says what is wrong"
+                ) from None
+            if started is None:
+                return
+            yield run_event(started.event)
             async for response in responses:
                 yield run_event(response.event)
 

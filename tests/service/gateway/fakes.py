@@ -216,7 +216,8 @@ def answered_run() -> list[run_pb.RunEvent]:
 
 
 class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
-    """Plays `log`. With `pause_after` it stops there until `resume` is set: the place to be killed."""
+    """Plays `log`. With `pause_after` it stops there (0: before the first event) until `resume` is set: the place to be
+    killed."""
 
     def __init__(self) -> None:
         self.log = answered_run()
@@ -233,6 +234,8 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.repeat_last = False
 
     async def _play(self, after_seq: int) -> AsyncIterator[run_pb.RunEvent]:
+        if self.pause_after == 0:
+            await self.resume.wait()
         for each in self.log:
             if each.seq > after_seq:
                 yield each

@@ -100,6 +100,18 @@ async def test_json_answer_that_cannot_be_completed_is_503_and_says_how_to_resum
         answer = await asked
     assert answer.status_code == 503
     assert answer.json()["after_seq"] == "4"
+    assert str(world.port) not in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("headers", [{}, SSE])
+async def test_question_that_a_hanging_orchestrator_does_not_take_up_is_503(
+    live: Live, world: World, headers: dict[str, str]
+) -> None:
+    world.orchestrator.pause_after = 0
+    async with live(rpc_timeout_s=0.3) as client:
+        answer = await client.post("/v1/qa", json=QUESTION, headers=headers)
+    assert (answer.status_code, answer.json()["reason"]) == (503, "RUN_NOT_STARTED")
+    assert "retry-after" in answer.headers
 
 
 async def test_error_that_waiting_cannot_cure_ends_the_stream_at_once(live: Live, world: World) -> None:
