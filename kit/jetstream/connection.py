@@ -1,4 +1,4 @@
-"""The connection. It reconnects for ever; meanwhile calls fail fast with Unavailable, so that nobody waits on a dead server."""
+"""The connection. It reconnects for ever; calls that meanwhile get no answer within their time fail with Unavailable."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -10,7 +10,7 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableError
+from nats.js.errors import APIError, NoStreamResponseError
 
 from kit.errors import Unavailable
 
@@ -88,22 +88,48 @@ async def _close(nc: Client) -> None:
 
 
 @contextmanager
+def cancellation_kept() -> Iterator[None]:
+    """Raises CancelledError when the block was cancelled and went on all the same.
+
+    Before Python 3.12 asyncio.wait_for, with which the client awaits every answer, forgets a cancellation that comes together
+    with the answer (https://github.com/python/cpython/issues/86296): a loop that should end would go on for ever.
+    """
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+    yield
+    if task and task.cancelling() > before:
+        raise asyncio.CancelledError
+
+
+@contextmanager
 def translated_errors(what: str) -> Iterator[None]:
-    """Raises Unavailable, naming `what`, where the client says that the server could not be asked."""
+    """Raises Unavailable, naming `what`, where the client says that the server could not be asked or could not do it."""
     try:
-        yield
-    except (
-        TimeoutError,
-        nats.errors.TimeoutError,
-        nats.errors.ConnectionClosedError,
-        nats.errors.NoServersError,
-        nats.errors.OutboundBufferLimitError,
-        nats.errors.ConnectionReconnectingError,
-        NoStreamResponseError,
-        ServiceUnavailableError,
-    ) as error:
-        raise Unavailable(
-            f"{what}: the message store does not answer; try again in a few seconds",
-            reason="NATS_UNAVAILABLE",
-            retry_after_s=2.0,
-        ) from error
+        with cancellation_kept():
+            yield
+    except _NO_ANSWER as error:
+        raise _unavailable(what) from error
+    except APIError as error:
+        if error.code is None or error.code < 500:
+            raise
+        raise _unavailable(what) from error
+
+
+_NO_ANSWER = (
+    TimeoutError,
+    nats.errors.TimeoutError,
+    nats.errors.ConnectionClosedError,
+    nats.errors.ConnectionDrainingError,
+    nats.errors.NoServersError,
+    nats.errors.OutboundBufferLimitError,
+    nats.errors.ConnectionReconnectingError,
+    NoStreamResponseError,
+)
+
+
+def _unavailable(what: str) -> Unavailable:
+    return Unavailable(
+        f"{what}: the message store does not answer; try again in a few seconds",
+        reason="NATS_UNAVAILABLE",
+        retry_after_s=2.0,
+    )

@@ -12,7 +12,7 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError
 
 from kit.errors import Unavailable
-from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.connection import Nats, cancellation_kept, translated_errors
 
 _log = structlog.get_logger()
 _RECHECK_AFTER_S = 1.0
@@ -88,7 +88,8 @@ class _Reader:
             await self._resubscribe()
             return None
         try:
-            message = await self._subscription.next_msg(timeout=_RECHECK_AFTER_S)
+            with cancellation_kept():
+                message = await self._subscription.next_msg(timeout=_RECHECK_AFTER_S)
         except nats.errors.TimeoutError:
             await self._after_silence()
             return None

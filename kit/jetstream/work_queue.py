@@ -9,18 +9,21 @@ from dataclasses import dataclass, field
 import nats.errors
 import structlog
 from nats.aio.msg import Msg
-from nats.js import api
+from nats.js import JetStreamContext, api
 from opentelemetry import propagate, trace
 
 from kit.errors import GroundworkError
-from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.connection import Nats, cancellation_kept, translated_errors
 from kit.principal import Principal, current_principal, use_principal
 
 _log = structlog.get_logger()
 _tracer = trace.get_tracer(__name__)
 
+PullSubscription = JetStreamContext.PullSubscription
+
 _TENANT, _SUBJECT, _SCOPES = "Groundwork-Tenant", "Groundwork-Subject", "Groundwork-Scopes"
 _FETCH_TIMEOUT_S = 5.0
+_RETRY_AFTER_S = 1.0
 _DEDUPLICATION_WINDOW_S = 120.0
 
 
@@ -107,11 +110,9 @@ class WorkQueue:
             try:
                 while True:
                     await slots.acquire()
-                    try:
-                        (message,) = await subscription.fetch(1, timeout=_FETCH_TIMEOUT_S)
-                    except (TimeoutError, nats.errors.Error):
+                    message = await self._fetched(subscription)
+                    if message is None:
                         slots.release()
-                        await self._wait_for_connection()
                         continue
                     group.create_task(self._work(message, handler, on_dead)).add_done_callback(
                         lambda _: slots.release()
@@ -120,7 +121,7 @@ class WorkQueue:
                 # Before jobs are handed back: a fetch that is still open would take them, and nobody would read it.
                 await _quietly(subscription.unsubscribe())
 
-    async def _subscribe(self) -> "nats.js.JetStreamContext.PullSubscription":
+    async def _subscribe(self) -> PullSubscription:
         config = api.ConsumerConfig(
             durable_name="workers",
             ack_policy=api.AckPolicy.EXPLICIT,
@@ -133,9 +134,19 @@ class WorkQueue:
                 f"{self._config.subject}.>", durable="workers", stream=self._config.stream, config=config
             )
 
-    async def _wait_for_connection(self) -> None:
-        while not self._nats.nc.is_connected:  # noqa: ASYNC110 - the client offers no event to await
-            await asyncio.sleep(0.2)
+    async def _fetched(self, subscription: PullSubscription) -> Msg | None:
+        """The next message, or None when there was none for a while."""
+        try:
+            with cancellation_kept():
+                (message,) = await subscription.fetch(1, timeout=_FETCH_TIMEOUT_S)
+        except (TimeoutError, nats.errors.TimeoutError):
+            return None
+        except nats.errors.Error as error:
+            # The connection is lost, or the queue is: without a pause this would be asked a thousand times a second.
+            _log.warning("queue_cannot_be_read", stream=self._config.stream, error=repr(error))
+            await asyncio.sleep(_RETRY_AFTER_S)
+            return None
+        return message
 
     async def _work(
         self,

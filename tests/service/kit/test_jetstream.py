@@ -9,6 +9,7 @@ import pytest
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, GroundworkError, InvalidArgument, Unavailable
 from kit.jetstream import Entry, Job, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
+from kit.jetstream.connection import cancellation_kept
 from kit.principal import Principal, current_principal, use_principal
 from kit.testing.nats import NatsServer
 
@@ -125,6 +126,21 @@ async def test_dead_server_is_unavailable_and_comes_back(nats: NatsServer) -> No
                 except Unavailable:
                     continue
         assert entry is not None
+
+
+async def test_cancellation_that_comes_with_the_answer_is_not_forgotten() -> None:
+    answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def ask() -> int:
+        with cancellation_kept():
+            return await asyncio.wait_for(answer, 5)
+
+    asking = asyncio.create_task(ask())
+    await asyncio.sleep(0)
+    answer.set_result(1)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
 
 
 async def test_file_survives_the_store_and_a_missing_one_is_named(jetstream: Nats, tmp_path: Path) -> None:
