@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, NoReturn
 
 import grpc
@@ -94,8 +95,10 @@ class _Errors(_Around):
     def _around_stream(self, inner: Behaviour, method: str) -> Behaviour:
         async def stream(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
             try:
-                async for response in inner(request, context):
-                    yield response
+                # Closed here, not by the garbage collector: a handler whose client hung up lets go of what it holds at once.
+                async with aclosing(inner(request, context)) as responses:
+                    async for response in responses:
+                        yield response
             except (grpc.aio.AbortError, asyncio.CancelledError):
                 raise
             except Exception as error:
@@ -128,8 +131,9 @@ class _RequestContext(_Around):
     def _around_stream(self, inner: Behaviour, method: str) -> Behaviour:  # noqa: ARG002
         async def stream(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
             self._enter(context)
-            async for response in inner(request, context):
-                yield response
+            async with aclosing(inner(request, context)) as responses:
+                async for response in responses:
+                    yield response
 
         return stream
 

@@ -94,6 +94,7 @@ class Service:
         """Binds, turns SERVING once every requirement has answered, and returns after an orderly drain."""
         self._catch_signals()
         server = self._bind()
+        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)  # the library begins with SERVING
         await server.start()
         self.stack.push_async_callback(
             server.stop, None
@@ -126,7 +127,6 @@ class Service:
         return server
 
     async def _open_when_ready(self) -> None:
-        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         async with asyncio.TaskGroup() as group:
             for name, check in self._requirements.items():
                 group.create_task(self._until_ready(name, check))

@@ -5,24 +5,35 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 
-from kit.errors import BY_GRPC_NUMBER, DOMAIN, GroundworkError, Internal
+from kit.errors import BY_GRPC_NUMBER, DOMAIN, Cancelled, GroundworkError, Internal, Unavailable
 
 DETAILS_KEY = "grpc-status-details-bin"
 _RETRYABLE = "retryable"
 _RETRY_AFTER = "retry_after_s"
+_LONGEST_MESSAGE = 1200
+_LONGEST_METADATA = 200
+"""Bytes. A status travels in HTTP/2 headers, which may triple them, and of which a peer takes 8 kB: a longer one arrives as
+another error."""
 
 
 def to_status(error: GroundworkError) -> Status:
     """The status message of an error. `retryable` and `retry_after_s` travel in the ErrorInfo's metadata."""
-    info = ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata)
+    metadata = {key: _sendable(value, _LONGEST_METADATA) for key, value in error.metadata.items()}
+    info = ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=metadata)
     info.metadata[_RETRYABLE] = str(error.retryable).lower()
     if error.retry_after_s is not None:
         info.metadata[_RETRY_AFTER] = f"{error.retry_after_s:g}"
-    status = Status(code=error.code.grpc_number, message=error.message)
+    status = Status(code=error.code.grpc_number, message=_sendable(error.message, _LONGEST_MESSAGE))
     detail = AnyMessage()
     detail.Pack(info)
     status.details.append(detail)
     return status
+
+
+def _sendable(text: str, longest: int) -> str:
+    """Bounded, and without what UTF-8 cannot say: a file name may hold lone surrogates."""
+    encoded = text.encode(errors="replace")
+    return encoded.decode() if len(encoded) <= longest else encoded[:longest].decode(errors="ignore") + "…"
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> GroundworkError:
@@ -31,6 +42,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GroundworkError:
     kind = BY_GRPC_NUMBER.get(number, Internal)
     info = _error_info(error)
     if info is None:
+        # Our own cancellation never gets here: this is what is left of a call to a server that was stopped.
+        kind = Unavailable if kind is Cancelled else kind
         return kind(error.details() or f"the call failed with {error.code().name}", reason=f"RPC_{error.code().name}")
     metadata = dict(info.metadata)
     retryable = metadata.pop(_RETRYABLE, None)

@@ -1,0 +1,147 @@
+"""The life of a process: ready once its dependencies have answered, and an orderly end with streams in flight."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import pytest
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from kit.errors import BY_CODE, Code, GroundworkError, InvalidArgument, Unavailable
+from kit.service import Service
+from kit.settings import ServiceSettings
+from kit.testing.harness import TEST_SECRET, free_port, open_test_channel, running_service, running_servicer
+
+DESCRIPTOR = pb.DESCRIPTOR.services_by_name["OrchestratorService"]
+
+
+class Servicer(rpc.OrchestratorServiceServicer):
+    """Streams one event, waits for the gate, streams another, then raises `error`."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.gate = asyncio.Event()
+        self.closed = asyncio.Event()
+        self.error = error
+
+    async def AttachRun(self, request: pb.AttachRunRequest, context: Any) -> AsyncIterator[pb.AttachRunResponse]:
+        try:
+            yield pb.AttachRunResponse(event=pb.RunEvent(seq=1))
+            await self.gate.wait()
+            if self.error is not None:
+                raise self.error
+            yield pb.AttachRunResponse(event=pb.RunEvent(seq=2))
+        finally:
+            self.closed.set()
+
+
+class Process:
+    """A service with that servicer, and what its adapters saw."""
+
+    def __init__(self, drain_grace_s: float) -> None:
+        self.settings = ServiceSettings(
+            grpc_address=f"127.0.0.1:{free_port()}", auth_secret=TEST_SECRET, drain_grace_s=drain_grace_s
+        )
+        self.servicer = Servicer()
+        self.dependency = asyncio.Event()
+        self.adapters_closed = asyncio.Event()
+
+    async def run(self, settings: ServiceSettings) -> None:
+        async with Service("test", settings) as service:
+            service.stack.callback(self.adapters_closed.set)
+            service.require("dependency", self._check)
+            service.add_servicer(rpc.add_OrchestratorServiceServicer_to_server, self.servicer, DESCRIPTOR)
+            await service.serve()
+
+    async def _check(self) -> None:
+        if not self.dependency.is_set():
+            raise Unavailable("not yet")
+
+
+async def test_service_is_not_serving_until_its_dependencies_have_answered() -> None:
+    process = Process(drain_grace_s=1.0)
+    running = asyncio.create_task(process.run(process.settings))
+    async with grpc.aio.insecure_channel(process.settings.grpc_address) as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        request = health_pb2.HealthCheckRequest()
+        first = await stub.Check(request, timeout=5, wait_for_ready=True)
+        assert first.status == health_pb2.HealthCheckResponse.NOT_SERVING
+        process.dependency.set()
+        async with asyncio.timeout(5):
+            while (await stub.Check(request, timeout=5)).status != health_pb2.HealthCheckResponse.SERVING:
+                await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize("ends_in_time", [True, False])
+async def test_stream_in_flight_is_given_the_grace_when_told_to_stop(ends_in_time: bool) -> None:
+    process = Process(drain_grace_s=5.0 if ends_in_time else 0.3)
+    process.dependency.set()
+    async with (
+        running_service(process.run, process.settings) as address,
+        open_test_channel(address) as channel,
+    ):
+        stream = rpc.OrchestratorServiceStub(channel).AttachRun(pb.AttachRunRequest(), timeout=20)
+        assert (await anext(stream)).event.seq == 1
+        signal.raise_signal(signal.SIGTERM)
+        await asyncio.sleep(0.1)  # the drain has begun
+        assert not process.adapters_closed.is_set()
+        if ends_in_time:
+            process.servicer.gate.set()
+            assert (await anext(stream)).event.seq == 2
+        else:
+            with pytest.raises(Unavailable):
+                await anext(stream)
+        async with asyncio.timeout(5):
+            await process.adapters_closed.wait()
+        assert process.servicer.closed.is_set()
+
+
+@pytest.mark.parametrize("code", list(Code))
+async def test_error_in_the_middle_of_a_stream_arrives_as_what_it_was(code: Code) -> None:
+    servicer = Servicer(BY_CODE[code]("it went wrong", reason="SO_WRONG", retryable=True, retry_after_s=1.5, field="x"))
+    servicer.gate.set()
+    async with (
+        running_servicer(rpc.add_OrchestratorServiceServicer_to_server, servicer) as address,
+        open_test_channel(address) as channel,
+    ):
+        stream = rpc.OrchestratorServiceStub(channel).AttachRun(pb.AttachRunRequest(), timeout=5)
+        assert (await anext(stream)).event.seq == 1
+        with pytest.raises(GroundworkError) as caught:
+            await anext(stream)
+    error = caught.value
+    assert type(error) is BY_CODE[code]
+    assert (error.message, error.reason, error.retryable) == ("it went wrong", "SO_WRONG", True)
+    assert (error.retry_after_s, error.metadata) == (1.5, {"field": "x"})
+
+
+@pytest.mark.parametrize("text", ["x" * 1_000_000, "💥" * 20_000, "name \udcff"])
+async def test_error_that_does_not_fit_into_a_status_is_shortened(text: str) -> None:
+    servicer = Servicer(InvalidArgument(text, name=text))
+    servicer.gate.set()
+    async with (
+        running_servicer(rpc.add_OrchestratorServiceServicer_to_server, servicer) as address,
+        open_test_channel(address) as channel,
+    ):
+        stream = rpc.OrchestratorServiceStub(channel).AttachRun(pb.AttachRunRequest(), timeout=5)
+        await anext(stream)
+        with pytest.raises(InvalidArgument) as caught:
+            await anext(stream)
+    assert caught.value.message[:4] == text[:4]
+
+
+async def test_handler_is_closed_when_its_client_hangs_up() -> None:
+    servicer = Servicer()
+    async with (
+        running_servicer(rpc.add_OrchestratorServiceServicer_to_server, servicer) as address,
+        open_test_channel(address) as channel,
+    ):
+        stream = rpc.OrchestratorServiceStub(channel).AttachRun(pb.AttachRunRequest(), timeout=5)
+        await anext(stream)
+        await stream.aclose()
+        async with asyncio.timeout(2):
+            await servicer.closed.wait()
