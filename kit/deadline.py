@@ -28,3 +28,9 @@ def bounded_timeout_s(own_limit_s: float | None) -> float | None:
         return own_limit_s
     left = max(0.0, left - MARGIN_S)
     return left if own_limit_s is None else min(own_limit_s, left)
+
+
+def is_spent() -> bool:
+    """Whether the request in hand has no time left to call anybody: a call that just ran out of time took it all."""
+    left = remaining_s()
+    return left is not None and left <= 2 * MARGIN_S

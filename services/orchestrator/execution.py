@@ -10,7 +10,7 @@ from typing import Protocol
 import structlog
 
 from kit import deadline
-from kit.errors import GroundworkError, Unavailable
+from kit.errors import DeadlineExceeded, GroundworkError, Unavailable
 from kit.telemetry import current_trace_id
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.events import Done, RunError, RunStatus
@@ -40,8 +40,6 @@ class Execution:
         worker: Worker,
         limits: RunLimits,
         now: Callable[[], datetime],
-        *,
-        cancelled: bool = False,
     ) -> None:
         self.record = record
         self.journal = journal
@@ -50,7 +48,7 @@ class Execution:
         self._worker = worker
         self._limits = limits
         self._now = now
-        self._cancel_requested = cancelled
+        self._cancel_requested = False
         self._lease_lost = False
         self._working = False
 
@@ -77,6 +75,8 @@ class Execution:
             _log.info("run_lost_to_another_orchestrator", run_id=key.run_id)
         except Unavailable as error:
             _log.warning("run_not_settled", run_id=key.run_id, error=error.message)
+        except Exception as error:
+            _log.exception("run_not_settled", run_id=key.run_id, error=repr(error))
         finally:
             self.journal.close()
             with contextlib.suppress(Unavailable):
@@ -103,7 +103,7 @@ class Execution:
         except FencedOff:
             raise
         except Exception as error:
-            if clock.expired():
+            if clock.expired() or (isinstance(error, DeadlineExceeded) and deadline.is_spent()):
                 return await self._end(RunStatus.TIMEOUT, _OUT_OF_TIME)
             return await self._end(RunStatus.FAILED, _described(error))
         finally:

@@ -2,8 +2,9 @@
 log has it, so that what was seen is never unsaid by whoever takes the run over (ADR 0001)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import datetime
+from typing import Any
 
 import structlog
 
@@ -46,27 +47,26 @@ class Journal:
         return cls(key, log, progress, position, now)
 
     async def write(self, payload: Payload) -> None:
-        """Appends one event. Raises FencedOff when another orchestrator writes this run now."""
-        event = RunEvent(self.key.run_id, self.progress.seq + 1, self.now(), payload)
+        """Appends one event. Raises FencedOff when another orchestrator writes this run now.
+
+        Is never torn off in the middle: a cancelled run must know where its log ends, to write its end.
+        """
+        await _to_its_end(self._write(payload))
+
+    async def _write(self, payload: Payload) -> None:
+        event = self._next(payload)
         if self.durable:
             try:
-                await self._append(event)
+                self._position = await self._log.append(self.key, event, self._position)
             except Unavailable as error:
                 self.durable = False
                 _log.warning("run_not_durable", run_id=self.key.run_id, error=error.message)
-                await self.write(Thinking("durability", _NOT_DURABLE.message, _NOT_DURABLE))
-                event = RunEvent(self.key.run_id, self.progress.seq + 1, event.at, payload)
+                self._publish(self._next(Thinking("durability", _NOT_DURABLE.message, _NOT_DURABLE)))
+                event = self._next(payload)
         self._publish(event)
 
-    async def _append(self, event: RunEvent) -> None:
-        """Appends without being torn off in the middle: a cancelled run must know where its log ends, to write its end."""
-        appending = asyncio.ensure_future(self._log.append(self.key, event, self._position))
-        try:
-            self._position = await asyncio.shield(appending)
-        except asyncio.CancelledError:
-            self._position = await appending
-            self._publish(event)
-            raise
+    def _next(self, payload: Payload) -> RunEvent:
+        return RunEvent(self.key.run_id, self.progress.seq + 1, self.now(), payload)
 
     def _publish(self, event: RunEvent) -> None:
         self.progress.apply(event.seq, event.payload)
@@ -96,3 +96,18 @@ class Journal:
                 self._live.remove(queue)
 
         return events()
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Awaits `work` to its end, however often the caller is cancelled meanwhile; then raises what it raised, or the
+    cancellation."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from kit.errors import GroundworkError, Unavailable
+from kit import deadline
+from kit.errors import DeadlineExceeded, GroundworkError, Internal, ResourceExhausted, Unavailable
 from kit.llm import TokenUsage
 from services.orchestrator.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question, degraded
 from services.orchestrator.events import (
@@ -35,6 +36,8 @@ SEARCH_DOWN = (
     "Search is not available at the moment, so this question cannot be answered. Please ask again in a minute."
 )
 DEFAULT_AGENT = "reasoning"
+_SEARCH_OUTAGES = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)
+"""The retriever is away, hangs, is overloaded or broken. Any other error is the question's: the run fails and says why."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,9 @@ class Pipeline:
         try:
             async with clocks.step("retrieve"):
                 retrieval = await self._searcher.search(query)
-        except Unavailable as error:
+        except _SEARCH_OUTAGES as error:
+            if deadline.is_spent():
+                raise
             await journal.write(degraded("retrieve", "search", error, "Search does not answer."))
             return None
         await journal.write(retrieval)

@@ -5,7 +5,7 @@ import asyncio
 import contextvars
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from services.orchestrator.errors import InvalidRequest, ModeNotOffered, RunNotF
 from services.orchestrator.events import RunEvent, RunMode, RunStatus
 from services.orchestrator.execution import Execution, Worker
 from services.orchestrator.journal import Journal
-from services.orchestrator.models import Page, RunKey, RunLimits, RunRecord, RunRequest
+from services.orchestrator.models import Page, Progress, RunKey, RunLimits, RunRecord, RunRequest
 from services.orchestrator.pipeline import DEFAULT_AGENT
 from services.orchestrator.ports import EventLog, RunStore
 
@@ -46,6 +46,7 @@ class Runs:
         self._now = now
         self._executions: dict[RunKey, Execution] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._starting = 0
         self._elsewhere: set[RunKey] = set()
 
     async def start(self, principal: Principal, request: RunRequest) -> tuple[RunKey, AsyncIterator[RunEvent]]:
@@ -54,23 +55,23 @@ class Runs:
         Raises InvalidRequest, ModeNotOffered, TooManyRuns, or Unavailable when runs cannot be made durable.
         """
         _check(request)
-        if len(self._executions) >= self._limits.max_concurrent_runs:
+        if self._is_full():
             raise TooManyRuns(
                 "this orchestrator is at its limit of runs; try again shortly", retry_after_s=_RETRY_AFTER_S
             )
         now = self._now()
         key = RunKey(principal.tenant_id, _new_run_id(now))
-        record = RunRecord(key, principal.subject, request, RunStatus.RUNNING, now)
-        # The lease before the record: nobody may find the run before it has an owner.
-        await self._store.acquire_lease(key)
-        await self._store.create(record)
-        execution = await self._execute(record)
+        self._starting += 1
+        try:
+            execution = await self._begin(RunRecord(key, principal.subject, request, RunStatus.RUNNING, now))
+        finally:
+            self._starting -= 1
         return key, execution.journal.follow()
 
     async def attach(self, key: RunKey, after_seq: int) -> AsyncIterator[RunEvent]:
         """Events of a run after `after_seq`, wherever it runs or ran. Raises RunNotFound."""
-        await self.get(key)
-        if key not in self._executions:
+        record = await self.get(key)
+        if record.status is RunStatus.RUNNING:
             await self._take_over(key)
         async with aclosing(self._log.follow(key, after_seq)) as events:  # type: ignore[type-var] # a generator in fact
             async for event in events:
@@ -115,6 +116,10 @@ class Runs:
                     await self._take_over(key)
                 except Unavailable:
                     break
+                except Exception as error:
+                    # One run that cannot be read must not keep the others from being finished.
+                    _log.exception("run_cannot_be_taken_over", run_id=key.run_id, error=repr(error))
+                    self._elsewhere.discard(key)
 
     async def close(self) -> None:
         """Hands all runs over: stops working on them and releases their leases."""
@@ -126,33 +131,56 @@ class Runs:
         if execution := self._executions.get(key):
             execution.cancel()
 
+    def _is_full(self) -> bool:
+        return len(self._executions) + self._starting >= self._limits.max_concurrent_runs
+
+    async def _begin(self, record: RunRecord) -> Execution:
+        # The lease before the record: nobody may find the run before it has an owner.
+        await self._store.acquire_lease(record.key)
+        try:
+            await self._store.create(record)
+            return self._execute(record, Journal(record.key, self._log, Progress(), 0, self._now))
+        except BaseException:
+            await self._let_go(record.key)
+            raise
+
     async def _take_over(self, key: RunKey) -> None:
         """Continues a run that nobody works on; does nothing when somebody does, or when it has ended."""
-        if len(self._executions) >= self._limits.max_concurrent_runs or key in self._executions:
+        if self._is_full() or key in self._executions or not await self._store.acquire_lease(key):
             return
-        record = await self._store.get(key)
-        if record is not None and record.status is not RunStatus.RUNNING:
-            self._elsewhere.discard(key)
-            return
-        if not await self._store.acquire_lease(key):
-            return
-        if record is None:
-            # Its starter died before there was a run. The lease was free, so nobody is in the middle of making one.
-            await self._store.forget_active(key)
-            await self._store.release_lease(key)
-            return
-        _log.info("run_taken_over", run_id=key.run_id)
-        await self._execute(record, cancelled=await self._store.is_cancelled(key))
+        execution: Execution | None = None
+        try:
+            execution = await self._resumed(key)
+        finally:
+            if execution is None:
+                await self._let_go(key)
+        # Asked only now: a wish that comes later finds the execution, one that came earlier is stored.
+        if execution is not None and await self._store.is_cancelled(key):
+            execution.cancel()
 
-    async def _execute(self, record: RunRecord, *, cancelled: bool = False) -> Execution:
-        journal = await Journal.open(record.key, self._log, self._now)
-        execution = Execution(record, journal, self._store, self._worker, self._limits, self._now, cancelled=cancelled)
+    async def _resumed(self, key: RunKey) -> Execution | None:
+        """The run, going on; None when it has ended, or when its starter died before there was one: with the lease held,
+        nobody is in the middle of making it."""
+        record = await self._store.get(key)
+        if record is None or record.status is not RunStatus.RUNNING:
+            await self._store.forget_active(key)
+            return None
+        journal = await Journal.open(key, self._log, self._now)
+        _log.info("run_taken_over", run_id=key.run_id)
+        return self._execute(record, journal)
+
+    async def _let_go(self, key: RunKey) -> None:
+        with suppress(Unavailable):
+            await self._store.release_lease(key)
+
+    def _execute(self, record: RunRecord, journal: Journal) -> Execution:
+        execution = Execution(record, journal, self._store, self._worker, self._limits, self._now)
         self._executions[record.key] = execution
         # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline.
         task = asyncio.create_task(self._as_owner(record, execution.run()), context=contextvars.Context())
         execution.task = task
         self._tasks.add(task)
-        task.add_done_callback(lambda _: self._forget(record.key, task))
+        task.add_done_callback(lambda _: self._forget(execution, task))
         return execution
 
     async def _as_owner(self, record: RunRecord, work: Coroutine[Any, Any, None]) -> None:
@@ -162,9 +190,10 @@ class Runs:
         ):
             await work
 
-    def _forget(self, key: RunKey, task: "asyncio.Task[None]") -> None:
+    def _forget(self, execution: Execution, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
-        self._executions.pop(key, None)
+        if self._executions.get(execution.record.key) is execution:
+            del self._executions[execution.record.key]
 
 
 def _check(request: RunRequest) -> None:

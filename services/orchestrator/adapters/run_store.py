@@ -76,16 +76,26 @@ class KeyValueRunStore:
         try:
             self._held[key] = await self._leases.update(_name(key), self._holder, self._held[key])
         except Aborted:
-            return False
+            # It may still be ours, renewed by an attempt whose answer was lost; or it ran out while the store was away.
+            return await self._find_mine(key) is not None or await self.acquire_lease(key)
         return True
 
     async def release_lease(self, key: RunKey) -> None:
         revision = self._held.pop(key, None)
-        if revision is not None:
+        while revision is not None:
             try:
                 await self._leases.delete(_name(key), revision)
             except Aborted:
-                return
+                await self._find_mine(key)
+            revision = self._held.pop(key, None)
+
+    async def _find_mine(self, key: RunKey) -> int | None:
+        """The lease's revision, when this orchestrator still holds it."""
+        entry = await self._leases.get(_name(key))
+        if entry is None or entry.value != self._holder:
+            return None
+        self._held[key] = entry.revision
+        return entry.revision
 
     async def request_cancel(self, key: RunKey) -> None:
         await self._cancels.put(_name(key), b"")

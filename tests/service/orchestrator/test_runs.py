@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from kit.errors import GroundworkError, Unavailable
-from kit.jetstream import Nats
+from kit.jetstream import KeyValue, Nats
 from kit.llm import ChatMessage, TokenUsage
 from kit.testing.nats import NatsServer
 from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.errors import FencedOff, InvalidRequest, ModeNotOffered, RunNotFound, TooManyRuns
 from services.orchestrator.events import Answer, Done, RunEvent, RunMode, RunStatus, Thinking, Token
 from services.orchestrator.journal import Journal
-from services.orchestrator.models import RunKey, RunRequest
+from services.orchestrator.models import RunKey, RunRecord, RunRequest
 from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect
 
 Start = Callable[..., Awaitable[Orchestrator]]
@@ -272,6 +273,123 @@ async def test_run_of_another_tenant_does_not_exist(start_orchestrator: Start) -
     await collect(events)
     with pytest.raises(RunNotFound):
         await collect(orchestrator.runs.attach(RunKey("other", key.run_id), 0))
+
+
+async def test_burst_of_starts_does_not_pass_the_limit(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator(GatedModel(), max_concurrent_runs=2)
+    starts = await asyncio.gather(*(orchestrator.runs.start(ANN, QUESTION) for _ in range(5)), return_exceptions=True)
+    assert sum(isinstance(start, TooManyRuns) for start in starts) == 3
+
+
+async def test_finished_run_is_not_taken_over_by_one_who_saw_it_running(start_orchestrator: Start) -> None:
+    first, second = await start_orchestrator(_open_model()), await start_orchestrator()
+    key, events = await first.runs.start(ANN, QUESTION)
+    stale = await second.runs.get(key)
+    await collect(events)
+    await until(lambda: _has_status(first, key, RunStatus.COMPLETED))
+    finished = await first.runs.get(key)
+    await until(lambda: _is_free(second, key))
+    second.runs._store.get = _answering(stale, finished)  # type: ignore[method-assign]
+    await collect(second.runs.attach(key, 0))
+    await asyncio.sleep(0.1)
+    assert await first.runs.get(key) == finished
+
+
+async def test_cancel_that_comes_while_the_run_is_taken_over_is_heard(start_orchestrator: Start) -> None:
+    model = GatedModel()
+    first, second = await start_orchestrator(model), await start_orchestrator(GatedModel())
+    key, _ = await first.runs.start(ANN, QUESTION)
+    await model.speaking.wait()
+    await first.die()
+    read = second.runs._log.read
+
+    async def read_slowly(key: RunKey) -> Any:
+        found = await read(key)
+        await second.runs.cancel(key)
+        await asyncio.sleep(0.2)  # the wish is announced while nobody listens yet
+        return found
+
+    second.runs._log.read = read_slowly  # type: ignore[method-assign]
+    assert status_of(await collect(second.runs.attach(key, 0))) is RunStatus.CANCELLED
+
+
+async def test_run_that_cannot_be_read_does_not_stop_the_sweep(start_orchestrator: Start, jetstream: Nats) -> None:
+    model = GatedModel()
+    first, second = await start_orchestrator(model), await start_orchestrator()
+    active, records = (
+        await KeyValue.open(jetstream, "RUN_ACTIVE"),
+        await KeyValue.open(jetstream, "RUN_RECORDS", ttl_s=86_400.0),
+    )
+    await records.put(f"acme.{'0' * 32}", b"not a record")
+    await active.put(f"acme.{'0' * 32}", b"")
+    key, _ = await first.runs.start(ANN, QUESTION)
+    await model.speaking.wait()
+    await first.die()
+    await until(lambda: _has_status(second, key, RunStatus.COMPLETED), seconds=10 * LEASE_S)
+
+
+async def test_start_that_is_hung_up_on_leaves_no_lease(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator()
+    store = orchestrator.runs._store
+    reached, create = asyncio.Event(), store.create
+
+    async def create_slowly(record: RunRecord) -> None:
+        await create(record)
+        reached.set()
+        await asyncio.Event().wait()
+
+    store.create = create_slowly  # type: ignore[method-assign]
+    starting = asyncio.create_task(orchestrator.runs.start(ANN, QUESTION))
+    await reached.wait()
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    (record,) = (await orchestrator.runs.list("acme", 10, "")).runs
+    assert await store.acquire_lease(record.key)
+
+
+class TestLease:
+    KEY = RunKey("acme", "e" * 32)
+
+    async def stores(self, jetstream: Nats) -> tuple[KeyValueRunStore, KeyValueRunStore]:
+        ours = await KeyValueRunStore.open(jetstream, lease_s=LEASE_S, retention_days=1)
+        return ours, await KeyValueRunStore.open(jetstream, lease_s=LEASE_S, retention_days=1)
+
+    async def test_renewal_whose_answer_was_lost_is_no_loss(self, jetstream: Nats) -> None:
+        ours, theirs = await self.stores(jetstream)
+        assert await ours.acquire_lease(self.KEY)
+        await ours._leases.update(f"acme.{self.KEY.run_id}", ours._holder, ours._held[self.KEY])
+        assert await ours.renew_lease(self.KEY)
+        await ours._leases.update(f"acme.{self.KEY.run_id}", ours._holder, ours._held[self.KEY])
+        await ours.release_lease(self.KEY)
+        assert await theirs.acquire_lease(self.KEY)
+
+    async def test_lease_that_ran_out_is_taken_again_unless_somebody_has_it(self, jetstream: Nats) -> None:
+        ours, theirs = await self.stores(jetstream)
+        assert await ours.acquire_lease(self.KEY)
+        await ours._leases.delete(f"acme.{self.KEY.run_id}")
+        assert await ours.renew_lease(self.KEY)
+        await ours._leases.delete(f"acme.{self.KEY.run_id}")
+        assert await theirs.acquire_lease(self.KEY)
+        assert not await ours.renew_lease(self.KEY)
+        await ours.release_lease(self.KEY)
+        assert not await ours.acquire_lease(self.KEY)
+
+
+def _answering(*records: RunRecord) -> Callable[[RunKey], Awaitable[RunRecord]]:
+    """Reads of a record that see `records` one after the other, the last one from then on."""
+    remaining = list(records)
+
+    async def get(key: RunKey) -> RunRecord:
+        return remaining.pop(0) if len(remaining) > 1 else remaining[0]
+
+    return get
+
+
+async def _is_free(orchestrator: Orchestrator, key: RunKey) -> bool:
+    if not await orchestrator.runs._store.acquire_lease(key):
+        return False
+    await orchestrator.runs._store.release_lease(key)
+    return True
 
 
 def _open_model() -> GatedModel:

@@ -47,9 +47,12 @@ class FakeSearcher:
         self.retrieval = retrieval or Retrieval(EVIDENCE, strategy="hybrid")
         self.queries: list[SearchQuery] = []
         self.down = False
+        self.error: Exception | None = None
 
     async def search(self, query: SearchQuery) -> Retrieval:
         self.queries.append(query)
+        if self.error is not None:
+            raise self.error
         if self.down:
             raise Unavailable("both engines are down", reason="SEARCH_UNAVAILABLE")
         return self.retrieval

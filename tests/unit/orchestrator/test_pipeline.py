@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from kit import deadline
+from kit.errors import DeadlineExceeded, GroundworkError, Internal, NotFound, ResourceExhausted
 from kit.llm import ModelUnavailable
 from services.orchestrator.drafting import Drafter
 from services.orchestrator.events import (
@@ -219,3 +221,27 @@ async def test_finished_run_is_not_touched() -> None:
     stage = Stage()
     whole = await stage.run()
     assert await stage.run() == whole
+
+
+@pytest.mark.parametrize("error", [DeadlineExceeded("it hangs"), ResourceExhausted("busy"), Internal("it broke")])
+async def test_search_that_hangs_or_breaks_is_an_outage_too(error: GroundworkError) -> None:
+    stage = Stage()
+    stage.searcher.error = error
+    payloads = await stage.run()
+    assert answer_of(payloads).support_status is SupportStatus.UNAVAILABLE
+    assert degradations(payloads) == [error.reason]
+
+
+async def test_search_that_a_collection_does_not_allow_fails_the_run() -> None:
+    stage = Stage()
+    stage.searcher.error = NotFound("collection x does not exist")
+    with pytest.raises(NotFound):
+        await stage.run()
+
+
+async def test_search_that_used_up_the_run_s_time_is_no_outage() -> None:
+    stage = Stage()
+    stage.searcher.error = DeadlineExceeded("no time left")
+    deadline.set_remaining(0.01)
+    with pytest.raises(DeadlineExceeded):
+        await stage.run()
