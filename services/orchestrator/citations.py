@@ -68,7 +68,9 @@ class CitedSentence:
 
 
 _SENTENCE = re.compile(
-    r"\S.*?(?:[.!?…؟।]+[\"'”’»)]*(?=(?:\s*\[\d+\])+|\s|$)|[。！？]+|(?=\n)|$)(?:[ \t]*\[\d+\])*", re.DOTALL
+    r"\S.*?(?:[.!?…؟।]+[\"'”’»)]*(?=(?:\s*\[\d+\])+|\s|$)|[。！？]+|(?=\n)|$)"
+    r"(?:[ \t]*\[\d+\])*(?:\s*\n(?:[ \t]*\[\d+\])+(?=[ \t]*(?:\n|$)))?",  # marks behind it, or on a line of their own
+    re.DOTALL,
 )
 _ENDS_IN_ABBREVIATION = re.compile(
     r"(?:\b(?:[A-Z]|[A-Za-z]\.[A-Za-z]|mr|mrs|ms|dr|prof|st|vs|no|fig|approx|inc|ltd|co|etc)\.)$", re.IGNORECASE

@@ -22,6 +22,7 @@ _ELLIPTICAL_TERMS = 2
 """A sentence with this few content words means nothing without its question."""
 _SOURCE_WORDS = frozenset(map(stem, ("source", "document", "reference", "citation", "passage", "file", "page")))
 _EMPTY_WORDS = frozenset(map(stem, ("yes", "no", "see", "answer", "question")))
+_TABLE_RULE = re.compile(r"[ \t]*\n[ \t]*\|?[ \t]*:?-{2,}")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*")
 
 
@@ -122,18 +123,39 @@ def verify(answer: str, judge: Judge) -> Verification:
     verdicts: list[SentenceVerdict] = []
     good_citations = all_citations = 0
     for sentence in cited_sentences(answer):
-        if not judge.is_claim(sentence.text):
+        if not judge.is_claim(sentence.text) or _is_frame(sentence, answer):
             continue
         score = judge.score(sentence.text, sentence.numbers)
         verdicts.append(_verdict(sentence, score))
         all_citations += len(sentence.numbers)
-        good_citations += sum(judge.supports(sentence.text, (number,)) for number in sentence.numbers)
+        good_citations += _precise_citations(sentence, judge)
     supported = sum(verdict.verdict == SUPPORTED for verdict in verdicts)
     return Verification(
         sentences=tuple(verdicts),
         citation_precision=good_citations / all_citations if all_citations else 0.0,
         citation_coverage=supported / len(verdicts) if verdicts else 0.0,
         support_status=_status(supported, len(verdicts)),
+    )
+
+
+def _is_frame(sentence: CitedSentence, answer: str) -> bool:
+    """Whether the line only introduces what follows: a heading, a lead-in, the head of a table. One with a number or a name in it
+    states a fact; the columns of a table are names all the same."""
+    if sentence.numbers:
+        return False
+    if "|" in sentence.text and _TABLE_RULE.match(answer, sentence.stop):
+        return not any(character.isdigit() for character in sentence.text)
+    return (sentence.text.startswith("#") or sentence.text.endswith((":", "："))) and not _terms(sentence.text).strict
+
+
+def _precise_citations(sentence: CitedSentence, judge: Judge) -> int:
+    """Citations without which the sentence would not be carried, or that carry it alone (ALCE, Gao et al. 2023)."""
+    if not judge.supports(sentence.text, sentence.numbers):
+        return 0
+    others = [[other for other in sentence.numbers if other != number] for number in sentence.numbers]
+    return sum(
+        judge.supports(sentence.text, (number,)) or not judge.supports(sentence.text, rest)
+        for number, rest in zip(sentence.numbers, others, strict=True)
     )
 
 

@@ -90,3 +90,40 @@ def test_echo_of_the_question_or_mention_of_a_source_is_no_claim(text: str) -> N
 def test_mentions_of_sources_are_left_out_and_interjections_stay() -> None:
     answer = "Yes. Parents may take 14 weeks. [2]\n\nSource: leave.md [2]\nSource: leave.md [1]"
     assert attribute(answer, ASKED) == "Yes. Parents may take 14 weeks. [2]"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Here are the facts:\n\n- The tower was built in 1889 [1]\n- The bridge was opened in 1932 [2]",
+        "## Some facts\n\nThe tower was built in 1889. [1]",
+        "| Thing | Year |\n|---|---|\n| tower built | 1889 [1] |\n| bridge opened | 1932 [2] |",
+        "1. The tower was built in 1889 [1]\n2. The bridge was opened in 1932 [2]",
+    ],
+    ids=["lead-in", "heading", "table", "numbered list"],
+)
+def test_frame_of_a_list_or_table_is_no_claim(answer: str) -> None:
+    assert verify(answer, JUDGE).support_status is SupportStatus.SUPPORTED
+
+
+@pytest.mark.parametrize("frame", ["It was sold in 1999:", "It belongs to Jean Nouvel:", "# Sold in 1999"])
+def test_frame_that_states_a_fact_is_a_claim(frame: str) -> None:
+    assert verify(f"{frame}\n\nThe tower was built in 1889. [1]", JUDGE).support_status is SupportStatus.PARTIAL
+
+
+def test_marks_on_a_line_of_their_own_belong_to_the_sentence_above() -> None:
+    answer = "The tower was built in 1889.\n[1]\n\nThe bridge was opened in 1932.\n[2]"
+    assert attribute(answer, JUDGE) == answer
+    assert [verdict.citations for verdict in verify(answer, JUDGE).sentences] == [(1,), (2,)]
+
+
+def test_mark_that_begins_a_line_belongs_to_the_sentence_behind_it() -> None:
+    answer = "[1] The tower was built in 1889.\n[2] The bridge was opened in 1932."
+    assert [verdict.citations for verdict in verify(answer, JUDGE).sentences] == [(1,), (2,)]
+
+
+def test_sources_that_carry_a_sentence_only_together_are_all_precise() -> None:
+    checked = verify("The tower was built in 1889 and the bridge was opened in 1932. [1][2]", JUDGE)
+    assert (checked.support_status, checked.citation_precision) == (SupportStatus.SUPPORTED, 1.0)
+    checked = verify("The tower was built in 1889. [1][2]", JUDGE)
+    assert checked.citation_precision == 0.5
