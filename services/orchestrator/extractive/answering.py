@@ -85,7 +85,7 @@ async def _semantics(
 def _scored_text(candidate: Candidate) -> str:
     """What the scorer reads: the unit with the title or lead-in that it would not be understood without."""
     unit = candidate.unit
-    context = unit.lead_in or (unit.heading if len(unit.text) < 80 else "")
+    context = unit.lead_in or (unit.heading if len(unit.text) < 80 else "") or candidate.antecedent
     return f"{context} {unit.text}" if context else unit.text
 
 

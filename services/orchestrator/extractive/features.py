@@ -31,6 +31,8 @@ class Candidate:
     unit: Unit
     index: int
     """Position among the units of its passage."""
+    antecedent: str
+    """The sentence before, for one that begins by pointing back ("It was finished …"); else empty."""
     stems: frozenset[str]
     """Content stems, for duplicates."""
     covered: frozenset[str]
@@ -137,7 +139,8 @@ def _candidate(question: Question, part: _Read, index: int, evidence: Evidence, 
     section = part.passage.heading_path[-1] if part.passage.heading_path else ""
     title = _matches(question, tokens(f"{section}. {unit.heading}"))
     around += [title, _matches(question, tokens(unit.lead_in))]
-    if index and starts_with_anaphor(unit.text):
+    antecedent = part.units[index - 1].text if index and starts_with_anaphor(unit.text) else ""
+    if antecedent:
         # "It was commanded by …" is about what the sentence before names.
         own = _inherit(own, part.matches[index - 1], ANAPHOR_WEIGHT)
     if len(title) == len(evidence.weights):
@@ -147,6 +150,7 @@ def _candidate(question: Question, part: _Read, index: int, evidence: Evidence, 
         passage=part.passage,
         unit=unit,
         index=index,
+        antecedent=antecedent,
         stems=frozenset(token.stem for token in found if not token.is_stopword),
         covered=frozenset(part.matches[index]),
         nearby=frozenset(stem for matched in around for stem in matched),

@@ -301,3 +301,13 @@ async def test_footnote_marks_of_the_source_are_not_shown_as_citations() -> None
     text = "The dam holds water.[7] Its index is a[1] = 3."
     found = await answer("Describe the dam", passages(text), FakeScorer(otherwise=0.8), SETTINGS)
     assert "".join(render(found)) == "The dam holds water. [1] Its index is a[1] = 3. [1]"
+
+
+async def test_sentence_that_points_back_is_scored_with_what_it_points_to() -> None:
+    text = (
+        "The lighthouse of Roter Sand stands in the Weser. It was finished in 1885. The light was switched off in 1986."
+    )
+    scorer = FakeScorer({"Roter Sand": 0.7, "1885": 0.3, "1986": 0.3})
+    found = await answer("When was the lighthouse of Roter Sand finished?", passages(text), scorer, SETTINGS)
+    assert "The lighthouse of Roter Sand stands in the Weser. It was finished in 1885." in scorer.asked[0]
+    assert "It was finished in 1885." in shown(found)
