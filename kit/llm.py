@@ -66,8 +66,6 @@ class ChatModel:
                         usage = TokenUsage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
                     if chunk.choices and chunk.choices[0].delta.content:
                         yield chunk.choices[0].delta.content
-        except GeneratorExit:
-            raise
         except Exception as error:
             raise _translated(error, self.name) from error
         yield usage

@@ -108,11 +108,11 @@ def translated_errors(what: str) -> Iterator[None]:
         with cancellation_kept():
             yield
     except _NO_ANSWER as error:
-        raise _unavailable(what) from error
+        raise _unavailable(f"{what}: the message store does not answer") from error
     except APIError as error:
         if error.code is None or error.code < 500:
             raise
-        raise _unavailable(what) from error
+        raise _unavailable(f"{what}: the message store cannot do it ({error.description})") from error
 
 
 _NO_ANSWER = (
@@ -127,9 +127,5 @@ _NO_ANSWER = (
 )
 
 
-def _unavailable(what: str) -> Unavailable:
-    return Unavailable(
-        f"{what}: the message store does not answer; try again in a few seconds",
-        reason="NATS_UNAVAILABLE",
-        retry_after_s=2.0,
-    )
+def _unavailable(problem: str) -> Unavailable:
+    return Unavailable(f"{problem}; try again in a few seconds", reason="NATS_UNAVAILABLE", retry_after_s=2.0)

@@ -17,6 +17,7 @@ from kit.jetstream.following import follow
 _DELETION_HEADERS = (KV_OP, KV_MARKER_REASON)
 """Set by a client that deletes or purges, and by a server that lets a key expire."""
 _MARKER_TTL_S = 86_400
+_DEDUPLICATION_WINDOW_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -128,4 +129,6 @@ async def _keep_for(nats: Nats, name: str, ttl_s: float | None) -> None:
     config = (await nats.js.stream_info(f"KV_{name}")).config
     if (config.max_age or None) != ttl_s:
         config.max_age = ttl_s or 0.0
+        # The server refuses to remember a message for longer than it keeps it.
+        config.duplicate_window = min(ttl_s or _DEDUPLICATION_WINDOW_S, _DEDUPLICATION_WINDOW_S)
         await nats.js.update_stream(config)

@@ -24,6 +24,9 @@ from services.orchestrator.ports import EventLog, RunStore
 _log = structlog.get_logger()
 _OFFERED_MODES = (RunMode.QA, RunMode.GROUNDED)
 _MAX_QUESTION_CHARS = 8_000
+_MAX_NAMED = 1_000
+_MAX_TOP_K = 200
+"""A record and an event must each fit into one message of the store, which is 1 MB."""
 _RETRY_AFTER_S = 1.0
 
 
@@ -208,6 +211,15 @@ def _check(request: RunRequest) -> None:
         )
     if not request.collection_ids:
         raise InvalidRequest("no collection is named; name at least one to search", field="collection_ids")
+    named = len(request.collection_ids) + len(request.document_ids)
+    if named > _MAX_NAMED:
+        raise InvalidRequest(
+            f"the question names {named} collections and documents; name at most {_MAX_NAMED}", field="document_ids"
+        )
+    if request.top_k > _MAX_TOP_K:
+        raise InvalidRequest(f"top_k is {request.top_k}; at most {_MAX_TOP_K} passages are read", field="top_k")
+    if request.budgets.wall_clock_s < 0:
+        raise InvalidRequest("budgets.wall_clock is negative; give seconds, or leave it out", field="budgets")
     if request.agent not in ("", "auto", DEFAULT_AGENT):
         raise InvalidRequest(f"agent {request.agent} does not exist; use auto or {DEFAULT_AGENT}", field="agent")
 

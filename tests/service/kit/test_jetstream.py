@@ -104,10 +104,14 @@ async def test_marker_of_a_purged_key_does_not_stay_for_ever(jetstream: Nats) ->
     assert (marker.headers or {})["Nats-TTL"] == "86400"
 
 
-async def test_bucket_takes_over_a_changed_time_to_live(jetstream: Nats) -> None:
-    await KeyValue.open(jetstream, "THINGS", ttl_s=5.0)
-    await KeyValue.open(jetstream, "THINGS", ttl_s=300.0)
-    assert (await jetstream.js.stream_info("KV_THINGS")).config.max_age == 300.0
+@pytest.mark.parametrize(("before", "after"), [(5.0, 300.0), (300.0, 5.0), (300.0, None), (None, 5.0)])
+async def test_bucket_takes_over_a_changed_time_to_live(
+    jetstream: Nats, before: float | None, after: float | None
+) -> None:
+    await KeyValue.open(jetstream, "THINGS", ttl_s=before)
+    bucket = await KeyValue.open(jetstream, "THINGS", ttl_s=after)
+    assert ((await jetstream.js.stream_info("KV_THINGS")).config.max_age or None) == after
+    await bucket.put("a", b"x")
 
 
 async def test_dead_server_is_unavailable_and_comes_back(nats: NatsServer) -> None:

@@ -13,7 +13,7 @@ from kit.testing.nats import NatsServer
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.errors import FencedOff, InvalidRequest, ModeNotOffered, RunNotFound, TooManyRuns
-from services.orchestrator.events import Answer, Done, RunEvent, RunMode, RunStatus, Thinking, Token
+from services.orchestrator.events import Answer, Budgets, Done, RunEvent, RunMode, RunStatus, Thinking, Token
 from services.orchestrator.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord, RunRequest
 from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect
@@ -249,6 +249,10 @@ async def _started(orchestrator: Orchestrator) -> tuple[RunKey, AsyncIterator[Ru
         ({"collection_ids": ()}, InvalidRequest),
         ({"agent": "nobody"}, InvalidRequest),
         ({"mode": RunMode.AGENT}, ModeNotOffered),
+        ({"budgets": Budgets(wall_clock_s=-1.0)}, InvalidRequest),
+        ({"top_k": 201}, InvalidRequest),
+        ({"document_ids": ("d" * 64,) * 1001}, InvalidRequest),
+        ({"collection_ids": ("c" * 64,) * 1001}, InvalidRequest),
     ],
 )
 async def test_bad_request_is_refused(
