@@ -14,6 +14,7 @@ _BOMS = (
 )
 _SAMPLE_BYTES = 64 * 1024
 _BINARY_BYTES = bytes(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 27}) + b"\x7f"
+_TEXT_CONTROLS = frozenset("\t\n\v\f\r")
 _MAX_BINARY_SHARE = 0.05
 _WESTERN_LOOKALIKES = frozenset({"cp1250", "cp1254", "cp1257", "cp1258", "mac_roman", "mac_iceland", "iso8859_15"})
 _DECLARED = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
@@ -90,10 +91,18 @@ def _utf16_without_mark(data: bytes) -> str | None:
     even, odd = sample[0::2].count(0), sample[1::2].count(0)
     half = len(sample) // 2
     if odd > 0.4 * half and even < 0.05 * half:
-        return "utf-16-le"
-    if even > 0.4 * half and odd < 0.05 * half:
-        return "utf-16-be"
-    return None
+        encoding = "utf-16-le"
+    elif even > 0.4 * half and odd < 0.05 * half:
+        encoding = "utf-16-be"
+    else:
+        return None
+    # Numbers of 16 bits in a binary file look the same; as text they are control characters.
+    text = sample.decode(encoding, "replace")
+    return (
+        encoding
+        if sum(char < " " and char not in _TEXT_CONTROLS for char in text) <= _MAX_BINARY_SHARE * half
+        else None
+    )
 
 
 def looks_binary(head: bytes) -> bool:

@@ -56,12 +56,13 @@ def _read(document: Any, name: str) -> ParsedDocument:
 
 def _nothing_read(name: str, statuses: tuple[str, ...]) -> DocumentRejected:
     if all(status == "failed" for status in statuses):
-        return DocumentRejected(
-            "PDF_BROKEN", f"none of the {len(statuses)} pages of {name} can be read; save it again and upload that"
-        )
+        none = "the only page" if len(statuses) == 1 else f"none of the {len(statuses)} pages"
+        verb = "cannot" if len(statuses) == 1 else "can"
+        return DocumentRejected("PDF_BROKEN", f"{none} of {name} {verb} be read; save it again and upload that")
+    pages = "only page" if len(statuses) == 1 else f"{len(statuses)} pages"
     return DocumentRejected(
         "NO_TEXT",
-        f"{name} has no text on its {len(statuses)} pages: it looks scanned. Text recognition (OCR) is not available yet; "
+        f"{name} has no text on its {pages}: it looks scanned. Text recognition (OCR) is not available yet; "
         "upload a version with a text layer",
     )
 

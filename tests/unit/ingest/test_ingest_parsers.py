@@ -46,6 +46,8 @@ def read(tmp_path: Path):  # type: ignore[no-untyped-def]
         (b"\xff\xd8\xff\xe0", "a.md", "image/jpeg"),
         (b"{}", "a.json", "text/x-json"),
         (bytes(range(256)), "a.txt", detection.BINARY),
+        (b"".join(number.to_bytes(2, "little") for number in range(1, 64)), "numbers.txt", detection.BINARY),
+        (b"\x00\x01\x02\x03" * 50, "numbers.txt", detection.BINARY),
     ],
 )
 def test_type_is_found_by_content(head: bytes, name: str, expected: str) -> None:
@@ -238,7 +240,8 @@ def test_pdf_page_without_text_is_reported(read) -> None:  # type: ignore[no-unt
         (b"\x00\x01\x02\x03" * 50, "a.bin", "UNSUPPORTED_TYPE", "Supported are PDF"),
         (b"%PDF-1.4 rubbish", "a.pdf", "PDF_BROKEN", "damaged"),
         (b"not a pdf", "a.pdf", "PDF_BROKEN", "damaged"),
-        (pdf_of([[], []]), "scan.pdf", "NO_TEXT", "looks scanned"),
+        (pdf_of([[], []]), "scan.pdf", "NO_TEXT", "no text on its 2 pages: it looks scanned"),
+        (pdf_of([[]]), "scan.pdf", "NO_TEXT", "no text on its only page: it looks scanned"),
         ((DATA / "encrypted.pdf").read_bytes(), "secret.pdf", "PDF_ENCRYPTED", "password"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
