@@ -12,14 +12,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class StandaloneSettings(BaseSettings):
     """What a user may choose. Everything else is chosen by the supervisor."""
 
-    model_config = SettingsConfigDict(env_prefix="GROUNDWORK_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="GROUNDWORK_", frozen=True, extra="ignore", use_attribute_docstrings=True
+    )
 
     port: int = Field(default=8080, ge=1, le=65535)
     """TCP port of the console and the HTTP API, on loopback."""
     data_dir: Path = Path("data")
     """Where everything durable lives. One instance at a time may use it."""
     models_dir: Path = Path(".models")
-    """Where ``make setup`` put the models."""
+    """Where `make setup` put the models."""
     restart_backoff_max_s: float = Field(default=10.0, gt=0)
     """Longest wait before a service that keeps dying is started again: one that cannot start does not eat the machine."""
     start_hint_after_s: float = 30.0
