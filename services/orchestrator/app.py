@@ -66,10 +66,10 @@ async def _pipeline(service: Service, settings: OrchestratorSettings) -> Pipelin
         open_channel(settings.memory_address, signer, [memory_pb2.DESCRIPTOR.services_by_name["MemoryService"]])
     )
     return Pipeline(
-        RetrieverSearcher(retriever, timeout_s=settings.search_timeout_s),
-        MemoryThreads(memory, timeout_s=settings.memory_timeout_s),
+        RetrieverSearcher(retriever, timeout_s=settings.run_search_timeout_s),
+        MemoryThreads(memory, timeout_s=settings.run_memory_timeout_s),
         Drafter(
-            RerankerSentenceScorer(reranker, timeout_s=settings.score_timeout_s),
+            RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s),
             await _generator(service.stack, settings),
         ),
         Limits(

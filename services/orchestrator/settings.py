@@ -53,13 +53,13 @@ class OrchestratorSettings(ServiceSettings):
     run_wall_clock_s: float = Field(default=120.0, gt=0)
     """Seconds a run may take, unless its budget says otherwise."""
 
-    search_timeout_s: float = Field(default=10.0, gt=0)
+    run_search_timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for the retriever. A healthy one answers in 30 ms."""
 
-    score_timeout_s: float = Field(default=2.0, gt=0)
+    run_score_timeout_s: float = Field(default=2.0, gt=0)
     """Longest wait for sentence scores; after it the answer rests on lexical cues."""
 
-    memory_timeout_s: float = Field(default=2.0, gt=0)
+    run_memory_timeout_s: float = Field(default=2.0, gt=0)
     """Longest wait for the thread's history; after it the run goes on without."""
 
     run_lease_s: float = Field(default=5.0, gt=0.3)
