@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from services.orchestrator.citations import CitedSentence, cited_numbers, cited_sentences
 from services.orchestrator.events import Citation, Evidence, SentenceVerdict, SupportStatus, Verification
+from services.orchestrator.extractive.cues import is_negated
 from services.orchestrator.extractive.sentences import split_units
 from services.orchestrator.extractive.terms import stem, tokens
 
@@ -23,6 +24,8 @@ _ELLIPTICAL_TERMS = 2
 _SOURCE_WORDS = frozenset(map(stem, ("source", "document", "reference", "citation", "passage", "file", "page")))
 _EMPTY_WORDS = frozenset(map(stem, ("yes", "no", "see", "answer", "question")))
 _TABLE_RULE = re.compile(r"[ \t]*\n[ \t]*\|?[ \t]*:?-{2,}")
+_CLOSE = 0.6
+"""Share of words that two sentences have in common when one can be read as denying the other."""
 _BLANK_LINES = re.compile(r"\n\s*\n\s*")
 
 
@@ -36,7 +39,7 @@ class _Terms:
 @lru_cache(maxsize=4096)
 def _terms(text: str) -> _Terms:
     content = [token for token in tokens(text) if not token.is_stopword]
-    strict = frozenset(token.stem for token in content if token.is_number or token.is_name)
+    strict = frozenset(token.stem for token in content if token.is_exact)
     return _Terms(frozenset(token.stem for token in content), strict)
 
 
@@ -62,6 +65,7 @@ class Judge:
     def __init__(self, evidence: Sequence[Evidence], question: str = "") -> None:
         self._readable = {source.number: _readable(source) for source in evidence}
         self._units = {source.number: _units(source) for source in evidence}
+        self._sentences = {source.number: [unit.text for unit in split_units(source.text)] for source in evidence}
         self._asked = _terms(question).content
         names = (_terms(f"{source.document_name} {source.number}").content for source in evidence)
         self._not_claimed = _SOURCE_WORDS.union(_EMPTY_WORDS, *names)
@@ -78,9 +82,26 @@ class Judge:
     def score(self, sentence: str, numbers: Sequence[int]) -> float:
         """Share of the sentence's content words that the sources `numbers` contain, 0 to 1."""
         known = [number for number in numbers if number in self._readable]
+        if self._asked and self._denies(sentence, known):
+            return 0.0
         if self._asked and len(_terms(sentence).content - _EMPTY_WORDS) <= _ELLIPTICAL_TERMS:
             return max((self._elliptical_score(sentence, number) for number in known), default=0.0)
         return coverage(sentence, [self._readable[number] for number in known]) if known else 0.0
+
+    def _denies(self, sentence: str, numbers: Sequence[int]) -> bool:
+        """Whether the sentence says no where the sentence of the source that it is closest to says yes, or the other way round."""
+        wanted = _terms(sentence).content - _EMPTY_WORDS
+        units = [unit for number in numbers for unit in self._sentences[number]]
+        shared = {unit: len(wanted & _terms(unit).content) for unit in units}
+        most = max(shared.values(), default=0)
+        if most < _CLOSE * len(wanted):
+            return False
+        closest = [unit for unit, count in shared.items() if count == most]
+        if is_negated(sentence):
+            return not any(is_negated(unit, loosely=True) for unit in closest)
+        # A long sentence may deny something else in a clause of its own.
+        alike = [unit for unit in closest if most >= _CLOSE * len(_terms(unit).content)]
+        return bool(alike) and all(is_negated(unit) for unit in alike) and not is_negated(sentence, loosely=True)
 
     def supports(self, sentence: str, numbers: Sequence[int]) -> bool:
         return self.score(sentence, numbers) >= SUPPORT_THRESHOLD

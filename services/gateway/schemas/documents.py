@@ -75,7 +75,7 @@ class Document(BaseModel):
     stage: str = Field(
         default="", description="While processing: `parse`, `clean`, `chunk`, `embed`, `index` or `activate`."
     )
-    progress: float = Field(default=0, description="While processing: share done, 0 to 1.")
+    progress: float = Field(default=0, description="Share done, 0 to 1: 1 once it is ready.")
     error: DocumentError | None = Field(default=None, description="Why it failed.")
     report: IngestReport = Field(default_factory=IngestReport, description="What happened on the way.")
     created_at: datetime | None = Field(default=None, description="Upload time.")

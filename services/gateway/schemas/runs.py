@@ -69,7 +69,9 @@ class QaResponse(BaseModel):
     """An answer and its grounds."""
 
     run_id: str = Field(description="The run; its events are at /v1/runs/{run_id}/events.")
-    status: RunStatus = Field(description="`completed`, or `refused` when the documents do not say.")
+    status: RunStatus = Field(
+        description="`refused`: the documents do not say, or could not be searched (see `support_status`)."
+    )
     answer: str = Field(description="Full text with citation marks [1], [2] …")
     citations: list[Citation] = Field(description="The passages it cites, by number.")
     support_status: SupportStatus | None = Field(description="How well the evidence carries the answer.")

@@ -29,7 +29,7 @@ def document_message(document: Document) -> ingest_pb2.Document:
         sha256=document.content.sha256,
         status=_STATUS[document.status],
         stage=document.stage if processing else "",
-        progress=document.progress if processing else 0.0,
+        progress=_progress(document),
         error=ingest_pb2.DocumentError(reason=document.error.reason, message=document.error.message)
         if document.error
         else None,
@@ -39,6 +39,12 @@ def document_message(document: Document) -> ingest_pb2.Document:
         revision_id=document.active.revision_id if document.active else "",
         metadata=document.metadata,
     )
+
+
+def _progress(document: Document) -> float:
+    if document.status is Status.READY:
+        return 1.0
+    return document.progress if document.status is Status.PROCESSING else 0.0
 
 
 def report_message(report: Report) -> ingest_pb2.IngestReport:

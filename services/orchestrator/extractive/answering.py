@@ -21,7 +21,9 @@ NO_EVIDENCE = "NO_EVIDENCE"
 WEAK_EVIDENCE = "WEAK_EVIDENCE"
 _LINES = frozenset({UnitKind.LIST, UnitKind.ROW, UnitKind.ITEM})
 # A footnote mark of the source would read as a citation of ours; an index in code must stay.
-_FOOTNOTE_MARK = re.compile(r"(?<=\S)(?:\[\d{1,3}\])+")
+_FOOTNOTE_MARK = re.compile(r"[ \t]*(?:\[\d{1,3}\])+")
+_INDEX = re.compile(r"\[(?=\d{1,3}\])")
+_WORD_JOINER = "\u2060"
 _CODE = re.compile(r"[`=_{}]")
 _LIST_MARK = re.compile(r"^(?:[-*•‣◦–—+·]|#{1,6})\s+")
 
@@ -97,8 +99,8 @@ def _sentence(scored: Scored, total: float) -> AnswerSentence:
 
 
 def _shown(text: str, kind: UnitKind) -> str:
-    if not _CODE.search(text):
-        text = _FOOTNOTE_MARK.sub("", text)
+    # Marks of the source would read as ours. In code they are indexes: those stay, with an invisible character inside.
+    text = _INDEX.sub(f"[{_WORD_JOINER}", text) if _CODE.search(text) else _FOOTNOTE_MARK.sub("", text)
     if kind not in _LINES:
         return " ".join(text.split())
     lines = [" ".join(line.split()) for line in text.splitlines()]

@@ -119,7 +119,7 @@ def _weights(question: Question, read: Sequence[_Read]) -> dict[str, float]:
     weights = {}
     for term in question.terms:
         rarity = math.log(1 + (total - counts[term.stem] + 0.5) / (counts[term.stem] + 0.5))
-        weights[term.stem] = (0.3 + rarity) * (NAME_BOOST if term.is_name or term.is_number else 1.0)
+        weights[term.stem] = (0.3 + rarity) * (NAME_BOOST if term.is_exact else 1.0)
     return weights
 
 

@@ -8,6 +8,7 @@ from services.orchestrator.extractive.cues import STRICT_KINDS, is_negated
 from services.orchestrator.extractive.features import Candidate, Evidence
 from services.orchestrator.extractive.questions import Question
 from services.orchestrator.extractive.settings import Calibration, ExtractiveSettings, RankWeights
+from services.orchestrator.extractive.terms import Token
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def read_signals(question: Question, evidence: Evidence, best: Scored) -> Signal
     """What the best unit and the evidence as a whole say about answerability."""
     candidate = best.candidate
     dense = (c.passage.dense_score for c in evidence.candidates if c.passage.dense_score is not None)
-    names = {term.stem for term in question.terms if term.is_name or term.is_number}
+    names = {term.stem for term in question.terms if term.is_exact}
     weight = sum(evidence.weights[name] for name in names)
     held = sum(evidence.weights[name] for name in names & candidate.nearby)
     known = frozenset[str]().union(*(c.nearby for c in evidence.candidates))
@@ -105,10 +106,15 @@ def read_signals(question: Question, evidence: Evidence, best: Scored) -> Signal
         coverage=candidate.coverage,
         passage_coverage=candidate.passage_coverage,
         names=held / weight if weight else 1.0,
-        unknown_name=max((2.0 if t.is_number else 1.0 for t in question.terms if t.stem in names - known), default=0.0),
+        unknown_name=max((_strangeness(t) for t in question.terms if t.stem in names - known), default=0.0),
         negation=float(is_negated(question.text) and not is_negated(candidate.unit.text, loosely=True)),
         missing_type=(1.0 - candidate.cue) if question.kind in STRICT_KINDS else 0.0,
     )
+
+
+def _strangeness(term: Token) -> float:
+    """How much it tells that the evidence does not hold this name. Numbers and identifiers have no other spelling."""
+    return 2.0 if any(char.isdigit() for char in term.surface) else 1.0
 
 
 def _calibration(signals: Signals, settings: ExtractiveSettings) -> Calibration:

@@ -83,6 +83,11 @@ class Token:
         return self.surface[0].isdigit()
 
     @property
+    def is_exact(self) -> bool:
+        """Whether nothing else can stand for it: a name, a number, an identifier such as "E104"."""
+        return self.is_name or any(char.isdigit() for char in self.surface)
+
+    @property
     def is_stopword(self) -> bool:
         """Whether it carries no content. A name never is one ("The Who", "IT")."""
         return self.surface.lower() in STOPWORDS and not (

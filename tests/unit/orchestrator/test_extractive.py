@@ -300,7 +300,7 @@ async def test_pieces_join_to_text_with_a_mark_after_each_sentence() -> None:
 async def test_footnote_marks_of_the_source_are_not_shown_as_citations() -> None:
     text = "The dam holds water.[7] Its index is a[1] = 3."
     found = await answer("Describe the dam", passages(text), FakeScorer(otherwise=0.8), SETTINGS)
-    assert "".join(render(found)) == "The dam holds water. [1] Its index is a[1] = 3. [1]"
+    assert "".join(render(found)) == "The dam holds water. [1] Its index is a[\u20601] = 3. [1]"
 
 
 async def test_sentence_that_points_back_is_scored_with_what_it_points_to() -> None:
@@ -311,3 +311,24 @@ async def test_sentence_that_points_back_is_scored_with_what_it_points_to() -> N
     found = await answer("When was the lighthouse of Roter Sand finished?", passages(text), scorer, SETTINGS)
     assert "The lighthouse of Roter Sand stands in the Weser. It was finished in 1885." in scorer.asked[0]
     assert "It was finished in 1885." in shown(found)
+
+
+async def test_identifier_that_the_evidence_does_not_hold_is_refused() -> None:
+    text = "Note 104: the locker number of employee E104 is 1728."
+    scorer = FakeScorer({"E104": 0.75})
+    asked = "What is the locker number of employee {}?"
+    assert (await answer(asked.format("E104"), passages(text), scorer, SETTINGS)).answerable
+    assert not (await answer(asked.format("E999"), passages(text), scorer, SETTINGS)).answerable
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("The visitor must sign in at gate 4 [99].", "The visitor must sign in at gate 4. [1]"),
+        ("The visitor must sign in at gate 4.[7][8]", "The visitor must sign in at gate 4. [1]"),
+        ("The visitor is read from `gate[4]` at sign in.", "The visitor is read from `gate[\u20604]` at sign in. [1]"),
+    ],
+)
+async def test_marks_of_the_source_are_not_taken_for_citations(text: str, quoted: str) -> None:
+    found = await answer("Where must the visitor sign in?", passages(text), FakeScorer({"visitor": 0.8}), SETTINGS)
+    assert "".join(render(found)) == quoted

@@ -127,3 +127,30 @@ def test_sources_that_carry_a_sentence_only_together_are_all_precise() -> None:
     assert (checked.support_status, checked.citation_precision) == (SupportStatus.SUPPORTED, 1.0)
     checked = verify("The tower was built in 1889. [1][2]", JUDGE)
     assert checked.citation_precision == 0.5
+
+
+DENIED = (
+    Evidence(1, "c1", "d1", "leave.md", "Interns do not get paid leave. Employees get 28 days of paid leave a year."),
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "supported"),
+    [
+        ("Employees get 28 days of paid leave. [1]", True),
+        ("Employees do not get 28 days of paid leave. [1]", False),
+        ("You can't have 28 days of paid leave a year. [1]", False),
+        ("Interns do not get paid leave. [1]", True),
+        ("Interns get no paid leave. [1]", True),
+        ("Interns get paid leave. [1]", False),
+    ],
+)
+def test_denial_of_what_the_source_says_is_unsupported(claim: str, supported: bool) -> None:
+    status = verify(claim, Judge(DENIED, "How many days of paid leave are there?")).support_status
+    assert (status is SupportStatus.SUPPORTED) is supported
+
+
+def test_identifier_must_stand_in_the_source() -> None:
+    source = Evidence(1, "c1", "d1", "n.txt", "The locker number of employee E104 is 1728.")
+    judge = Judge((source,), "What is the locker number of employee E999?")
+    assert verify("The locker number of employee E999 is 1728. [1]", judge).support_status is SupportStatus.INSUFFICIENT

@@ -115,7 +115,7 @@ class Document(_message.Message):
     stage: _builtins.str
     """While processing: "parse", "clean", "chunk", "embed", "index", "activate"."""
     progress: _builtins.float
-    """While processing: share done, 0 to 1."""
+    """Share done, 0 to 1: 1 once it is ready."""
     revision_id: _builtins.str
     """Active revision; empty until there is one."""
     @_builtins.property

@@ -68,7 +68,7 @@ class _RunStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunStatus.V
     RUN_STATUS_COMPLETED: _RunStatus.ValueType  # 2
     """Answered."""
     RUN_STATUS_REFUSED: _RunStatus.ValueType  # 3
-    """The documents do not say."""
+    """No answer was given: the documents do not say, or could not be searched. support_status tells which."""
     RUN_STATUS_CANCELLED: _RunStatus.ValueType  # 4
     """Stopped by the user."""
     RUN_STATUS_TIMEOUT: _RunStatus.ValueType  # 5
@@ -86,7 +86,7 @@ RUN_STATUS_RUNNING: RunStatus.ValueType  # 1
 RUN_STATUS_COMPLETED: RunStatus.ValueType  # 2
 """Answered."""
 RUN_STATUS_REFUSED: RunStatus.ValueType  # 3
-"""The documents do not say."""
+"""No answer was given: the documents do not say, or could not be searched. support_status tells which."""
 RUN_STATUS_CANCELLED: RunStatus.ValueType  # 4
 """Stopped by the user."""
 RUN_STATUS_TIMEOUT: RunStatus.ValueType  # 5
