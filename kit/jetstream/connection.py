@@ -53,8 +53,11 @@ async def connect(url: str, *, name: str) -> AsyncIterator[Nats]:
         # Five a second while a server is away; the disconnect is what an operator needs to see.
         _log.debug("nats_error", error=repr(error))
 
+    leaving = False
+
     async def on_disconnect() -> None:
-        _log.warning("nats_disconnected")
+        if not leaving:
+            _log.warning("nats_disconnected")
 
     async def on_reconnect() -> None:
         _log.info("nats_reconnected")
@@ -75,6 +78,7 @@ async def connect(url: str, *, name: str) -> AsyncIterator[Nats]:
     try:
         yield Nats(nc, nc.jetstream(timeout=REQUEST_TIMEOUT_S))
     finally:
+        leaving = True
         await _close(nc)
 
 

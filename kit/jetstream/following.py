@@ -34,13 +34,16 @@ async def follow(
     """
     reader = _Reader(nats_, stream, subject, last_per_subject=last_per_subject)
     await reader.subscribe()
-    caught_up = False
+    caught_up, silent = False, True
     try:
         while True:
-            if not caught_up and await reader.has_caught_up():
+            # Each stored message says how many are behind it; the server is asked only where none came to say so.
+            if not caught_up and silent and await reader.has_caught_up():
                 caught_up = True
                 yield None
-            if (message := await reader.next()) is not None:
+            message = await reader.next()
+            silent = message is None
+            if message is not None:
                 yield message
                 if not caught_up and message.metadata.num_pending == 0:
                     caught_up = True
