@@ -98,6 +98,8 @@ def _translated(error: Exception, model: str) -> GroundworkError:
                 f"model {model} was refused with HTTP {error.status_code}; check GROUNDWORK_LLM_MODEL and _API_KEY"
             )
         case openai.OpenAIError():
-            return ModelUnavailable(f"model {model} cannot be reached or broke off its answer")
+            return ModelUnavailable(
+                f"model {model} cannot be reached or broke off its answer; check GROUNDWORK_LLM_BASE_URL"
+            )
         case _:
             return ModelUnavailable(f"model {model} sent something that is not a completion", reason="LLM_BAD_ANSWER")
