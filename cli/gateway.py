@@ -63,11 +63,11 @@ class Gateway:
             raise CliError(f"{self.base_url} answers, but it is not Groundwork. Check GROUNDWORK_URL.") from error
         return response.status_code == 200, answer
 
-    async def upload(self, collection_id: str, file: Path) -> Json:
-        """Streams a file from disk. Repeats what may be repeated: the same file in the same collection is one document."""
+    async def upload(self, collection_id: str, file: Path, name: str) -> Json:
+        """Streams a file from disk, as document `name`. Repeats what may be repeated: the same file and name are one document."""
         for attempt in range(1, UPLOAD_ATTEMPTS + 1):
             try:
-                return await self._upload_once(collection_id, file)
+                return await self._upload_once(collection_id, file, name)
             except (ApiError, httpx.TransportError) as error:
                 delay_s = _retry_delay_s(error, attempt)
                 if delay_s is None or attempt == UPLOAD_ATTEMPTS:
@@ -77,11 +77,11 @@ class Gateway:
                 await asyncio.sleep(delay_s)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _upload_once(self, collection_id: str, file: Path) -> Json:
+    async def _upload_once(self, collection_id: str, file: Path, name: str) -> Json:
         timeout = httpx.Timeout(UPLOAD_TIMEOUT_S, connect=5.0)
         path = f"/v1/collections/{quote(collection_id, safe='')}/documents"
         with file.open("rb") as stream:
-            response = await self._http.post(path, files={"file": (file.name, stream)}, timeout=timeout)
+            response = await self._http.post(path, files={"file": (name, stream)}, timeout=timeout)
         if response.is_error:
             raise _api_error(response)
         document: Json = response.json()["document"]

@@ -1,17 +1,17 @@
-"""Files to documents: found, uploaded a few at a time, and followed until each is searchable or has failed."""
+"""Files to documents: uploaded a few at a time, and followed until each is searchable or has failed."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
-from cli.errors import ApiError, CliError, ServerUnreachable, UsageError
+from cli.errors import ApiError, CliError, ServerUnreachable
+from cli.finding import FoundFile
 from cli.gateway import Gateway, Json
 
 UPLOADS_AT_ONCE = 4
@@ -28,6 +28,8 @@ class FileState:
     """One file on its way."""
 
     path: Path
+    name: str
+    """The document's, as it is sent."""
     document: Json | None = None
     error: Json | None = None
     """Why the upload was refused: reason and message."""
@@ -98,33 +100,16 @@ class Ingestion:
         return [id_ for id_, files in self.followers.items() if not all(file.settled for file in files)]
 
 
-def find_files(paths: Sequence[Path]) -> list[Path]:
-    """Files as named, and all below named folders, hidden ones skipped, each once, in a stable order."""
-    found: dict[Path, Path] = {}
-    for path in paths:
-        if not path.exists():
-            raise UsageError(f"{path} does not exist.")
-        for file in _below(path) if path.is_dir() else (path,):
-            found.setdefault(file.resolve(), file)
-    if not found:
-        raise UsageError(f"No files in {', '.join(str(path) for path in paths)} (hidden files are skipped).")
-    return list(found.values())
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    for root, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            file = Path(root, name)
-            if not name.startswith(".") and file.is_file():
-                yield file
-
-
 async def ingest(
-    gateway: Gateway, collection_id: str, files: Sequence[Path], *, wait: bool, on_change: Callable[[Ingestion], None]
+    gateway: Gateway,
+    collection_id: str,
+    files: Sequence[FoundFile],
+    *,
+    wait: bool,
+    on_change: Callable[[Ingestion], None],
 ) -> Ingestion:
     """Uploads all files and, with `wait`, follows them until each is settled."""
-    ingestion = Ingestion([FileState(path) for path in files])
+    ingestion = Ingestion([FileState(file.path, file.name) for file in files])
     follower = asyncio.create_task(_follow(gateway, collection_id, ingestion, on_change)) if wait else None
     try:
         await _upload_all(gateway, collection_id, ingestion, on_change)
@@ -145,7 +130,7 @@ async def _upload_all(
     async def worker() -> None:
         for file in waiting:
             try:
-                ingestion.uploaded(file, await gateway.upload(collection_id, file.path))
+                ingestion.uploaded(file, await gateway.upload(collection_id, file.path, file.name))
             except ApiError as error:
                 if error.reason == "COLLECTION_NOT_FOUND":
                     raise

@@ -16,8 +16,9 @@ from pydantic import ValidationError
 
 from cli.asking import Outcome, Question, ask
 from cli.errors import CliError, UsageError
+from cli.finding import find_files
 from cli.gateway import Gateway, Json
-from cli.ingestion import Ingestion, find_files, ingest
+from cli.ingestion import Ingestion, ingest
 from cli.output import Output, describe_document
 from cli.settings import CliSettings
 
@@ -58,7 +59,7 @@ def ingest_command(
     wait: Annotated[bool, typer.Option(help="Wait until every document is ready or has failed.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Upload files and folders. Exit code 1 if any fails."""
+    """Upload files and folders. A file below a folder is named with its path from that folder on. Exit code 1 if any fails."""
     output = Output(as_json=as_json)
 
     async def run(gateway: Gateway) -> int:
@@ -133,7 +134,7 @@ def list_documents(
             output.json({"documents": found})
         else:
             rows = [[each["id"], each["status"], str(each.get("size_bytes", "")), each["name"]] for each in found]
-            output.table(["id", "status", "bytes", "name"], rows)
+            output.table(["id", "status", "bytes", "name"], rows, whole={"id"})
         return 0
 
     _run(run)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -17,6 +19,10 @@ from cli.ingestion import Ingestion
 
 QUOTE_CHARACTERS_MAX = 240
 FAILURES_SHOWN_MAX = 50
+FOLDED_CHARACTERS_MIN = 32
+"""A column is not folded to less than this: an id."""
+UNLIMITED_CHARACTERS = 1_000_000
+"""Width of what is not a terminal: programs that read lines want each row on one."""
 
 
 class Output:
@@ -43,14 +49,15 @@ class Output:
             disable=self.as_json or not self.err.is_terminal,
         )
 
-    def table(self, columns: list[str], rows: list[list[str]]) -> None:
-        """Aligned columns without borders."""
+    def table(self, columns: list[str], rows: list[list[str]], *, whole: Collection[str] = ()) -> None:
+        """Aligned columns without borders. Those in `whole` are never folded, the others only where a terminal ends."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in columns:
-            table.add_column(column, overflow="fold")
+            table.add_column(column, overflow="fold", no_wrap=column in whole)
         for row in rows:
             table.add_row(*(escape(cell) for cell in row))
-        self.out.print(table)
+        width = max(self.out.width, _least_width(columns, rows, whole)) if sys.stdout.isatty() else UNLIMITED_CHARACTERS
+        Console(file=sys.stdout, highlight=False, soft_wrap=True, width=width).print(table)
 
     def ingestion(self, ingestion: Ingestion, *, waited: bool) -> None:
         """The summary: how many are searchable, and each that is not, with its reason."""
@@ -112,6 +119,16 @@ def describe_document(document: Json) -> list[list[str]]:
         rows.append(["error", f"{error['message']} ({error['reason']})"])
     rows += [[key, str(document.get(key) or "")] for key in ("created_at", "updated_at")]
     return rows
+
+
+def _least_width(columns: list[str], rows: list[list[str]], whole: Collection[str]) -> int:
+    """Characters a table needs; on a narrower terminal its rows run on, which leaves an id in one piece."""
+    widths = [max(cell_len(cell) for cell in cells) for cells in zip(columns, *rows, strict=True)]
+    needed = (
+        width if column in whole else min(width, FOLDED_CHARACTERS_MIN)
+        for column, width in zip(columns, widths, strict=True)
+    )
+    return sum(needed) + 2 * (len(columns) - 1)
 
 
 def _where(passage: Json) -> str:

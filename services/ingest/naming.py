@@ -1,5 +1,5 @@
-"""Names from outside. A file name becomes a display string and nothing else: it is never a path, a key or a subject. Ids become
-keys and subjects, so their alphabet is small."""
+"""Names from outside. A document's name may hold folders, but it is a display string and nothing else: it is never opened as
+a path, nor is it a key or a subject. Ids become keys and subjects, so their alphabet is small."""
 
 import re
 import unicodedata
@@ -15,19 +15,35 @@ _MAX_METADATA_CHARS = 512
 _UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 # Joiners inside words of Persian, Indic scripts and emoji: format characters that belong to the spelling.
 _JOINERS = {"\u200c", "\u200d"}
+_DRIVE = re.compile(r"^[A-Za-z]:")
 
 
 def file_name(raw: str) -> str:
-    """The last part of `raw` without folders, in NFC. Raises BadName, saying what is wrong with it."""
-    name = unicodedata.normalize("NFC", re.split(r"[/\\]", raw)[-1].strip())
-    if not name or set(name) <= {".", " "}:
+    """`raw` in NFC, with its folders where they are a clean relative path and without them otherwise. Raises BadName, saying what
+    is wrong with it."""
+    *folders, last = re.split(r"[/\\]", raw)
+    last = last.strip()
+    if not last or _only_dots(last):
         raise BadName("the upload has no file name; give it one, for example report.pdf")
+    name = unicodedata.normalize("NFC", "/".join([*folders, last]) if _is_clean(raw, folders) else last)
     if len(name) > MAX_NAME_CHARS:
-        raise BadName(f"the file name has {len(name)} characters; shorten it to at most {MAX_NAME_CHARS}")
+        raise BadName(
+            f"the file name has {len(name)} characters with its folders; shorten it to at most {MAX_NAME_CHARS}"
+        )
     bad = next((c for c in name if unicodedata.category(c) in _UNPRINTABLE and c not in _JOINERS), None)
     if bad is not None:
         raise BadName(f"the file name contains the invisible character U+{ord(bad):04X}; rename the file without it")
     return name
+
+
+def _is_clean(raw: str, folders: list[str]) -> bool:
+    """Whether the folders say where the file belongs, and not how somebody's disk is laid out or how to leave a folder."""
+    return "\\" not in raw and not _DRIVE.match(raw) and not any(_only_dots(folder) for folder in folders)
+
+
+def _only_dots(segment: str) -> bool:
+    """Also true for an empty one: "/etc/x" and "a//b" hold such."""
+    return set(segment) <= {".", " "}
 
 
 def collection_id(raw: str) -> str:

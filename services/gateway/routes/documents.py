@@ -34,7 +34,7 @@ class Download(StreamingResponse):
             (part.data async for part in stream),
             media_type=media_type,
             headers={
-                "Content-Disposition": f"attachment; filename*=UTF-8''{quote(document.name, safe='')}",
+                "Content-Disposition": f"attachment; filename*=UTF-8''{quote(document.name.rpartition('/')[2], safe='')}",
                 "Content-Length": str(document.size_bytes),
                 "Content-Security-Policy": "sandbox; default-src 'none'",
                 "Cache-Control": "private, no-cache",

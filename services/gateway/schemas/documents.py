@@ -65,7 +65,7 @@ class Document(BaseModel):
 
     id: str = Field(validation_alias=AliasChoices("id", "document_id"), description="Unique within the tenant.")
     collection_id: str | None = Field(description="Its collection.")
-    name: str = Field(description="File name as uploaded, without folders.")
+    name: str = Field(description="File name as uploaded; with its folders where they were a clean relative path.")
     media_type: str = Field(default="", description="Type found by looking at the content.")
     size_bytes: int = Field(default=0, description="Size of the file.")
     sha256: str = Field(default="", description="Hex sha256 of the file.")

@@ -83,7 +83,7 @@ class DownloadCase:
     ],
 )
 async def test_download_never_runs_as_our_page(client: httpx.AsyncClient, world: World, case: DownloadCase) -> None:
-    world.ingest.documents["d1"] = document(name='né "w".pdf', media_type=case.media_type)
+    world.ingest.documents["d1"] = document(name='docs/né "w".pdf', media_type=case.media_type)
     world.ingest.files["d1"] = b"hello world"
     answer = await client.get("/v1/documents/d1/content")
     assert answer.content == b"hello world"

@@ -52,6 +52,20 @@ async def test_uploaded_document_becomes_ready_and_searchable(system: System) ->
     assert system.retriever.tenants == {"local"}
 
 
+async def test_same_file_name_in_two_folders_makes_two_documents_that_are_cited_with_their_folders(
+    system: System,
+) -> None:
+    async with system.worker():
+        queued = [await system.upload(f"About {folder}.".encode(), f"{folder}/README.md") for folder in ("a", "b")]
+        done = [await system.until(each.document_id, READY, FAILED) for each in queued]
+    assert [(each.status, each.name, each.media_type) for each in done] == [
+        (READY, "a/README.md", "text/markdown"),
+        (READY, "b/README.md", "text/markdown"),
+    ]
+    cited = [chunk.document_name for each in done for chunk in system.retriever.searchable(each.document_id)]
+    assert cited == ["a/README.md", "b/README.md"]
+
+
 @pytest.mark.parametrize(
     ("data", "name", "reason"),
     [

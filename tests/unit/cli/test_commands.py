@@ -16,6 +16,7 @@ import pytest
 from click.testing import Result
 
 from cli import asking, ingestion
+from cli.output import Output
 from tests.unit.cli.conftest import FakeServer, Handler, event, run_event
 
 Command = Callable[..., Result]
@@ -140,7 +141,7 @@ def test_a_folder_is_ingested_hidden_files_skipped_and_failures_told(
     }
 
     def upload(http: Handler) -> None:
-        name = http.body.split(b'filename="')[1].split(b".txt")[0].decode()
+        name = http.body.split(b'filename="')[1].split(b".txt")[0].decode().rpartition("/")[2]
         if name == "c":
             http.problem(415, "UNSUPPORTED_TYPE", "c.txt is not supported")
         else:
@@ -234,6 +235,27 @@ def test_documents_are_listed_over_all_pages_shown_and_deleted(server: FakeServe
     assert groundwork("documents", "delete", "a").stdout == "deleted a\n"
     missing = groundwork("documents", "show", "zzz")
     assert (missing.exit_code, "ROUTE_NOT_FOUND" in missing.stderr) == (1, True)
+
+
+def test_an_id_stays_in_one_piece_and_a_row_on_one_line_in_a_pipe(server: FakeServer, groundwork: Command) -> None:
+    id_, name = "0123456789abcdef" * 2, "folder/" * 30 + "a.txt"
+    listed = {"documents": [_document(id_, "processing", name=name, size_bytes=1)], "next_page_token": None}
+    server.on("GET", "/v1/collections/default/documents", lambda http: http.json(listed))
+    lines = groundwork("documents", "list").stdout.splitlines()
+    assert [line.split() for line in lines] == [["id", "status", "bytes", "name"], [id_, "processing", "1", name]]
+
+
+@pytest.mark.parametrize("columns", [20, 80])
+def test_an_id_stays_in_one_piece_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int
+) -> None:
+    id_, name = "0123456789abcdef" * 2, "folder/" * 30 + "a.txt"
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    Output(as_json=False).table(["id", "status", "bytes", "name"], [[id_, "processing", "1", name]], whole={"id"})
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(id_ in line for line in lines) == 1
+    assert len(lines) > 2, "the name is folded"
 
 
 def test_status_tells_each_service_and_exits_with_1_until_all_serve(server: FakeServer, groundwork: Command) -> None:

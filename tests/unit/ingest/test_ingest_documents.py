@@ -114,16 +114,49 @@ async def test_upload_into_an_unknown_collection_is_refused(world: World) -> Non
         ("../../etc/passwd.txt", "passwd.txt"),
         ("C:\\Users\\me\\report.txt", "report.txt"),
         ("/absolute/path.txt", "path.txt"),
+        ("C:/Users/me/report.txt", "report.txt"),
+        ("docs\\api.md", "api.md"),
+        ("docs/old\\api.md", "api.md"),
+        ("docs//api.md", "api.md"),
+        ("./docs/api.md", "api.md"),
+        ("docs/../api.md", "api.md"),
         ("naïve ☕ 報告.txt", "naïve ☕ 報告.txt"),
         ("Cafe\u0301.txt", "Café.txt"),
     ],
 )
-async def test_folders_are_cut_off_names(world: World, raw: str, kept: str) -> None:
+async def test_folders_that_are_no_clean_relative_path_are_cut_off_names(world: World, raw: str, kept: str) -> None:
     assert (await world.upload("x", name=raw)).name == kept
 
 
 @pytest.mark.parametrize(
-    "raw", ["", "..", "a/..", "nul\x00.txt", "a" * 300, "exe.\u202etxt", "line\nbreak.txt", "tab\t.txt", "\ud800.txt"]
+    ("raw", "kept"), [("docs/adr/0001.md", "docs/adr/0001.md"), ("Cafe\u0301/a.txt", "Café/a.txt")]
+)
+async def test_a_clean_relative_path_is_kept_as_the_name(world: World, raw: str, kept: str) -> None:
+    assert (await world.upload("x", name=raw)).name == kept
+
+
+async def test_files_of_the_same_name_in_two_folders_are_two_documents(world: World) -> None:
+    first, second = await world.upload("a", name="a/README.md"), await world.upload("b", name="b/README.md")
+    assert first.document_id != second.document_id
+    assert {first.content.media_type, second.content.media_type} == {"text/markdown"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "",
+        "..",
+        "a/..",
+        "docs/",
+        "do\ncs/a.txt",
+        "b/" * 130 + "a.txt",
+        "nul\x00.txt",
+        "a" * 300,
+        "exe.\u202etxt",
+        "line\nbreak.txt",
+        "tab\t.txt",
+        "\ud800.txt",
+    ],
 )
 async def test_hostile_names_are_refused(world: World, raw: str) -> None:
     with pytest.raises(BadName):

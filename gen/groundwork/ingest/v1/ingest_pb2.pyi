@@ -103,7 +103,7 @@ class Document(_message.Message):
     collection_id: _builtins.str
     """Its collection."""
     name: _builtins.str
-    """File name as uploaded, without folders."""
+    """File name as uploaded, with its folders where they were a clean relative path, for example "docs/adr/0001.md"."""
     media_type: _builtins.str
     """Type found by looking at the content, for example "application/pdf"."""
     size_bytes: _builtins.int
@@ -393,7 +393,9 @@ class UploadHeader(_message.Message):
     collection_id: _builtins.str
     """Collection; must exist."""
     name: _builtins.str
-    """File name; folders are cut off."""
+    """File name, or a clean relative path with "/" (docs/adr/0001.md): the name of the document, unique in its collection. At most 255
+    characters. An absolute path, a drive letter, a backslash, or an empty, "." or ".." segment leaves only the last segment.
+    """
     size_bytes: _builtins.int
     """Size if the sender knows it; the upload is refused early when it is over the limit. 0 when unknown."""
     sha256: _builtins.str
