@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.finding import find_files
-from tests.unit.cli.test_commands import Command, FakeServer
+from tests.unit.cli.conftest import FakeServer
+from tests.unit.cli.test_commands import Command
 
 
 @pytest.fixture
