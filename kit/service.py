@@ -16,6 +16,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 
+from kit.configuration import SettingsT, read_settings
 from kit.errors import FailedPrecondition
 from kit.logging import configure_logging
 from kit.ops import OpsServer
@@ -29,11 +30,15 @@ _CHECK_TIMEOUT_S = 2.0
 _CHECK_INTERVAL_S = 0.1
 
 
-def run_process(main: Coroutine[Any, Any, None]) -> None:
-    """Runs a service's main coroutine to its end on uvloop: the body of every `__main__.py`."""
+def run_process(run: Callable[[SettingsT], Coroutine[Any, Any, None]], settings_class: type[SettingsT]) -> None:
+    """Reads the settings and runs a service's main coroutine to its end on uvloop: the body of every `__main__.py`.
+
+    Settings that are not valid end the process with a line for each on stderr and exit code 78.
+    """
+    settings = read_settings(settings_class)
     import uvloop  # noqa: PLC0415 - only processes need it, not those who import kit.service
 
-    uvloop.run(main)
+    uvloop.run(run(settings))
 
 
 class Service:

@@ -7,7 +7,7 @@ from services.gateway.settings import GatewaySettings
 
 def main() -> None:
     """Reads the settings and serves until told to stop."""
-    run_process(run(GatewaySettings()))
+    run_process(run, GatewaySettings)
 
 
 if __name__ == "__main__":

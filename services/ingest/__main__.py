@@ -12,7 +12,7 @@ _PROCESSES = {"api": run_api, "worker": run_worker}
 def main() -> None:
     if len(sys.argv) != 2 or sys.argv[1] not in _PROCESSES:
         sys.exit("usage: python -m services.ingest {api|worker}")
-    run_process(_PROCESSES[sys.argv[1]](IngestSettings()))
+    run_process(_PROCESSES[sys.argv[1]], IngestSettings)
 
 
 if __name__ == "__main__":

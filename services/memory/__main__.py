@@ -5,4 +5,4 @@ from services.memory.app import run
 from services.memory.settings import MemorySettings
 
 if __name__ == "__main__":
-    run_process(run(MemorySettings()))
+    run_process(run, MemorySettings)

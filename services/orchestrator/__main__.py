@@ -5,4 +5,4 @@ from services.orchestrator.app import run
 from services.orchestrator.settings import OrchestratorSettings
 
 if __name__ == "__main__":
-    run_process(run(OrchestratorSettings()))
+    run_process(run, OrchestratorSettings)

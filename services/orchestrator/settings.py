@@ -1,6 +1,8 @@
 """What the orchestrator is told from outside."""
 
-from pydantic import Field, SecretStr
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator
 
 from kit.settings import ServiceSettings
 
@@ -70,3 +72,26 @@ class OrchestratorSettings(ServiceSettings):
 
     run_retention_days: float = Field(default=30.0, gt=0)
     """How long finished runs can be replayed."""
+
+    @field_validator("llm_base_url", mode="before")
+    @classmethod
+    def _empty_is_not_set(cls, value: object) -> object:
+        return None if isinstance(value, str) and not value.strip() else value
+
+    @field_validator("llm_base_url")
+    @classmethod
+    def _is_web_address(cls, value: str | None) -> str | None:
+        if value is not None and not _is_http_url(value):
+            raise ValueError(
+                "it must be an http:// or https:// URL and should end in /v1, as in http://127.0.0.1:8000/v1"
+            )
+        return value
+
+
+def _is_http_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        port = url.port  # read for its check
+    except ValueError:
+        return False
+    return url.scheme in {"http", "https"} and bool(url.hostname) and port != 0 and not any(map(str.isspace, text))

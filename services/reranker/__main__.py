@@ -11,7 +11,7 @@ from services.reranker.settings import RerankerSettings
 def main() -> None:
     """Reads the settings and serves until told to stop."""
     try:
-        run_process(run(RerankerSettings()))
+        run_process(run, RerankerSettings)
     except GroundworkError as error:
         sys.exit(f"reranker: {error.message}")
 

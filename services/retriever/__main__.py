@@ -5,4 +5,4 @@ from services.retriever.app import run
 from services.retriever.settings import RetrieverSettings
 
 if __name__ == "__main__":
-    run_process(run(RetrieverSettings()))
+    run_process(run, RetrieverSettings)

@@ -16,11 +16,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from kit.configuration import setting_problems
 from services.standalone import topology
 from services.standalone.adapters.health import NetworkProbe
 from services.standalone.console import Console, welcome
 from services.standalone.data_dir import DataDir, open_data_dir, write_private
-from services.standalone.errors import StandaloneError, StartRefused
+from services.standalone.errors import SettingsRefused, StandaloneError, StartRefused
 from services.standalone.free_ports import LOOPBACK, choose_free_ports, require_free_port
 from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, RestartPolicy
@@ -38,16 +39,20 @@ def main(*, local_llm: bool = False, program: str = "groundwork") -> int:
     """Runs until Ctrl-C or SIGTERM; the exit code. ``program`` is how the user calls the CLI, for the examples."""
     console = Console(sys.stdout, color=sys.stdout.isatty())
     try:
-        settings = StandaloneSettings()
+        settings = _settings()
         with open_data_dir(settings.data_dir) as data_dir:
             asyncio.run(_run(settings, data_dir, console, local_llm=local_llm, program=program))
     except StandaloneError as error:
         sys.stderr.write(f"\n{error}\n")
         return error.exit_code
-    except ValidationError as error:
-        sys.stderr.write(f"{_settings_problem(error)}\n")
-        return StartRefused.exit_code
     return 0
+
+
+def _settings() -> StandaloneSettings:
+    try:
+        return StandaloneSettings()
+    except ValidationError as error:
+        raise SettingsRefused("\n".join(setting_problems(error, StandaloneSettings))) from error
 
 
 async def _run(
@@ -175,11 +180,3 @@ def _nats_server() -> Path:
 def _shown(path: Path) -> Path:
     """Relative when it is below the folder in which the user stands."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def _settings_problem(error: ValidationError) -> str:
-    problems = [
-        f"GROUNDWORK_{str(problem['loc'][0]).upper()}={problem['input']!r}: {problem['msg'].lower()}"
-        for problem in error.errors()
-    ]
-    return "A setting is not valid. " + "; ".join(problems)

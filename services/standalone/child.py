@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from kit.configuration import EX_CONFIG
 from services.standalone.backoff import Backoff
-from services.standalone.errors import ChildKeepsCrashing, DataDamaged, StandaloneError
+from services.standalone.errors import ChildKeepsCrashing, DataDamaged, SettingsRefused, StandaloneError
 from services.standalone.models import ChildEvent, ChildSpec, ChildState, RestartPolicy
 from services.standalone.ports import Announcer, HealthProbe, LogSink
 
@@ -133,6 +134,11 @@ class Child:
         """Waits for the backoff; False when there is no point in another start."""
         pid = None
         last_lines = self._log.last_lines()
+        if exit_code == EX_CONFIG:
+            self._tell(ChildState.DIED, uptime_s, pid, exit_code=exit_code)
+            said = "\n".join(dict.fromkeys(last_lines))
+            self._on_hopeless(SettingsRefused(said or f"{self.spec.name} refused its settings without a word"))
+            return False
         if not self.ready.is_set() and self._restarts + 1 >= self._policy.start_crashes_max:
             self._tell(ChildState.DIED, uptime_s, pid, exit_code=exit_code)
             self._on_hopeless(ChildKeepsCrashing(_describe(self.spec.name, self._restarts + 1, exit_code, last_lines)))

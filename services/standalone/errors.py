@@ -26,6 +26,10 @@ class PortTaken(StartRefused):
     """Another process listens on the public port."""
 
 
+class SettingsRefused(StartRefused):
+    """A setting is not valid: ours, or that of a service, which says so by exit code 78 and a line on stderr."""
+
+
 class ChildKeepsCrashing(StandaloneError):
     """A service died several times before it was ready once."""
 

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kit.configuration import read_settings
 from services.standalone.errors import StandaloneError, StartRefused
 from services.standalone.settings import LocalLlmSettings
 
@@ -24,7 +25,7 @@ VERBOSITY_WARNINGS = 2
 
 def main() -> int:
     """Serves until SIGTERM."""
-    settings = LocalLlmSettings()
+    settings = read_settings(LocalLlmSettings)
     try:
         check_weights(settings.model_path)
         server = _serve(settings)

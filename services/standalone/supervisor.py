@@ -42,7 +42,7 @@ class Supervisor:
         self._started: list[Child] = []
 
     async def run(self) -> None:
-        """Until :meth:`request_stop`. Raises ChildKeepsCrashing or DataDamaged, after stopping the others in order."""
+        """Until :meth:`request_stop`. Raises what a child gave up with, a StandaloneError, after stopping the others in order."""
         async with asyncio.TaskGroup() as tasks:
             start = tasks.create_task(self._start(tasks))
             try:

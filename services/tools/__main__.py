@@ -5,4 +5,4 @@ from services.tools.app import run
 from services.tools.settings import ToolsSettings
 
 if __name__ == "__main__":
-    run_process(run(ToolsSettings()))
+    run_process(run, ToolsSettings)

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from services.standalone.errors import ChildKeepsCrashing, DataDamaged
+from services.standalone.errors import ChildKeepsCrashing, DataDamaged, SettingsRefused
 from services.standalone.models import ChildState
 from tests.unit.standalone.conftest import DIES_SAYING, IGNORES_SIGTERM, SLEEPER, WAIT_S, FakeProbe, Supervise, spec
 
@@ -68,6 +68,21 @@ async def test_a_child_that_keeps_dying_before_it_is_ready_stops_everything_and_
         died = running.observed.of("broken", ChildState.DIED)
         assert [event.retry_in_s for event in died] == [0.05, 0.1, None]
         assert died[0].last_lines == ("index damaged: remove data/retriever",)
+        assert running.observed.of("healthy", ChildState.STOPPED)
+
+
+async def test_children_that_refuse_their_settings_are_not_started_again_and_the_reason_is_told_once(
+    supervise: Supervise, probe: FakeProbe
+) -> None:
+    probe.never = {7}
+    line = "GROUNDWORK_LOG_LEVEL=chatty is not valid: it must be one of DEBUG, INFO"
+    script = f"import sys; sys.stderr.write({line + chr(10)!r}); sys.exit(78)"
+    specs = [spec("healthy", SLEEPER), spec("one", script, port=7), spec("two", script, port=7)]
+    async with supervise(specs) as running:
+        with pytest.raises(SettingsRefused) as caught:
+            await asyncio.wait_for(running.task, WAIT_S)
+        assert (str(caught.value), caught.value.exit_code) == (line, 2)
+        assert all(event.restarts == 0 and not event.last_lines for event in running.observed.events)
         assert running.observed.of("healthy", ChildState.STOPPED)
 
 

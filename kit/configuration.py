@@ -1,0 +1,77 @@
+"""Reading a process's settings, and saying what is wrong with them: one line for each variable, no traceback."""
+
+import re
+import sys
+from typing import Any, TypeVar, get_args
+
+from pydantic import SecretStr, ValidationError
+from pydantic_settings import BaseSettings
+
+EX_CONFIG = 78
+"""Exit code of a process that refuses its settings (sysexits.h). Starting it again as it is would change nothing."""
+
+SettingsT = TypeVar("SettingsT", bound=BaseSettings)
+
+_VALUE_CHARACTERS_MAX = 200
+_QUOTED = re.compile(r"'([^']*)'")
+_PHRASES = (
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+    ("a valid integer", "a whole number"),
+    ("a valid number", "a number"),
+    ("a valid boolean", "true or false"),
+)
+"""pydantic's words, and those of somebody who sets an environment variable."""
+
+
+def read_settings(settings_class: type[SettingsT]) -> SettingsT:
+    """The settings from the environment. When they are not valid: a line for each wrong one on stderr, and exit code 78."""
+    try:
+        return settings_class()
+    except ValidationError as error:
+        sys.stderr.write("".join(f"{line}\n" for line in setting_problems(error, settings_class)))
+        sys.exit(EX_CONFIG)
+
+
+def setting_problems(error: ValidationError, settings_class: type[BaseSettings]) -> list[str]:
+    """What is wrong, one line for each variable: its name, its value unless that is secret, and what is expected."""
+    lines: dict[str, str] = {}
+    for problem in error.errors(include_url=False):
+        name = str(problem["loc"][0]) if problem["loc"] else ""
+        variable = f"{settings_class.model_config.get('env_prefix', '')}{name}".upper() if name else "A setting"
+        lines.setdefault(variable, _line(variable, name, problem, settings_class))
+    return list(lines.values())
+
+
+def _line(variable: str, name: str, problem: Any, settings_class: type[BaseSettings]) -> str:
+    if problem["type"] == "missing":
+        return f"{variable} is not set, and there is no default"
+    field = settings_class.model_fields.get(name)
+    if field is None:  # the input is that of the whole model, secrets included
+        return f"{variable} is not valid: {_expectation(problem)}"
+    if _is_secret(field.annotation):  # pydantic counts a secret's characters as items
+        return f"{variable} is not valid: {re.sub('items?( after validation)?', 'characters', _expectation(problem))}"
+    return f"{variable}={_value(problem['input'])} is not valid: {_expectation(problem)}"
+
+
+def _expectation(problem: Any) -> str:
+    context = problem.get("ctx", {})
+    if problem["type"] in {"literal_error", "enum"}:
+        return f"it must be one of {', '.join(_QUOTED.findall(context['expected']))}"
+    if problem["type"] == "value_error":
+        return str(context["error"])  # one of our own validators: its words are already for the user
+    text = str(problem["msg"]).partition(", ")[0]  # after the comma stands how the parser failed
+    for theirs, ours in _PHRASES:
+        text = text.replace(theirs, ours)
+    return re.sub(r"^(?:Input|String|Value) should ", "it must ", text)
+
+
+def _value(value: object) -> str:
+    """As it was set; quoted when it is empty or when it would not stay one readable word."""
+    text = str(value)
+    shown = text[:_VALUE_CHARACTERS_MAX] + ("…" if len(text) > _VALUE_CHARACTERS_MAX else "")
+    return shown if text and text.isprintable() and " " not in text else repr(shown)
+
+
+def _is_secret(annotation: Any) -> bool:
+    return annotation is SecretStr or any(_is_secret(part) for part in get_args(annotation))

@@ -1,0 +1,97 @@
+"""What a wrong setting says, and how the process ends."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import Field, SecretStr
+
+from kit.configuration import EX_CONFIG, read_settings
+from kit.service import run_process
+from kit.settings import ServiceSettings
+from services.orchestrator.settings import OrchestratorSettings
+
+SECRET = "s" * 32
+
+
+class ExampleSettings(ServiceSettings):
+    """Some kinds of settings."""
+
+    share: float = Field(default=0.5, ge=0, le=1)
+    switch: bool = False
+    api_key: SecretStr | None = Field(default=None, max_length=3)
+
+
+async def never_run(settings: ExampleSettings) -> None:
+    raise AssertionError(settings)
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWORK_AUTH_SECRET", SECRET)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("LOG_LEVEL", "chatty", "LOG_LEVEL=chatty is not valid: it must be one of DEBUG, INFO, WARNING, ERROR"),
+        ("OPS_PORT", "70000", "OPS_PORT=70000 is not valid: it must be at most 65535"),
+        ("OPS_PORT", "high", "OPS_PORT=high is not valid: it must be a whole number"),
+        ("SHARE", "-1", "SHARE=-1 is not valid: it must be at least 0"),
+        ("SHARE", "", "SHARE='' is not valid: it must be a number"),
+        ("SWITCH", "may\nbe", r"SWITCH='may\nbe' is not valid: it must be true or false"),
+        ("AUTH_SECRET", "hush", "AUTH_SECRET is not valid: it must have at least 32 characters"),
+        ("API_KEY", "hush", "API_KEY is not valid: it must have at most 3 characters"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_exit_code_78(
+    name: str, value: str, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(f"GROUNDWORK_{name}", value)
+    with pytest.raises(SystemExit) as ended:
+        run_process(never_run, ExampleSettings)
+    assert ended.value.code == EX_CONFIG
+    assert capsys.readouterr().err == f"GROUNDWORK_{line}\n"
+
+
+def test_each_wrong_setting_has_its_line_and_a_missing_one_shows_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GROUNDWORK_AUTH_SECRET")
+    monkeypatch.setenv("GROUNDWORK_API_KEY", "key")
+    monkeypatch.setenv("GROUNDWORK_SHARE", "2")
+    with pytest.raises(SystemExit):
+        read_settings(ExampleSettings)
+    assert capsys.readouterr().err.splitlines() == [
+        "GROUNDWORK_AUTH_SECRET is not set, and there is no default",
+        "GROUNDWORK_SHARE=2 is not valid: it must be at most 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", ["notaurl", "ftp://host/v1", "http://", "http://host:port/v1", "http://[::1/v1", "http://a b/v1"]
+)
+def test_the_language_models_address_must_be_a_web_address(
+    value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GROUNDWORK_LLM_BASE_URL", value)
+    with pytest.raises(SystemExit):
+        read_settings(OrchestratorSettings)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("GROUNDWORK_LLM_BASE_URL=")
+    assert "is not valid: it must be an http:// or https:// URL and should end in /v1" in line
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ("", None),
+        ("  ", None),
+        ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
+        ("https://host", "https://host"),
+    ],
+)
+def test_an_empty_address_of_the_language_model_counts_as_not_set(
+    value: str, read: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROUNDWORK_LLM_BASE_URL", value)
+    assert read_settings(OrchestratorSettings).llm_base_url == read
