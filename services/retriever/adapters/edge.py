@@ -92,13 +92,20 @@ class EdgeIndex:
     async def commit(self, key: WriteKey) -> int:
         revision = _any_of(AnyOf(filters.REVISION, (filters.revision_term(key.revision),)))
         this_attempt = _any_of(AnyOf(filters.WRITE, (filters.write_term(key),)))
+        await self._flush()
+        count = await self.count(key.revision)
+        if count == await self._count(qe.Filter(must=[this_attempt])):
+            return count  # the rule: no earlier attempt has left anything to delete
         await self._delete(qe.Filter(must=[revision], must_not=[this_attempt]))
         return await self.count(key.revision)
 
     async def count(self, key: RevisionKey) -> int:
+        return await self._count(_revision_filter(key))
+
+    async def _count(self, condition: Any) -> int:
         if self._shard is None:
             return 0
-        request = qe.CountRequest(exact=True, filter=_revision_filter(key))
+        request = qe.CountRequest(exact=True, filter=condition)
         return int(await self._on(self._reader, lambda shard: shard.count(request)))
 
     async def delete_revision(self, key: RevisionKey) -> None:

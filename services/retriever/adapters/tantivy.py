@@ -60,17 +60,24 @@ class TantivyIndex:
             await self._on(self._writer, self._add, key, part)
 
     async def commit(self, key: WriteKey) -> int:
+        this_attempt = self._queries.matching([AnyOf(filters.WRITE, (filters.write_term(key),))])
         stale = tantivy.Query.boolean_query(
-            [
-                (tantivy.Occur.Must, self._revision_query(key.revision)),
-                (tantivy.Occur.MustNot, self._queries.matching([AnyOf(filters.WRITE, (filters.write_term(key),))])),
-            ]
+            [(tantivy.Occur.Must, self._revision_query(key.revision)), (tantivy.Occur.MustNot, this_attempt)]
         )
+        if await self.count(key.revision):
+            await self._delete(stale)  # in the same commit, so that an active revision is never there twice
+            return await self.count(key.revision)
+        await self._commit()
+        count = await self.count(key.revision)
+        if count == await self._count(this_attempt):
+            return count  # the rule: no earlier attempt has left anything to delete
         await self._delete(stale)
         return await self.count(key.revision)
 
     async def count(self, key: RevisionKey) -> int:
-        query = self._revision_query(key)
+        return await self._count(self._revision_query(key))
+
+    async def _count(self, query: Any) -> int:
         return int(await self._on(self._reader, lambda: self._index.searcher().search(query, 1, count=True).count))
 
     async def delete_revision(self, key: RevisionKey) -> None:
