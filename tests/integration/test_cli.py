@@ -49,23 +49,23 @@ def test_a_folder_is_ingested_and_questions_are_answered_from_it(
 
     asked = groundwork(port, "ask", "How long is the notice period during probation?", "-c", collection)
     assert "two weeks" in asked.stdout
-    assert "[1] handbook.md" in asked.stdout
+    assert "[1] papers/handbook.md" in asked.stdout
     answer = json.loads(groundwork(port, "ask", "When was the light switched off?", "-c", collection, "--json").stdout)
     assert answer["status"] == "completed"
     assert "1986" in answer["answer"]
-    assert answer["citations"][0]["document_name"] == "lighthouse.txt"
+    assert answer["citations"][0]["document_name"] == "papers/deep/er/lighthouse.txt"
 
     found = json.loads(groundwork(port, "search", "bicycle", "-c", collection, "-k", "2", "--json").stdout)
-    assert found["hits"][0]["document_name"] == "handbook.md"
+    assert found["hits"][0]["document_name"] == "papers/handbook.md"
     explained = groundwork(port, "search", "bicycle", "-c", collection, "--explain").stdout
     assert "lexical #1" in explained
 
     listed = json.loads(groundwork(port, "documents", "list", "-c", collection, "--json").stdout)["documents"]
-    assert {each["name"] for each in listed} == {"handbook.md", "lighthouse.txt"}
-    (gone,) = (each["id"] for each in listed if each["name"] == "handbook.md")
+    assert {each["name"] for each in listed} == {"papers/handbook.md", "papers/deep/er/lighthouse.txt"}
+    (gone,) = (each["id"] for each in listed if each["name"] == "papers/handbook.md")
     assert gone in groundwork(port, "documents", "delete", gone).stdout
     assert [each["name"] for each in api.get(f"/v1/collections/{collection}/documents")["documents"]] == [
-        "lighthouse.txt"
+        "papers/deep/er/lighthouse.txt"
     ]
     refused = groundwork(port, "ask", "How long is the notice period during probation?", "-c", collection)
     assert "The documents do not say." in refused.stdout

@@ -105,7 +105,7 @@ def test_a_strangers_directory_and_a_bad_setting_are_refused(fresh: Groundwork) 
     assert [each.name for each in fresh.data_dir.iterdir() if each.name != "lock"] == ["holiday.jpg"]
     wrong = up(fresh, GROUNDWORK_PORT="eighty")
     assert wrong.returncode != 0
-    assert "GROUNDWORK_PORT='eighty'" in wrong.stderr
+    assert "GROUNDWORK_PORT=eighty" in wrong.stderr
 
 
 def test_ctrl_c_twice_kills_everything_at_once(fresh: Groundwork) -> None:
