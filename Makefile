@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # LLM=local adds a small language model that runs on this machine.
 LLM ?=
-# Further arguments of pytest and of the benchmark, for example ARGS='-k search'.
+# Further arguments of pytest, of the benchmark and of the evaluation, for example ARGS='-k search'.
 ARGS ?=
 
 export GROUNDWORK_PORT ?= 8080
@@ -51,11 +51,10 @@ type: $(DEV) ## Check types, strictly
 
 check: lint type test ## Everything that must pass before a commit
 
-bench: $(DEV) ## Measure start, ingestion, search and answers (ARGS='--help' for parts)
+bench: $(DEV) ## Measure start, ingestion, search, stalls, reranking and answers (ARGS='--help' for parts, a peer library among them)
 	$(BIN)/python -m bench $(ARGS)
 
-eval: $(DEV) ## Measure the quality of retrieval and answers
-	@test -d evals || { echo "There is no evals/ folder in this version, so nothing to evaluate yet." >&2; exit 1; }
+eval: $(DEV) ## Measure the quality of retrieval (ARGS='--help' for collections, modes, reports and gates)
 	$(BIN)/python -m evals $(ARGS)
 
 gen: $(DEV) ## Generate the code of the contracts into gen/ and the reference pages into docs/

@@ -5,8 +5,10 @@ orderly end.
 """
 
 import asyncio
+import gc
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
@@ -17,7 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 
 from kit.configuration import SettingsT, read_settings
-from kit.errors import FailedPrecondition
+from kit.errors import FailedPrecondition, GroundworkError
 from kit.logging import configure_logging
 from kit.ops import OpsServer
 from kit.principal import TokenSigner
@@ -33,12 +35,30 @@ _CHECK_INTERVAL_S = 0.1
 def run_process(run: Callable[[SettingsT], Coroutine[Any, Any, None]], settings_class: type[SettingsT]) -> None:
     """Reads the settings and runs a service's main coroutine to its end on uvloop: the body of every `__main__.py`.
 
-    Settings that are not valid end the process with a line for each on stderr and exit code 78.
+    Settings that are not valid end the process with a line for each on stderr and exit code 78; our own errors, whose messages
+    say what to do, with a line for each and exit code 1.
     """
     settings = read_settings(settings_class)
     import uvloop  # noqa: PLC0415 - only processes need it, not those who import kit.service
 
-    uvloop.run(run(settings))
+    # Modules live as long as the process: the collector need not look through them again and again.
+    gc.freeze()
+    failures: list[GroundworkError] = []
+    try:
+        uvloop.run(run(settings))
+    except* GroundworkError as group:
+        failures.extend(_leaves(group))
+    if failures:
+        sys.stderr.write("".join(f"{error.reason}: {error.message}\n" for error in failures))
+        sys.exit(1)
+
+
+def _leaves(group: BaseExceptionGroup[GroundworkError]) -> Iterator[GroundworkError]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
 
 
 class Service:

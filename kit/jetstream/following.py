@@ -25,14 +25,15 @@ Subscription = JetStreamContext.PushSubscription
 
 
 async def follow(
-    nats_: Nats, stream: str, subject: str, *, last_per_subject: bool = False
+    nats_: Nats, stream: str, subject: str, *, last_per_subject: bool = False, after: int = 0
 ) -> AsyncGenerator[Msg | None, None]:
     """Messages on `subject` in order, each once: those stored, then None once, then new ones until closed.
 
-    With `last_per_subject` only the last stored one of each subject. Raises Unavailable when the server does not answer at the
+    With `last_per_subject` only the last stored one of each subject; with `after` only those whose sequence number is higher, of a
+    stream that keeps one a subject. Raises Unavailable when the server does not answer at the
     start; a server that goes away later is waited for.
     """
-    reader = _Reader(nats_, stream, subject, last_per_subject=last_per_subject)
+    reader = _Reader(nats_, stream, subject, last_per_subject=last_per_subject, after=after)
     await reader.subscribe()
     caught_up, silent = False, True
     try:
@@ -55,12 +56,12 @@ async def follow(
 class _Reader:
     """One reader's place in the stream, and the subscription that it has at the moment."""
 
-    def __init__(self, nats_: Nats, stream: str, subject: str, *, last_per_subject: bool) -> None:
+    def __init__(self, nats_: Nats, stream: str, subject: str, *, last_per_subject: bool, after: int) -> None:
         self._nats = nats_
         self._stream = stream
         self._subject = subject
         self._policy = api.DeliverPolicy.LAST_PER_SUBJECT if last_per_subject else api.DeliverPolicy.ALL
-        self._position = 0
+        self._position = after
         self._subscription: Subscription | None = None
         self._connection = 0
         self._silences = 0

@@ -100,22 +100,24 @@ class KeyValue:
         with translated_errors(self._name):
             await self._bucket.purge(key, msg_ttl=_MARKER_TTL_S)
 
-    async def entries(self, pattern: str) -> AsyncIterator[Entry]:
-        """The current entries that match `pattern` (subject wildcards: "tenant.>", "tenant.*.id"), by age of last write."""
-        async with aclosing(self.watch(pattern)) as updates:
+    async def entries(self, pattern: str, *, after: int = 0) -> AsyncIterator[Entry]:
+        """The current entries that match `pattern` (subject wildcards: "tenant.>", "tenant.*.id"), by age of last write; with
+        `after` only those of a higher revision, of a bucket with a history of 1."""
+        async with aclosing(self.watch(pattern, after=after)) as updates:
             async for entry in updates:
                 if entry is None:
                     return
                 if entry.value is not None:
                     yield entry
 
-    async def watch(self, pattern: str = ">") -> AsyncGenerator[Entry | None, None]:
+    async def watch(self, pattern: str = ">", *, after: int = 0) -> AsyncGenerator[Entry | None, None]:
         """Current entries that match `pattern`, then None once, then every change until closed.
 
         Outlives the server: what changed while it was away comes when it is back. Raises Unavailable at the start only.
         """
         subject = f"{self._prefix}{pattern}"
-        async with aclosing(follow(self._nats, f"KV_{self._name}", subject, last_per_subject=True)) as messages:
+        stream = f"KV_{self._name}"
+        async with aclosing(follow(self._nats, stream, subject, last_per_subject=True, after=after)) as messages:
             async for message in messages:
                 yield None if message is None else self._entry(message)
 

@@ -1,5 +1,6 @@
-"""Work queues that lose nothing: a job is acknowledged only after its handler returned; a worker that dies or hangs loses it to
-another; a job that cannot be done ends in the handler of the dead, with its reason."""
+"""Work queues that lose nothing: a job is acknowledged only after its handler is done with it; a worker that dies or hangs loses it
+to another. Nobody counts deliveries here: the server's count holds those that a stopping worker handed back and those that its own
+restart made. What a failure is, and when to give a job up, only its handler knows."""
 
 import asyncio
 import contextlib
@@ -10,6 +11,7 @@ import nats.errors
 import structlog
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
+from nats.js.errors import NoStreamResponseError, NotFoundError
 from opentelemetry import propagate, trace
 
 from kit.errors import GroundworkError
@@ -24,17 +26,24 @@ PullSubscription = JetStreamContext.PullSubscription
 _TENANT, _SUBJECT, _SCOPES = "Groundwork-Tenant", "Groundwork-Subject", "Groundwork-Scopes"
 _FETCH_TIMEOUT_S = 5.0
 _RETRY_AFTER_S = 1.0
+_SILENCES_BEFORE_PROOF = 6
+"""After so many empty fetches the server is asked whether queue and consumer still exist: an operator may have removed them."""
 _DEDUPLICATION_WINDOW_S = 120.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """One delivery of a job. `attempt` counts deliveries from 1; `principal` is who queued it."""
+    """One delivery of a job. `delivery` counts them from 1, whatever ended the ones before; `principal` is who queued it."""
 
     job_id: str
     data: bytes
-    attempt: int
+    delivery: int
     principal: Principal
+
+
+Handler = Callable[[Job], Awaitable[float | None]]
+"""Does a job and returns None when it is done with, or the seconds after which it is to come back. Must be idempotent: a worker may
+be killed between its work and the acknowledgement."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +55,8 @@ class WorkQueueConfig:
     """Subject prefix; jobs go to `<subject>.<suffix>`."""
     ack_wait_s: float = 15.0
     """A worker that has not been heard of for this long is taken for dead. It is heard of three times in it."""
-    max_deliver: int = 20
-    """Deliveries before a job is dead. A killed worker uses one up, so this is more than a few."""
     backoff_s: Sequence[float] = field(default=(1.0, 5.0, 15.0, 60.0))
-    """Wait before the next delivery after a failure, by attempt; the last entry repeats."""
+    """Wait before the next delivery after the handler raised, by delivery; the last entry repeats."""
 
 
 class WorkQueue:
@@ -61,16 +68,20 @@ class WorkQueue:
 
     @classmethod
     async def open(cls, nats_: Nats, config: WorkQueueConfig) -> "WorkQueue":
-        await nats_.ensure_stream(
+        queue = cls(nats_, config)
+        await queue._ensure()
+        return queue
+
+    async def _ensure(self) -> None:
+        await self._nats.ensure_stream(
             api.StreamConfig(
-                name=config.stream,
-                subjects=[f"{config.subject}.>"],
+                name=self._config.stream,
+                subjects=[f"{self._config.subject}.>"],
                 retention=api.RetentionPolicy.WORK_QUEUE,
                 storage=api.StorageType.FILE,
                 duplicate_window=_DEDUPLICATION_WINDOW_S,
             )
         )
-        return cls(nats_, config)
 
     async def publish(self, suffix: str, data: bytes, *, job_id: str) -> None:
         """Queues a job, once per `job_id` within two minutes. It is on the server's disk when this returns."""
@@ -82,78 +93,41 @@ class WorkQueue:
             _SCOPES: " ".join(sorted(principal.scopes)),
         }
         propagate.inject(headers)
+        subject = f"{self._config.subject}.{suffix}"
         with translated_errors(self._config.stream):
-            await self._nats.js.publish(f"{self._config.subject}.{suffix}", data, headers=headers)
+            try:
+                await self._nats.js.publish(subject, data, headers=headers)
+            except NoStreamResponseError:
+                await self._ensure()
+                await self._nats.js.publish(subject, data, headers=headers)
 
     async def pending(self) -> int:
         """Jobs in the queue, those being worked on included."""
         with translated_errors(self._config.stream):
             return int((await self._nats.js.stream_info(self._config.stream)).state.messages)
 
-    async def consume(
-        self,
-        handler: Callable[[Job], Awaitable[None]],
-        on_dead: Callable[[Job, GroundworkError | None], Awaitable[None]],
-        *,
-        concurrency: int,
-    ) -> None:
+    async def consume(self, handler: Handler, *, concurrency: int) -> None:
         """Works until cancelled, on at most `concurrency` jobs at once.
 
-        The handler runs as the principal that queued the job. It returns: the job is acknowledged. It raises something
-        retryable, or something unknown: the job comes back after the backoff. It raises a permanent error, or this was the last
-        delivery: `on_dead` is called (with None when workers died on it), then the job is dropped. Both must be
-        idempotent: a worker may be killed between its work and the acknowledgement.
+        The handler runs as the principal that queued the job. A job whose handler raises comes back after the backoff, again and
+        again: a handler that wants to give up says so by returning None.
         """
-        subscription = await self._subscribe()
+        puller = _Puller(self._nats, self._config, self._ensure)
         slots = asyncio.Semaphore(concurrency)
         async with asyncio.TaskGroup() as group:
             try:
                 while True:
                     await slots.acquire()
-                    message = await self._fetched(subscription)
+                    message = await puller.next()
                     if message is None:
                         slots.release()
                         continue
-                    group.create_task(self._work(message, handler, on_dead)).add_done_callback(
-                        lambda _: slots.release()
-                    )
+                    group.create_task(self._work(message, handler)).add_done_callback(lambda _: slots.release())
             finally:
                 # Before jobs are handed back: a fetch that is still open would take them, and nobody would read it.
-                await _quietly(subscription.unsubscribe())
+                await puller.close()
 
-    async def _subscribe(self) -> PullSubscription:
-        config = api.ConsumerConfig(
-            durable_name="workers",
-            ack_policy=api.AckPolicy.EXPLICIT,
-            ack_wait=self._config.ack_wait_s,
-            max_deliver=-1,
-            max_ack_pending=1000,
-        )
-        with translated_errors(self._config.stream):
-            return await self._nats.js.pull_subscribe(
-                f"{self._config.subject}.>", durable="workers", stream=self._config.stream, config=config
-            )
-
-    async def _fetched(self, subscription: PullSubscription) -> Msg | None:
-        """The next message, or None when there was none for a while."""
-        try:
-            with cancellation_kept():
-                (message,) = await subscription.fetch(1, timeout=_FETCH_TIMEOUT_S)
-        except (TimeoutError, nats.errors.TimeoutError):
-            return None
-        except nats.errors.Error as error:
-            # The connection is lost, or the queue is: without a pause this would be asked a thousand times a second.
-            _log.warning("queue_cannot_be_read", stream=self._config.stream, error=repr(error))
-            await asyncio.sleep(_RETRY_AFTER_S)
-            return None
-        return message
-
-    async def _work(
-        self,
-        message: Msg,
-        handler: Callable[[Job], Awaitable[None]],
-        on_dead: Callable[[Job, GroundworkError | None], Awaitable[None]],
-    ) -> None:
+    async def _work(self, message: Msg, handler: Handler) -> None:
         job = _to_job(message)
         context = propagate.extract(message.headers or {})
         with (
@@ -163,37 +137,20 @@ class WorkQueue:
         ):
             try:
                 async with self._heartbeats(message):
-                    settled = await self._run(job, handler, on_dead)
-                await self._settle(message, settled)
+                    retry_after_s = await self._run(job, handler)
+                await self._settle(message, retry_after_s)
             except asyncio.CancelledError:
                 await _quietly(message.nak())  # a worker that is told to stop hands its job over at once
                 raise
             except Exception as error:
                 _log.warning("job_not_settled", error=repr(error))
 
-    async def _run(
-        self,
-        job: Job,
-        handler: Callable[[Job], Awaitable[None]],
-        on_dead: Callable[[Job, GroundworkError | None], Awaitable[None]],
-    ) -> float | None:
-        """Returns None when the job is done with, else the seconds until it should come back."""
-        if job.attempt > self._config.max_deliver:
-            await on_dead(job, None)
-            return None
+    async def _run(self, job: Job, handler: Handler) -> float | None:
         try:
-            await handler(job)
-        except GroundworkError as error:
-            if error.retryable and job.attempt < self._config.max_deliver:
-                _log.warning("job_will_be_retried", attempt=job.attempt, reason=error.reason, error=error.message)
-                return error.retry_after_s or self._backoff_s(job.attempt)
-            await on_dead(job, error)
+            return await handler(job)
         except Exception as error:
-            if job.attempt < self._config.max_deliver:
-                _log.exception("job_failed_unexpectedly", attempt=job.attempt, error=repr(error))
-                return self._backoff_s(job.attempt)
-            await on_dead(job, None)
-        return None
+            _log.exception("job_handler_failed", delivery=job.delivery, error=repr(error))
+            return self._backoff_s(job.delivery)
 
     async def _settle(self, message: Msg, retry_after_s: float | None) -> None:
         if retry_after_s is None:
@@ -201,8 +158,8 @@ class WorkQueue:
         else:
             await message.nak(delay=retry_after_s)
 
-    def _backoff_s(self, attempt: int) -> float:
-        return self._config.backoff_s[min(attempt, len(self._config.backoff_s)) - 1]
+    def _backoff_s(self, delivery: int) -> float:
+        return self._config.backoff_s[min(delivery, len(self._config.backoff_s)) - 1]
 
     @contextlib.asynccontextmanager
     async def _heartbeats(self, message: Msg) -> AsyncIterator[None]:
@@ -218,6 +175,73 @@ class WorkQueue:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+class _Puller:
+    """The durable consumer as one worker pulls from it. Makes queue and consumer anew when they have vanished."""
+
+    def __init__(self, nats_: Nats, config: WorkQueueConfig, ensure: Callable[[], Awaitable[None]]) -> None:
+        self._nats = nats_
+        self._config = config
+        self._ensure = ensure
+        self._subscription: PullSubscription | None = None
+        self._silences = 0
+
+    async def next(self) -> Msg | None:
+        """The next message, or None when there was none for a while."""
+        try:
+            with cancellation_kept():
+                if self._subscription is None:
+                    self._subscription = await self._subscribe()
+                (message,) = await self._subscription.fetch(1, timeout=_FETCH_TIMEOUT_S)
+        except (TimeoutError, nats.errors.TimeoutError):
+            await self._after_silence()
+            return None
+        except (nats.errors.Error, GroundworkError) as error:
+            # The connection is lost, or the queue is: without a pause this would be asked a thousand times a second.
+            _log.warning("queue_cannot_be_read", stream=self._config.stream, error=repr(error))
+            await asyncio.sleep(_RETRY_AFTER_S)
+            await self._prove()
+            return None
+        self._silences = 0
+        return message
+
+    async def close(self) -> None:
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            await _quietly(subscription.unsubscribe())
+
+    async def _subscribe(self) -> PullSubscription:
+        config = api.ConsumerConfig(
+            durable_name="workers",
+            ack_policy=api.AckPolicy.EXPLICIT,
+            ack_wait=self._config.ack_wait_s,
+            max_deliver=-1,
+            max_ack_pending=10_000,  # jobs that wait for their next try are among them
+        )
+        with translated_errors(self._config.stream):
+            return await self._nats.js.pull_subscribe(
+                f"{self._config.subject}.>", durable="workers", stream=self._config.stream, config=config
+            )
+
+    async def _after_silence(self) -> None:
+        self._silences += 1
+        if self._silences % _SILENCES_BEFORE_PROOF == 0:
+            await self._prove()
+
+    async def _prove(self) -> None:
+        """Whether the consumer is still there, as far as the server can be asked."""
+        if not self._nats.nc.is_connected:
+            return
+        try:
+            with translated_errors(self._config.stream):
+                await self._nats.js.consumer_info(self._config.stream, "workers")
+        except NotFoundError:
+            _log.warning("queue_made_anew", stream=self._config.stream)
+            await self.close()
+            await self._ensure()
+        except (nats.errors.Error, GroundworkError):
+            return
 
 
 def _to_job(message: Msg) -> Job:

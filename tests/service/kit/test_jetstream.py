@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from kit.errors import Aborted, AlreadyExists, DataLoss, GroundworkError, InvalidArgument, Unavailable
-from kit.jetstream import Entry, Job, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
+from kit.errors import Aborted, AlreadyExists, DataLoss, Unavailable
+from kit.jetstream import Entry, Job, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect, work_queue
 from kit.jetstream.connection import cancellation_kept
+from kit.jetstream.work_queue import Handler
 from kit.principal import Principal, current_principal, use_principal
 from kit.testing.nats import NatsServer
 
 ANN = Principal("acme", "ann")
-QUEUE = WorkQueueConfig(stream="WORK", subject="work", ack_wait_s=1.0, max_deliver=3, backoff_s=(0.05,))
+QUEUE = WorkQueueConfig(stream="WORK", subject="work", ack_wait_s=1.0, backoff_s=(0.01,))
 
 
 async def test_compare_and_set_lets_one_writer_win(jetstream: Nats) -> None:
@@ -160,8 +161,8 @@ async def test_file_survives_the_store_and_a_missing_one_is_named(jetstream: Nat
         await store.get_to_file("acme/abc", target)
 
 
-async def consume_until(queue: WorkQueue, handler, on_dead, done: asyncio.Event) -> None:  # type: ignore[no-untyped-def]
-    worker = asyncio.create_task(queue.consume(handler, on_dead, concurrency=2))
+async def consume_until(queue: WorkQueue, handler: Handler, done: asyncio.Event) -> None:
+    worker = asyncio.create_task(queue.consume(handler, concurrency=2))
     try:
         async with asyncio.timeout(20):
             await done.wait()
@@ -172,10 +173,6 @@ async def consume_until(queue: WorkQueue, handler, on_dead, done: asyncio.Event)
         await asyncio.gather(worker, return_exceptions=True)
 
 
-async def never_dead(job: Job, error: GroundworkError | None) -> None:
-    pytest.fail(f"job {job.job_id} was given up: {error}")
-
-
 async def test_job_runs_once_as_its_publisher_though_queued_twice(jetstream: Nats) -> None:
     queue = await WorkQueue.open(jetstream, QUEUE)
     done, seen = asyncio.Event(), []
@@ -184,52 +181,30 @@ async def test_job_runs_once_as_its_publisher_though_queued_twice(jetstream: Nat
         await queue.publish("acme", b"data", job_id="j1")
 
     async def handler(job: Job) -> None:
-        seen.append((job.job_id, job.data, job.attempt, current_principal()))
+        seen.append((job.job_id, job.data, job.delivery, current_principal()))
         done.set()
 
-    await consume_until(queue, handler, never_dead, done)
+    await consume_until(queue, handler, done)
     assert seen == [("j1", b"data", 1, ANN)]
 
 
-async def test_transient_failure_comes_back_and_permanent_failure_is_dead_at_once(jetstream: Nats) -> None:
+async def test_job_comes_back_when_its_handler_says_so_and_after_every_error(jetstream: Nats) -> None:
     queue = await WorkQueue.open(jetstream, QUEUE)
-    done, attempts, dead = asyncio.Event(), [], []
-    with use_principal(ANN):
-        await queue.publish("acme", b"transient", job_id="j1")
-        await queue.publish("acme", b"permanent", job_id="j2")
-
-    async def handler(job: Job) -> None:
-        if job.data == b"permanent":
-            raise InvalidArgument("cannot ever work", reason="BAD")
-        attempts.append(job.attempt)
-        if job.attempt < 3:
-            raise Unavailable("not now")
-        done.set()
-
-    async def on_dead(job: Job, error: GroundworkError | None) -> None:
-        dead.append((job.job_id, error.reason if error else None))
-
-    await consume_until(queue, handler, on_dead, done)
-    assert attempts == [1, 2, 3]
-    assert dead == [("j2", "BAD")]
-
-
-async def test_job_that_keeps_failing_is_dead_after_its_last_delivery(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
-    done, attempts = asyncio.Event(), []
+    done, deliveries = asyncio.Event(), []
     with use_principal(ANN):
         await queue.publish("acme", b"", job_id="j1")
 
-    async def handler(job: Job) -> None:
-        attempts.append(job.attempt)
-        raise ZeroDivisionError
-
-    async def on_dead(job: Job, error: GroundworkError | None) -> None:
-        assert error is None
+    async def handler(job: Job) -> float | None:
+        deliveries.append(job.delivery)
+        if job.delivery == 1:
+            return 0.01
+        if job.delivery < 25:
+            raise ZeroDivisionError
         done.set()
+        return None
 
-    await consume_until(queue, handler, on_dead, done)
-    assert attempts == [1, 2, 3]
+    await consume_until(queue, handler, done)
+    assert deliveries == list(range(1, 26)), "the queue gives no job up of its own accord"
 
 
 async def test_long_job_is_not_given_to_another_worker(jetstream: Nats) -> None:
@@ -239,11 +214,11 @@ async def test_long_job_is_not_given_to_another_worker(jetstream: Nats) -> None:
         await queue.publish("acme", b"", job_id="j1")
 
     async def handler(job: Job) -> None:
-        starts.append(job.attempt)
+        starts.append(job.delivery)
         await asyncio.sleep(2.5 * QUEUE.ack_wait_s)
         done.set()
 
-    await consume_until(queue, handler, never_dead, done)
+    await consume_until(queue, handler, done)
     assert starts == [1]
 
 
@@ -260,12 +235,35 @@ async def test_job_of_a_stopped_worker_goes_to_another_at_once(jetstream: Nats) 
     async def finish(job: Job) -> None:
         done.set()
 
-    first = asyncio.create_task(queue.consume(hang, never_dead, concurrency=1))
+    first = asyncio.create_task(queue.consume(hang, concurrency=1))
     await started.wait()
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
     async with asyncio.timeout(QUEUE.ack_wait_s * 0.8):
-        await consume_until(queue, finish, never_dead, done)
+        await consume_until(queue, finish, done)
+
+
+async def test_queue_that_an_operator_removed_is_made_anew(jetstream: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_queue, "_FETCH_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(work_queue, "_RETRY_AFTER_S", 0.05)
+    queue = await WorkQueue.open(jetstream, QUEUE)
+    done, first = asyncio.Event(), asyncio.Event()
+
+    async def handler(job: Job) -> None:
+        (first if job.job_id == "j1" else done).set()
+
+    worker = asyncio.create_task(queue.consume(handler, concurrency=1))
+    try:
+        async with asyncio.timeout(10):
+            with use_principal(ANN):
+                await queue.publish("acme", b"", job_id="j1")
+                await first.wait()
+                await jetstream.js.delete_stream(QUEUE.stream)
+                await queue.publish("acme", b"", job_id="j2")
+            await done.wait()
+    finally:
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
 
 
 async def test_reader_ends_when_this_process_closes_its_connection(jetstream: Nats) -> None:

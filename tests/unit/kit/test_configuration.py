@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from pydantic import Field, SecretStr
 
 from kit.configuration import EX_CONFIG, read_settings
+from kit.errors import FailedPrecondition
 from kit.service import run_process
 from kit.settings import ServiceSettings
 from services.orchestrator.settings import OrchestratorSettings
@@ -95,3 +98,20 @@ def test_an_empty_address_of_the_language_model_counts_as_not_set(
 ) -> None:
     monkeypatch.setenv("GROUNDWORK_LLM_BASE_URL", value)
     assert read_settings(OrchestratorSettings).llm_base_url == read
+
+
+async def fail_in_a_group(settings: ExampleSettings) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_fail())
+        group.create_task(asyncio.sleep(settings.share))
+
+
+async def _fail() -> None:
+    raise FailedPrecondition("the server is too old; run version 9 or later", reason="SERVER_TOO_OLD")
+
+
+def test_an_error_of_ours_that_ends_a_process_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_process(fail_in_a_group, ExampleSettings)
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == "SERVER_TOO_OLD: the server is too old; run version 9 or later\n"

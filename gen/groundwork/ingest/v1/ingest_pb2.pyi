@@ -57,6 +57,38 @@ DOCUMENT_STATUS_DELETED: DocumentStatus.ValueType  # 5
 """Removed. Seen by watchers only."""
 Global___DocumentStatus: _TypeAlias = DocumentStatus  # noqa: Y015
 
+class _RequeueOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RequeueOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RequeueOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REQUEUE_OUTCOME_UNSPECIFIED: _RequeueOutcome.ValueType  # 0
+    """Never sent."""
+    REQUEUE_OUTCOME_REQUEUED: _RequeueOutcome.ValueType  # 1
+    """Its document is queued under a fresh revision."""
+    REQUEUE_OUTCOME_ALREADY_REQUEUED: _RequeueOutcome.ValueType  # 2
+    """It was queued again before."""
+    REQUEUE_OUTCOME_DOCUMENT_DELETED: _RequeueOutcome.ValueType  # 3
+    """Its document has been deleted; the letter is dropped."""
+    REQUEUE_OUTCOME_SUPERSEDED: _RequeueOutcome.ValueType  # 4
+    """Its document has been uploaded or read again since; the letter is dropped."""
+
+class RequeueOutcome(_RequeueOutcome, metaclass=_RequeueOutcomeEnumTypeWrapper):
+    """What became of the wish to queue a dead letter again."""
+
+REQUEUE_OUTCOME_UNSPECIFIED: RequeueOutcome.ValueType  # 0
+"""Never sent."""
+REQUEUE_OUTCOME_REQUEUED: RequeueOutcome.ValueType  # 1
+"""Its document is queued under a fresh revision."""
+REQUEUE_OUTCOME_ALREADY_REQUEUED: RequeueOutcome.ValueType  # 2
+"""It was queued again before."""
+REQUEUE_OUTCOME_DOCUMENT_DELETED: RequeueOutcome.ValueType  # 3
+"""Its document has been deleted; the letter is dropped."""
+REQUEUE_OUTCOME_SUPERSEDED: RequeueOutcome.ValueType  # 4
+"""Its document has been uploaded or read again since; the letter is dropped."""
+Global___RequeueOutcome: _TypeAlias = RequeueOutcome  # noqa: Y015
+
 @_typing.final
 class Document(_message.Message):
     """A document."""
@@ -113,7 +145,7 @@ class Document(_message.Message):
     status: Global___DocumentStatus.ValueType
     """State."""
     stage: _builtins.str
-    """While processing: "parse", "clean", "chunk", "embed", "index", "activate"."""
+    """While processing: "parse", "ocr", "clean", "chunk", "embed", "index", "activate"."""
     progress: _builtins.float
     """Share done, 0 to 1: 1 once it is ready."""
     revision_id: _builtins.str
@@ -227,6 +259,8 @@ class IngestReport(_message.Message):
     WARNINGS_FIELD_NUMBER: _builtins.int
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     CHUNKER_FIELD_NUMBER: _builtins.int
+    REUSED_CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    LANGUAGES_FIELD_NUMBER: _builtins.int
     page_count: _builtins.int
     """Pages seen; 0 where the format has none."""
     chunk_count: _builtins.int
@@ -241,17 +275,23 @@ class IngestReport(_message.Message):
     """Deliveries of the job so far."""
     chunker: _builtins.str
     """Chunking strategy: "recursive", "headings", "rows", "pages"."""
+    reused_chunk_count: _builtins.int
+    """Chunks whose vectors were taken over from the active revision, because their text has not changed."""
     @_builtins.property
     def stage_seconds(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
         """Seconds by stage."""
 
     @_builtins.property
     def pages(self) -> _containers.RepeatedCompositeFieldContainer[Global___PageStatus]:
-        """Per page: "text", "empty" or "failed"."""
+        """Per page: "text", "ocr" (read from its picture), "empty" or "failed"."""
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Things a person may want to know, for example "page 3 has no text"."""
+
+    @_builtins.property
+    def languages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Languages of the chunks (ISO 639-1), most common first. Empty when unknown."""
 
     def __init__(
         self,
@@ -266,10 +306,12 @@ class IngestReport(_message.Message):
         warnings: _abc.Iterable[_builtins.str] | None = ...,
         attempts: _builtins.int = ...,
         chunker: _builtins.str = ...,
+        reused_chunk_count: _builtins.int = ...,
+        languages: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "chunk_count", b"chunk_count", "chunker", b"chunker", "embed_batch_count", b"embed_batch_count", "page_count", b"page_count", "pages", b"pages", "slowest_stage", b"slowest_stage", "stage_seconds", b"stage_seconds", "token_count", b"token_count", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "chunk_count", b"chunk_count", "chunker", b"chunker", "embed_batch_count", b"embed_batch_count", "languages", b"languages", "page_count", b"page_count", "pages", b"pages", "reused_chunk_count", b"reused_chunk_count", "slowest_stage", b"slowest_stage", "stage_seconds", b"stage_seconds", "token_count", b"token_count", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -286,7 +328,7 @@ class PageStatus(_message.Message):
     page: _builtins.int
     """1-based."""
     status: _builtins.str
-    """"text", "empty" or "failed"."""
+    """"text", "ocr" (read from its picture), "empty" or "failed"."""
     def __init__(
         self,
         *,
@@ -953,3 +995,295 @@ class DeleteCollectionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteCollectionResponse: _TypeAlias = DeleteCollectionResponse  # noqa: Y015
+
+@_typing.final
+class DeadLetter(_message.Message):
+    """A job that was given up: its tries were used up, or workers died of it. A file that cannot be read is none: its document failed,
+    and trying again would not help.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEAD_LETTER_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_NAME_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
+    FAILURES_FIELD_NUMBER: _builtins.int
+    DEATHS_FIELD_NUMBER: _builtins.int
+    FIRST_FAILED_AT_FIELD_NUMBER: _builtins.int
+    LAST_FAILED_AT_FIELD_NUMBER: _builtins.int
+    dead_letter_id: _builtins.str
+    """Names it in RequeueDeadLetter."""
+    document_id: _builtins.str
+    """Its document."""
+    collection_id: _builtins.str
+    """The document's collection."""
+    document_name: _builtins.str
+    """The document's name."""
+    reason: _builtins.str
+    """UPPER_SNAKE, for example "WORKER_DIED"."""
+    message: _builtins.str
+    """What happened last, for a person."""
+    stage: _builtins.str
+    """The stage it was in: "parse", "ocr", "clean", "chunk", "embed", "index", "activate". Empty when unknown."""
+    failures: _builtins.int
+    """Tries that ended in an error."""
+    deaths: _builtins.int
+    """Tries that ended with the death of the worker."""
+    @_builtins.property
+    def first_failed_at(self) -> _timestamp_pb2.Timestamp:
+        """End of the first failed try."""
+
+    @_builtins.property
+    def last_failed_at(self) -> _timestamp_pb2.Timestamp:
+        """End of the last one."""
+
+    def __init__(
+        self,
+        *,
+        dead_letter_id: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        collection_id: _builtins.str = ...,
+        document_name: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        message: _builtins.str = ...,
+        stage: _builtins.str = ...,
+        failures: _builtins.int = ...,
+        deaths: _builtins.int = ...,
+        first_failed_at: _timestamp_pb2.Timestamp | None = ...,
+        last_failed_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["first_failed_at", b"first_failed_at", "last_failed_at", b"last_failed_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "dead_letter_id", b"dead_letter_id", "deaths", b"deaths", "document_id", b"document_id", "document_name", b"document_name", "failures", b"failures", "first_failed_at", b"first_failed_at", "last_failed_at", b"last_failed_at", "message", b"message", "reason", b"reason", "stage", b"stage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeadLetter: _TypeAlias = DeadLetter  # noqa: Y015
+
+@_typing.final
+class GetJobCountsRequest(_message.Message):
+    """Asks for the tenant's work at a glance."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Only this collection; empty means all."""
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetJobCountsRequest: _TypeAlias = GetJobCountsRequest  # noqa: Y015
+
+@_typing.final
+class GetJobCountsResponse(_message.Message):
+    """Documents by where they are, at this moment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUED_COUNT_FIELD_NUMBER: _builtins.int
+    PROCESSING_COUNT_FIELD_NUMBER: _builtins.int
+    DEAD_LETTER_COUNT_FIELD_NUMBER: _builtins.int
+    OLDEST_QUEUED_AT_FIELD_NUMBER: _builtins.int
+    queued_count: _builtins.int
+    """Documents whose job waits."""
+    processing_count: _builtins.int
+    """Documents that a worker has in hand."""
+    dead_letter_count: _builtins.int
+    """Dead letters."""
+    @_builtins.property
+    def oldest_queued_at(self) -> _timestamp_pb2.Timestamp:
+        """Since when the document that has waited longest waits; absent when none does."""
+
+    def __init__(
+        self,
+        *,
+        queued_count: _builtins.int = ...,
+        processing_count: _builtins.int = ...,
+        dead_letter_count: _builtins.int = ...,
+        oldest_queued_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["oldest_queued_at", b"oldest_queued_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dead_letter_count", b"dead_letter_count", "oldest_queued_at", b"oldest_queued_at", "processing_count", b"processing_count", "queued_count", b"queued_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetJobCountsResponse: _TypeAlias = GetJobCountsResponse  # noqa: Y015
+
+@_typing.final
+class ListDeadLettersRequest(_message.Message):
+    """Asks for dead letters."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    PAGE_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Only this collection; empty means all."""
+    reason: _builtins.str
+    """Only this reason; empty means all."""
+    @_builtins.property
+    def page(self) -> _common_pb2.PageRequest:
+        """Which page."""
+
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        page: _common_pb2.PageRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["page", b"page"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "page", b"page", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDeadLettersRequest: _TypeAlias = ListDeadLettersRequest  # noqa: Y015
+
+@_typing.final
+class ListDeadLettersResponse(_message.Message):
+    """Dead letters."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEAD_LETTERS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty on the last."""
+    @_builtins.property
+    def dead_letters(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeadLetter]:
+        """Newest first."""
+
+    def __init__(
+        self,
+        *,
+        dead_letters: _abc.Iterable[Global___DeadLetter] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dead_letters", b"dead_letters", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDeadLettersResponse: _TypeAlias = ListDeadLettersResponse  # noqa: Y015
+
+@_typing.final
+class RequeueDeadLetterRequest(_message.Message):
+    """Names a dead letter."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEAD_LETTER_ID_FIELD_NUMBER: _builtins.int
+    dead_letter_id: _builtins.str
+    """Dead letter."""
+    def __init__(
+        self,
+        *,
+        dead_letter_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dead_letter_id", b"dead_letter_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequeueDeadLetterRequest: _TypeAlias = RequeueDeadLetterRequest  # noqa: Y015
+
+@_typing.final
+class RequeueDeadLetterResponse(_message.Message):
+    """What became of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    outcome: Global___RequeueOutcome.ValueType
+    """Outcome."""
+    @_builtins.property
+    def document(self) -> Global___Document:
+        """The document as it is now; absent when it has been deleted."""
+
+    def __init__(
+        self,
+        *,
+        outcome: Global___RequeueOutcome.ValueType = ...,
+        document: Global___Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "outcome", b"outcome"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequeueDeadLetterResponse: _TypeAlias = RequeueDeadLetterResponse  # noqa: Y015
+
+@_typing.final
+class RequeueDeadLettersRequest(_message.Message):
+    """Names many dead letters."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Only this collection; empty means all."""
+    reason: _builtins.str
+    """Only this reason; empty means all."""
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequeueDeadLettersRequest: _TypeAlias = RequeueDeadLettersRequest  # noqa: Y015
+
+@_typing.final
+class RequeueDeadLettersResponse(_message.Message):
+    """What became of them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEUED_COUNT_FIELD_NUMBER: _builtins.int
+    DROPPED_COUNT_FIELD_NUMBER: _builtins.int
+    REMAINING_COUNT_FIELD_NUMBER: _builtins.int
+    requeued_count: _builtins.int
+    """Documents queued again."""
+    dropped_count: _builtins.int
+    """Letters dropped because their document has been deleted or read again since."""
+    remaining_count: _builtins.int
+    """Letters that match and were not reached: call again while this is not 0."""
+    def __init__(
+        self,
+        *,
+        requeued_count: _builtins.int = ...,
+        dropped_count: _builtins.int = ...,
+        remaining_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped_count", b"dropped_count", "remaining_count", b"remaining_count", "requeued_count", b"requeued_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequeueDeadLettersResponse: _TypeAlias = RequeueDeadLettersResponse  # noqa: Y015

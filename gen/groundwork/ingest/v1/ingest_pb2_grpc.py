@@ -90,6 +90,26 @@ class IngestServiceStub:
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionRequest.SerializeToString,
                 response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionResponse.FromString,
                 _registered_method=True)
+        self.GetJobCounts = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/GetJobCounts',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsResponse.FromString,
+                _registered_method=True)
+        self.ListDeadLetters = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/ListDeadLetters',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDeadLettersRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDeadLettersResponse.FromString,
+                _registered_method=True)
+        self.RequeueDeadLetter = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/RequeueDeadLetter',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLetterRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLetterResponse.FromString,
+                _registered_method=True)
+        self.RequeueDeadLetters = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/RequeueDeadLetters',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersResponse.FromString,
+                _registered_method=True)
 
 
 class IngestServiceServicer:
@@ -174,6 +194,34 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetJobCounts(self, request, context):
+        """How much work waits, and how much was given up.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDeadLetters(self, request, context):
+        """Jobs that were given up although nothing is known to be wrong with the file, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RequeueDeadLetter(self, request, context):
+        """Queues a given-up document again. Harmless when repeated. NOT_FOUND DEAD_LETTER_NOT_FOUND when there is no such letter.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RequeueDeadLetters(self, request, context):
+        """Queues many given-up documents again, at most 500 a call. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_IngestServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -231,6 +279,26 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.DeleteCollection,
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionRequest.FromString,
                     response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionResponse.SerializeToString,
+            ),
+            'GetJobCounts': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetJobCounts,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsResponse.SerializeToString,
+            ),
+            'ListDeadLetters': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDeadLetters,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDeadLettersRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDeadLettersResponse.SerializeToString,
+            ),
+            'RequeueDeadLetter': grpc.unary_unary_rpc_method_handler(
+                    servicer.RequeueDeadLetter,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLetterRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLetterResponse.SerializeToString,
+            ),
+            'RequeueDeadLetters': grpc.unary_unary_rpc_method_handler(
+                    servicer.RequeueDeadLetters,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -531,6 +599,114 @@ class IngestService:
             '/groundwork.ingest.v1.IngestService/DeleteCollection',
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionRequest.SerializeToString,
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetJobCounts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/GetJobCounts',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.GetJobCountsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDeadLetters(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/ListDeadLetters',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDeadLettersRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListDeadLettersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RequeueDeadLetter(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/RequeueDeadLetter',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLetterRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLetterResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RequeueDeadLetters(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/RequeueDeadLetters',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.RequeueDeadLettersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -57,6 +57,14 @@ class IngestServiceStub:
     """The tenant's collections by id. "default" always exists."""
     DeleteCollection: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.DeleteCollectionRequest, _ingest_pb2.DeleteCollectionResponse]
     """Removes a collection with all its documents. "default" is refused."""
+    GetJobCounts: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.GetJobCountsRequest, _ingest_pb2.GetJobCountsResponse]
+    """How much work waits, and how much was given up."""
+    ListDeadLetters: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.ListDeadLettersRequest, _ingest_pb2.ListDeadLettersResponse]
+    """Jobs that were given up although nothing is known to be wrong with the file, newest first."""
+    RequeueDeadLetter: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLetterRequest, _ingest_pb2.RequeueDeadLetterResponse]
+    """Queues a given-up document again. Harmless when repeated. NOT_FOUND DEAD_LETTER_NOT_FOUND when there is no such letter."""
+    RequeueDeadLetters: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLettersRequest, _ingest_pb2.RequeueDeadLettersResponse]
+    """Queues many given-up documents again, at most 500 a call. Harmless when repeated."""
 
 @_typing.type_check_only
 class IngestServiceAsyncStub(IngestServiceStub):
@@ -87,6 +95,14 @@ class IngestServiceAsyncStub(IngestServiceStub):
     """The tenant's collections by id. "default" always exists."""
     DeleteCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.DeleteCollectionRequest, _ingest_pb2.DeleteCollectionResponse]  # type: ignore[assignment]
     """Removes a collection with all its documents. "default" is refused."""
+    GetJobCounts: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetJobCountsRequest, _ingest_pb2.GetJobCountsResponse]  # type: ignore[assignment]
+    """How much work waits, and how much was given up."""
+    ListDeadLetters: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListDeadLettersRequest, _ingest_pb2.ListDeadLettersResponse]  # type: ignore[assignment]
+    """Jobs that were given up although nothing is known to be wrong with the file, newest first."""
+    RequeueDeadLetter: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLetterRequest, _ingest_pb2.RequeueDeadLetterResponse]  # type: ignore[assignment]
+    """Queues a given-up document again. Harmless when repeated. NOT_FOUND DEAD_LETTER_NOT_FOUND when there is no such letter."""
+    RequeueDeadLetters: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLettersRequest, _ingest_pb2.RequeueDeadLettersResponse]  # type: ignore[assignment]
+    """Queues many given-up documents again, at most 500 a call. Harmless when repeated."""
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     """Documents and their collections. The tenant is the principal's; no request names one."""
@@ -180,5 +196,37 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_pb2.DeleteCollectionResponse, _abc.Awaitable[_ingest_pb2.DeleteCollectionResponse]]:
         """Removes a collection with all its documents. "default" is refused."""
+
+    @_abc_1.abstractmethod
+    def GetJobCounts(
+        self,
+        request: _ingest_pb2.GetJobCountsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_pb2.GetJobCountsResponse, _abc.Awaitable[_ingest_pb2.GetJobCountsResponse]]:
+        """How much work waits, and how much was given up."""
+
+    @_abc_1.abstractmethod
+    def ListDeadLetters(
+        self,
+        request: _ingest_pb2.ListDeadLettersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_pb2.ListDeadLettersResponse, _abc.Awaitable[_ingest_pb2.ListDeadLettersResponse]]:
+        """Jobs that were given up although nothing is known to be wrong with the file, newest first."""
+
+    @_abc_1.abstractmethod
+    def RequeueDeadLetter(
+        self,
+        request: _ingest_pb2.RequeueDeadLetterRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_pb2.RequeueDeadLetterResponse, _abc.Awaitable[_ingest_pb2.RequeueDeadLetterResponse]]:
+        """Queues a given-up document again. Harmless when repeated. NOT_FOUND DEAD_LETTER_NOT_FOUND when there is no such letter."""
+
+    @_abc_1.abstractmethod
+    def RequeueDeadLetters(
+        self,
+        request: _ingest_pb2.RequeueDeadLettersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_pb2.RequeueDeadLettersResponse, _abc.Awaitable[_ingest_pb2.RequeueDeadLettersResponse]]:
+        """Queues many given-up documents again, at most 500 a call. Harmless when repeated."""
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -51,8 +51,13 @@ class EmbedRequest(_message.Message):
 
     TEXTS_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    KEEP_TOKEN_VECTORS_FIELD_NUMBER: _builtins.int
     kind: Global___EmbedKind.ValueType
     """Query or passage."""
+    keep_token_vectors: _builtins.bool
+    """Passages that will be searched: a server that scores by late interaction keeps their token vectors on disk, under the sha256 of
+    each text, so that Rerank need not read them again. Makes no difference to the answer, nor to other servers.
+    """
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """1 to 1024 texts. An empty text is refused."""
@@ -62,10 +67,11 @@ class EmbedRequest(_message.Message):
         *,
         texts: _abc.Iterable[_builtins.str] | None = ...,
         kind: Global___EmbedKind.ValueType = ...,
+        keep_token_vectors: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "texts", b"texts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keep_token_vectors", b"keep_token_vectors", "kind", b"kind", "texts", b"texts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -115,21 +121,36 @@ class RerankRequest(_message.Message):
 
     QUERY_TEXT_FIELD_NUMBER: _builtins.int
     PASSAGES_FIELD_NUMBER: _builtins.int
+    CANDIDATES_ARE_RANKED_FIELD_NUMBER: _builtins.int
+    CONTENT_HASHES_FIELD_NUMBER: _builtins.int
     query_text: _builtins.str
     """The question or query."""
+    candidates_are_ranked: _builtins.bool
+    """The passages come from a search that has counted the similarity of their embeddings already: late interaction then scores
+    by token matches alone. Otherwise it averages both. Models that read query and passage together make no difference.
+    """
     @_builtins.property
     def passages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """1 to 1024 passages. Each is cut to the model's window."""
+
+    @_builtins.property
+    def content_hashes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Empty, or one for each passage: hex sha256 of the text that stands for it in EmbedRequest, which may be worded a little otherwise
+        than the passage (a title in front); empty where unknown. What was kept under it is taken instead of reading the passage;
+        where nothing was, the passage is read and kept under it.
+        """
 
     def __init__(
         self,
         *,
         query_text: _builtins.str = ...,
         passages: _abc.Iterable[_builtins.str] | None = ...,
+        candidates_are_ranked: _builtins.bool = ...,
+        content_hashes: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["passages", b"passages", "query_text", b"query_text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates_are_ranked", b"candidates_are_ranked", "content_hashes", b"content_hashes", "passages", b"passages", "query_text", b"query_text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -191,6 +212,7 @@ class GetModelInfoResponse(_message.Message):
     WINDOW_TOKENS_FIELD_NUMBER: _builtins.int
     RERANK_MODEL_FIELD_NUMBER: _builtins.int
     RUNTIME_FIELD_NUMBER: _builtins.int
+    RERANK_RUNTIME_FIELD_NUMBER: _builtins.int
     embedding_model: _builtins.str
     """Embedding model name."""
     dimension: _builtins.int
@@ -200,7 +222,9 @@ class GetModelInfoResponse(_message.Message):
     rerank_model: _builtins.str
     """Rerank model name."""
     runtime: _builtins.str
-    """Runtime and device, for example "onnxruntime/cpu"."""
+    """Runtime and device of the embedding model, for example "openvino/cpu", "sentence-transformers/cuda" or "openai/remote"."""
+    rerank_runtime: _builtins.str
+    """The same of the rerank model."""
     def __init__(
         self,
         *,
@@ -209,10 +233,11 @@ class GetModelInfoResponse(_message.Message):
         window_tokens: _builtins.int = ...,
         rerank_model: _builtins.str = ...,
         runtime: _builtins.str = ...,
+        rerank_runtime: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "embedding_model", b"embedding_model", "rerank_model", b"rerank_model", "runtime", b"runtime", "window_tokens", b"window_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "embedding_model", b"embedding_model", "rerank_model", b"rerank_model", "rerank_runtime", b"rerank_runtime", "runtime", b"runtime", "window_tokens", b"window_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

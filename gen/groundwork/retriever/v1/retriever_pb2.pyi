@@ -61,6 +61,8 @@ class _RerankModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RerankMode
     """Never."""
     RERANK_MODE_ON: _RerankMode.ValueType  # 2
     """Always, within the time budget; fused order when it fails."""
+    RERANK_MODE_AUTO: _RerankMode.ValueType  # 3
+    """When it pays: many candidates or close scores, no direct hit, and a reranker that is fast enough here."""
 
 class RerankMode(_RerankMode, metaclass=_RerankModeEnumTypeWrapper):
     """Whether fused candidates are scored again by the reranker."""
@@ -71,6 +73,8 @@ RERANK_MODE_OFF: RerankMode.ValueType  # 1
 """Never."""
 RERANK_MODE_ON: RerankMode.ValueType  # 2
 """Always, within the time budget; fused order when it fails."""
+RERANK_MODE_AUTO: RerankMode.ValueType  # 3
+"""When it pays: many candidates or close scores, no direct hit, and a reranker that is fast enough here."""
 Global___RerankMode: _TypeAlias = RerankMode  # noqa: Y015
 
 class _FusionMethod:
@@ -97,6 +101,70 @@ FUSION_METHOD_CONVEX: FusionMethod.ValueType  # 2
 """Convex combination of min-max normalised scores."""
 Global___FusionMethod: _TypeAlias = FusionMethod  # noqa: Y015
 
+class _CacheOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CacheOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CacheOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CACHE_OUTCOME_UNSPECIFIED: _CacheOutcome.ValueType  # 0
+    """Never sent."""
+    CACHE_OUTCOME_MISS: _CacheOutcome.ValueType  # 1
+    """Computed now."""
+    CACHE_OUTCOME_HIT: _CacheOutcome.ValueType  # 2
+    """The answer to the same request, since which nothing has changed in its collections."""
+    CACHE_OUTCOME_SEMANTIC: _CacheOutcome.ValueType  # 3
+    """The answer to a request that differs in the wording of its queries only."""
+    CACHE_OUTCOME_OFF: _CacheOutcome.ValueType  # 4
+    """Computed now, because the request wanted it so or caching is switched off."""
+
+class CacheOutcome(_CacheOutcome, metaclass=_CacheOutcomeEnumTypeWrapper):
+    """Whether an answer was computed or remembered."""
+
+CACHE_OUTCOME_UNSPECIFIED: CacheOutcome.ValueType  # 0
+"""Never sent."""
+CACHE_OUTCOME_MISS: CacheOutcome.ValueType  # 1
+"""Computed now."""
+CACHE_OUTCOME_HIT: CacheOutcome.ValueType  # 2
+"""The answer to the same request, since which nothing has changed in its collections."""
+CACHE_OUTCOME_SEMANTIC: CacheOutcome.ValueType  # 3
+"""The answer to a request that differs in the wording of its queries only."""
+CACHE_OUTCOME_OFF: CacheOutcome.ValueType  # 4
+"""Computed now, because the request wanted it so or caching is switched off."""
+Global___CacheOutcome: _TypeAlias = CacheOutcome  # noqa: Y015
+
+class _RevisionState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RevisionStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RevisionState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REVISION_STATE_UNSPECIFIED: _RevisionState.ValueType  # 0
+    """Never sent."""
+    REVISION_STATE_ACTIVE: _RevisionState.ValueType  # 1
+    """Visible, and both indexes hold all of its chunks."""
+    REVISION_STATE_INCOMPLETE: _RevisionState.ValueType  # 2
+    """Visible, but an index lacks chunks of it."""
+    REVISION_STATE_INACTIVE: _RevisionState.ValueType  # 3
+    """Not visible: another revision is, or none."""
+    REVISION_STATE_DELETED: _RevisionState.ValueType  # 4
+    """Its document has been deleted here."""
+
+class RevisionState(_RevisionState, metaclass=_RevisionStateEnumTypeWrapper):
+    """What the indexes hold of a revision."""
+
+REVISION_STATE_UNSPECIFIED: RevisionState.ValueType  # 0
+"""Never sent."""
+REVISION_STATE_ACTIVE: RevisionState.ValueType  # 1
+"""Visible, and both indexes hold all of its chunks."""
+REVISION_STATE_INCOMPLETE: RevisionState.ValueType  # 2
+"""Visible, but an index lacks chunks of it."""
+REVISION_STATE_INACTIVE: RevisionState.ValueType  # 3
+"""Not visible: another revision is, or none."""
+REVISION_STATE_DELETED: RevisionState.ValueType  # 4
+"""Its document has been deleted here."""
+Global___RevisionState: _TypeAlias = RevisionState  # noqa: Y015
+
 @_typing.final
 class Filter(_message.Message):
     """Restricts a search inside both engines. All given conditions must hold."""
@@ -105,6 +173,8 @@ class Filter(_message.Message):
 
     DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
+    DATE_FROM_FIELD_NUMBER: _builtins.int
+    DATE_TO_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Any of these documents; empty means all."""
@@ -113,19 +183,55 @@ class Filter(_message.Message):
     def metadata(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetadataCondition]:
         """Metadata fields that must equal one of the values. Keys as given at upload."""
 
+    @_builtins.property
+    def date_from(self) -> _timestamp_pb2.Timestamp:
+        """Only chunks whose metadata field "date" (ISO 8601; UTC where it names no zone) is at or after this. Unset: no limit."""
+
+    @_builtins.property
+    def date_to(self) -> _timestamp_pb2.Timestamp:
+        """Only chunks whose metadata field "date" is before this. Unset: no limit. With either, chunks without a date are out."""
+
     def __init__(
         self,
         *,
         document_ids: _abc.Iterable[_builtins.str] | None = ...,
         metadata: _abc.Iterable[Global___MetadataCondition] | None = ...,
+        date_from: _timestamp_pb2.Timestamp | None = ...,
+        date_to: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["date_from", b"date_from", "date_to", b"date_to"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_ids", b"document_ids", "metadata", b"metadata"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["date_from", b"date_from", "date_to", b"date_to", "document_ids", b"document_ids", "metadata", b"metadata"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Filter: _TypeAlias = Filter  # noqa: Y015
+
+@_typing.final
+class EngineWeights(_message.Message):
+    """How much each engine counts in the fusion. Only their ratio matters."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DENSE_FIELD_NUMBER: _builtins.int
+    LEXICAL_FIELD_NUMBER: _builtins.int
+    dense: _builtins.float
+    """Weight of the lists by vectors, 0 or more."""
+    lexical: _builtins.float
+    """Weight of the lists by words, 0 or more."""
+    def __init__(
+        self,
+        *,
+        dense: _builtins.float = ...,
+        lexical: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dense", b"dense", "lexical", b"lexical"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EngineWeights: _TypeAlias = EngineWeights  # noqa: Y015
 
 @_typing.final
 class MetadataCondition(_message.Message):
@@ -169,16 +275,40 @@ class SearchRequest(_message.Message):
     RERANK_FIELD_NUMBER: _builtins.int
     FUSION_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
+    MUST_PHRASES_FIELD_NUMBER: _builtins.int
+    EXACT_QUOTES_FIELD_NUMBER: _builtins.int
+    QUERY_WEIGHTS_FIELD_NUMBER: _builtins.int
+    WEIGHTS_FIELD_NUMBER: _builtins.int
+    DIVERSITY_FIELD_NUMBER: _builtins.int
+    MIN_SCORE_FIELD_NUMBER: _builtins.int
+    WINDOW_FIELD_NUMBER: _builtins.int
+    NO_CACHE_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
-    """Hits wanted; 0 means 10, at most 200."""
+    """Hits wanted, at most 200; 0 means that the size of the collections decides, 5 or 10."""
     strategy: Global___Strategy.ValueType
-    """Engines to ask."""
+    """Engines to ask. Unspecified: the size of the collections decides."""
     rerank: Global___RerankMode.ValueType
     """Whether to rerank."""
     fusion: Global___FusionMethod.ValueType
     """How to fuse."""
     explain: _builtins.bool
-    """Whether each hit carries its ranks and scores, and the response what was dropped."""
+    """Whether each hit carries its ranks and scores, and the response its plan and what was dropped."""
+    exact_quotes: _builtins.bool
+    """Whether what a query has in quotation marks must be in each hit of that query, as in must_phrases. Otherwise quotes
+    lift what contains them.
+    """
+    diversity: _builtins.float
+    """Share of diversity against relevance when hits are chosen (maximal marginal relevance, lambda = 1 - diversity), 0 to 1;
+    0 switches it off, 0.5 is usual.
+    """
+    min_score: _builtins.float
+    """Least cosine of a hit with the nearest query, -1 to 1. Unset: what vectors alone found must pass the threshold of the
+    service for its model; what words found too is not held to it.
+    """
+    window: _builtins.int
+    """Neighbours of each hit to return on each side, 0 to 10."""
+    no_cache: _builtins.bool
+    """Whether the answer must be computed now, not remembered."""
     @_builtins.property
     def queries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """1 to 8 queries, the user's own words first; their lists are fused."""
@@ -191,6 +321,20 @@ class SearchRequest(_message.Message):
     def filter(self) -> Global___Filter:
         """Further restriction."""
 
+    @_builtins.property
+    def must_phrases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Up to 8 phrases that each hit contains, whatever engine found it: the words one after the other in the text or its
+        headings. Case, accents and punctuation do not count; nothing is stemmed.
+        """
+
+    @_builtins.property
+    def query_weights(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """One weight a query, 0 or more, at least one over 0; empty: all alike."""
+
+    @_builtins.property
+    def weights(self) -> Global___EngineWeights:
+        """Weights of the engines. Unset: the service's settings."""
+
     def __init__(
         self,
         *,
@@ -202,14 +346,84 @@ class SearchRequest(_message.Message):
         rerank: Global___RerankMode.ValueType = ...,
         fusion: Global___FusionMethod.ValueType = ...,
         explain: _builtins.bool = ...,
+        must_phrases: _abc.Iterable[_builtins.str] | None = ...,
+        exact_quotes: _builtins.bool = ...,
+        query_weights: _abc.Iterable[_builtins.float] | None = ...,
+        weights: Global___EngineWeights | None = ...,
+        diversity: _builtins.float = ...,
+        min_score: _builtins.float | None = ...,
+        window: _builtins.int = ...,
+        no_cache: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_score", b"_min_score", "filter", b"filter", "min_score", b"min_score", "weights", b"weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_ids", b"collection_ids", "explain", b"explain", "filter", b"filter", "fusion", b"fusion", "queries", b"queries", "rerank", b"rerank", "strategy", b"strategy", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_score", b"_min_score", "collection_ids", b"collection_ids", "diversity", b"diversity", "exact_quotes", b"exact_quotes", "explain", b"explain", "filter", b"filter", "fusion", b"fusion", "min_score", b"min_score", "must_phrases", b"must_phrases", "no_cache", b"no_cache", "queries", b"queries", "query_weights", b"query_weights", "rerank", b"rerank", "strategy", b"strategy", "top_k", b"top_k", "weights", b"weights", "window", b"window"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__min_score: _TypeAlias = _typing.Literal["min_score"]  # noqa: Y015
+    _WhichOneofArgType__min_score: _TypeAlias = _typing.Literal["_min_score", b"_min_score"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_score) -> _WhichOneofReturnType__min_score | None: ...
+
+Global___SearchRequest: _TypeAlias = SearchRequest  # noqa: Y015
+
+@_typing.final
+class SearchPlan(_message.Message):
+    """What was decided before the search, from the request and the size of its collections."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    FUSION_FIELD_NUMBER: _builtins.int
+    WEIGHTS_FIELD_NUMBER: _builtins.int
+    TOP_K_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    RERANK_FIELD_NUMBER: _builtins.int
+    RERANK_DEPTH_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    RERANK_REASON_FIELD_NUMBER: _builtins.int
+    chunk_count: _builtins.int
+    """Active chunks in the collections."""
+    strategy: Global___Strategy.ValueType
+    """Engines."""
+    fusion: Global___FusionMethod.ValueType
+    """Fusion."""
+    top_k: _builtins.int
+    """Hits wanted."""
+    candidates: _builtins.int
+    """Candidates asked of each engine for each query."""
+    rerank: Global___RerankMode.ValueType
+    """Whether to rerank."""
+    rerank_depth: _builtins.int
+    """Candidates to rerank."""
+    reason: _builtins.str
+    """Why, for a person."""
+    rerank_reason: _builtins.str
+    """Why it was, or was not, reranked, for a person."""
+    @_builtins.property
+    def weights(self) -> Global___EngineWeights:
+        """Weights of the engines, summing up to 1."""
+
+    def __init__(
+        self,
+        *,
+        chunk_count: _builtins.int = ...,
+        strategy: Global___Strategy.ValueType = ...,
+        fusion: Global___FusionMethod.ValueType = ...,
+        weights: Global___EngineWeights | None = ...,
+        top_k: _builtins.int = ...,
+        candidates: _builtins.int = ...,
+        rerank: Global___RerankMode.ValueType = ...,
+        rerank_depth: _builtins.int = ...,
+        reason: _builtins.str = ...,
+        rerank_reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["weights", b"weights"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "chunk_count", b"chunk_count", "fusion", b"fusion", "reason", b"reason", "rerank", b"rerank", "rerank_depth", b"rerank_depth", "rerank_reason", b"rerank_reason", "strategy", b"strategy", "top_k", b"top_k", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___SearchRequest: _TypeAlias = SearchRequest  # noqa: Y015
+Global___SearchPlan: _TypeAlias = SearchPlan  # noqa: Y015
 
 @_typing.final
 class SearchResponse(_message.Message):
@@ -243,10 +457,14 @@ class SearchResponse(_message.Message):
     DROPPED_FIELD_NUMBER: _builtins.int
     TIMINGS_MS_FIELD_NUMBER: _builtins.int
     FUSION_FIELD_NUMBER: _builtins.int
+    CACHE_FIELD_NUMBER: _builtins.int
+    PLAN_FIELD_NUMBER: _builtins.int
     strategy: Global___Strategy.ValueType
     """Engines that were asked."""
     fusion: Global___FusionMethod.ValueType
     """The fusion that was used."""
+    cache: Global___CacheOutcome.ValueType
+    """Whether it was computed or remembered."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Hit]:
         """Best first, at most top_k."""
@@ -261,7 +479,13 @@ class SearchResponse(_message.Message):
 
     @_builtins.property
     def timings_ms(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Milliseconds by stage: "embed", "dense", "lexical", "fuse", "rerank", "total"."""
+        """Milliseconds by stage: "embed", "phrases", "dense", "lexical", "vectors", "fuse", "rerank", "diversity", "neighbours",
+        "total"; those that ran.
+        """
+
+    @_builtins.property
+    def plan(self) -> Global___SearchPlan:
+        """With explain: what was decided and why."""
 
     def __init__(
         self,
@@ -272,10 +496,12 @@ class SearchResponse(_message.Message):
         dropped: _abc.Iterable[Global___DroppedHit] | None = ...,
         timings_ms: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
         fusion: Global___FusionMethod.ValueType = ...,
+        cache: Global___CacheOutcome.ValueType = ...,
+        plan: Global___SearchPlan | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["degraded", b"degraded", "dropped", b"dropped", "fusion", b"fusion", "hits", b"hits", "strategy", b"strategy", "timings_ms", b"timings_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache", b"cache", "degraded", b"degraded", "dropped", b"dropped", "fusion", b"fusion", "hits", b"hits", "plan", b"plan", "strategy", b"strategy", "timings_ms", b"timings_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -291,10 +517,14 @@ class Hit(_message.Message):
     SCORE_FIELD_NUMBER: _builtins.int
     EXPLANATION_FIELD_NUMBER: _builtins.int
     DENSE_SCORE_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """Score of the last stage that ranked it; comparable within one response only."""
     dense_score: _builtins.float
-    """Cosine of query and chunk, -1 to 1, when the dense engine returned it: the one score comparable across searches."""
+    """Cosine of query and chunk, -1 to 1, where known: the one score comparable across searches. Known of what vectors found,
+    and of what words alone found unless the dense engine is down or was not asked.
+    """
     @_builtins.property
     def chunk(self) -> Global___Chunk:
         """The chunk."""
@@ -303,6 +533,14 @@ class Hit(_message.Message):
     def explanation(self) -> Global___Explanation:
         """With explain: where it stood at each stage."""
 
+    @_builtins.property
+    def before(self) -> _containers.RepeatedCompositeFieldContainer[Global___Chunk]:
+        """With window: up to that many chunks before it, in reading order."""
+
+    @_builtins.property
+    def after(self) -> _containers.RepeatedCompositeFieldContainer[Global___Chunk]:
+        """With window: up to that many chunks after it, in reading order."""
+
     def __init__(
         self,
         *,
@@ -310,10 +548,12 @@ class Hit(_message.Message):
         score: _builtins.float = ...,
         explanation: Global___Explanation | None = ...,
         dense_score: _builtins.float | None = ...,
+        before: _abc.Iterable[Global___Chunk] | None = ...,
+        after: _abc.Iterable[Global___Chunk] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score", "chunk", b"chunk", "dense_score", b"dense_score", "explanation", b"explanation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score", "chunk", b"chunk", "dense_score", b"dense_score", "explanation", b"explanation", "score", b"score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score", "after", b"after", "before", b"before", "chunk", b"chunk", "dense_score", b"dense_score", "explanation", b"explanation", "score", b"score"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dense_score: _TypeAlias = _typing.Literal["dense_score"]  # noqa: Y015
     _WhichOneofArgType__dense_score: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score"]  # noqa: Y015
@@ -335,6 +575,7 @@ class Explanation(_message.Message):
     FUSED_SCORE_FIELD_NUMBER: _builtins.int
     RERANK_RANK_FIELD_NUMBER: _builtins.int
     RERANK_SCORE_FIELD_NUMBER: _builtins.int
+    DIVERSITY_RANK_FIELD_NUMBER: _builtins.int
     dense_rank: _builtins.int
     """Rank in the dense list (best over the queries)."""
     dense_score: _builtins.float
@@ -351,6 +592,8 @@ class Explanation(_message.Message):
     """Rank after reranking."""
     rerank_score: _builtins.float
     """The reranker's own score."""
+    diversity_rank: _builtins.int
+    """With diversity: the turn in which it was chosen."""
     def __init__(
         self,
         *,
@@ -362,15 +605,18 @@ class Explanation(_message.Message):
         fused_score: _builtins.float | None = ...,
         rerank_rank: _builtins.int | None = ...,
         rerank_score: _builtins.float | None = ...,
+        diversity_rank: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_dense_rank", b"_dense_rank", "_dense_score", b"_dense_score", "_fused_rank", b"_fused_rank", "_fused_score", b"_fused_score", "_lexical_rank", b"_lexical_rank", "_lexical_score", b"_lexical_score", "_rerank_rank", b"_rerank_rank", "_rerank_score", b"_rerank_score", "dense_rank", b"dense_rank", "dense_score", b"dense_score", "fused_rank", b"fused_rank", "fused_score", b"fused_score", "lexical_rank", b"lexical_rank", "lexical_score", b"lexical_score", "rerank_rank", b"rerank_rank", "rerank_score", b"rerank_score"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_dense_rank", b"_dense_rank", "_dense_score", b"_dense_score", "_diversity_rank", b"_diversity_rank", "_fused_rank", b"_fused_rank", "_fused_score", b"_fused_score", "_lexical_rank", b"_lexical_rank", "_lexical_score", b"_lexical_score", "_rerank_rank", b"_rerank_rank", "_rerank_score", b"_rerank_score", "dense_rank", b"dense_rank", "dense_score", b"dense_score", "diversity_rank", b"diversity_rank", "fused_rank", b"fused_rank", "fused_score", b"fused_score", "lexical_rank", b"lexical_rank", "lexical_score", b"lexical_score", "rerank_rank", b"rerank_rank", "rerank_score", b"rerank_score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense_rank", b"_dense_rank", "_dense_score", b"_dense_score", "_fused_rank", b"_fused_rank", "_fused_score", b"_fused_score", "_lexical_rank", b"_lexical_rank", "_lexical_score", b"_lexical_score", "_rerank_rank", b"_rerank_rank", "_rerank_score", b"_rerank_score", "dense_rank", b"dense_rank", "dense_score", b"dense_score", "fused_rank", b"fused_rank", "fused_score", b"fused_score", "lexical_rank", b"lexical_rank", "lexical_score", b"lexical_score", "rerank_rank", b"rerank_rank", "rerank_score", b"rerank_score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense_rank", b"_dense_rank", "_dense_score", b"_dense_score", "_diversity_rank", b"_diversity_rank", "_fused_rank", b"_fused_rank", "_fused_score", b"_fused_score", "_lexical_rank", b"_lexical_rank", "_lexical_score", b"_lexical_score", "_rerank_rank", b"_rerank_rank", "_rerank_score", b"_rerank_score", "dense_rank", b"dense_rank", "dense_score", b"dense_score", "diversity_rank", b"diversity_rank", "fused_rank", b"fused_rank", "fused_score", b"fused_score", "lexical_rank", b"lexical_rank", "lexical_score", b"lexical_score", "rerank_rank", b"rerank_rank", "rerank_score", b"rerank_score"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dense_rank: _TypeAlias = _typing.Literal["dense_rank"]  # noqa: Y015
     _WhichOneofArgType__dense_rank: _TypeAlias = _typing.Literal["_dense_rank", b"_dense_rank"]  # noqa: Y015
     _WhichOneofReturnType__dense_score: _TypeAlias = _typing.Literal["dense_score"]  # noqa: Y015
     _WhichOneofArgType__dense_score: _TypeAlias = _typing.Literal["_dense_score", b"_dense_score"]  # noqa: Y015
+    _WhichOneofReturnType__diversity_rank: _TypeAlias = _typing.Literal["diversity_rank"]  # noqa: Y015
+    _WhichOneofArgType__diversity_rank: _TypeAlias = _typing.Literal["_diversity_rank", b"_diversity_rank"]  # noqa: Y015
     _WhichOneofReturnType__fused_rank: _TypeAlias = _typing.Literal["fused_rank"]  # noqa: Y015
     _WhichOneofArgType__fused_rank: _TypeAlias = _typing.Literal["_fused_rank", b"_fused_rank"]  # noqa: Y015
     _WhichOneofReturnType__fused_score: _TypeAlias = _typing.Literal["fused_score"]  # noqa: Y015
@@ -387,6 +633,8 @@ class Explanation(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__dense_rank) -> _WhichOneofReturnType__dense_rank | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__dense_score) -> _WhichOneofReturnType__dense_score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__diversity_rank) -> _WhichOneofReturnType__diversity_rank | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__fused_rank) -> _WhichOneofReturnType__fused_rank | None: ...
     @_typing.overload
@@ -417,7 +665,7 @@ class DroppedHit(_message.Message):
     document_id: _builtins.str
     """Its document."""
     stage: _builtins.str
-    """The stage that dropped it: "revision", "duplicate", "top_k"."""
+    """The stage that dropped it: "revision", "must_phrase", "duplicate", "near_duplicate", "gate", "diversity", "top_k"."""
     reason: _builtins.str
     """One sentence for a person."""
     def __init__(
@@ -767,6 +1015,7 @@ class ActivateRevisionRequest(_message.Message):
     REVISION_ID_FIELD_NUMBER: _builtins.int
     REVISION_NUMBER_FIELD_NUMBER: _builtins.int
     EXPECTED_CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    LANGUAGES_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     """Document."""
     collection_id: _builtins.str
@@ -777,6 +1026,10 @@ class ActivateRevisionRequest(_message.Message):
     """Order of revisions of one document; the highest activated one wins. From 1."""
     expected_chunk_count: _builtins.int
     """Chunks that both indexes must hold of it."""
+    @_builtins.property
+    def languages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Languages of its chunks (BCP 47), most common first, at most 16: queries are analysed in them. Empty when unknown."""
+
     def __init__(
         self,
         *,
@@ -785,10 +1038,11 @@ class ActivateRevisionRequest(_message.Message):
         revision_id: _builtins.str = ...,
         revision_number: _builtins.int = ...,
         expected_chunk_count: _builtins.int = ...,
+        languages: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "document_id", b"document_id", "expected_chunk_count", b"expected_chunk_count", "revision_id", b"revision_id", "revision_number", b"revision_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "document_id", b"document_id", "expected_chunk_count", b"expected_chunk_count", "languages", b"languages", "revision_id", b"revision_id", "revision_number", b"revision_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -934,3 +1188,165 @@ class CollectionStats(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CollectionStats: _TypeAlias = CollectionStats  # noqa: Y015
+
+@_typing.final
+class FetchVectorsRequest(_message.Message):
+    """Asks for vectors."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    EMBEDDING_MODEL_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """Document."""
+    embedding_model: _builtins.str
+    """Only vectors of this model are of use."""
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        embedding_model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "embedding_model", b"embedding_model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FetchVectorsRequest: _TypeAlias = FetchVectorsRequest  # noqa: Y015
+
+@_typing.final
+class FetchVectorsResponse(_message.Message):
+    """Some of the vectors, in any order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENT_HASHES_FIELD_NUMBER: _builtins.int
+    VECTORS_FIELD_NUMBER: _builtins.int
+    DIMENSION_FIELD_NUMBER: _builtins.int
+    vectors: _builtins.bytes
+    """float32 little-endian, row-major [len(content_hashes), dimension]."""
+    dimension: _builtins.int
+    """Length of one row."""
+    @_builtins.property
+    def content_hashes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """content_hash of each chunk."""
+
+    def __init__(
+        self,
+        *,
+        content_hashes: _abc.Iterable[_builtins.str] | None = ...,
+        vectors: _builtins.bytes = ...,
+        dimension: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content_hashes", b"content_hashes", "dimension", b"dimension", "vectors", b"vectors"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FetchVectorsResponse: _TypeAlias = FetchVectorsResponse  # noqa: Y015
+
+@_typing.final
+class CheckRevisionsRequest(_message.Message):
+    """Names revisions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def revisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___RevisionReference]:
+        """1 to 200 revisions."""
+
+    def __init__(
+        self,
+        *,
+        revisions: _abc.Iterable[Global___RevisionReference] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revisions", b"revisions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckRevisionsRequest: _TypeAlias = CheckRevisionsRequest  # noqa: Y015
+
+@_typing.final
+class RevisionReference(_message.Message):
+    """A revision of a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    REVISION_ID_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """Document."""
+    revision_id: _builtins.str
+    """Revision."""
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        revision_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "revision_id", b"revision_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RevisionReference: _TypeAlias = RevisionReference  # noqa: Y015
+
+@_typing.final
+class RevisionCheck(_message.Message):
+    """A revision that was asked about."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ACTIVE_REVISION_NUMBER_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """Document."""
+    state: Global___RevisionState.ValueType
+    """State of the revision."""
+    active_revision_number: _builtins.int
+    """Number of the document's visible revision, whichever it is; 0 when there is none."""
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        state: Global___RevisionState.ValueType = ...,
+        active_revision_number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_revision_number", b"active_revision_number", "document_id", b"document_id", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RevisionCheck: _TypeAlias = RevisionCheck  # noqa: Y015
+
+@_typing.final
+class CheckRevisionsResponse(_message.Message):
+    """In the order of the request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def revisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___RevisionCheck]:
+        """One entry a revision."""
+
+    def __init__(
+        self,
+        *,
+        revisions: _abc.Iterable[Global___RevisionCheck] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revisions", b"revisions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckRevisionsResponse: _TypeAlias = CheckRevisionsResponse  # noqa: Y015

@@ -60,6 +60,16 @@ class RetrieverServiceStub:
                 request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DeleteDocumentRequest.SerializeToString,
                 response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DeleteDocumentResponse.FromString,
                 _registered_method=True)
+        self.FetchVectors = channel.unary_stream(
+                '/groundwork.retriever.v1.RetrieverService/FetchVectors',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.FetchVectorsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.FetchVectorsResponse.FromString,
+                _registered_method=True)
+        self.CheckRevisions = channel.unary_unary(
+                '/groundwork.retriever.v1.RetrieverService/CheckRevisions',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsResponse.FromString,
+                _registered_method=True)
         self.CorpusStats = channel.unary_unary(
                 '/groundwork.retriever.v1.RetrieverService/CorpusStats',
                 request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CorpusStatsRequest.SerializeToString,
@@ -109,6 +119,21 @@ class RetrieverServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchVectors(self, request, context):
+        """Vectors of a document's active revision by the hash of what was embedded, so that unchanged text is not embedded again.
+        Nothing when there is none or its vectors are of another model.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CheckRevisions(self, request, context):
+        """Whether revisions are active and whole in both indexes, for who has to know that a document is still searchable.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CorpusStats(self, request, context):
         """Sizes of collections, counted over active revisions.
         """
@@ -143,6 +168,16 @@ def add_RetrieverServiceServicer_to_server(servicer, server):
                     servicer.DeleteDocument,
                     request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DeleteDocumentRequest.FromString,
                     response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DeleteDocumentResponse.SerializeToString,
+            ),
+            'FetchVectors': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchVectors,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.FetchVectorsRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.FetchVectorsResponse.SerializeToString,
+            ),
+            'CheckRevisions': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckRevisions,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsResponse.SerializeToString,
             ),
             'CorpusStats': grpc.unary_unary_rpc_method_handler(
                     servicer.CorpusStats,
@@ -286,6 +321,60 @@ class RetrieverService:
             '/groundwork.retriever.v1.RetrieverService/DeleteDocument',
             groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DeleteDocumentRequest.SerializeToString,
             groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DeleteDocumentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchVectors(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/FetchVectors',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.FetchVectorsRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.FetchVectorsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckRevisions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/CheckRevisions',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -48,6 +48,12 @@ class RetrieverServiceStub:
     """
     DeleteDocument: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.DeleteDocumentRequest, _retriever_pb2.DeleteDocumentResponse]
     """Hides a document from the next search on, then removes its chunks. Harmless when repeated."""
+    FetchVectors: _grpc.UnaryStreamMultiCallable[_retriever_pb2.FetchVectorsRequest, _retriever_pb2.FetchVectorsResponse]
+    """Vectors of a document's active revision by the hash of what was embedded, so that unchanged text is not embedded again.
+    Nothing when there is none or its vectors are of another model.
+    """
+    CheckRevisions: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.CheckRevisionsRequest, _retriever_pb2.CheckRevisionsResponse]
+    """Whether revisions are active and whole in both indexes, for who has to know that a document is still searchable."""
     CorpusStats: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.CorpusStatsRequest, _retriever_pb2.CorpusStatsResponse]
     """Sizes of collections, counted over active revisions."""
 
@@ -71,6 +77,12 @@ class RetrieverServiceAsyncStub(RetrieverServiceStub):
     """
     DeleteDocument: _aio.UnaryUnaryMultiCallable[_retriever_pb2.DeleteDocumentRequest, _retriever_pb2.DeleteDocumentResponse]  # type: ignore[assignment]
     """Hides a document from the next search on, then removes its chunks. Harmless when repeated."""
+    FetchVectors: _aio.UnaryStreamMultiCallable[_retriever_pb2.FetchVectorsRequest, _retriever_pb2.FetchVectorsResponse]  # type: ignore[assignment]
+    """Vectors of a document's active revision by the hash of what was embedded, so that unchanged text is not embedded again.
+    Nothing when there is none or its vectors are of another model.
+    """
+    CheckRevisions: _aio.UnaryUnaryMultiCallable[_retriever_pb2.CheckRevisionsRequest, _retriever_pb2.CheckRevisionsResponse]  # type: ignore[assignment]
+    """Whether revisions are active and whole in both indexes, for who has to know that a document is still searchable."""
     CorpusStats: _aio.UnaryUnaryMultiCallable[_retriever_pb2.CorpusStatsRequest, _retriever_pb2.CorpusStatsResponse]  # type: ignore[assignment]
     """Sizes of collections, counted over active revisions."""
 
@@ -121,6 +133,24 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_retriever_pb2.DeleteDocumentResponse, _abc.Awaitable[_retriever_pb2.DeleteDocumentResponse]]:
         """Hides a document from the next search on, then removes its chunks. Harmless when repeated."""
+
+    @_abc_1.abstractmethod
+    def FetchVectors(
+        self,
+        request: _retriever_pb2.FetchVectorsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_retriever_pb2.FetchVectorsResponse], _abc.AsyncIterator[_retriever_pb2.FetchVectorsResponse]]:
+        """Vectors of a document's active revision by the hash of what was embedded, so that unchanged text is not embedded again.
+        Nothing when there is none or its vectors are of another model.
+        """
+
+    @_abc_1.abstractmethod
+    def CheckRevisions(
+        self,
+        request: _retriever_pb2.CheckRevisionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retriever_pb2.CheckRevisionsResponse, _abc.Awaitable[_retriever_pb2.CheckRevisionsResponse]]:
+        """Whether revisions are active and whole in both indexes, for who has to know that a document is still searchable."""
 
     @_abc_1.abstractmethod
     def CorpusStats(
