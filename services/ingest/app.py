@@ -1,5 +1,6 @@
 """Composition root of ingestion: two processes of one package. The only file that names concrete adapters."""
 
+import os
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from kit.channel import open_channel
 from kit.jetstream import connect
 from kit.service import Service
+from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
 from services.ingest.adapters.nats_files import NatsFileStore
 from services.ingest.adapters.nats_jobs import NatsJobQueue
 from services.ingest.adapters.nats_leases import NatsLeases
@@ -23,12 +25,21 @@ from services.ingest.deletion import Deletion
 from services.ingest.documents import Documents, Limits
 from services.ingest.embedding import BatchEmbedder
 from services.ingest.handlers import IngestServicer, JobHandler
+from services.ingest.jobs.attempts import Attempts
+from services.ingest.jobs.backlog import Backlog
+from services.ingest.jobs.dead_letters import DeadLetters
+from services.ingest.jobs.leading import lead
+from services.ingest.jobs.ledger import Ledger
+from services.ingest.jobs.patience import Patience
+from services.ingest.jobs.reconciling import Reconciler
+from services.ingest.jobs.sweeping import Sweeper
 from services.ingest.metrics import Metrics
-from services.ingest.patience import Patience
 from services.ingest.pipeline import Pipeline
+from services.ingest.reading.recognition import OcrLimits
+from services.ingest.reuse import ChangeEmbedder
+from services.ingest.revising import Reviser
 from services.ingest.settings import IngestSettings
 from services.ingest.spool import Spool
-from services.ingest.sweeping import Sweeper
 
 
 @dataclass(frozen=True)
@@ -37,12 +48,15 @@ class _Shared:
 
     documents: NatsDocumentStore
     collections: NatsCollectionStore
+    dead_letters: NatsDeadLetterStore
     files: NatsFileStore
     jobs: NatsJobQueue
     leases: NatsLeases
     index: RetrieverIndex
     deletion: Deletion
     catalog: Catalog
+    reviser: Reviser
+    letters: DeadLetters
 
 
 async def run_api(settings: IngestSettings) -> None:
@@ -53,10 +67,10 @@ async def run_api(settings: IngestSettings) -> None:
         documents = Documents(
             documents=shared.documents,
             files=shared.files,
-            jobs=shared.jobs,
             leases=shared.leases,
             catalog=shared.catalog,
             deletion=shared.deletion,
+            reviser=shared.reviser,
             spool=spool,
             limits=Limits(settings.upload_limit_bytes, settings.upload_idle_timeout_s),
             now=_now,
@@ -64,7 +78,7 @@ async def run_api(settings: IngestSettings) -> None:
         )
         service.add_servicer(
             ingest_pb2_grpc.add_IngestServiceServicer_to_server,
-            IngestServicer(documents, shared.catalog),
+            IngestServicer(documents, shared.catalog, shared.letters),
             ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
         )
         await service.serve()
@@ -80,6 +94,11 @@ async def run_worker(settings: IngestSettings) -> None:
             size=settings.parser_processes,
             time_limit_s=settings.parse_time_limit_s,
             memory_limit_bytes=settings.parse_memory_limit_bytes,
+            ocr=OcrLimits(
+                max_pages=settings.ocr_max_pages,
+                time_limit_s=settings.ocr_time_limit_s,
+                threads=settings.ocr_threads or max(1, (os.cpu_count() or 2) // 2),
+            ),
         )
         service.stack.push_async_callback(preparer.close)
         reranker = reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]
@@ -95,21 +114,24 @@ async def run_worker(settings: IngestSettings) -> None:
             batch_texts=settings.embed_batch_texts,
             in_flight=settings.embed_in_flight,
         )
+        metrics = Metrics()
         pipeline = Pipeline(
             documents=shared.documents,
             files=shared.files,
             leases=shared.leases,
             preparer=preparer,
             embedder=embedder,
-            batches=batches,
+            change_embedder=ChangeEmbedder(batches, shared.index, patience),
             index=shared.index,
             deletion=shared.deletion,
+            reviser=shared.reviser,
             spool=spool,
             patience=patience,
-            metrics=Metrics(),
+            metrics=metrics,
+            ledger=Ledger(shared.documents, _now, worker_id=_new_id()),
             now=_now,
         )
-        handler = JobHandler(pipeline)
+        handler = JobHandler(Attempts(pipeline, shared.documents, shared.dead_letters, _now))
         sweeper = Sweeper(
             documents=shared.documents,
             collections=shared.collections,
@@ -118,10 +140,24 @@ async def run_worker(settings: IngestSettings) -> None:
             catalog=shared.catalog,
             now=_now,
         )
-        service.spawn(
-            shared.jobs.queue.consume(handler.handle, handler.on_dead, concurrency=settings.ingest_concurrency)
+        service.spawn(shared.jobs.queue.consume(handler.handle, concurrency=settings.ingest_concurrency))
+        reconciler = Reconciler(
+            shared.documents,
+            shared.index,
+            shared.reviser,
+            shared.deletion,
+            _now,
+            interval_s=settings.ingest_reconcile_interval_s,
         )
-        service.spawn(sweeper.run(settings.ingest_sweep_interval_s))
+        backlog = Backlog(shared.jobs, shared.letters, metrics)
+        service.spawn(
+            lead(
+                shared.leases,
+                lambda: sweeper.run(settings.ingest_sweep_interval_s),
+                reconciler.run,
+                backlog.run,
+            )
+        )
         await service.serve()
 
 
@@ -138,15 +174,21 @@ async def _shared(service: Service, settings: IngestSettings) -> _Shared:
     leases = await NatsLeases.open(nats, ttl_s=settings.ingest_lease_ttl_s)
     index = RetrieverIndex(retriever_pb2_grpc.RetrieverServiceStub(channel))
     deletion = Deletion(documents, files, leases, index, _now)
+    jobs = await NatsJobQueue.open(nats)
+    dead_letters = await NatsDeadLetterStore.open(nats)
+    reviser = Reviser(documents, jobs, _now, _new_id)
     return _Shared(
         documents=documents,
         collections=collections,
+        dead_letters=dead_letters,
         files=files,
-        jobs=await NatsJobQueue.open(nats),
+        jobs=jobs,
         leases=leases,
         index=index,
         deletion=deletion,
         catalog=Catalog(collections, documents, deletion, _now),
+        reviser=reviser,
+        letters=DeadLetters(dead_letters, documents, reviser, _now),
     )
 
 

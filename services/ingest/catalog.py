@@ -72,8 +72,7 @@ class Catalog:
             if stored.document.collection_id == collection_id
             and not (stored.document.status is Status.DELETED and stored.document.swept)
         ]
-        for document_id in doomed:
-            await self._deletion.delete(tenant_id, document_id)
+        await self._deletion.delete_all(tenant_id, doomed)
         await self._collections.delete(tenant_id, collection_id)
 
 

@@ -2,9 +2,6 @@
 job. Whatever is interrupted, either nothing is visible or a sweep finds the record without its job."""
 
 import asyncio
-import base64
-import binascii
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -15,13 +12,13 @@ from kit.errors import Aborted, AlreadyExists
 from services.ingest import naming
 from services.ingest.catalog import Catalog
 from services.ingest.deletion import Deletion, file_lease, files_of
-from services.ingest.detection import detect_media_type
-from services.ingest.errors import BadPageToken, CollectionNotFound, DocumentNotFound, UploadCorrupt
-from services.ingest.models import Content, Document, IngestJob, Revision, Status
-from services.ingest.ports import DocumentStore, FileStore, JobQueue, Leases
+from services.ingest.errors import CollectionNotFound, DocumentNotFound, UploadCorrupt
+from services.ingest.models import Content, Document, Status
+from services.ingest.paging import age, decode_token, encode_token, page_length
+from services.ingest.ports import DocumentStore, FileStore, Leases
+from services.ingest.reading.detection import detect_media_type
+from services.ingest.revising import Reviser
 from services.ingest.spool import Spool, SpooledFile, too_large
-
-_DEFAULT_PAGE, _MAX_PAGE = 100, 1000
 
 
 @dataclass(frozen=True)
@@ -53,10 +50,10 @@ class Documents:
         *,
         documents: DocumentStore,
         files: FileStore,
-        jobs: JobQueue,
         leases: Leases,
         catalog: Catalog,
         deletion: Deletion,
+        reviser: Reviser,
         spool: Spool,
         limits: Limits,
         now: Callable[[], datetime],
@@ -64,10 +61,10 @@ class Documents:
     ) -> None:
         self._documents = documents
         self._files = files
-        self._jobs = jobs
         self._leases = leases
         self._catalog = catalog
         self._deletion = deletion
+        self._reviser = reviser
         self._spool = spool
         self._limits = limits
         self._now = now
@@ -91,7 +88,7 @@ class Documents:
             media_type = await asyncio.to_thread(detect_media_type, file.path, upload.name)
             content = Content(file.sha256, file.size_bytes, media_type)
             document, unused = await self._store(tenant_id, upload, content, file.path)
-        await self._queue(document)
+        await self._reviser.queue(document)
         if unused:
             await self._deletion.release_file(tenant_id, unused)
         await self._check_collection_survived(document)
@@ -120,7 +117,7 @@ class Documents:
                     continue
                 if old.content == content and old.metadata == upload.metadata and old.status is not Status.FAILED:
                     return old, ""
-                changed = self._with_revision(replace(old, metadata=dict(upload.metadata)), content)
+                changed = self._reviser.revised(replace(old, metadata=dict(upload.metadata)), content)
                 await self._documents.update(changed, stored.version)
                 unused = files_of(old) - files_of(changed)
                 return changed, unused.pop() if unused else ""
@@ -141,26 +138,7 @@ class Documents:
             revision_count=0,
             metadata=dict(upload.metadata),
         )
-        return self._with_revision(empty, content)
-
-    def _with_revision(self, document: Document, content: Content) -> Document:
-        """The document with a new revision to be made. Its id and number are fixed here: the job only names them."""
-        number = document.revision_count + 1
-        return replace(
-            document,
-            content=content,
-            revision_count=number,
-            pending=Revision(self._new_id(), number, content),
-            status=Status.QUEUED,
-            stage="",
-            progress=0.0,
-            error=None,
-            updated_at=self._now(),
-        )
-
-    async def _queue(self, document: Document) -> None:
-        if document.pending:
-            await self._jobs.publish(job_of(document))
+        return self._reviser.revised(empty, content)
 
     async def _check_collection_survived(self, document: Document) -> None:
         try:
@@ -183,7 +161,7 @@ class Documents:
     ) -> tuple[list[Document], str]:
         """Documents of a collection, newest first, and the token of the next page. Raises CollectionNotFound, BadPageToken."""
         await self._catalog.get(tenant_id, collection_id)
-        after = _decode_token(page_token) if page_token else None
+        after = decode_token(page_token) if page_token else None
         found = [
             stored.document
             async for stored in self._documents.all_of(tenant_id)
@@ -194,8 +172,8 @@ class Documents:
         found.sort(key=_age, reverse=True)
         if after is not None:
             found = [document for document in found if _age(document) < after]
-        size = min(page_size or _DEFAULT_PAGE, _MAX_PAGE)
-        return found[:size], _encode_token(found[size - 1]) if len(found) > size else ""
+        size = page_length(page_size)
+        return found[:size], encode_token(_age(found[size - 1])) if len(found) > size else ""
 
     async def delete(self, tenant_id: str, document_id: str) -> None:
         """Removes a document everywhere. Raises DocumentNotFound."""
@@ -205,20 +183,8 @@ class Documents:
 
     async def reindex(self, tenant_id: str, document_id: str) -> Document:
         """Queues a fresh revision of the stored file; one that is still being made is fresh already. Raises DocumentNotFound."""
-        while True:
-            await self.get(tenant_id, document_id)
-            stored = await self._documents.get(tenant_id, document_id)
-            if stored is None or stored.document.status is Status.DELETED:
-                continue
-            document = stored.document
-            if document.pending is None:
-                document = self._with_revision(document, document.content)
-                try:
-                    await self._documents.update(document, stored.version)
-                except Aborted:
-                    continue
-            await self._queue(document)
-            return document
+        await self.get(tenant_id, document_id)
+        return await self._reviser.reindex(tenant_id, document_id)
 
     async def watch(
         self, tenant_id: str, collection_id: str, document_ids: Collection[str]
@@ -248,12 +214,6 @@ class Documents:
             yield document, path
 
 
-def job_of(document: Document) -> IngestJob:
-    """The job that makes a document's pending revision."""
-    assert document.pending is not None
-    return IngestJob(document.tenant_id, document.document_id, document.pending.revision_id)
-
-
 def _check_declared(upload: Upload, file: SpooledFile) -> None:
     if upload.sha256 and upload.sha256.lower() != file.sha256:
         raise UploadCorrupt(
@@ -266,17 +226,4 @@ def _check_declared(upload: Upload, file: SpooledFile) -> None:
 
 
 def _age(document: Document) -> tuple[str, str]:
-    return document.created_at.isoformat(timespec="microseconds"), document.document_id
-
-
-def _encode_token(last: Document) -> str:
-    return base64.urlsafe_b64encode(json.dumps(_age(last)).encode()).decode()
-
-
-def _decode_token(token: str) -> tuple[str, str]:
-    try:
-        created_at, document_id = json.loads(base64.urlsafe_b64decode(token.encode()))
-        datetime.fromisoformat(created_at)
-        return str(created_at), str(document_id)
-    except (binascii.Error, ValueError, TypeError) as error:
-        raise BadPageToken("the page token is not one of ours; start again without it") from error
+    return age(document.created_at, document.document_id)

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from services.ingest.errors import BadVectors, ModelChanged
+from services.ingest.fairness import FairSlots
+from services.ingest.jobs.patience import Patience
 from services.ingest.models import Chunk
-from services.ingest.patience import Patience
 from services.ingest.ports import Embedder, Vectors
+
+_NORM_TOLERANCE = 0.02
+"""The retriever's: int8 and bf16 embedders normalise before they round, so that their rows are off by up to 1 %."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class BatchEmbedder:
         self._batch_tokens = batch_tokens
         self._batch_texts = batch_texts
         self._in_flight = in_flight
-        self._slots = asyncio.Semaphore(in_flight)
+        # Half of the slots keep the model server as full as all of them do; the others are there for other documents.
+        self._slots = FairSlots(in_flight, max(1, in_flight // 2))
 
     async def embed(self, chunks: Sequence[Chunk], model: str, on_progress: Callable[[float], None]) -> EmbeddedChunks:
         """Vectors of all chunks. Raises ModelChanged when the server answers with another model than `model`."""
@@ -45,7 +50,7 @@ class BatchEmbedder:
         async def work() -> None:
             nonlocal done
             for batch in waiting:  # shared: each batch is taken once
-                vectors = await self._batch([chunks[i].embedded_text for i in batch], model)
+                vectors = await self._batch([chunks[i].embedded_text for i in batch], model, rows)
                 for i, vector in zip(batch, vectors, strict=True):
                     rows[i] = vector
                 done += sum(chunks[i].token_count for i in batch)
@@ -56,13 +61,12 @@ class BatchEmbedder:
                 group.create_task(work())
         return EmbeddedChunks(_stacked(rows), model, len(batches))
 
-    async def _batch(self, texts: list[str], model: str) -> Vectors:
-        async with self._slots:
+    async def _batch(self, texts: list[str], model: str, document: object) -> Vectors:
+        async with self._slots.hold(id(document)):
             vectors, answered = await self._patience.call("embed", lambda: self._embedder.embed(texts))
         if answered != model:
             raise ModelChanged(f"the embedding model changed from {model} to {answered} while a document was embedded")
-        if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise BadVectors(f"the model server returned {len(vectors)} vectors for {len(texts)} texts")
+        check_vectors(vectors, len(texts))
         return vectors
 
 
@@ -77,6 +81,16 @@ def plan_batches(token_counts: Sequence[int], max_tokens: int, max_texts: int) -
         else:
             batches.append([i])
     return batches
+
+
+def check_vectors(vectors: Vectors, count: int) -> None:
+    """What an index of cosines needs: one finite, normalised row a text. Raises BadVectors: a broken model is not the document's
+    fault, and must not get into an index."""
+    if vectors.ndim != 2 or len(vectors) != count or not vectors.shape[1]:
+        raise BadVectors(f"the model server returned vectors of shape {vectors.shape} for {count} texts")
+    norms = np.linalg.norm(vectors, axis=1)
+    if not np.all(np.abs(norms - 1.0) <= _NORM_TOLERANCE):  # false for NaN and infinity too
+        raise BadVectors("the model server returned a vector that is not finite or not of length 1; check its model")
 
 
 def _stacked(rows: Sequence[Vectors | None]) -> Vectors:

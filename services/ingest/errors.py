@@ -2,16 +2,21 @@
 them; the others answer a call."""
 
 from kit.errors import (
+    Aborted,
     AlreadyExists,
     DataLoss,
     FailedPrecondition,
+    Internal,
     InvalidArgument,
     NotFound,
     ResourceExhausted,
     Unavailable,
 )
 
-SUPPORTED = "Supported are PDF, HTML, Markdown, CSV and plain text"
+SUPPORTED = (
+    "Supported are PDF, Word (docx), PowerPoint (pptx), Excel (xlsx), EPUB, HTML, Markdown, CSV, plain text, "
+    "e-mails (eml), pictures of text (png, jpg, tiff, webp, bmp, gif) and exports of Telegram (result.json)"
+)
 
 
 class CollectionNotFound(NotFound):
@@ -60,13 +65,13 @@ class SpoolFull(ResourceExhausted):
     reason = "SPOOL_FULL"
 
 
-class ModelChanged(Unavailable):
-    """The embedder was swapped while a document was embedded; the next delivery starts over with the new one."""
+class ModelChanged(Aborted):
+    """The embedder was swapped while a document was embedded; the next try starts over with the new one."""
 
     reason = "EMBEDDING_MODEL_CHANGED"
 
 
-class BadVectors(Unavailable):
+class BadVectors(Internal):
     """The model server's answer does not fit the request."""
 
     reason = "EMBEDDING_MALFORMED"
@@ -76,6 +81,16 @@ class LeaseLost(Unavailable):
     """Another worker may have taken the document over; the job comes back and sees."""
 
     reason = "LEASE_LOST"
+
+
+class DeadLetterNotFound(NotFound):
+    reason = "DEAD_LETTER_NOT_FOUND"
+
+
+class WorkersDied(Internal):
+    """One worker after the other ended while it had the document in hand."""
+
+    reason = "WORKER_DIED"
 
 
 class DocumentRejected(Exception):

@@ -5,27 +5,37 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
+import structlog
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
-from kit.errors import GroundworkError
 from kit.jetstream import Job
 from kit.principal import current_principal
 from services.ingest import records
-from services.ingest.adapters.encoding import STATUS_BY_NUMBER, collection_message, document_message
+from services.ingest.adapters.encoding import (
+    OUTCOME,
+    STATUS_BY_NUMBER,
+    collection_message,
+    counts_message,
+    dead_letter_message,
+    document_message,
+)
 from services.ingest.catalog import Catalog
 from services.ingest.documents import Documents, Upload
 from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
-from services.ingest.pipeline import Pipeline
+from services.ingest.jobs.attempts import Attempts
+from services.ingest.jobs.dead_letters import DeadLetters
 
+_log = structlog.get_logger()
 _DOWNLOAD_BYTES = 256 * 1024
 
 
 class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     """ingest.proto. The tenant is the principal's."""
 
-    def __init__(self, documents: Documents, catalog: Catalog) -> None:
+    def __init__(self, documents: Documents, catalog: Catalog, dead_letters: DeadLetters) -> None:
         self._documents = documents
         self._catalog = catalog
+        self._dead_letters = dead_letters
 
     async def UploadDocument(
         self, request_iterator: AsyncIterator[ingest_pb2.UploadDocumentRequest], context: Any
@@ -112,6 +122,41 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         await self._catalog.delete(current_principal().tenant_id, request.collection_id)
         return ingest_pb2.DeleteCollectionResponse()
 
+    async def GetJobCounts(
+        self, request: ingest_pb2.GetJobCountsRequest, context: Any
+    ) -> ingest_pb2.GetJobCountsResponse:
+        return counts_message(await self._dead_letters.counts(current_principal().tenant_id, request.collection_id))
+
+    async def ListDeadLetters(
+        self, request: ingest_pb2.ListDeadLettersRequest, context: Any
+    ) -> ingest_pb2.ListDeadLettersResponse:
+        found, token = await self._dead_letters.page(
+            current_principal().tenant_id,
+            request.collection_id,
+            request.reason,
+            request.page.page_size,
+            request.page.page_token,
+        )
+        letters = [dead_letter_message(letter) for letter in found]
+        return ingest_pb2.ListDeadLettersResponse(dead_letters=letters, next_page_token=token)
+
+    async def RequeueDeadLetter(
+        self, request: ingest_pb2.RequeueDeadLetterRequest, context: Any
+    ) -> ingest_pb2.RequeueDeadLetterResponse:
+        outcome, document = await self._dead_letters.requeue(current_principal().tenant_id, request.dead_letter_id)
+        shown = document_message(document) if document else None
+        return ingest_pb2.RequeueDeadLetterResponse(outcome=OUTCOME[outcome], document=shown)
+
+    async def RequeueDeadLetters(
+        self, request: ingest_pb2.RequeueDeadLettersRequest, context: Any
+    ) -> ingest_pb2.RequeueDeadLettersResponse:
+        done = await self._dead_letters.requeue_all(
+            current_principal().tenant_id, request.collection_id, request.reason
+        )
+        return ingest_pb2.RequeueDeadLettersResponse(
+            requeued_count=done.requeued, dropped_count=done.dropped, remaining_count=done.remaining
+        )
+
 
 async def _bytes(requests: AsyncIterator[ingest_pb2.UploadDocumentRequest]) -> AsyncIterator[bytes]:
     """The file's bytes. A cancelled call can look like one that has ended well, so only the end message ends a file."""
@@ -133,13 +178,17 @@ async def _bytes(requests: AsyncIterator[ingest_pb2.UploadDocumentRequest]) -> A
 
 
 class JobHandler:
-    """The queue's consumer: decodes a job and hands it to the pipeline."""
+    """The queue's consumer: decodes a job and hands it on."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
 
-    async def handle(self, job: Job) -> None:
-        await self._pipeline.handle(records.decode_job(job.data), job.attempt)
-
-    async def on_dead(self, job: Job, error: GroundworkError | None) -> None:
-        await self._pipeline.give_up(records.decode_job(job.data), error)
+    async def handle(self, job: Job) -> float | None:
+        """None when the job is done with, else the seconds until it is to come back."""
+        try:
+            decoded = records.decode_job(job.data)
+        except (ValueError, TypeError) as error:
+            # Its document is found without a job by the sweep, and gets one that can be read.
+            _log.error("job_unreadable", error=repr(error))
+            return None
+        return await self._attempts.run(decoded, job.delivery)

@@ -1,6 +1,6 @@
 """What ingestion measures. Labels are bounded: outcomes, reasons and stages, never an id."""
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
 
 class Metrics:
@@ -9,6 +9,16 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self.documents = Counter(
             "ingest_documents", "Documents that ended, by outcome and reason", ["outcome", "reason"], registry=registry
+        )
+        self.queue_depth = Gauge(
+            "ingest_queue_depth",
+            "Jobs in the queue, those in hand included; told by the leading worker",
+            registry=registry,
+        )
+        self.dead_letters = Gauge(
+            "ingest_dead_letters",
+            "Jobs that were given up and wait for a person; told by the leading worker",
+            registry=registry,
         )
         self.chunks = Counter("ingest_chunks", "Chunks made searchable", registry=registry)
         self.stage_seconds = Counter("ingest_stage_seconds", "Seconds spent, by stage", ["stage"], registry=registry)

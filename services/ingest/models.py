@@ -1,6 +1,7 @@
 """What ingestion works on: a parsed file, its cleaned text, its chunks; and the record that remembers a document. Plain data,
 shared by the API, the worker and the child process that parses."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -15,6 +16,8 @@ class BlockKind(StrEnum):
     CODE = "code"
     TABLE = "table"
     ROW = "row"
+    MESSAGE = "message"
+    """Of a chat: one unit, never joined with its neighbours."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,12 @@ class Block:
     lines: tuple[LineBox, ...] = ()
     label: str = ""
     """Of a table row: what names it, repeated when the row has to be split."""
+    turn: int = 0
+    """Of a page's text: degrees clockwise by which the page has to be turned to be read. Boxes are on the page as it is."""
+    context: tuple[str, ...] = ()
+    """Of a message: what stands above it without being text of the file, such as its chat, author and date."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """What a search can filter by, beyond the document's own fields."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +59,10 @@ class ParsedDocument:
     title: str
     blocks: tuple[Block, ...]
     page_statuses: tuple[str, ...] = ()
-    """"text", "empty" or "failed" for each page."""
+    """"text", "ocr" (read from its picture), "empty" or "failed" for each page."""
     warnings: tuple[str, ...] = ()
+    flowing: bool = False
+    """Whether the pages come in whole paragraphs (slides) and not in printed lines that have to be joined."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,7 @@ class Section:
     path: tuple[tuple[str, int], ...]
     level: int = 0
     label: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,6 +104,10 @@ class Chunk:
     """Of `embedded_text`, special tokens included."""
     content_hash: str
     boxes: tuple[LineBox, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """What a search can filter by, beyond the document's own fields."""
+    language: str = ""
+    """ISO 639-1 code (639-3 where there is none); empty when unknown."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +160,21 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Tries:
+    """How the tries at the pending revision ended. Neither a stop in good order nor a neighbour that was away or full counts."""
+
+    failures: int = 0
+    """Tries that ended in an error which may be the document's."""
+    deaths: int = 0
+    """Tries that ended with the death of their worker."""
+    worker_id: str = ""
+    """The process that has the document in hand; one that was killed leaves its own behind."""
+    last_failure: Failure | None = None
+    first_failed_at: datetime | None = None
+    last_failed_at: datetime | None = None
+
+
+@dataclass(frozen=True)
 class Report:
     """What happened on the way."""
 
@@ -156,6 +187,10 @@ class Report:
     warnings: tuple[str, ...] = ()
     attempts: int = 0
     chunker: str = ""
+    reused_chunk_count: int = 0
+    """Chunks whose vectors came from the active revision."""
+    languages: tuple[str, ...] = ()
+    """Of the chunks, most common first."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +221,8 @@ class Document:
     report: Report | None = None
     swept: bool = False
     """Of a tombstone: everything it had is removed."""
+    tries: Tries = field(default_factory=Tries)
+    """Of the pending revision."""
 
 
 @dataclass(frozen=True)
@@ -215,6 +252,63 @@ class IngestJob:
     tenant_id: str
     document_id: str
     revision_id: str
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A job that was given up although nothing is known to be wrong with its file."""
+
+    tenant_id: str
+    revision_id: str
+    """Of the revision that could not be made; a revision is given up once, so this names the letter."""
+    revision_number: int
+    document_id: str
+    collection_id: str
+    document_name: str
+    failure: Failure
+    stage: str
+    failures: int
+    deaths: int
+    first_failed_at: datetime
+    last_failed_at: datetime
+    requeued_at: datetime | None = None
+    """When its document was queued again. Such a letter is kept for a while, so that asking twice gets the same answer."""
+
+
+class RequeueOutcome(StrEnum):
+    """What became of the wish to queue a dead letter again."""
+
+    REQUEUED = "requeued"
+    ALREADY_REQUEUED = "already_requeued"
+    DOCUMENT_DELETED = "document_deleted"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True)
+class JobCounts:
+    """A tenant's documents by where they are."""
+
+    queued: int
+    processing: int
+    dead_letters: int
+    oldest_queued_at: datetime | None
+
+
+class RevisionState(StrEnum):
+    """What the indexes hold of a revision."""
+
+    ACTIVE = "active"
+    INCOMPLETE = "incomplete"
+    INACTIVE = "inactive"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True)
+class RevisionCheck:
+    """The state of a revision, and the number of the document's visible one; 0 when there is none."""
+
+    state: RevisionState
+    active_number: int
 
 
 @dataclass(frozen=True)

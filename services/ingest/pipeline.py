@@ -13,18 +13,31 @@ from pathlib import Path
 
 import structlog
 
-from kit.errors import DataLoss, FailedPrecondition, GroundworkError, InvalidArgument
-from services.ingest.deletion import Deletion, document_lease, files_of
-from services.ingest.embedding import BatchEmbedder
+from kit.errors import DataLoss, FailedPrecondition, InvalidArgument
+from services.ingest.child.prepare import PrepareRequest
+from services.ingest.chunks.languages import languages_of
+from services.ingest.deletion import Deletion, document_lease, file_lease, files_of
 from services.ingest.errors import DocumentRejected, Superseded
+from services.ingest.jobs.ledger import Ledger
+from services.ingest.jobs.patience import Patience
+from services.ingest.jobs.tracking import Tracker, wanted
 from services.ingest.metrics import Metrics
-from services.ingest.models import Document, EmbeddingModel, Failure, IngestJob, PreparedDocument, Report, Status
+from services.ingest.models import (
+    Document,
+    EmbeddingModel,
+    Failure,
+    IngestJob,
+    PreparedDocument,
+    Report,
+    RevisionState,
+    Status,
+    Tries,
+)
 from services.ingest.parsers.registry import check_readable
-from services.ingest.patience import Patience
 from services.ingest.ports import DocumentStore, Embedder, FileStore, HeldLease, Leases, Preparer, SearchIndex
-from services.ingest.prepare import PrepareRequest
+from services.ingest.reuse import ChangeEmbedder, ChunkVectors
+from services.ingest.revising import Reviser
 from services.ingest.spool import Spool, sha256_of
-from services.ingest.tracking import Tracker, wanted
 
 _log = structlog.get_logger()
 
@@ -40,35 +53,41 @@ class Pipeline:
         leases: Leases,
         preparer: Preparer,
         embedder: Embedder,
-        batches: BatchEmbedder,
+        change_embedder: ChangeEmbedder,
         index: SearchIndex,
         deletion: Deletion,
+        reviser: Reviser,
         spool: Spool,
         patience: Patience,
         metrics: Metrics,
+        ledger: Ledger,
         now: Callable[[], datetime],
     ) -> None:
+        self._ledger = ledger
         self._documents = documents
         self._files = files
         self._leases = leases
         self._preparer = preparer
         self._embedder = embedder
-        self._batches = batches
+        self._change_embedder = change_embedder
         self._index = index
         self._deletion = deletion
+        self._reviser = reviser
         self._spool = spool
         self._patience = patience
         self._metrics = metrics
         self._now = now
 
-    async def handle(self, job: IngestJob, attempt: int) -> None:
-        """Does the job, or finds that it is done or no longer wanted. Raises what another delivery may cure."""
+    async def handle(self, job: IngestJob, delivery: int) -> None:
+        """Does the job, or finds that it is done or no longer wanted. Raises FailedTry when another try may be needed, and
+        GroundworkError for what keeps a try from beginning."""
         if not wanted(await self._documents.get(job.tenant_id, job.document_id), job):
             return
         async with self._leases.hold(document_lease(job.tenant_id, job.document_id)) as lease:
             try:
                 tracker = await Tracker.open(self._documents, job, self._now)
-                await self._ingest(tracker, lease, attempt)
+                async with self._ledger.one_try(tracker, job) as tries:
+                    await self._ingest(tracker, lease, Report(attempts=delivery), tries)
             except Superseded:
                 await self._clear_up(job)
             except DocumentRejected as error:
@@ -87,6 +106,7 @@ class Pipeline:
                 stage="",
                 progress=0.0,
                 error=failure,
+                tries=Tries(),
             )
         except Superseded:
             return
@@ -94,26 +114,12 @@ class Pipeline:
         _log.info("document_failed", document_id=job.document_id, reason=failure.reason)
         await self._release(before, after)
 
-    async def give_up(self, job: IngestJob, error: GroundworkError | None) -> None:
-        """Records that the job has used up its deliveries, or met an error that no delivery cures."""
-        if error is None:
-            failure = Failure(
-                "WORKER_DIED",
-                "reading this file ended the worker again and again; it is probably damaged: save it again and upload that",
-            )
-        elif error.retryable:
-            failure = Failure(
-                error.reason, f"gave up after many tries: {error.message}. Reindex the document to try again"
-            )
-        else:
-            failure = Failure(error.reason, error.message)
-        await self.fail(job, failure)
-
-    async def _ingest(self, tracker: Tracker, lease: HeldLease, attempt: int) -> None:
+    async def _ingest(self, tracker: Tracker, lease: HeldLease, report: Report, tries: Tries) -> None:
         if await self._was_nearly_done(tracker):
             return
-        report = Report(attempts=attempt)
-        await tracker.change(status=Status.PROCESSING, stage="parse", progress=0.0, error=None, report=report)
+        await tracker.change(
+            status=Status.PROCESSING, stage="parse", progress=0.0, error=None, report=report, tries=tries
+        )
         started = time.perf_counter()
         async with tracker.reporting(lease):
             await self._make_revision(tracker, lease, report)
@@ -129,7 +135,9 @@ class Pipeline:
 
         tracker.at("embed")
         began = time.perf_counter()
-        embedded = await self._batches.embed(prepared.chunks, model.name, lambda share: tracker.at("embed", share))
+        embedded = await self._change_embedder.embed(
+            tracker.document, prepared.chunks, model.name, lambda share: tracker.at("embed", share)
+        )
         seconds["embed"] = round(time.perf_counter() - began, 4)
 
         tracker.at("index")
@@ -143,7 +151,7 @@ class Pipeline:
         )
         seconds["index"] = round(time.perf_counter() - began, 4)
 
-        report = _report(report, prepared, embedded.batch_count, seconds)
+        report = _report(report, prepared, embedded, seconds)
         # From here on a redelivery only has to flip the pointer: indexing again would rewrite what may be visible already.
         tracker.at("activate")
         await tracker.change(stage="activate", progress=0.98, report=report)
@@ -161,13 +169,22 @@ class Pipeline:
             return await self._preparer.prepare(request, tracker.at)
 
     async def _fetch(self, tenant_id: str, sha256: str, path: Path, name: str) -> None:
-        lost = DocumentRejected("FILE_LOST", f"the stored file of {name} is missing or damaged; upload it again")
+        """Gets the stored file. One that is not what was uploaded is thrown away, so that the next upload stores it anew."""
+        if await self._fetched_whole(tenant_id, sha256, path):
+            return
+        async with self._leases.hold(file_lease(tenant_id, sha256)) as lease:
+            if await self._fetched_whole(tenant_id, sha256, path):  # it was uploaded again meanwhile
+                return
+            lease.check()
+            await self._files.delete(tenant_id, sha256)
+        raise DocumentRejected("FILE_LOST", f"the stored file of {name} is missing or damaged; upload it again")
+
+    async def _fetched_whole(self, tenant_id: str, sha256: str, path: Path) -> bool:
         try:
             await self._files.get_to_file(tenant_id, sha256, path)
-        except DataLoss as error:
-            raise lost from error
-        if await asyncio.to_thread(sha256_of, path) != sha256:
-            raise lost
+        except DataLoss:
+            return False
+        return await asyncio.to_thread(sha256_of, path) == sha256
 
     async def _was_nearly_done(self, tracker: Tracker) -> bool:
         """Finishes a revision whose worker died between indexing and recording. False when it has to be made again."""
@@ -176,19 +193,30 @@ class Pipeline:
             return False
         try:
             await self._finish(tracker, report)
-        except DocumentRejected:
+        except FailedPrecondition:
             return False
         return True
 
     async def _finish(self, tracker: Tracker, report: Report) -> None:
         document, revision = tracker.document, tracker.revision
         began = time.perf_counter()
-        await self._rejecting("activate", tracker, lambda: self._index.activate(document, revision, report.chunk_count))
+        await self._rejecting(
+            "activate",
+            tracker,
+            lambda: self._index.activate(document, revision, report.chunk_count, report.languages),
+        )
         report = replace(
             report, stage_seconds={**report.stage_seconds, "activate": round(time.perf_counter() - began, 4)}
         )
         done = await tracker.change(
-            status=Status.READY, active=revision, pending=None, stage="", progress=1.0, error=None, report=report
+            status=Status.READY,
+            active=revision,
+            pending=None,
+            stage="",
+            progress=1.0,
+            error=None,
+            report=report,
+            tries=Tries(),
         )
         self._metrics.documents.labels(outcome="ready", reason="").inc()
         self._metrics.chunks.inc(report.chunk_count)
@@ -198,13 +226,16 @@ class Pipeline:
         await self._release(document, done)
 
     async def _rejecting(self, what: str, tracker: Tracker, call: Callable[[], Awaitable[None]]) -> None:
-        """Calls the index, waiting out its backpressure; says what its refusals mean for the document."""
+        """Calls the index, waiting out its backpressure; says what its refusals mean for the document. Those that are not about
+        the document (another embedding model, chunks that got lost) are raised as they are."""
         try:
             await self._patience.call(what, call)
         except FailedPrecondition as error:
             if error.reason == "REVISION_SUPERSEDED":
                 raise Superseded from error
-            raise DocumentRejected(error.reason, f"{tracker.document.name} was not indexed: {error.message}") from error
+            if error.reason == "REVISION_INCOMPLETE":
+                error.retryable = True  # making the revision again is the cure
+            raise
         except InvalidArgument as error:
             raise DocumentRejected(error.reason, f"{tracker.document.name} was not indexed: {error.message}") from error
 
@@ -213,21 +244,34 @@ class Pipeline:
         stored = await self._documents.get(job.tenant_id, job.document_id)
         if stored is None or stored.document.status is Status.DELETED:
             await self._patience.call("delete", lambda: self._index.delete(job.document_id))
+        elif wanted(stored, job):
+            await self._catch_up(job)
+
+    async def _catch_up(self, job: IngestJob) -> None:
+        """Brings a record up to an index that is ahead of it: a power cut took back the record's last seconds."""
+        (check,) = await self._patience.call("check", lambda: self._index.check([(job.document_id, job.revision_id)]))
+        _log.warning("record_behind_index", document_id=job.document_id, state=check.state.value)
+        if check.state is RevisionState.DELETED:
+            await self._deletion.delete(job.tenant_id, job.document_id)
+        else:
+            await self._reviser.outdo(job, check.active_number)
 
     async def _release(self, before: Document, after: Document) -> None:
         for sha256 in files_of(before) - files_of(after):
             await self._deletion.release_file(before.tenant_id, sha256)
 
 
-def _report(report: Report, prepared: PreparedDocument, batch_count: int, seconds: dict[str, float]) -> Report:
+def _report(report: Report, prepared: PreparedDocument, embedded: ChunkVectors, seconds: dict[str, float]) -> Report:
     return replace(
         report,
         page_count=len(prepared.page_statuses),
         chunk_count=len(prepared.chunks),
         token_count=sum(chunk.token_count for chunk in prepared.chunks),
-        embed_batch_count=batch_count,
+        embed_batch_count=embedded.batch_count,
+        reused_chunk_count=embedded.reused_count,
         stage_seconds=seconds,
         page_statuses=prepared.page_statuses,
         warnings=prepared.warnings,
         chunker=prepared.chunker,
+        languages=languages_of(prepared.chunks),
     )

@@ -1,6 +1,6 @@
 """What ingestion needs from outside. Every method may raise Unavailable; every write is safe to repeat."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
@@ -8,20 +8,25 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from services.ingest.child.prepare import PrepareRequest
 from services.ingest.models import (
     Chunk,
     Collection,
+    DeadLetter,
     Document,
     EmbeddingModel,
     IngestJob,
     PreparedDocument,
     Revision,
+    RevisionCheck,
     StoredDocument,
 )
-from services.ingest.prepare import PrepareRequest
 
 Vectors = NDArray[np.float32]
 """float32 [n, dim], each row L2-normalised."""
+
+Vector = NDArray[np.float32]
+"""float32 [dim], one row of such."""
 
 
 class DocumentStore(Protocol):
@@ -41,6 +46,9 @@ class DocumentStore(Protocol):
 
     def all_of(self, tenant_id: str) -> AsyncIterator[StoredDocument]:
         """The tenant's records, tombstones too; "*" means every tenant's."""
+
+    def changed_since(self, version: int) -> AsyncIterator[StoredDocument]:
+        """Records of all tenants that were written after the one of that version; all of them for 0."""
 
     def watch(self, tenant_id: str) -> AsyncGenerator[StoredDocument | None, None]:
         """Current records, then None once, then every change until closed."""
@@ -90,6 +98,24 @@ class JobQueue(Protocol):
     async def has_job(self, job: IngestJob) -> bool:
         """Whether the job is in the queue, waiting or being worked on."""
 
+    async def depth(self) -> int:
+        """Jobs in the queue, those being worked on included, over all tenants."""
+
+
+class DeadLetterStore(Protocol):
+    """Letters of jobs that were given up, durably."""
+
+    async def put(self, letter: DeadLetter) -> None:
+        """Keeps a letter; the one of the same revision is replaced."""
+
+    async def get(self, tenant_id: str, revision_id: str) -> DeadLetter | None: ...
+
+    async def delete(self, letter: DeadLetter) -> None:
+        """Harmless when it is gone."""
+
+    def all_of(self, tenant_id: str, collection_id: str = "*") -> AsyncIterator[DeadLetter]:
+        """The tenant's letters, those queued again too; "*" means every tenant's, or every collection's."""
+
 
 class Leases(Protocol):
     """Exclusive rights that vanish when their holder does."""
@@ -132,8 +158,16 @@ class SearchIndex(Protocol):
     ) -> None:
         """Writes all chunks of a revision, invisibly. Repeating it replaces them."""
 
-    async def activate(self, document: Document, revision: Revision, chunk_count: int) -> None:
+    async def activate(
+        self, document: Document, revision: Revision, chunk_count: int, languages: Sequence[str]
+    ) -> None:
         """Makes the revision the visible one. Raises FailedPrecondition: REVISION_INCOMPLETE, REVISION_SUPERSEDED."""
 
     async def delete(self, document_id: str) -> None:
         """Hides the document, then removes its chunks. Harmless when repeated."""
+
+    async def vectors(self, document_id: str, model: str) -> Mapping[str, Vector]:
+        """Vectors of the active revision by content hash; nothing when it has none of `model`."""
+
+    async def check(self, revisions: Sequence[tuple[str, str]]) -> list[RevisionCheck]:
+        """What the indexes hold of revisions, given as (document id, revision id), at most 200; in their order."""

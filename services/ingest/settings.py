@@ -28,18 +28,30 @@ class IngestSettings(ServiceSettings):
     upload_idle_timeout_s: float = Field(default=60.0, gt=0)
     """Seconds an upload may stand still before it is refused: a sender that went away must not keep its spool file."""
 
-    ingest_concurrency: int = Field(default=8, ge=1, le=64)
+    ingest_concurrency: int = Field(default=24, ge=1, le=64)
     """Documents a worker has in hand at once. More than one, so that parsing and indexing overlap with embedding,
-    and so that the model server has many texts to sort by length: 8 ingest 5 % faster than 4."""
+    so that the model server has many texts to sort by length, and so that small documents share the indexes' commits."""
 
     parser_processes: int = Field(default=1, ge=1, le=32)
     """Parsing child processes a worker keeps. One parses far faster than two cores embed."""
 
     parse_time_limit_s: float = Field(default=300.0, gt=0)
-    """Seconds a file may take to be read, before it fails as PARSE_TIMEOUT."""
+    """Seconds a file may take to be read, before it fails as PARSE_TIMEOUT. Begins anew with each page that is read from its
+    picture."""
 
     parse_memory_limit_bytes: int = Field(default=4 * 1024**3, ge=256 * 1024**2)
-    """Address space of a parsing child, in bytes. A file of 100 MiB needs about a third of the default."""
+    """Address space of a parsing child, in bytes. A file of 100 MiB needs about a third of the default, text recognition half
+    of it."""
+
+    ocr_max_pages: int = Field(default=500, ge=0)
+    """Pages of one file that are read from their pictures (OCR); the others are reported as not read. 0 switches it off."""
+
+    ocr_time_limit_s: float = Field(default=1800.0, gt=0)
+    """Seconds that recognition may take in one file; what is left then is reported as not read. A dense page takes 3 seconds of
+    a core, so that the default is enough for 500."""
+
+    ocr_threads: int = Field(default=0, ge=0, le=32)
+    """Cores that recognition in one file may keep busy; 0 means half of the machine's: the embedder needs the others."""
 
     embed_batch_tokens: int = Field(default=4096, ge=64)
     """Tokens in one Embed call: a second's work of a laptop's model, so that progress moves and a retry costs little."""
@@ -52,6 +64,10 @@ class IngestSettings(ServiceSettings):
 
     ingest_lease_ttl_s: float = Field(default=10.0, gt=0)
     """Seconds after which the lease on a document whose worker was killed falls free."""
+
+    ingest_reconcile_interval_s: float = Field(default=3600.0, gt=0)
+    """Seconds between two rounds in which all documents are compared with the indexes, and those made again that a lost index or a
+    power cut took out of them. The first round is a minute after the start."""
 
     ingest_sweep_interval_s: float = Field(default=15.0, gt=0)
     """Seconds between two looks for documents without a job and deletions that were interrupted."""

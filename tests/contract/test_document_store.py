@@ -41,7 +41,7 @@ def document(document_id: str = "aa" * 16, tenant_id: str = "local") -> Document
         pending=Revision("r2", 2, content),
         active=Revision("r1", 1, content),
         error=Failure("PDF_BROKEN", "broken"),
-        report=Report(page_count=3, page_statuses=("text", "empty", "failed"), warnings=("page 2 has no text",)),
+        report=Report(page_count=4, page_statuses=("text", "empty", "failed", "ocr"), warnings=("page 2 has no text",)),
     )
 
 
@@ -108,3 +108,19 @@ async def test_name_passes_once_from_its_owner(store: DocumentStore) -> None:
     await store.claim_name(*place, "a1")
     assert await store.pass_name(*place, "a1", "b2") == "b2"
     assert await store.pass_name(*place, "a1", "c3") == "b2"
+
+
+async def test_changes_since_a_version_are_those_written_after_it_once_each(store: DocumentStore) -> None:
+    async def changed(version: int) -> list[tuple[str, int]]:
+        return [(stored.document.document_id, stored.version) async for stored in store.changed_since(version)]
+
+    assert await changed(0) == []
+    first = await store.create(document("aa" * 16))
+    second = await store.create(document("bb" * 16, "rival"))
+    assert await changed(0) == [("aa" * 16, first.version), ("bb" * 16, second.version)]
+    assert await changed(second.version) == []
+    for _ in range(3):
+        first = await store.update(first.document, first.version)
+    assert await changed(second.version) == [("aa" * 16, first.version)]
+    await store.purge("rival", "bb" * 16)
+    assert await changed(first.version) == []

@@ -5,7 +5,7 @@ from datetime import datetime
 from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.ingest.v1 import ingest_pb2
 
-from services.ingest.models import Collection, Document, Report, Status
+from services.ingest.models import Collection, DeadLetter, Document, JobCounts, Report, RequeueOutcome, Status
 
 _STATUS = {
     Status.QUEUED: ingest_pb2.DOCUMENT_STATUS_QUEUED,
@@ -13,6 +13,12 @@ _STATUS = {
     Status.READY: ingest_pb2.DOCUMENT_STATUS_READY,
     Status.FAILED: ingest_pb2.DOCUMENT_STATUS_FAILED,
     Status.DELETED: ingest_pb2.DOCUMENT_STATUS_DELETED,
+}
+OUTCOME = {
+    RequeueOutcome.REQUEUED: ingest_pb2.REQUEUE_OUTCOME_REQUEUED,
+    RequeueOutcome.ALREADY_REQUEUED: ingest_pb2.REQUEUE_OUTCOME_ALREADY_REQUEUED,
+    RequeueOutcome.DOCUMENT_DELETED: ingest_pb2.REQUEUE_OUTCOME_DOCUMENT_DELETED,
+    RequeueOutcome.SUPERSEDED: ingest_pb2.REQUEUE_OUTCOME_SUPERSEDED,
 }
 STATUS_BY_NUMBER: dict[int, Status] = {int(number): status for status, number in _STATUS.items()}
 
@@ -61,6 +67,35 @@ def report_message(report: Report) -> ingest_pb2.IngestReport:
         warnings=report.warnings,
         attempts=report.attempts,
         chunker=report.chunker,
+        reused_chunk_count=report.reused_chunk_count,
+        languages=report.languages,
+    )
+
+
+def dead_letter_message(letter: DeadLetter) -> ingest_pb2.DeadLetter:
+    """A dead letter as its tenant sees it."""
+    return ingest_pb2.DeadLetter(
+        dead_letter_id=letter.revision_id,
+        document_id=letter.document_id,
+        collection_id=letter.collection_id,
+        document_name=letter.document_name,
+        reason=letter.failure.reason,
+        message=letter.failure.message,
+        stage=letter.stage,
+        failures=letter.failures,
+        deaths=letter.deaths,
+        first_failed_at=_timestamp(letter.first_failed_at),
+        last_failed_at=_timestamp(letter.last_failed_at),
+    )
+
+
+def counts_message(counts: JobCounts) -> ingest_pb2.GetJobCountsResponse:
+    """The work at a glance."""
+    return ingest_pb2.GetJobCountsResponse(
+        queued_count=counts.queued,
+        processing_count=counts.processing,
+        dead_letter_count=counts.dead_letters,
+        oldest_queued_at=_timestamp(counts.oldest_queued_at) if counts.oldest_queued_at else None,
     )
 
 

@@ -33,6 +33,9 @@ class NatsJobQueue:
                 return False
         return True
 
+    async def depth(self) -> int:
+        return await self.queue.pending()
+
 
 def _suffix(job: IngestJob) -> str:
     return f"{job.tenant_id}.{job.document_id}.{job.revision_id}"

@@ -40,6 +40,11 @@ class NatsDocumentStore:
             if entry.value:
                 yield StoredDocument(records.decode_document(entry.value), entry.revision)
 
+    async def changed_since(self, version: int) -> AsyncIterator[StoredDocument]:
+        async for entry in self._documents.entries("*.*", after=version):
+            if entry.value:
+                yield StoredDocument(records.decode_document(entry.value), entry.revision)
+
     async def watch(self, tenant_id: str) -> AsyncGenerator[StoredDocument | None, None]:
         async with aclosing(self._documents.watch(f"{tenant_id}.*")) as updates:
             async for entry in updates:

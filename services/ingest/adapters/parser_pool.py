@@ -7,37 +7,54 @@ import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
+from pathlib import Path
 
 import structlog
 
 from kit.errors import Unavailable
-from services.ingest import wire
-from services.ingest.child import too_large
+from services.ingest.adapters.parser_lanes import ParserLanes
+from services.ingest.child import wire
+from services.ingest.child.failures import too_large
+from services.ingest.child.prepare import PrepareRequest
 from services.ingest.errors import DocumentRejected
 from services.ingest.models import PreparedDocument
-from services.ingest.prepare import PrepareRequest
+from services.ingest.reading.recognition import OcrLimits
 
 _log = structlog.get_logger()
 _LINE_LIMIT_BYTES = 16 * 1024 * 1024
+_PROCESSOR_SHARE = 2
+"""Seconds of computing for a second of waiting: recognising text in images uses several cores."""
 
 
 class ParserPool:
-    """At most `size` children; a file has `time_limit_s` and `memory_limit_bytes`."""
+    """At most `size` children, and one for small files while large ones keep those busy. A file has `time_limit_s` and
+    `memory_limit_bytes`."""
 
-    def __init__(self, *, size: int, time_limit_s: float, memory_limit_bytes: int, recycle_after: int = 200) -> None:
-        self._slots = asyncio.Semaphore(size)
+    def __init__(
+        self,
+        *,
+        size: int,
+        time_limit_s: float,
+        memory_limit_bytes: int,
+        ocr: OcrLimits | None = None,
+        recycle_after: int = 200,
+    ) -> None:
+        self._lanes = ParserLanes(size)
         self._time_limit_s = time_limit_s
         self._memory_limit_bytes = memory_limit_bytes
+        self._ocr = ocr or OcrLimits()
         self._recycle_after = recycle_after
         self._idle: list[tuple[Process, int]] = []
         self._all: set[Process] = set()
 
     async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
         """Chunks of a file. Raises DocumentRejected, also for a file that crashes the parser or takes it too long."""
-        async with self._child() as child:
+        size_bytes = (await asyncio.to_thread(Path(request.path).stat)).st_size
+        async with self._child(size_bytes) as child:
             try:
-                async with asyncio.timeout(self._time_limit_s):
-                    return await _converse(child, request, on_stage)
+                async with asyncio.timeout(self._time_limit_s) as limit:
+                    return await _converse(child, request, lambda stage: self._went_on(stage, limit, on_stage))
             except TimeoutError as error:
                 raise DocumentRejected(
                     "PARSE_TIMEOUT",
@@ -46,14 +63,20 @@ class ParserPool:
             except (asyncio.IncompleteReadError, ConnectionError, ValueError) as error:
                 raise await _died(child, request) from error
 
+    def _went_on(self, stage: str, limit: asyncio.Timeout, on_stage: Callable[[str], None]) -> None:
+        """Each page that is read from its picture gets the file's time anew: the child counts what recognition may take."""
+        if stage == "ocr":
+            limit.reschedule(asyncio.get_running_loop().time() + self._time_limit_s)
+        on_stage(stage)
+
     async def close(self) -> None:
         """Kills all children and waits for their end."""
         for child in list(self._all):
             await self._kill(child)
 
     @contextlib.asynccontextmanager
-    async def _child(self) -> AsyncIterator[Process]:
-        async with self._slots:
+    async def _child(self, size_bytes: int) -> AsyncIterator[Process]:
+        async with self._lanes.hold(size_bytes):
             child, used = await self._take()
             healthy = False
             try:
@@ -81,6 +104,8 @@ class ParserPool:
                 "-m",
                 "services.ingest.child",
                 str(self._memory_limit_bytes),
+                str(_PROCESSOR_SHARE * self._time_limit_s + self._ocr.threads * self._ocr.time_limit_s),
+                json.dumps(asdict(self._ocr)),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=DEVNULL,
@@ -115,6 +140,8 @@ async def _converse(child: Process, request: PrepareRequest, on_stage: Callable[
         elif "stage" in answer:
             on_stage(answer["stage"])
         elif "rejected" in answer:
+            if answer["detail"]:
+                _log.warning("parser_failed", detail=answer["detail"], media_type=request.media_type)
             raise DocumentRejected(*answer["rejected"])
         else:
             return wire.decode_done(answer["done"], chunks)
@@ -131,6 +158,8 @@ async def _died(child: Process, request: PrepareRequest) -> Exception:
         return Unavailable("the parser was told to stop", reason="PARSER_STOPPED")
     if code == -signal.SIGKILL:  # the kernel's answer to too much memory
         return DocumentRejected("PARSE_TOO_LARGE", too_large(request.name))
+    if code == -signal.SIGXCPU:
+        return DocumentRejected("PARSE_TIMEOUT", f"{request.name} takes too long to be read; split it or simplify it")
     return DocumentRejected(
         "PARSE_CRASHED",
         f"{request.name} made the parser crash: the file is probably damaged; save it again and upload that",

@@ -53,7 +53,7 @@ class RerankerEmbedder:
         return path
 
     async def embed(self, texts: Sequence[str]) -> tuple[Vectors, str]:
-        request = reranker_pb2.EmbedRequest(texts=texts, kind=reranker_pb2.EMBED_KIND_PASSAGE)
+        request = reranker_pb2.EmbedRequest(texts=texts, kind=reranker_pb2.EMBED_KIND_PASSAGE, keep_token_vectors=True)
         answer = await self._stub.Embed(request, timeout=_EMBED_TIMEOUT_S)
         if answer.model != (self._model[1].name if self._model else answer.model):
             self._model = None

@@ -4,16 +4,23 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from groundwork.common.v1 import common_pb2
 from groundwork.retriever.v1 import retriever_pb2
 
 from kit.errors import Unavailable
-from services.ingest.models import Chunk, Document, Revision
-from services.ingest.ports import Vectors
+from services.ingest.models import Chunk, Document, Revision, RevisionCheck, RevisionState
+from services.ingest.ports import Vector, Vectors
 
 _BATCH_CHUNKS = 128
 _CALL_TIMEOUT_S = 60.0
 _CHUNK_TIMEOUT_S = 0.05
+_STATES = {
+    retriever_pb2.REVISION_STATE_ACTIVE: RevisionState.ACTIVE,
+    retriever_pb2.REVISION_STATE_INCOMPLETE: RevisionState.INCOMPLETE,
+    retriever_pb2.REVISION_STATE_INACTIVE: RevisionState.INACTIVE,
+    retriever_pb2.REVISION_STATE_DELETED: RevisionState.DELETED,
+}
 
 
 class RetrieverIndex:
@@ -31,7 +38,9 @@ class RetrieverIndex:
         if answer.chunk_count != len(chunks):
             raise Unavailable(f"the index took {answer.chunk_count} of {len(chunks)} chunks", reason="INDEX_INCOMPLETE")
 
-    async def activate(self, document: Document, revision: Revision, chunk_count: int) -> None:
+    async def activate(
+        self, document: Document, revision: Revision, chunk_count: int, languages: Sequence[str]
+    ) -> None:
         await self._stub.ActivateRevision(
             retriever_pb2.ActivateRevisionRequest(
                 document_id=document.document_id,
@@ -39,9 +48,28 @@ class RetrieverIndex:
                 revision_id=revision.revision_id,
                 revision_number=revision.number,
                 expected_chunk_count=chunk_count,
+                languages=languages,
             ),
             timeout=_CALL_TIMEOUT_S,
         )
+
+    async def vectors(self, document_id: str, model: str) -> dict[str, Vector]:
+        request = retriever_pb2.FetchVectorsRequest(document_id=document_id, embedding_model=model)
+        found: dict[str, Vector] = {}
+        async for part in self._stub.FetchVectors(request, timeout=_CALL_TIMEOUT_S):
+            rows = np.frombuffer(part.vectors, dtype="<f4").reshape(len(part.content_hashes), part.dimension)
+            found.update(zip(part.content_hashes, rows, strict=True))
+        return found
+
+    async def check(self, revisions: Sequence[tuple[str, str]]) -> list[RevisionCheck]:
+        request = retriever_pb2.CheckRevisionsRequest(
+            revisions=[
+                retriever_pb2.RevisionReference(document_id=document_id, revision_id=revision_id)
+                for document_id, revision_id in revisions
+            ]
+        )
+        answer = await self._stub.CheckRevisions(request, timeout=_CALL_TIMEOUT_S)
+        return [RevisionCheck(_STATES[each.state], each.active_revision_number) for each in answer.revisions]
 
     async def delete(self, document_id: str) -> None:
         request = retriever_pb2.DeleteDocumentRequest(document_id=document_id)
@@ -96,5 +124,6 @@ def _chunk(document: Document, revision: Revision, chunk: Chunk) -> retriever_pb
             common_pb2.BoundingBox(page=line.page, x0=line.box[0], y0=line.box[1], x1=line.box[2], y1=line.box[3])
             for line in chunk.boxes
         ],
-        metadata=document.metadata,
+        metadata={**document.metadata, **chunk.metadata},
+        language=chunk.language,
     )

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from services.ingest.tokens import MAX_CHARS_PER_TOKEN
+from services.ingest.chunks.tokens import MAX_CHARS_PER_TOKEN
 
 _BATCH_CHARS = 200_000
 
@@ -18,6 +20,10 @@ class ModelTokenizer:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.special_tokens = int(self._tokenizer.num_special_tokens_to_add(False))
+        # Both cut at white space before anything else and let no token reach across it; SentencePiece does not.
+        self.additive = isinstance(self._tokenizer.pre_tokenizer, BertPreTokenizer) and isinstance(
+            self._tokenizer.model, WordPiece
+        )
 
     def counts(self, texts: Sequence[str]) -> list[int]:
         result: list[int] = []
@@ -33,7 +39,9 @@ class ModelTokenizer:
 
     def _count(self, batch: list[str]) -> list[int]:
         encodings = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-        return [max(len(e), -(-len(text) // MAX_CHARS_PER_TOKEN)) for e, text in zip(encodings, batch, strict=True)]
+        return [
+            max(len(e), -(-len(text.strip()) // MAX_CHARS_PER_TOKEN)) for e, text in zip(encodings, batch, strict=True)
+        ]
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         return list(self._tokenizer.encode(text, add_special_tokens=False).offsets)

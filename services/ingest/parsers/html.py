@@ -8,11 +8,11 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from services.ingest.decoding import decode
 from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.parsers.plain import encoding_warnings
 from services.ingest.parsers.tables import table_rows
 from services.ingest.parsers.titles import title_or_name
+from services.ingest.reading.decoding import decode
 
 _DROPPED = (
     "script, style, noscript, template, svg, iframe, object, canvas, nav, footer, aside, form, button, select, dialog, "
@@ -30,23 +30,56 @@ _BLOCKS = frozenset(
 _LINE_BREAK = "\u2028"
 _PARAGRAPH_BREAK = re.compile(r"\u2028\s*\u2028\s*")
 _MAX_CELL_CHARS = 2000
+_MAX_INDENT = 8
+_MAX_LAYOUT_DEPTH = 16  # of tables in tables; deeper ones are read through
 _LINK_LIST_MIN_ITEMS = 6
+_MAX_LIST_ITEMS = 50_000
+"""Looked at for menus; an item counts once for each list around it."""
 _HEADING = re.compile(r"^h([1-6])$")
+_EMPTY_ELEMENT = re.compile(r"<([A-Za-z][\w:.-]*+)([^<>]*+)(?<=/)>")
+_VOID = frozenset(re.findall(r"\w+", "area base br col embed hr img input link meta param source track wbr"))
+# Elements that have to be closed: how deep they nest is how deep the tree gets.
+_NESTING_TAG = re.compile(
+    r"<(/?)(?:a|abbr|article|aside|b|blockquote|center|code|div|dl|em|fieldset|figure|font|form|g|i|ins|main|math|nav|ol"
+    r"|section|small|span|strike|strong|sub|sup|svg|table|template|u|ul)(?=[\s/>])[^<>]*+>?",
+    re.IGNORECASE,
+)
+_MAX_DEPTH = 500
+"""Beyond this the tree is made flat, as browsers do (Blink: 512): building it takes time with the square of its depth."""
+_XHTML_START = re.compile(r"\s*(?:<\?xml\b|<!doctype[^>]*xhtml)", re.IGNORECASE)
 
 
 def parse_html(path: Path, name: str) -> ParsedDocument:
     """Reads a page. Its title is <title>, else the first heading, else the file's name."""
     decoded = decode(path.read_bytes(), is_html=True)
-    tree = LexborHTMLParser(decoded.text)
+    text = without_empty_elements(decoded.text) if _XHTML_START.match(decoded.text) else decoded.text
+    tree = LexborHTMLParser(_flattened(text))
     title_node = tree.css_first("head title") or tree.css_first("h1")
     title = title_node.text() if title_node else None
     blocks = tuple(_blocks(tree))
     return ParsedDocument(title_or_name(title, name), blocks, warnings=encoding_warnings(decoded))
 
 
+def without_empty_elements(text: str) -> str:
+    """XHTML for a parser of HTML, to which <title/> or <script/> is an element that the rest of the page is in."""
+    return _EMPTY_ELEMENT.sub(lambda m: m[0] if m[1].lower() in _VOID else f"<{m[1]}{m[2][:-1]}></{m[1]}>", text)
+
+
 def blocks_of_html(fragment: str) -> list[Block]:
     """Blocks of a piece of HTML, as found inside Markdown."""
-    return list(_blocks(LexborHTMLParser(fragment)))
+    return list(_blocks(LexborHTMLParser(_flattened(fragment))))
+
+
+def _flattened(text: str) -> str:
+    """The page without the opening tags that nest too deeply; their words stay."""
+    depth = 0
+
+    def kept(tag: "re.Match[str]") -> str:
+        nonlocal depth
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+        return tag[0] if depth <= _MAX_DEPTH or tag[1] else "<!---->"
+
+    return _NESTING_TAG.sub(kept, text)
 
 
 def _blocks(tree: LexborHTMLParser) -> Iterator[Block]:
@@ -62,7 +95,15 @@ def _blocks(tree: LexborHTMLParser) -> Iterator[Block]:
 def _drop_link_lists(tree: LexborHTMLParser) -> None:
     """Removes menus that do not call themselves so: long lists of nothing but short links (link density, Kohlschütter et al.,
     WSDM 2010). A page that is mostly such lists is a list of links, and keeps them."""
-    menus = [node for node in tree.css("ul, ol") if _is_link_list(node)]
+    menus = []
+    budget = _MAX_LIST_ITEMS
+    for node in tree.css("ul, ol"):
+        items = node.css("li")
+        budget -= len(items)
+        if budget < 0:
+            break
+        if _is_link_list(node, len(items)):
+            menus.append(node)
     size = sum(len(node.text()) for node in menus)
     if tree.body is None or size > 0.5 * len(tree.body.text()):
         return
@@ -70,13 +111,12 @@ def _drop_link_lists(tree: LexborHTMLParser) -> None:
         node.decompose()
 
 
-def _is_link_list(node: LexborNode) -> bool:
-    items = node.css("li")
-    if len(items) < _LINK_LIST_MIN_ITEMS:
+def _is_link_list(node: LexborNode, item_count: int) -> bool:
+    if item_count < _LINK_LIST_MIN_ITEMS:
         return False
     text = len("".join(node.text().split()))
     linked = sum(len("".join(link.text().split())) for link in node.css("a"))
-    return text < 40 * len(items) and linked > 0.9 * text
+    return text < 40 * item_count and linked > 0.9 * text
 
 
 def _main_part(tree: LexborHTMLParser) -> LexborNode | None:
@@ -102,6 +142,8 @@ class _Walk:
     pre_depth: int = 0
     tables: list[bool] = field(default_factory=list)
     """For each open table whether it holds data; a layout table is read through."""
+    in_data: bool = False
+    """Whether one of them does: then a cell is open, or what stands between cells."""
     rows: list[list[str]] = field(default_factory=list)
     has_header: bool = False
 
@@ -135,16 +177,18 @@ class _Walk:
         elif tag == "pre":
             self.pre_depth += 1
         elif tag == "table":
-            self.tables.append(not any(self.tables) and _holds_data(node))
-            self.rows, self.has_header = ([], False) if self.tables[-1] else (self.rows, self.has_header)
-        elif tag == "tr" and any(self.tables):
+            shallow = len(self.tables) < _MAX_LAYOUT_DEPTH
+            self.tables.append(shallow and not self.in_data and _holds_data(node))
+            if self.tables[-1]:
+                self.in_data, self.rows, self.has_header = True, [], False
+        elif tag == "tr" and self.in_data:
             self.rows.append([])
         elif tag == "th" and len(self.rows) == 1:
             self.has_header = True
 
     def _leave(self, tag: str) -> None:
         heading = _HEADING.match(tag)
-        if tag in ("td", "th") and any(self.tables):
+        if tag in ("td", "th") and self.in_data:
             self._leave_cell()
         elif heading:
             self._flush(BlockKind.HEADING, int(heading[1]))
@@ -156,7 +200,7 @@ class _Walk:
             self.pre_depth -= 1
         elif tag == "table" and self.tables.pop():
             self.blocks.extend(table_rows(self.rows, has_header=self.has_header))
-            self.rows = []
+            self.in_data, self.rows = False, []
 
     def _leave_cell(self) -> None:
         if not self.rows:
@@ -168,7 +212,7 @@ class _Walk:
         return text
 
     def _flush(self, kind: BlockKind, level: int = 0) -> None:
-        if any(self.tables):
+        if self.in_data:
             self.words.append(" ")  # a paragraph in a cell belongs to the cell
             return
         text = self._take()
@@ -176,7 +220,9 @@ class _Walk:
             if text.strip():
                 self.blocks.append(Block(BlockKind.CODE, text.strip("\n")))
             return
-        marker = "  " * (self.list_depth - 1) + "- " if kind is BlockKind.TEXT and self.list_depth else ""
+        marker = (
+            "  " * min(self.list_depth - 1, _MAX_INDENT) + "- " if kind is BlockKind.TEXT and self.list_depth else ""
+        )
         for part in _PARAGRAPH_BREAK.split(text):
             lines = (" ".join(line.split()) for line in part.split(_LINE_BREAK))
             words = "\n".join(line for line in lines if line)
@@ -186,7 +232,7 @@ class _Walk:
 
 def _holds_data(table: LexborNode) -> bool:
     """Whether a table is one, and not a page layout: no table in it, several columns, no cell as long as a page."""
-    if len([inner for inner in table.css("table") if inner != table]) > 0:
+    if any(inner.mem_id != table.mem_id for inner in table.css("table")):
         return False
     rows = table.css("tr")
     widest = max((len(row.css("td, th")) for row in rows[:50]), default=0)

@@ -8,14 +8,15 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from services.ingest.decoding import decode
 from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.parsers.html import blocks_of_html
 from services.ingest.parsers.plain import encoding_warnings
 from services.ingest.parsers.tables import table_rows
 from services.ingest.parsers.titles import title_or_name
+from services.ingest.reading.decoding import decode
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_MAX_INDENT = 8
 _FRONT_TITLE = re.compile(r"^title:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE | re.IGNORECASE)
 
 
@@ -59,7 +60,7 @@ def _leaf(token: Token, depth: int) -> Iterator[Block]:
     elif token.type == "html_block":
         yield from (block for block in blocks_of_html(token.content) if block.text.strip())
     elif token.type == "inline" and (text := inline_text(token)).strip():
-        marker = "  " * (depth - 1) + "- " if depth else ""
+        marker = "  " * min(depth - 1, _MAX_INDENT) + "- " if depth else ""
         yield Block(BlockKind.LIST if depth else BlockKind.TEXT, marker + text)
 
 

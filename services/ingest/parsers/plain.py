@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from services.ingest.decoding import DecodedText, decode
 from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.parsers.titles import title_from
+from services.ingest.reading.decoding import DecodedText, decode
 
 
 def parse_plain(path: Path, name: str) -> ParsedDocument:

@@ -19,3 +19,10 @@ def table_rows(rows: Sequence[Sequence[str]], *, has_header: bool = True) -> Ite
         if not header and len(cells) == 2:  # a fact sheet: name and value
             cells = [f"{cells[0].rstrip(' :')}: {cells[1]}"]
         yield Block(BlockKind.TABLE, "; ".join(cells), label=cells[0][:120])
+
+
+def merged_header(rows: Sequence[Sequence[str]]) -> list[str]:
+    """One name a column from several header rows: "2023 / Sales" where "2023" spans "Sales" and "Costs"."""
+    width = max((len(row) for row in rows), default=0)
+    columns = ([row[i] for row in rows if i < len(row) and row[i]] for i in range(width))
+    return [" / ".join(dict.fromkeys(names)) for names in columns]

@@ -4,17 +4,18 @@ makes sense without the table around it."""
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from services.ingest.decoding import decode
 from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.parsers.plain import encoding_warnings
 from services.ingest.parsers.titles import title_from
+from services.ingest.reading.decoding import decode
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_CHARS = 64 * 1024
-_NUMBER = re.compile(r"^[-+]?[\d\s.,]*\d%?$|^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$")
+NUMBER = re.compile(r"^[-+]?[\d\s.,]*\d%?$|^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$")
+_MAX_COLUMN_NAME_CHARS = 120  # it is repeated in every row
 _NAMING_HEADER = re.compile(r"\b(name|title|team|company|country|security|product|label)\b", re.IGNORECASE)
 
 
@@ -26,7 +27,7 @@ def parse_csv(path: Path, name: str) -> ParsedDocument:
     delimiter = _delimiter(text, name)
     rows = [row for row in _rows(text, delimiter) if any(cell for cell in row)]
     header, body = _split_header(rows)
-    blocks = tuple(_row_blocks(header, body))
+    blocks = tuple(row_blocks(header, body))
     return ParsedDocument(title_from(name), blocks, warnings=encoding_warnings(decoded) + _ragged(header, body))
 
 
@@ -62,7 +63,7 @@ def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
         return [], []
     first, body = rows[0], rows[1:]
     named = [cell for cell in first if cell]
-    is_header = bool(body) and len(set(named)) == len(named) and not any(_NUMBER.match(cell) for cell in named)
+    is_header = bool(body) and len(set(named)) == len(named) and not any(NUMBER.match(cell) for cell in named)
     width = max(len(row) for row in rows[:1000])
     columns = first if is_header else []
     return [
@@ -70,11 +71,14 @@ def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     ], body if is_header else rows
 
 
-def _row_blocks(header: list[str], body: list[list[str]]) -> Iterator[Block]:
+def row_blocks(header: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[Block]:
+    """One block a row, every value behind its column's name; a column without a name gives its values alone."""
+    header = [column[:_MAX_COLUMN_NAME_CHARS] for column in header]
     naming = next((i for i, column in enumerate(header) if _NAMING_HEADER.search(column.replace("_", " "))), 0)
     for row in body:
-        cells = [f"{header[i] if i < len(header) else f'column {i + 1}'}: {cell}" for i, cell in enumerate(row) if cell]
-        label = cells[0] if naming >= len(row) or not row[naming] else f"{header[naming]}: {row[naming]}"
+        names = [*header, *(f"column {i + 1}" for i in range(len(header), len(row)))]
+        cells = [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=False) if cell]
+        label = f"{names[naming]}: {row[naming]}" if naming < len(row) and row[naming] and names[naming] else cells[0]
         yield Block(BlockKind.ROW, "; ".join(cells), label=label[:120])
 
 

@@ -4,7 +4,9 @@ import re
 from pathlib import PurePath
 
 _GENERATED = re.compile(
-    r"^(untitled|document\d*|microsoft word - .*|.*\.(docx?|tex|dvi|indd|pdf|qxd|ps))$", re.IGNORECASE
+    r"^(untitled|document\d*|microsoft word - .*|(powerpoint )?presentation\d*|word document"
+    r"|.*\.(docx?|tex|dvi|indd|pdf|qxd|ps|pptx?|xlsx?))$",
+    re.IGNORECASE,
 )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
-from kit.errors import FailedPrecondition, ResourceExhausted
+from kit.errors import FailedPrecondition, GroundworkError, ResourceExhausted
 from kit.principal import current_principal
 
 DIMENSION = 8
@@ -43,24 +43,34 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
     def __init__(self) -> None:
         self.revisions: dict[tuple[str, str], list[retriever_pb2.Chunk]] = {}
         self.active: dict[str, tuple[int, str]] = {}
+        self.languages: dict[str, list[str]] = {}
         self.deleted: set[str] = set()
         self.tenants: set[str] = set()
         self.index_calls = 0
+        self.refusal: GroundworkError | None = None
+        self.vectors: dict[tuple[str, str], dict[str, bytes]] = {}
 
     async def IndexChunks(
         self, request_iterator: AsyncIterator[retriever_pb2.IndexChunksRequest], context: Any
     ) -> retriever_pb2.IndexChunksResponse:
         self.tenants.add(current_principal().tenant_id)
         self.index_calls += 1
-        header, chunks = None, []
+        if self.refusal:
+            raise self.refusal
+        header, chunks, vectors = None, [], b""
         async for request in request_iterator:
             if request.WhichOneof("part") == "header":
                 header = request.header
             else:
                 assert len(request.batch.vectors) == 4 * request.batch.dimension * len(request.batch.chunks)
                 chunks += request.batch.chunks
+                vectors += request.batch.vectors
         assert header is not None
         self.revisions[header.document_id, header.revision_id] = chunks
+        rows = [vectors[4 * DIMENSION * n : 4 * DIMENSION * (n + 1)] for n in range(len(chunks))]
+        self.vectors[header.document_id, header.revision_id] = {
+            chunk.content_hash: row for chunk, row in zip(chunks, rows, strict=True)
+        }
         return retriever_pb2.IndexChunksResponse(chunk_count=len(chunks))
 
     async def ActivateRevision(self, request: Any, context: Any) -> retriever_pb2.ActivateRevisionResponse:
@@ -72,7 +82,24 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
         if len(self.revisions.get((request.document_id, request.revision_id), [])) != request.expected_chunk_count:
             raise FailedPrecondition("incomplete", reason="REVISION_INCOMPLETE")
         self.active[request.document_id] = (request.revision_number, request.revision_id)
+        self.languages[request.document_id] = list(request.languages)
         return retriever_pb2.ActivateRevisionResponse()
+
+    async def FetchVectors(self, request: Any, context: Any) -> AsyncIterator[retriever_pb2.FetchVectorsResponse]:
+        _, revision_id = self.active.get(request.document_id, (0, ""))
+        for content_hash, row in self.vectors.get((request.document_id, revision_id), {}).items():
+            yield retriever_pb2.FetchVectorsResponse(content_hashes=[content_hash], vectors=row, dimension=DIMENSION)
+
+    async def CheckRevisions(self, request: Any, context: Any) -> retriever_pb2.CheckRevisionsResponse:
+        checks = []
+        for each in request.revisions:
+            number, revision_id = self.active.get(each.document_id, (0, ""))
+            active = revision_id == each.revision_id
+            state = retriever_pb2.REVISION_STATE_ACTIVE if active else retriever_pb2.REVISION_STATE_INACTIVE
+            checks.append(
+                retriever_pb2.RevisionCheck(document_id=each.document_id, state=state, active_revision_number=number)
+            )
+        return retriever_pb2.CheckRevisionsResponse(revisions=checks)
 
     async def DeleteDocument(self, request: Any, context: Any) -> retriever_pb2.DeleteDocumentResponse:
         self.deleted.add(request.document_id)

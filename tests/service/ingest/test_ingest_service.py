@@ -52,6 +52,18 @@ async def test_uploaded_document_becomes_ready_and_searchable(system: System) ->
     assert system.retriever.tenants == {"local"}
 
 
+async def test_chunks_and_document_say_their_languages(system: System) -> None:
+    german = "Der Vertrag endet am Ende des Jahres, wenn ihn keine der Parteien verlängert. " * 60
+    russian = "Договор заканчивается в конце года, если его не продлит одна из сторон. " * 20
+    async with system.worker():
+        queued = await system.upload(f"{german}\n\n{russian}".encode(), "vertrag.txt")
+        done = await system.until(queued.document_id, READY, FAILED)
+    assert list(done.report.languages) == system.retriever.languages[done.document_id] == ["de", "ru"]
+    languages = [chunk.language for chunk in system.retriever.searchable(done.document_id)]
+    assert languages == sorted(languages)
+    assert set(languages) == {"de", "ru"}
+
+
 async def test_same_file_name_in_two_folders_makes_two_documents_that_are_cited_with_their_folders(
     system: System,
 ) -> None:
@@ -70,7 +82,8 @@ async def test_same_file_name_in_two_folders_makes_two_documents_that_are_cited_
     ("data", "name", "reason"),
     [
         (b"", "empty.pdf", "EMPTY_FILE"),
-        (b"PK\x03\x04 and so on", "letter.docx", "UNSUPPORTED_TYPE"),
+        (b"PK\x03\x04 and so on", "letter.docx", "FILE_DAMAGED"),
+        (b"PK\x03\x04 and so on", "letters.zip", "UNSUPPORTED_TYPE"),
         (bytes(range(256)) * 4, "random.bin", "UNSUPPORTED_TYPE"),
         (b"%PDF-1.3\nThis is not a valid PDF file\n%%EOF", "invalid.pdf", "PDF_BROKEN"),
         (b"<html><body><script>var words;</script></body></html>", "page.html", "NO_TEXT"),

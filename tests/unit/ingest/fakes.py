@@ -8,19 +8,22 @@ from pathlib import Path
 import numpy as np
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
+from services.ingest.child.prepare import PrepareRequest, prepare
+from services.ingest.chunks.tokens import EstimatedTokens
 from services.ingest.models import (
     Chunk,
     Collection,
+    DeadLetter,
     Document,
     EmbeddingModel,
     IngestJob,
     PreparedDocument,
     Revision,
+    RevisionCheck,
+    RevisionState,
     StoredDocument,
 )
-from services.ingest.ports import Vectors
-from services.ingest.prepare import PrepareRequest, prepare
-from services.ingest.tokens import EstimatedTokens
+from services.ingest.ports import Vector, Vectors
 
 
 class FakeDocumentStore:
@@ -52,6 +55,11 @@ class FakeDocumentStore:
             if tenant_id in ("*", tenant):
                 yield stored
 
+    async def changed_since(self, version: int) -> AsyncIterator[StoredDocument]:
+        for stored in sorted(self.records.values(), key=lambda stored: stored.version):
+            if stored.version > version:
+                yield stored
+
     async def watch(self, tenant_id: str) -> AsyncGenerator[StoredDocument | None, None]:
         queue: asyncio.Queue[StoredDocument | None] = asyncio.Queue()
         async for stored in self.all_of(tenant_id):
@@ -75,7 +83,7 @@ class FakeDocumentStore:
         stored = StoredDocument(document, self.versions)
         self.records[document.tenant_id, document.document_id] = stored
         for tenant_id, queue in self._watchers:
-            if tenant_id == document.tenant_id:
+            if tenant_id in ("*", document.tenant_id):
                 queue.put_nowait(stored)
         return stored
 
@@ -127,6 +135,7 @@ class FakeJobQueue:
     def __init__(self) -> None:
         self.jobs: dict[str, IngestJob] = {}
         self.on_publish: Callable[[], None] | None = None
+        self.lookups = 0
 
     async def publish(self, job: IngestJob) -> None:
         if self.on_publish:
@@ -134,7 +143,30 @@ class FakeJobQueue:
         self.jobs[job.revision_id] = job
 
     async def has_job(self, job: IngestJob) -> bool:
+        self.lookups += 1
         return job.revision_id in self.jobs
+
+    async def depth(self) -> int:
+        return len(self.jobs)
+
+
+class FakeDeadLetterStore:
+    def __init__(self) -> None:
+        self.letters: dict[tuple[str, str], DeadLetter] = {}
+
+    async def put(self, letter: DeadLetter) -> None:
+        self.letters[letter.tenant_id, letter.revision_id] = letter
+
+    async def get(self, tenant_id: str, revision_id: str) -> DeadLetter | None:
+        return self.letters.get((tenant_id, revision_id))
+
+    async def delete(self, letter: DeadLetter) -> None:
+        self.letters.pop((letter.tenant_id, letter.revision_id), None)
+
+    async def all_of(self, tenant_id: str, collection_id: str = "*") -> AsyncIterator[DeadLetter]:
+        for letter in list(self.letters.values()):
+            if tenant_id in ("*", letter.tenant_id) and collection_id in ("*", letter.collection_id):
+                yield letter
 
 
 class FakeLease:
@@ -198,15 +230,23 @@ class FakeIndex:
         self.active: dict[str, tuple[int, str]] = {}
         self.deleted: set[str] = set()
         self.log: list[str] = []
+        self.stored_vectors: dict[tuple[str, str], tuple[str, dict[str, Vector]]] = {}
 
     async def index(
         self, document: Document, revision: Revision, chunks: Sequence[Chunk], vectors: Vectors, model: str
     ) -> None:
         assert len(vectors) == len(chunks)
         self.log.append("index")
-        self.revisions[document.document_id, revision.revision_id] = list(chunks)
+        key = (document.document_id, revision.revision_id)
+        self.revisions[key] = list(chunks)
+        self.stored_vectors[key] = (
+            model,
+            {chunk.content_hash: row for chunk, row in zip(chunks, vectors, strict=True)},
+        )
 
-    async def activate(self, document: Document, revision: Revision, chunk_count: int) -> None:
+    async def activate(
+        self, document: Document, revision: Revision, chunk_count: int, languages: Sequence[str]
+    ) -> None:
         self.log.append("activate")
         document_id = document.document_id
         if document_id in self.deleted or self.active.get(document_id, (0, ""))[0] > revision.number:
@@ -222,6 +262,24 @@ class FakeIndex:
         self.active.pop(document_id, None)
         for key in [key for key in self.revisions if key[0] == document_id]:
             del self.revisions[key]
+
+    async def vectors(self, document_id: str, model: str) -> dict[str, Vector]:
+        if document_id not in self.active:
+            return {}
+        made_by, vectors = self.stored_vectors.get((document_id, self.active[document_id][1]), ("", {}))
+        return vectors if made_by == model else {}
+
+    async def check(self, revisions: Sequence[tuple[str, str]]) -> list[RevisionCheck]:
+        return [self._check(*each) for each in revisions]
+
+    def _check(self, document_id: str, revision_id: str) -> RevisionCheck:
+        if document_id in self.deleted:
+            return RevisionCheck(RevisionState.DELETED, 0)
+        number, active_id = self.active.get(document_id, (0, ""))
+        if active_id != revision_id:
+            return RevisionCheck(RevisionState.INACTIVE, number)
+        whole = (document_id, revision_id) in self.revisions
+        return RevisionCheck(RevisionState.ACTIVE if whole else RevisionState.INCOMPLETE, number)
 
     def searchable(self, document_id: str) -> list[str]:
         """Texts that a search can find."""

@@ -1,6 +1,6 @@
 """Writes small PDFs for tests: lines of Helvetica, one page after the other."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def pdf_of(pages: Sequence[Sequence[str]], *, size_points: int = 11, leading_points: int = 14) -> bytes:
@@ -33,3 +33,72 @@ def _written(objects: Sequence[str]) -> bytes:
     out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode()
     out += b"".join(f"{place:010d} 00000 n \n".encode() for place in places)
     return out + f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF".encode()
+
+
+_COLOURS = b"/ColorSpace /DeviceRGB /BitsPerComponent 8"
+_GLYPH_FONT = (
+    b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /None /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity)"
+    b" /Supplement 0 >> /DW 500 /FontDescriptor << /Type /FontDescriptor /FontName /None /Flags 4 /Ascent 800 /Descent -200"
+    b" /CapHeight 700 /ItalicAngle 0 /StemV 80 /FontBBox [0 -200 1000 800] >> >>"
+)
+
+
+def pdf_of_contents(contents: Sequence[str], *, to_unicode: str = "", rotate: int = 0, jpeg: bytes = b"") -> bytes:
+    """A PDF whose pages hold these content streams. /F1 is Helvetica; /F2 has glyphs of half an em whose characters the CMap
+    `to_unicode` gives (no CMap: a font that does not say); /Im is `jpeg`, of 850 x 1100 pixels."""
+    objects: list[bytes] = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Type /Font /Subtype /Type0 /BaseFont /None /Encoding /Identity-H /DescendantFonts [5 0 R]%s >>"
+        % (b" /ToUnicode 6 0 R" if to_unicode else b""),
+        _GLYPH_FONT,
+        _stream(to_unicode.encode()),
+        _stream(jpeg, b"/Type /XObject /Subtype /Image /Width 850 /Height 1100 %s /Filter /DCTDecode" % _COLOURS),
+    ]
+    kids = []
+    for content in contents:
+        objects.append(_stream(content.encode("latin-1")))
+        image = b" /XObject << /Im 7 0 R >>" if jpeg else b""
+        objects.append(
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Rotate %d /Contents %d 0 R"
+            b" /Resources << /Font << /F1 3 0 R /F2 4 0 R >>%s >> >>" % (rotate, len(objects), image)
+        )
+        kids.append(b"%d 0 R" % len(objects))
+    objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(kids))
+    return _assembled(objects)
+
+
+def shown(text: str, x: float, y: float, *, size: float = 11, font: str = "F1") -> str:
+    """Operators that paint a line of Helvetica at x, y from the bottom left."""
+    escaped = text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
+    return f"BT /{font} {size} Tf 1 0 0 1 {x} {y} Tm ({escaped}) Tj ET\n"
+
+
+def glyphs(codes: Sequence[int], x: float, y: float, *, size: float = 12) -> str:
+    """Operators that paint glyphs of /F2 from x to the right."""
+    return f"BT /F2 {size} Tf 1 0 0 1 {x} {y} Tm <{''.join(f'{code:04x}' for code in codes)}> Tj ET\n"
+
+
+def character_map(letters: Mapping[int, str]) -> str:
+    """A ToUnicode CMap: glyph to characters, several for a ligature."""
+    pairs = "\n".join(f"<{code:04x}> <{text.encode('utf-16-be').hex()}>" for code, text in letters.items())
+    return (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapType 2 def 1 begincodespacerange <0000> <ffff> "
+        f"endcodespacerange {len(letters)} beginbfchar\n{pairs}\nendbfchar endcmap end end"
+    )
+
+
+def _stream(data: bytes, entries: bytes = b"") -> bytes:
+    return b"<< %s /Length %d >>\nstream\n%s\nendstream" % (entries, len(data), data)
+
+
+def _assembled(objects: Sequence[bytes]) -> bytes:
+    out, places = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % place for place in places)
+    return out + b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, start)

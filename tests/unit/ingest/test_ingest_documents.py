@@ -1,6 +1,7 @@
 """Uploads, listings and deletions."""
 
 import hashlib
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from services.ingest.errors import (
     FileTooLarge,
     UploadCorrupt,
 )
-from services.ingest.models import Status
+from services.ingest.models import Status, StoredDocument
 from tests.unit.ingest.world import LIMIT_BYTES, TENANT, Crash, World
 
 
@@ -321,3 +322,24 @@ async def test_collection_deleted_during_an_upload_takes_the_document_with_it(wo
         await world.upload("hello", collection_id="papers")
     assert [stored.document.status for stored in world.store.records.values()] == [Status.DELETED]
     assert world.files.files == {}
+
+
+async def test_deleting_a_large_collection_looks_at_all_records_a_few_times_only(world: World) -> None:
+    await world.catalog.create(TENANT, "papers", "Papers")
+    shared = await world.upload("Text 7.", name="kept.txt")
+    for n in range(250):
+        await world.upload(f"Text {n}.", name=f"{n}.txt", collection_id="papers")
+    looks = 0
+    real = world.store.all_of
+
+    def counting(tenant_id: str) -> AsyncIterator[StoredDocument]:
+        nonlocal looks
+        looks += 1
+        return real(tenant_id)
+
+    world.store.all_of = counting  # type: ignore[method-assign]
+    await world.catalog.delete(TENANT, "papers")
+    assert looks <= 4
+    assert list(world.files.files) == [(TENANT, shared.content.sha256)]
+    assert {stored.document.status for stored in world.store.records.values()} == {Status.QUEUED, Status.DELETED}
+    assert all(stored.document.swept for stored in world.store.records.values() if stored.document != shared)

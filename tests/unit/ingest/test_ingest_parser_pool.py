@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from services.ingest.adapters import parser_pool
+from services.ingest.adapters.fasttext_languages import FastTextLanguages
 from services.ingest.adapters.parser_pool import ParserPool
+from services.ingest.child.prepare import PrepareRequest, prepare
+from services.ingest.chunks.tokens import EstimatedTokens
 from services.ingest.errors import DocumentRejected
-from services.ingest.prepare import PrepareRequest, prepare
-from services.ingest.tokens import EstimatedTokens
 from tests.unit.ingest.pdf_files import pdf_of
+from tests.unit.ingest.recognizers import bytes_of, picture_of
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ async def test_child_gives_the_same_as_the_function(pool: ParserPool, request_fo
     )
     stages: list[str] = []
     there = await pool.prepare(request, stages.append)
-    here = prepare(request, lambda _: None, EstimatedTokens())
+    here = prepare(request, lambda _: None, EstimatedTokens(), detector=FastTextLanguages())
     assert there.chunks == here.chunks
     assert (there.title, there.page_statuses, there.chunker) == ("a", ("text", "empty", "text"), "pages")
     assert stages == ["parse", "clean", "chunk"]
@@ -96,6 +98,40 @@ async def test_cancelled_caller_leaves_no_child_at_work(pool: ParserPool, reques
     with pytest.raises(asyncio.CancelledError):
         await task
     assert pool._all == set()
+
+
+async def test_child_reads_a_scan_within_its_memory_and_tells_of_each_page(request_for) -> None:  # type: ignore[no-untyped-def]
+    pool = ParserPool(size=1, time_limit_s=60.0, memory_limit_bytes=4 * 1024**3)
+    try:
+        pages = [
+            picture_of(["The ferry leaves at seven"], size=(640, 160)),
+            picture_of(["and at nine"], size=(640, 160)),
+        ]
+        request = request_for(
+            bytes_of(pages[0], "TIFF", save_all=True, append_images=pages[1:]), "a.tiff", "image/tiff"
+        )
+        stages: list[str] = []
+        document = await pool.prepare(request, stages.append)
+        assert [chunk.text for chunk in document.chunks] == ["The ferry leaves at seven", "and at nine"]
+        assert document.chunks[0].boxes[0].page == 1
+        assert document.page_statuses == ("ocr", "ocr")
+        assert stages == ["parse", "ocr", "ocr", "clean", "chunk"]
+        assert set(document.stage_seconds) == {"parse", "ocr", "clean", "chunk"}
+    finally:
+        await pool.close()
+
+
+async def test_each_recognised_page_gets_the_time_limit_anew() -> None:
+    pool = ParserPool(size=1, time_limit_s=30.0, memory_limit_bytes=2 * 1024**3)
+    seen: list[str] = []
+    async with asyncio.timeout(1.0) as limit:
+        await asyncio.sleep(0)
+        before = limit.when()
+        pool._went_on("parse", limit, seen.append)
+        assert limit.when() == before
+        pool._went_on("ocr", limit, seen.append)
+        assert limit.when() > before + 20  # type: ignore[operator]
+    assert seen == ["parse", "ocr"]
 
 
 def test_limit_of_a_line_holds_the_largest_chunk() -> None:

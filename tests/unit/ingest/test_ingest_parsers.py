@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from services.ingest import detection
-from services.ingest.cleaning import clean
-from services.ingest.decoding import decode
 from services.ingest.errors import DocumentRejected
 from services.ingest.models import BlockKind, CleanDocument, ParsedDocument
 from services.ingest.parsers.registry import parse
+from services.ingest.reading import detection
+from services.ingest.reading.cleaning import clean
+from services.ingest.reading.decoding import decode
 from tests.unit.ingest.pdf_files import pdf_of
 
 DATA = Path(__file__).parents[2] / "data"
@@ -44,7 +44,7 @@ def read(tmp_path: Path):  # type: ignore[no-untyped-def]
         (b"PK\x03\x04", "a.docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
         (b"PK\x03\x04", "a.txt", "application/zip"),
         (b"\xff\xd8\xff\xe0", "a.md", "image/jpeg"),
-        (b"{}", "a.json", "text/x-json"),
+        (b"{}", "a.json", detection.JSON),
         (bytes(range(256)), "a.txt", detection.BINARY),
         (b"".join(number.to_bytes(2, "little") for number in range(1, 64)), "numbers.txt", detection.BINARY),
         (b"\x00\x01\x02\x03" * 50, "numbers.txt", detection.BINARY),
@@ -240,8 +240,8 @@ def test_pdf_page_without_text_is_reported(read) -> None:  # type: ignore[no-unt
         (b"\x00\x01\x02\x03" * 50, "a.bin", "UNSUPPORTED_TYPE", "Supported are PDF"),
         (b"%PDF-1.4 rubbish", "a.pdf", "PDF_BROKEN", "damaged"),
         (b"not a pdf", "a.pdf", "PDF_BROKEN", "damaged"),
-        (pdf_of([[], []]), "scan.pdf", "NO_TEXT", "no text on its 2 pages: it looks scanned"),
-        (pdf_of([[]]), "scan.pdf", "NO_TEXT", "no text on its only page: it looks scanned"),
+        (pdf_of([[], []]), "scan.pdf", "NO_TEXT", "no readable text on its 2 pages: nothing is printed there"),
+        (pdf_of([[]]), "scan.pdf", "NO_TEXT", "no readable text on its only page: nothing is printed there"),
         ((DATA / "encrypted.pdf").read_bytes(), "secret.pdf", "PDF_ENCRYPTED", "password"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

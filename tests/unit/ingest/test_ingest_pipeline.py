@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kit.errors import ResourceExhausted, Unavailable
+from services.ingest.jobs.ledger import FailedTry
 from services.ingest.models import Document, Status
 from tests.unit.ingest.world import TENANT, Crash, World
 
@@ -143,6 +144,7 @@ async def test_reindex_keeps_the_old_revision_searchable_until_the_new_one_is_ac
     again = await world.documents.reindex(TENANT, first.document_id)
     assert again.status is Status.QUEUED
     assert world.index.searchable(first.document_id)
+    world.embedder.name = "another-embedder"  # so that there is something to embed
     world.embedder.gate = asyncio.Event()
     world.embedder.reached.clear()
     ingestion = asyncio.create_task(world.ingest(again))
@@ -188,7 +190,7 @@ async def test_busy_model_server_is_waited_for_and_costs_no_delivery(world: Worl
     assert done.report.attempts == 1
 
 
-async def test_model_swapped_while_embedding_fails_the_delivery_not_the_document(world: World) -> None:
+async def test_model_swapped_while_embedding_fails_the_try_not_the_document(world: World) -> None:
     queued = await world.upload(TEXT)
     real = world.embedder.embed
 
@@ -197,19 +199,11 @@ async def test_model_swapped_while_embedding_fails_the_delivery_not_the_document
         return vectors, "another-model"
 
     world.embedder.embed = other  # type: ignore[method-assign]
-    with pytest.raises(Unavailable, match="changed from fake-embedder to another-model"):
+    with pytest.raises(FailedTry) as raised:
         await world.ingest(queued)
-    assert (await world.record(queued)).status is Status.PROCESSING
-
-
-async def test_used_up_deliveries_end_as_failed_with_the_last_reason(world: World) -> None:
-    queued = await world.upload(TEXT)
-    await world.pipeline.give_up(world.job(queued), Unavailable("the index is away", reason="INDEX_AWAY"))
-    failed = await world.record(queued)
-    assert failed.status is Status.FAILED
-    assert failed.error is not None
-    assert failed.error.reason == "INDEX_AWAY"
-    assert "gave up after many tries: the index is away" in failed.error.message
+    assert "changed from fake-embedder to another-model" in str(raised.value.error)
+    waiting = await world.record(queued)
+    assert (waiting.status, waiting.tries.failures) == (Status.QUEUED, 1)
 
 
 async def test_damaged_stored_file_fails_the_document(world: World) -> None:
@@ -218,3 +212,6 @@ async def test_damaged_stored_file_fails_the_document(world: World) -> None:
     failed = await world.ingest(queued)
     assert failed.error is not None
     assert failed.error.reason == "FILE_LOST"
+    again = await world.upload(TEXT)
+    assert again.document_id == queued.document_id
+    assert (await world.ingest(again)).status is Status.READY

@@ -12,14 +12,21 @@ from services.ingest.catalog import Catalog
 from services.ingest.deletion import Deletion
 from services.ingest.documents import Documents, Limits, Upload
 from services.ingest.embedding import BatchEmbedder
+from services.ingest.jobs.attempts import Attempts
+from services.ingest.jobs.dead_letters import DeadLetters
+from services.ingest.jobs.ledger import Ledger
+from services.ingest.jobs.patience import Patience
+from services.ingest.jobs.reconciling import Reconciler
+from services.ingest.jobs.sweeping import Sweeper
 from services.ingest.metrics import Metrics
 from services.ingest.models import Document, IngestJob
-from services.ingest.patience import Patience
 from services.ingest.pipeline import Pipeline
+from services.ingest.reuse import ChangeEmbedder
+from services.ingest.revising import Reviser
 from services.ingest.spool import Spool
-from services.ingest.sweeping import Sweeper
 from tests.unit.ingest.fakes import (
     FakeCollectionStore,
+    FakeDeadLetterStore,
     FakeDocumentStore,
     FakeEmbedder,
     FakeFileStore,
@@ -65,13 +72,14 @@ class World:
         spool = Spool(folder)
         self.deletion = Deletion(self.store, self.files, self.leases, self.index, self.clock)
         self.catalog = Catalog(self.collections, self.store, self.deletion, self.clock)
+        self.reviser = Reviser(self.store, self.jobs, self.clock, new_id=lambda: f"{next(numbers):032x}")
         self.documents = Documents(
             documents=self.store,
             files=self.files,
-            jobs=self.jobs,
             leases=self.leases,
             catalog=self.catalog,
             deletion=self.deletion,
+            reviser=self.reviser,
             spool=spool,
             limits=Limits(LIMIT_BYTES, 5.0),
             now=self.clock,
@@ -84,14 +92,23 @@ class World:
             leases=self.leases,
             preparer=self.preparer,
             embedder=self.embedder,
-            batches=BatchEmbedder(self.embedder, patience, batch_tokens=256, batch_texts=8, in_flight=2),
+            change_embedder=ChangeEmbedder(
+                BatchEmbedder(self.embedder, patience, batch_tokens=256, batch_texts=8, in_flight=2),
+                self.index,
+                patience,
+            ),
             index=self.index,
             deletion=self.deletion,
+            reviser=self.reviser,
             spool=spool,
             patience=patience,
             metrics=Metrics(CollectorRegistry()),
+            ledger=Ledger(self.store, self.clock, worker_id="worker-0"),
             now=self.clock,
         )
+        self.letters = FakeDeadLetterStore()
+        self.attempts = Attempts(self.pipeline, self.store, self.letters, self.clock)
+        self.dead_letters = DeadLetters(self.letters, self.store, self.reviser, self.clock)
         self.sweeper = Sweeper(
             documents=self.store,
             collections=self.collections,
@@ -99,6 +116,9 @@ class World:
             deletion=self.deletion,
             catalog=self.catalog,
             now=self.clock,
+        )
+        self.reconciler = Reconciler(
+            self.store, self.index, self.reviser, self.deletion, self.clock, interval_s=3600, sleep=_no_sleep
         )
 
     async def upload(self, text: str | bytes, name: str = "notes.txt", **header: object) -> Document:
@@ -126,7 +146,7 @@ async def pieces(data: bytes, size: int = 1000) -> AsyncIterator[bytes]:
 
 
 @dataclass
-class Crash(Exception):
-    """Stands for the death of the process at one step."""
+class Crash(BaseException):
+    """Stands for the death of the process at one step: nobody has the time to handle it."""
 
     step: str

@@ -1,0 +1,42 @@
+"""Dead letters in a JetStream key-value bucket. The key says whose they are, so that the server filters listings."""
+
+from collections.abc import AsyncIterator
+
+from kit.jetstream import KeyValue, Nats
+from services.ingest import records
+from services.ingest.models import DeadLetter
+
+
+class NatsDeadLetterStore:
+    """Bucket DEAD_LETTERS: `<tenant>.<collection>.<document>.<revision>`."""
+
+    def __init__(self, letters: KeyValue) -> None:
+        self._letters = letters
+
+    @classmethod
+    async def open(cls, nats: Nats) -> "NatsDeadLetterStore":
+        return cls(await KeyValue.open(nats, "DEAD_LETTERS"))
+
+    async def put(self, letter: DeadLetter) -> None:
+        await self._letters.put(_key(letter), records.encode_dead_letter(letter))
+
+    async def get(self, tenant_id: str, revision_id: str) -> DeadLetter | None:
+        async for letter in self._matching(f"{tenant_id}.*.*.{revision_id}"):
+            return letter
+        return None
+
+    async def delete(self, letter: DeadLetter) -> None:
+        await self._letters.purge(_key(letter))
+
+    async def all_of(self, tenant_id: str, collection_id: str = "*") -> AsyncIterator[DeadLetter]:
+        async for letter in self._matching(f"{tenant_id}.{collection_id}.*.*"):
+            yield letter
+
+    async def _matching(self, pattern: str) -> AsyncIterator[DeadLetter]:
+        async for entry in self._letters.entries(pattern):
+            if entry.value:
+                yield records.decode_dead_letter(entry.value)
+
+
+def _key(letter: DeadLetter) -> str:
+    return f"{letter.tenant_id}.{letter.collection_id}.{letter.document_id}.{letter.revision_id}"

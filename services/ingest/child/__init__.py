@@ -1,0 +1,1 @@
+"""The parsing child: a process that may die of a file."""

@@ -1,0 +1,1 @@
+"""From clean text to chunks."""

@@ -1,0 +1,1 @@
+"""What keeps a job alive, counts its tries and finds it again."""

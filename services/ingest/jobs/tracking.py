@@ -1,0 +1,143 @@
+"""Writing a document's record while it is ingested. Every write is a compare-and-set, and each conflict is looked at: whoever
+deleted the document or queued a newer revision meanwhile wins, and the ingestion ends."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from kit.errors import Aborted, Unavailable
+from services.ingest.errors import Superseded
+from services.ingest.models import Document, IngestJob, Revision, Status, StoredDocument
+from services.ingest.ports import DocumentStore, HeldLease
+
+REPORT_INTERVAL_S = 0.7
+"""Between two writes of progress: enough to look alive. Each write is also sent to everybody who watches, 2 ms of CPU in all."""
+
+_IDLE_CHECK_TICKS = 3
+# Where each stage begins and ends on the bar that people see; embedding is what takes time.
+_SHARE = {
+    "parse": (0.0, 0.05),
+    "ocr": (0.0, 0.05),
+    "clean": (0.05, 0.06),
+    "chunk": (0.06, 0.1),
+    "embed": (0.1, 0.9),
+    "index": (0.9, 0.98),
+    "activate": (0.98, 1.0),
+}
+
+
+def wanted(stored: StoredDocument | None, job: IngestJob) -> bool:
+    """Whether the job's revision is still to be made."""
+    if stored is None or stored.document.status is Status.DELETED:
+        return False
+    pending = stored.document.pending
+    return pending is not None and pending.revision_id == job.revision_id
+
+
+class Tracker:
+    """The record of the document in hand."""
+
+    def __init__(
+        self, store: DocumentStore, stored: StoredDocument, job: IngestJob, now: Callable[[], datetime]
+    ) -> None:
+        self._store = store
+        self._stored = stored
+        self._job = job
+        self._now = now
+        self._stage = "parse"
+        self._progress = 0.0
+        self._lock = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, store: DocumentStore, job: IngestJob, now: Callable[[], datetime]) -> "Tracker":
+        """Raises Superseded when the job's revision is no longer wanted."""
+        stored = await store.get(job.tenant_id, job.document_id)
+        if stored is None or not wanted(stored, job):
+            raise Superseded
+        return cls(store, stored, job, now)
+
+    @property
+    def document(self) -> Document:
+        return self._stored.document
+
+    @property
+    def revision(self) -> Revision:
+        assert self.document.pending is not None
+        return self.document.pending
+
+    async def change(self, **changes: Any) -> Document:
+        """Writes fields of the record. Raises Superseded when somebody else's change ended this ingestion."""
+        async with self._lock:
+            await self._write(**changes)
+            return self._stored.document
+
+    async def _write(self, **changes: Any) -> None:
+        while True:
+            changed = replace(self._stored.document, updated_at=self._now(), **changes)
+            try:
+                self._stored = await self._store.update(changed, self._stored.version)
+            except Aborted:
+                await self._reload()
+            else:
+                return
+
+    @property
+    def stage(self) -> str:
+        """Where the ingestion is, whether that has been written yet or not."""
+        return self._stage
+
+    def at(self, stage: str, fraction: float = 0.0) -> None:
+        """Notes progress; `reporting` writes it when it is time."""
+        begin, end = _SHARE[stage]
+        self._stage = stage
+        self._progress = round(begin + (end - begin) * fraction, 3)
+
+    @contextlib.asynccontextmanager
+    async def reporting(self, lease: HeldLease) -> AsyncIterator[None]:
+        """Writes progress while the block runs, and ends the block with Superseded or LeaseLost when it works for nothing."""
+        with _unwrapped():
+            async with asyncio.TaskGroup() as group:
+                reporter = group.create_task(self._report(lease))
+                try:
+                    yield
+                finally:
+                    reporter.cancel()
+
+    async def _report(self, lease: HeldLease) -> None:
+        written, idle_ticks = (self.document.stage, self.document.progress), 0
+        while True:
+            await asyncio.sleep(REPORT_INTERVAL_S)
+            idle_ticks += 1
+            lease.check()
+            with contextlib.suppress(Unavailable):
+                async with self._lock:
+                    if self.document.pending is None:
+                        return  # done: what comes now is not progress
+                    noted = (self._stage, self._progress)
+                    if noted != written:
+                        await self._write(stage=noted[0], progress=noted[1])
+                        written, idle_ticks = noted, 0
+                    elif idle_ticks >= _IDLE_CHECK_TICKS:
+                        await self._reload()
+                        idle_ticks = 0
+
+    async def _reload(self) -> None:
+        stored = await self._store.get(self._job.tenant_id, self._job.document_id)
+        if stored is None or not wanted(stored, self._job):
+            raise Superseded
+        self._stored = stored
+
+
+@contextlib.contextmanager
+def _unwrapped() -> Iterator[None]:
+    """Raises the first error of a task group instead of the group: callers handle errors, not bundles."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None

@@ -1,0 +1,1 @@
+"""From the bytes of a file to its clean text: what the parsers of all formats share."""

@@ -1,0 +1,175 @@
+"""Finds out what a file is by looking at its bytes. The extension only decides between kinds of text, which no magic number
+tells apart, and names the culprit when a file is not what it claims to be."""
+
+import re
+import struct
+from pathlib import Path
+from typing import BinaryIO
+
+from services.ingest.reading.decoding import looks_binary
+from services.ingest.reading.zip_directory import read_zip_directory
+
+PDF = "application/pdf"
+HTML = "text/html"
+MARKDOWN = "text/markdown"
+CSV = "text/csv"
+PLAIN = "text/plain"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+EPUB = "application/epub+zip"
+TELEGRAM = "application/vnd.telegram.export+json"
+JSON = "application/json"
+MAIL = "message/rfc822"
+ZIP = "application/zip"
+OLE = "application/x-ole-storage"
+ENCRYPTED_OFFICE = "application/x-encrypted-office"
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/tiff", "image/bmp", "image/webp"})
+EMPTY = "application/x-empty"
+BINARY = "application/octet-stream"
+
+_HEAD_BYTES = 64 * 1024
+_MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"PK\x03\x04", ZIP),
+    (b"PK\x05\x06", ZIP),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLE),
+    (b"{\\rtf", "application/rtf"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"II*\x00", "image/tiff"),
+    (b"MM\x00*", "image/tiff"),
+    (b"II+\x00", "image/tiff"),  # BigTIFF
+    (b"MM\x00+", "image/tiff"),
+    (b"\x1f\x8b", "application/gzip"),
+    (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
+    (b"Rar!", "application/vnd.rar"),
+    (b"\x7fELF", "application/x-executable"),
+    (b"%!PS", "application/postscript"),
+)
+_ZIP_BY_EXTENSION = {
+    ".docx": DOCX,
+    ".docm": DOCX,
+    ".pptx": PPTX,
+    ".pptm": PPTX,
+    ".ppsx": PPTX,
+    ".xlsx": XLSX,
+    ".xlsm": XLSX,
+    ".epub": EPUB,
+    ".odt": "application/vnd.oasis.opendocument.text",
+    ".ods": "application/vnd.oasis.opendocument.spreadsheet",
+    ".odp": "application/vnd.oasis.opendocument.presentation",
+}
+_ZIP_BY_FOLDER = {"word/": DOCX, "ppt/": PPTX, "xl/": XLSX}
+# Names of the streams that tell what an OLE file is ([MS-OFFCRYPTO], [MS-DOC], [MS-XLS], [MS-PPT], [MS-OXMSG]).
+_OLE_BY_STREAM = {
+    "EncryptedPackage": ENCRYPTED_OFFICE,
+    "WordDocument": "application/msword",
+    "Workbook": "application/vnd.ms-excel",
+    "Book": "application/vnd.ms-excel",
+    "PowerPoint Document": "application/vnd.ms-powerpoint",
+    "__properties_version1.0": "application/vnd.ms-outlook",
+}
+_OLE_DIRECTORY_BYTES = 4096
+_TEXT_BY_EXTENSION = {
+    "": PLAIN,
+    ".txt": PLAIN,
+    ".text": PLAIN,
+    ".log": PLAIN,
+    ".rst": PLAIN,
+    ".md": MARKDOWN,
+    ".markdown": MARKDOWN,
+    ".html": HTML,
+    ".htm": HTML,
+    ".xhtml": HTML,
+    ".csv": CSV,
+    ".tsv": CSV,
+    ".pdf": PDF,  # claims to be one and is not: its parser says so
+    ".json": JSON,
+    ".eml": MAIL,
+}
+_HTML_START = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+
+# Of one chat: its name or type comes first. Of all chats: a greeting, personal data, contacts, then "chats".
+_TELEGRAM_START = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*\{(?=.{0,2000}?"(?:messages|chats|personal_information|about)"\s*:)'
+    rb'\s*"(?:name|type|id|about|personal_information|profile_pictures|chats|messages)"\s*:',
+    re.DOTALL,
+)
+
+
+def detect_media_type(path: Path, name: str) -> str:
+    """The media type of the file at `path` that was uploaded as `name`. Reads its first 64 KiB, and a container's
+    directory."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+        found = media_type_of(head, name)
+        if found == OLE:
+            return _kind_of_ole(file, head)
+    return _kind_of_zip(path, found) if head.startswith(b"PK") else found
+
+
+def _kind_of_zip(path: Path, by_extension: str) -> str:
+    directory = read_zip_directory(path)
+    if directory is None:
+        return by_extension  # cut off: what it claims to be is the best guess
+    if "[Content_Types].xml" in directory.names:
+        folders = (
+            kind for folder, kind in _ZIP_BY_FOLDER.items() if any(n.startswith(folder) for n in directory.names)
+        )
+        return next(folders, by_extension)
+    return EPUB if "META-INF/container.xml" in directory.names else by_extension
+
+
+def _kind_of_ole(file: BinaryIO, head: bytes) -> str:
+    """Looks for the names of streams in the directory's first sectors ([MS-CFB], 2.2 and 2.6)."""
+    if len(head) < 76:
+        return OLE
+    (sector_shift,) = struct.unpack_from("<H", head, 30)
+    (first_sector,) = struct.unpack_from("<I", head, 48)
+    if sector_shift not in (9, 12):
+        return OLE
+    file.seek((first_sector + 1) << sector_shift)
+    directory = file.read(_OLE_DIRECTORY_BYTES)
+    kinds = (kind for name, kind in _OLE_BY_STREAM.items() if name.encode("utf-16-le") in directory)
+    return next(kinds, OLE)
+
+
+def media_type_of(head: bytes, name: str) -> str:
+    """The media type of a file that begins with `head`."""
+    extension = Path(name).suffix.lower()
+    if not head:
+        return EMPTY
+    if b"%PDF-" in head[:1024]:
+        return PDF
+    if picture := _picture_type(head):
+        return picture
+    for magic, media_type in _MAGIC:
+        if head.startswith(magic):
+            return _ZIP_BY_EXTENSION.get(extension, media_type) if media_type == ZIP else media_type
+    if looks_binary(head):
+        return PDF if extension == ".pdf" else _ZIP_BY_EXTENSION.get(extension, BINARY)
+    return _kind_of_text(head, extension)
+
+
+def _picture_type(head: bytes) -> str:
+    """Of pictures whose mark is not at the very beginning, or too short to be one; "" for other files."""
+    if head[:2] == b"BM" and head[6:10] == b"\0\0\0\0":
+        return "image/bmp"
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    if head[4:8] == b"ftyp" and head[8:12] in (b"heic", b"heix", b"mif1", b"avif"):
+        return "image/avif" if head[8:12] == b"avif" else "image/heic"
+    return ""
+
+
+def _kind_of_text(head: bytes, extension: str) -> str:
+    claimed = _ZIP_BY_EXTENSION.get(extension, f"text/x-{extension[1:]}")
+    by_extension = _TEXT_BY_EXTENSION.get(extension, claimed)
+    if by_extension in (PLAIN, JSON) and _TELEGRAM_START.match(head):
+        return TELEGRAM
+    if by_extension in (PLAIN, PDF, claimed) and _HTML_START.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return HTML
+    return by_extension

@@ -1,0 +1,60 @@
+"""Boxes on pages; and where chunks stand: the boxes of their lines, those of one column merged."""
+
+from collections.abc import Sequence
+
+from services.ingest.models import LineBox
+
+Box = tuple[float, float, float, float]
+"""x0, y0, x1, y1, origin at the top left."""
+
+
+def union(a: Box, b: Box) -> Box:
+    """The smallest box around both."""
+    return min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])
+
+
+def turned_box(box: Box, turn: int) -> Box:
+    """The box after turning the page around its origin by `turn` degrees clockwise, a multiple of 90."""
+    x0, y0, x1, y1 = box
+    match turn % 360:
+        case 90:
+            return -y1, x0, -y0, x1
+        case 180:
+            return -x1, -y1, -x0, -y0
+        case 270:
+            return y0, -x1, y1, -x0
+        case _:
+            return box
+
+
+class Boxes:
+    """Finds where a span stands on its pages. Lines are in order of characters."""
+
+    def __init__(self, lines: Sequence[LineBox]) -> None:
+        self._lines = lines
+        self._next = 0
+
+    def of(self, start: int, end: int) -> tuple[LineBox, ...]:
+        """Boxes of a span, lines of one column merged. Spans must be asked for by growing start."""
+        while self._next < len(self._lines) and self._lines[self._next].end <= start:
+            self._next += 1
+        merged: list[LineBox] = []
+        for line in self._lines[self._next :]:
+            if line.start >= end:
+                break
+            if merged and _same_column(merged[-1], line):
+                merged[-1] = _union(merged[-1], line)
+            else:
+                merged.append(line)
+        return tuple(merged)
+
+
+def _same_column(above: LineBox, line: LineBox) -> bool:
+    a, b = above.box, line.box
+    height = b[3] - b[1]
+    near = -height <= b[1] - a[3] <= 2.0 * height
+    return above.page == line.page and near and min(a[2], b[2]) > max(a[0], b[0])
+
+
+def _union(a: LineBox, b: LineBox) -> LineBox:
+    return LineBox(a.start, b.end, a.page, union(a.box, b.box))

@@ -1,0 +1,34 @@
+"""One good file of each format: to be damaged, and to be read after the damaged ones."""
+
+from tests.unit.ingest.malformed.case import WORDS
+from tests.unit.ingest.office_files import docx_of, epub_of, paragraph, pptx_of, shape, xlsx_of
+from tests.unit.ingest.pdf_files import pdf_of
+
+
+def good_files() -> dict[str, bytes]:
+    """One file of each format, all with the same words."""
+    table = [["Ship", "Text"], *[[f"Ship {i}", WORDS] for i in range(20)]]
+    return {
+        "good.docx": docx_of(paragraph("Ferries", "H1") + "".join(paragraph(f"{WORDS} {i}.") for i in range(40))),
+        "good.pptx": pptx_of([shape([f"Slide {i}"], "title") + shape([WORDS, "Second"], "body") for i in range(5)]),
+        "good.xlsx": xlsx_of(table),
+        "good.epub": epub_of({f"c{i}.xhtml": f"<h2>Chapter {i}</h2>" + f"<p>{WORDS}.</p>" * 20 for i in range(3)}),
+        "good.pdf": pdf_of(
+            [[*[f"Line {i}" for i in range(9)], "", f"{WORDS}.", "", *[f"Row {i}" for i in range(9)]] for n in range(2)]
+        ),
+        "good.html": f"<html><head><title>Ferries</title></head><body>{f'<p>{WORDS}.</p>' * 30}</body></html>".encode(),
+        "good.md": (f"# Ferries\n\n{WORDS}.\n\n" + "- item one\n- item two\n\n```\ncode\n```\n" * 10).encode(),
+        "good.csv": "\n".join(",".join(row) for row in table).encode(),
+        "good.json": telegram_export("".join(telegram_message(i, f'"{WORDS} {i}"') + "," for i in range(30))[:-1]),
+        "good.eml": f"From: Anna <a@x.org>\nSubject: Ferries\nDate: Mon, 1 Jan 2024 10:00:00 +0100\n\n{f'{WORDS}. ' * 20}".encode(),
+        "good.txt": f"{WORDS}.\n\n".encode() * 30,
+    }
+
+
+def telegram_message(number: int, text: str, more: str = "") -> str:
+    date = f"17000000{number % 100:02}"
+    return f'{{"id": {number}, "type": "message", "date_unixtime": "{date}", "from": "Anna", "text": {text}{more}}}'
+
+
+def telegram_export(messages: str) -> bytes:
+    return f'{{"name": "Harbour", "type": "private_group", "id": 7, "messages": [{messages}]}}'.encode()

@@ -1,0 +1,33 @@
+"""Damaged text is read in the encoding that most of it is in."""
+
+import pytest
+
+from services.ingest.reading.decoding import decode
+
+RUSSIAN = "Паром на Нордерней отправляется в семь часов. "
+
+
+def test_utf8_cut_within_a_letter_stays_utf8() -> None:
+    decoded = decode(RUSSIAN.encode()[:-3])
+    assert decoded.encoding == "utf-8"
+    assert decoded.text.startswith("Паром на Нордерней")
+
+
+def test_stray_bytes_do_not_change_the_encoding_of_the_rest() -> None:
+    decoded = decode(RUSSIAN.encode() + "größer".encode("cp1252") + RUSSIAN.encode())
+    assert decoded.text.count("Паром") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (RUSSIAN * 3, "cp1251"),
+        (RUSSIAN * 3, "koi8_r"),
+        ("Die Fähre nach Norderney fährt um sieben. Größere Schiffe fahren später.", "cp1252"),
+        ("これは日本語の文章です。文字コードを確認します。" * 3, "shift_jis"),
+        ("这是一个用来检查编码的中文句子。渡轮七点出发。" * 3, "gb18030"),
+        ("הספינה יוצאת בשעה שבע בבוקר מהנמל הישן." * 3, "cp1255"),
+    ],
+)
+def test_other_encodings_are_not_taken_for_damaged_utf8(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)).text == text

@@ -1,0 +1,101 @@
+"""Slots are shared by turns."""
+
+import asyncio
+
+import pytest
+
+from services.ingest.fairness import FairSlots
+
+
+class Desk:
+    """Who holds a slot, and in which order they got one."""
+
+    def __init__(self, limit: int, per_group: int) -> None:
+        self.slots = FairSlots(limit, per_group)
+        self.order: list[str] = []
+        self.gates: dict[str, asyncio.Event] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    def ask(self, group: str, name: str) -> None:
+        self.gates[name] = asyncio.Event()
+
+        async def hold() -> None:
+            async with self.slots.hold(group):
+                self.order.append(name)
+                await self.gates[name].wait()
+
+        self.tasks[name] = asyncio.create_task(hold())
+
+    async def finish(self, name: str) -> None:
+        self.gates[name].set()
+        await self.tasks[name]
+        await settle()
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_small_group_gets_the_next_slot_however_many_a_large_one_asked_for_before() -> None:
+    desk = Desk(limit=2, per_group=2)
+    for n in range(6):
+        desk.ask("book", f"book-{n}")
+    await settle()
+    desk.ask("note", "note-0")
+    await settle()
+    assert desk.order == ["book-0", "book-1"]
+    await desk.finish("book-0")
+    await desk.finish("book-1")
+    assert desk.order == ["book-0", "book-1", "book-2", "note-0"]
+    await desk.finish("note-0")
+    assert desk.order[-1] == "book-3"
+    for n in (2, 3, 4, 5):
+        await desk.finish(f"book-{n}")
+    assert len(desk.order) == 7
+
+
+async def test_one_group_leaves_slots_for_others() -> None:
+    desk = Desk(limit=4, per_group=2)
+    for n in range(4):
+        desk.ask("book", f"book-{n}")
+    desk.ask("note", "note-0")
+    await settle()
+    assert desk.order == ["book-0", "book-1", "note-0"]
+    for name in ("note-0", "book-0", "book-1", "book-2", "book-3"):
+        await desk.finish(name)
+
+
+async def test_who_stops_waiting_loses_no_slot() -> None:
+    desk = Desk(limit=1, per_group=1)
+    for name in ("a", "b", "c"):
+        desk.ask(name, name)
+    await settle()
+    desk.tasks["b"].cancel()
+    await settle()
+    await desk.finish("a")
+    assert desk.order == ["a", "c"]
+    desk.tasks["c"].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await desk.tasks["c"]
+    desk.ask("d", "d")
+    await settle()
+    assert desk.order == ["a", "c", "d"]
+    await desk.finish("d")
+
+
+async def test_slot_handed_out_in_the_moment_of_a_cancellation_is_given_back() -> None:
+    slots = FairSlots(1, 1)
+
+    async def hold() -> None:
+        async with slots.hold("x"):
+            pytest.fail("it was cancelled before")
+
+    async with slots.hold("y"):
+        task = asyncio.create_task(hold())
+        await settle()
+    task.cancel()  # the slot is its own by now, and it does not know yet
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with asyncio.timeout(1), slots.hold("z"):
+        pass

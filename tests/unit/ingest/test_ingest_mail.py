@@ -1,0 +1,70 @@
+"""What e-mails become."""
+
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from services.ingest.errors import DocumentRejected
+from services.ingest.models import ParsedDocument
+from services.ingest.parsers.registry import parse
+from services.ingest.reading import detection
+
+
+def mail(text: str = "The pier is closed.") -> EmailMessage:
+    message = EmailMessage()
+    message["From"] = "Änne Müller <anne@example.org>"
+    message["To"] = "harbour@example.org"
+    message["Date"] = "Wed, 16 Jul 2008 09:24:06 +0300"
+    message["Subject"] = "Pier"
+    message.set_content(text)
+    return message
+
+
+def read(tmp_path: Path, message: EmailMessage | bytes) -> ParsedDocument:
+    path = tmp_path / "spooled"
+    path.write_bytes(message if isinstance(message, bytes) else message.as_bytes())
+    return parse(path, detection.detect_media_type(path, "a.eml"), "a.eml")
+
+
+def test_mail_has_its_headers_text_and_fields_to_filter_by(tmp_path: Path) -> None:
+    document = read(tmp_path, mail())
+    assert document.title == "Pier"
+    assert [block.text.strip() for block in document.blocks] == [
+        "From: Änne Müller <anne@example.org>",
+        "To: harbour@example.org",
+        "Date: Wed, 16 Jul 2008 09:24:06 +0300",
+        "Subject: Pier",
+        "The pier is closed.",
+    ]
+    assert {tuple(block.metadata.items()) for block in document.blocks} == {
+        (("author", "Änne Müller"), ("date", "2008-07-16T06:24:06Z"))
+    }
+
+
+def test_html_is_read_only_where_there_is_no_plain_text(tmp_path: Path) -> None:
+    both, only_html = mail(), mail("")
+    both.add_alternative("<p>Same in colour.</p>", subtype="html")
+    only_html.add_alternative("<h1>News</h1><p>In colour.</p>", subtype="html")
+    assert [block.text.strip() for block in read(tmp_path, both).blocks[4:]] == ["The pier is closed."]
+    assert [block.text for block in read(tmp_path, only_html).blocks[4:]] == ["News", "In colour."]
+
+
+def test_text_attachments_are_read_and_others_named(tmp_path: Path) -> None:
+    message = mail()
+    message.add_attachment("Tide at noon.", filename="tides.txt")
+    message.add_attachment(b"%PDF-", maintype="application", subtype="pdf", filename="plan.pdf")
+    document = read(tmp_path, message)
+    assert [block.text.strip() for block in document.blocks[4:]] == [
+        "The pier is closed.",
+        "Attachment: tides.txt",
+        "Tide at noon.",
+        "Attachment: plan.pdf",
+    ]
+    assert document.warnings == ("the attachment plan.pdf was not read; upload it on its own",)
+
+
+def test_file_without_headers_is_no_mail(tmp_path: Path) -> None:
+    with pytest.raises(DocumentRejected, match="not an e-mail") as rejected:
+        read(tmp_path, b"just words")
+    assert rejected.value.reason == "MAIL_BROKEN"
