@@ -1,58 +1,96 @@
-"""Composition root of the model server: the only file that names concrete adapters."""
+"""Composition root of the model server: the only file that names concrete adapters.
+
+Two questions are answered here, each for embeddings and for scores: where (remote, GPU, CPU; `providers.py` holds the order),
+and with what. Late interaction needs token vectors, which only the CPU model gives: it scores wherever nothing better does.
+"""
 
 import asyncio
-import os
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
-import numpy as np
+import structlog
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
+from threadpoolctl import threadpool_limits
 
 from kit.service import Service
+from services.reranker.adapters.cpu_model import LoadedModel, load
+from services.reranker.adapters.sqlite_store import SqlitePassageStore
 from services.reranker.batching import Batcher
+from services.reranker.cross_encoding import CrossEncoding
 from services.reranker.embedding import Embedding
+from services.reranker.errors import ModelFileMissing
 from services.reranker.handlers import RerankerServicer
-from services.reranker.model_files import MINILM_INT8, EmbeddingModel, read_verified
-from services.reranker.models import BatchLimits, ModelInfo
+from services.reranker.known_texts import KnownTexts
+from services.reranker.models import Lane, ModelInfo, Provider, TextKind, VectorSpace
 from services.reranker.passage_cache import PassageCache
-from services.reranker.ports import Encoder, Tokenizer
-from services.reranker.preparation import Preparation
+from services.reranker.pooling import TOKEN_DIMENSION, VECTOR_FORMAT
+from services.reranker.ports import Encoder, TextEmbedder, TextReranker
+from services.reranker.preparation import PairPreparation, Preparation
+from services.reranker.providers import choose
 from services.reranker.reranking import Reranking
 from services.reranker.settings import RerankerSettings
 
+if TYPE_CHECKING:
+    from services.reranker.adapters.sentence_transformers import BiEncoder, CrossEncoder
+
 _PREPARATION_THREADS = 2
-_PAD_TO_MULTIPLE = 16
-_MAX_STREAMS = 8
-_WARM_UP_TOKENS = (16, 48, 192)
-"""Widths of a query, a sentence and a passage: the runtime compiles their kernels before the first caller needs them."""
+_STORE_THREADS = 2
+"""One reads and one writes."""
+
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class LoadedModel:
-    """A model that is ready to compute."""
+class LocalModels:
+    """What runs on this machine; None is what nobody needs."""
 
-    model: EmbeddingModel
-    encoder: Encoder
-    tokenizer: Tokenizer
+    embedding: Provider
+    reranking: Provider
+    cpu: LoadedModel | None
+    bi_encoder: "BiEncoder | None"
+    cross_encoder: "CrossEncoder | None"
 
-    @property
-    def info(self) -> ModelInfo:
-        return ModelInfo(
-            embedding_model=self.model.name,
-            rerank_model=f"{self.model.name}/late-interaction",
-            dimension=self.encoder.dimension,
-            window_tokens=self.tokenizer.window_tokens,
-            runtime=self.encoder.runtime,
-        )
+
+@dataclass(frozen=True)
+class _Embedder:
+    embedder: TextEmbedder
+    name: str
+    dimension: int
+    window_tokens: int
+    runtime: str
+    tokenizer_json: bytes
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    reranker: TextReranker
+    name: str
+    runtime: str
+
+
+@dataclass(frozen=True)
+class _Parts:
+    models: LocalModels
+    settings: RerankerSettings
+    batchers: dict[Provider, Batcher]
+    executor: Executor
+    stack: AsyncExitStack
+    known: KnownTexts | None
+    """Token vectors, where late interaction scores."""
 
 
 async def run(settings: RerankerSettings) -> None:
-    """Serves until told to stop. Raises ModelFileMissing or ModelFileCorrupt before the port is bound."""
-    loaded = await asyncio.to_thread(load, settings)
+    """Serves until told to stop. Raises what loading raises, such as ModelFileMissing, before the port is bound."""
+    limit_blas_threads()
+    models = await asyncio.to_thread(load_models, settings)
     async with Service("reranker", settings) as service:
         executor = service.stack.enter_context(ThreadPoolExecutor(_PREPARATION_THREADS, thread_name_prefix="prepare"))
-        servicer, batcher = assemble(loaded, settings, executor)
-        service.spawn(batcher.run())
+        servicer, loops = await compose(models, settings, executor, service.stack)
+        for loop in loops:
+            service.spawn(loop.run())
         service.add_servicer(
             reranker_pb2_grpc.add_RerankerServiceServicer_to_server,
             servicer,
@@ -61,60 +99,200 @@ async def run(settings: RerankerSettings) -> None:
         await service.serve()
 
 
-def assemble(loaded: LoadedModel, settings: RerankerSettings, executor: Executor) -> tuple[RerankerServicer, Batcher]:
-    """The servicer, and the batcher whose `run()` must be running for it to answer."""
-    preparation = Preparation(loaded.tokenizer, executor)
-    batcher = Batcher(loaded.encoder, _limits(settings))
-    cache = PassageCache(settings.reranker_cache_bytes)
-    embedding = Embedding(preparation, batcher)
-    reranking = Reranking(preparation, batcher, cache, executor)
-    return RerankerServicer(embedding, reranking, loaded.info, loaded.tokenizer.definition), batcher
+def limit_blas_threads() -> None:
+    """Late interaction is many small products. OpenBLAS divides each among all cores and spins until the slowest has its part:
+    30 passages took 128 ms on two busy cores, and 5 ms with one thread."""
+    threadpool_limits(limits=1, user_api="blas")
 
 
-def load(settings: RerankerSettings) -> LoadedModel:
-    """Verifies, loads and warms up the model: half a second, blocking."""
-    # Later providers (sentence-transformers on a GPU, a remote API) are chosen here: one adapter file each.
-    from services.reranker.adapters.tokenizers import HuggingFaceTokenizer  # noqa: PLC0415 - loaded off the event loop
-
-    model = MINILM_INT8
-    definition = read_verified(settings.models_dir, model.tokenizer)
-    encoder = _encoder(settings, read_verified(settings.models_dir, model.weights))
-    _warm_up(encoder)
-    return LoadedModel(model, encoder, HuggingFaceTokenizer(definition, model.window_tokens))
-
-
-def _warm_up(encoder: Encoder) -> None:
-    # The very first call alone: OpenVINO's Python binding (2026.4) fills a C++ static on it and lets go of the GIL meanwhile. A
-    # second thread then waits for the static while it holds the GIL, and the process hangs for good (seen on a busy machine).
-    first = np.ones((1, _WARM_UP_TOKENS[0]), dtype=np.int64)
-    encoder.encode(first, first)
-    with ThreadPoolExecutor(encoder.streams) as pool:
-        for width in _WARM_UP_TOKENS:
-            ones = np.ones((1, width), dtype=np.int64)
-            list(pool.map(encoder.encode, [ones] * encoder.streams, [ones] * encoder.streams))
-
-
-def _encoder(settings: RerankerSettings, weights: bytes) -> Encoder:
-    threads = settings.reranker_threads or _cores()
-    streams = min(settings.reranker_streams or _MAX_STREAMS, threads)
-    if settings.reranker_runtime == "onnxruntime":
-        from services.reranker.adapters.onnxruntime import OnnxRuntimeEncoder  # noqa: PLC0415 - an extra
-
-        return OnnxRuntimeEncoder(weights, threads, streams)
-    from services.reranker.adapters.openvino import OpenVinoEncoder  # noqa: PLC0415 - an extra
-
-    return OpenVinoEncoder(weights, threads, streams)
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _limits(settings: RerankerSettings) -> BatchLimits:
-    return BatchLimits(
-        max_tokens=settings.reranker_batch_tokens,
-        max_texts=settings.reranker_batch_texts,
-        pad_to_multiple=_PAD_TO_MULTIPLE,
-        max_queued_tokens=settings.reranker_queue_tokens,
+async def compose(
+    models: LocalModels, settings: RerankerSettings, executor: Executor, stack: AsyncExitStack
+) -> tuple[RerankerServicer, list[Batcher | KnownTexts]]:
+    """The servicer, and that of which `run()` must be running for it to answer. Connections end with `stack`."""
+    batchers = _batchers(models, settings)
+    known = await _known_texts(models.cpu, settings, stack) if models.reranking is Provider.CPU and models.cpu else None
+    parts = _Parts(models, settings, batchers, executor, stack, known)
+    embedder, scorer = await _embedder(parts), await _scorer(parts)
+    info = ModelInfo(
+        embedding_model=embedder.name,
+        rerank_model=scorer.name,
+        dimension=embedder.dimension,
+        window_tokens=embedder.window_tokens,
+        runtime=embedder.runtime,
+        rerank_runtime=scorer.runtime,
     )
+    _log.info("models_ready", embedding=info.embedding_model, runtime=info.runtime, rerank=info.rerank_model)
+    servicer = RerankerServicer(embedder.embedder, scorer.reranker, info, embedder.tokenizer_json)
+    return servicer, [*batchers.values(), *([known] if known else [])]
+
+
+async def _known_texts(cpu: LoadedModel, settings: RerankerSettings, stack: AsyncExitStack) -> KnownTexts:
+    executor = stack.enter_context(ThreadPoolExecutor(_STORE_THREADS, thread_name_prefix="store"))
+    store = None
+    if settings.reranker_store_bytes:
+        dimension = cpu.encoder.dimension
+        space = VectorSpace(f"{cpu.model.name}/{VECTOR_FORMAT}", dimension, min(TOKEN_DIMENSION, dimension))
+        store = await asyncio.to_thread(SqlitePassageStore, settings.store_folder, settings.reranker_store_bytes, space)
+        stack.push_async_callback(asyncio.to_thread, store.close)
+    return KnownTexts(PassageCache(settings.reranker_cache_bytes), store, executor)
+
+
+def _batchers(models: LocalModels, settings: RerankerSettings) -> dict[Provider, Batcher]:
+    """One per device: what shares a device shares a queue."""
+    batchers = {}
+    if models.cpu is not None:
+        batchers[Provider.CPU] = Batcher(models.cpu.encoder, settings.cpu_limits)
+    first = models.bi_encoder or models.cross_encoder
+    if first is not None:
+        others: dict[Lane, Encoder] = {Lane.RERANK: models.cross_encoder} if models.cross_encoder else {}
+        batchers[Provider.GPU] = Batcher(first, settings.gpu_limits, others=others)
+    return batchers
+
+
+async def _embedder(parts: _Parts) -> _Embedder:
+    models = parts.models
+    if models.embedding is Provider.REMOTE:
+        return await _remote_embedder(parts.settings, parts.stack)
+    batcher = parts.batchers[models.embedding]
+    if models.embedding is Provider.GPU and models.bi_encoder is not None:
+        return _gpu_embedder(models.bi_encoder, batcher, parts.executor)
+    assert models.cpu is not None
+    tokenizer, encoder = models.cpu.tokenizer, models.cpu.encoder
+    return _Embedder(
+        Embedding(Preparation(tokenizer, parts.executor), batcher, known=parts.known),
+        models.cpu.model.name,
+        encoder.dimension,
+        tokenizer.window_tokens,
+        encoder.runtime,
+        tokenizer.definition,
+    )
+
+
+def _gpu_embedder(model: "BiEncoder", batcher: Batcher, executor: Executor) -> _Embedder:
+    from services.reranker.adapters.tokenizers import HuggingFaceTokenizer  # noqa: PLC0415 - as below
+
+    tokenizer = HuggingFaceTokenizer(model.tokenizer_json, model.window_tokens)
+    prompts = model.prompts
+    # The instruction takes its tokens from the window; the two special tokens are counted with both.
+    prompt_tokens = len(tokenizer.tokenize([prompts[TextKind.PASSAGE]])[0]) - len(tokenizer.tokenize([""])[0])
+    return _Embedder(
+        Embedding(Preparation(tokenizer, executor), batcher, prompts),
+        model.name,
+        model.dimension,
+        model.window_tokens - prompt_tokens,
+        model.runtime,
+        tokenizer.definition,
+    )
+
+
+async def _remote_embedder(settings: RerankerSettings, stack: AsyncExitStack) -> _Embedder:
+    from services.reranker.adapters import remote_api, remote_embeddings  # noqa: PLC0415 - as below
+
+    endpoint = remote_api.Endpoint(
+        settings.reranker_remote_embedding_url,
+        settings.reranker_remote_embedding_api_key.get_secret_value(),
+        "GROUNDWORK_RERANKER_REMOTE_EMBEDDING",
+        settings.reranker_remote_concurrency,
+    )
+    api = settings.reranker_remote_embedding_api
+    model = remote_embeddings.RemoteEmbeddingModel(
+        api,
+        settings.reranker_remote_embedding_model,
+        settings.reranker_remote_embedding_batch_texts or remote_embeddings.DEFAULT_BATCH_TEXTS[api],
+        {
+            TextKind.QUERY: settings.reranker_remote_embedding_query_prompt,
+            TextKind.PASSAGE: settings.reranker_remote_embedding_passage_prompt,
+        },
+        settings.reranker_remote_embedding_dimensions,
+    )
+    client = await stack.enter_async_context(remote_api.open_remote_api(endpoint))
+    embedder = remote_embeddings.RemoteEmbedder(client, model)
+    await embedder.probe()
+    window_tokens = settings.reranker_remote_embedding_window_tokens
+    return _Embedder(embedder, model.model, embedder.dimension, window_tokens, f"{api}/remote", b"")
+
+
+async def _scorer(parts: _Parts) -> _Scorer:
+    models = parts.models
+    if models.reranking is Provider.REMOTE:
+        return await _remote_scorer(parts.settings, parts.stack)
+    batcher = parts.batchers[models.reranking]
+    if models.reranking is Provider.GPU and models.cross_encoder is not None:
+        return _gpu_scorer(models.cross_encoder, batcher, parts.executor)
+    assert models.cpu is not None
+    assert parts.known is not None
+    return _Scorer(
+        Reranking(Preparation(models.cpu.tokenizer, parts.executor), batcher, parts.known, parts.executor),
+        f"{models.cpu.model.name}/late-interaction",
+        models.cpu.encoder.runtime,
+    )
+
+
+def _gpu_scorer(model: "CrossEncoder", batcher: Batcher, executor: Executor) -> _Scorer:
+    from services.reranker.adapters.tokenizers import HuggingFacePairTokenizer  # noqa: PLC0415 - as below
+
+    tokenizer = HuggingFacePairTokenizer(model.tokenizer_json.decode(), model.window_tokens)
+    return _Scorer(CrossEncoding(PairPreparation(tokenizer, executor), batcher), model.name, model.runtime)
+
+
+async def _remote_scorer(settings: RerankerSettings, stack: AsyncExitStack) -> _Scorer:
+    from services.reranker.adapters import remote_api, remote_rerank  # noqa: PLC0415 - as below
+
+    endpoint = remote_api.Endpoint(
+        settings.reranker_remote_rerank_url,
+        settings.reranker_remote_rerank_api_key.get_secret_value(),
+        "GROUNDWORK_RERANKER_REMOTE_RERANK",
+        settings.reranker_remote_concurrency,
+    )
+    api = settings.reranker_remote_rerank_api
+    batch_texts = settings.reranker_remote_rerank_batch_texts or remote_rerank.DEFAULT_BATCH_TEXTS[api]
+    model = remote_rerank.RemoteRerankModel(api, settings.reranker_remote_rerank_model, batch_texts)
+    client = await stack.enter_async_context(remote_api.open_remote_api(endpoint))
+    return _Scorer(remote_rerank.RemoteReranker(client, model), model.model, f"{api}/remote")
+
+
+def load_models(settings: RerankerSettings) -> LocalModels:
+    """Chooses, loads and warms up what runs on this machine. Blocking: half a second on a CPU, many on a GPU."""
+    from services.reranker.adapters import sentence_transformers  # noqa: PLC0415 - loaded off the event loop
+
+    has_gpu = cache(lambda: sentence_transformers.gpu_available(settings.reranker_gpu_device))
+    embedding, reranking = (
+        choose(
+            getattr(settings, f"reranker_{part}_provider"),
+            remote_url=getattr(settings, f"reranker_remote_{part}_url"),
+            gpu_model=getattr(settings, f"reranker_gpu_{part}_model"),
+            has_gpu=has_gpu,
+        )
+        for part in ("embedding", "rerank")
+    )
+    cross_encoder = _load_cross_encoder(settings) if reranking is Provider.GPU else None
+    if cross_encoder is None and reranking is Provider.GPU:
+        reranking = Provider.CPU
+    bi_encoder = None
+    if embedding is Provider.GPU:
+        bi_encoder = sentence_transformers.BiEncoder(
+            settings.reranker_gpu_embedding_model,
+            settings.reranker_gpu_device,
+            may_download=settings.reranker_gpu_download,
+        )
+    cpu = load(settings) if Provider.CPU in (embedding, reranking) else None
+    return LocalModels(embedding, reranking, cpu, bi_encoder, cross_encoder)
+
+
+def _load_cross_encoder(settings: RerankerSettings) -> "CrossEncoder | None":
+    """None when nobody asked for the GPU and the model's files are not there: then the CPU scores."""
+    from services.reranker.adapters.sentence_transformers import CrossEncoder  # noqa: PLC0415 - as below
+
+    try:
+        return CrossEncoder(
+            settings.reranker_gpu_rerank_model,
+            settings.reranker_gpu_device,
+            may_download=settings.reranker_gpu_download,
+        )
+    except ModelFileMissing as error:
+        if settings.reranker_rerank_provider == "gpu":
+            raise
+        _log.warning(
+            "model_provider_passed_over", provider="gpu", model=settings.reranker_gpu_rerank_model, error=str(error)
+        )
+        return None

@@ -9,12 +9,12 @@ lone request is computed by all of them.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from services.reranker import metrics
-from services.reranker.errors import QueueFull, RequestExpired, ShuttingDown
+from services.reranker.errors import DeviceMemoryExhausted, QueueFull, RequestExpired, ShuttingDown
 from services.reranker.models import BatchLimits, Lane, TokenIds
 from services.reranker.padding import pad, padded_length
 from services.reranker.pooling import Reduction, Result
@@ -33,13 +33,21 @@ class Batcher:
     """Gathers texts into batches and runs them, each on a thread of its own, as many at once as the encoder has streams.
 
     `run()` is the work; spawn it once. Cancel it once the server has drained: whoever still waits gets ShuttingDown.
+    `others` are the encoders of lanes that use another model than `encoder` on the same device.
     """
 
-    def __init__(self, encoder: Encoder, limits: BatchLimits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        limits: BatchLimits,
+        clock: Callable[[], float] = time.monotonic,
+        others: Mapping[Lane, Encoder] | None = None,
+    ) -> None:
         self._encoder = encoder
+        self._encoders = dict.fromkeys(Lane, encoder) | dict(others or {})
         self._limits = limits
         self._clock = clock
-        self._waiting = {lane: WaitingTexts(limits) for lane in Lane}
+        self._waiting = {lane: WaitingTexts(limits, in_bulk=lane is Lane.PASSAGE) for lane in Lane}
         self._patience = dict.fromkeys(Lane, 0)
         self._arrival = asyncio.Event()
         self._free_streams = encoder.streams
@@ -47,15 +55,22 @@ class Batcher:
         self._tokens_per_s = _STARTING_TOKENS_PER_S
 
     async def submit(
-        self, texts: Sequence[TokenIds], reduce: Reduction[Result], lane: Lane, timeout_s: float | None
+        self,
+        texts: Sequence[TokenIds],
+        reduce: Reduction[Result],
+        lane: Lane,
+        timeout_s: float | None,
+        on_result: Callable[[int, Result], None] | None = None,
     ) -> list[Result]:
-        """What `reduce` makes of each text's token vectors, in the order of `texts`.
+        """What `reduce` makes of each text, in the order of `texts`.
+
+        `on_result` is told each result with its position as it comes: what was computed is kept when the deadline passes.
 
         Cancelling the caller, or letting `timeout_s` pass, takes what still waits out of the queue. Raises QueueFull at
         once when the lane is full, RequestExpired, ShuttingDown, and what the encoder raises.
         """
         self._admit(texts, lane)
-        request = Request(reduce, asyncio.get_running_loop().create_future(), self._clock())
+        request = Request(reduce, asyncio.get_running_loop().create_future(), self._clock(), on_result=on_result)
         waiting = self._waiting[lane]
         waiting.add(request, texts)
         self._arrival.set()
@@ -137,7 +152,7 @@ class Batcher:
         started = self._clock()
         self._observe_start(lane, batch, started)
         try:
-            results = await asyncio.get_running_loop().run_in_executor(pool, self._encode, batch)
+            results = await asyncio.get_running_loop().run_in_executor(pool, self._encode, lane, batch)
         except asyncio.CancelledError:
             self._fail(batch, ShuttingDown("the model server shut down before the model had read all texts; ask again"))
             raise
@@ -149,10 +164,22 @@ class Batcher:
             item.request.deliver(item.position, result)
         self._observe_end(lane, batch, self._clock() - started)
 
-    def _encode(self, batch: list[Item]) -> list[Any]:
+    def _encode(self, lane: Lane, batch: list[Item]) -> list[Any]:
+        try:
+            return self._compute(lane, batch)
+        except DeviceMemoryExhausted:
+            if len(batch) == 1:
+                raise
+        # The lane's budget stays halved: what did not fit once will not fit the next time.
+        self._waiting[lane].halve_budget()
+        metrics.MEMORY_RETRIES.labels(lane.name.lower()).inc()
+        middle = len(batch) // 2
+        return [*self._encode(lane, batch[:middle]), *self._encode(lane, batch[middle:])]
+
+    def _compute(self, lane: Lane, batch: list[Item]) -> list[Any]:
         input_ids, attention_mask = pad([item.ids for item in batch], self._limits.pad_to_multiple)
-        hidden = self._encoder.encode(input_ids, attention_mask)
-        return [item.request.reduce(vectors[: len(item.ids)]) for item, vectors in zip(batch, hidden, strict=True)]
+        encoded = self._encoders[lane].encode(input_ids, attention_mask)
+        return [item.request.reduce(encoded.text(row, len(item.ids))) for row, item in enumerate(batch)]
 
     def _fail(self, batch: list[Item], error: Exception) -> None:
         for item in batch:

@@ -21,6 +21,12 @@ class TextCountOutOfRange(InvalidArgument):
     reason = "TEXT_COUNT_OUT_OF_RANGE"
 
 
+class ContentHashWrong(InvalidArgument):
+    """Content hashes that are not one a passage, or that are no sha256."""
+
+    reason = "CONTENT_HASH_WRONG"
+
+
 class QueueFull(ResourceExhausted):
     """More work waits than the server lets wait."""
 
@@ -43,6 +49,42 @@ class EncoderFailed(Internal):
     """The runtime refused a batch."""
 
     reason = "ENCODER_FAILED"
+
+
+class DeviceMemoryExhausted(EncoderFailed):
+    """A batch did not fit into the device's memory. The batcher tries it in halves."""
+
+    reason = "DEVICE_MEMORY_EXHAUSTED"
+
+
+class ModelUnusable(FailedPrecondition):
+    """A model that loads, but is not of the kind that its setting asks for."""
+
+    reason = "MODEL_UNUSABLE"
+
+
+class ProviderUnavailable(Unavailable):
+    """A remote model API cannot be reached, is overloaded, or does not answer in time."""
+
+    reason = "MODEL_PROVIDER_UNAVAILABLE"
+
+
+class ProviderBusy(ResourceExhausted):
+    """A remote model API asks to come back later than the caller can wait."""
+
+    reason = "MODEL_PROVIDER_BUSY"
+
+
+class ProviderRejected(FailedPrecondition):
+    """A remote model API refused the request: wrong key, unknown model, too long a text. Asking again will not help."""
+
+    reason = "MODEL_PROVIDER_REJECTED"
+
+
+class ProviderAnswerWrong(Internal):
+    """A remote model API sent something that is not the answer to the question."""
+
+    reason = "MODEL_PROVIDER_ANSWER_WRONG"
 
 
 class ModelFileMissing(FailedPrecondition):

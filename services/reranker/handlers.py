@@ -7,10 +7,9 @@ import numpy as np
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
 from kit.deadline import bounded_timeout_s
-from services.reranker.embedding import Embedding
 from services.reranker.errors import KindMissing
 from services.reranker.models import ModelInfo, TextKind
-from services.reranker.reranking import Reranking
+from services.reranker.ports import TextEmbedder, TextReranker
 
 _KINDS = {
     reranker_pb2.EMBED_KIND_QUERY: TextKind.QUERY,
@@ -23,7 +22,9 @@ LONGEST_REQUEST_S = 120.0
 class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
     """groundwork.reranker.v1.RerankerService."""
 
-    def __init__(self, embedding: Embedding, reranking: Reranking, info: ModelInfo, tokenizer_json: bytes) -> None:
+    def __init__(
+        self, embedding: TextEmbedder, reranking: TextReranker, info: ModelInfo, tokenizer_json: bytes
+    ) -> None:
         self._embedding = embedding
         self._reranking = reranking
         self._info = info
@@ -35,7 +36,12 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
         kind = _KINDS.get(request.kind)
         if kind is None:
             raise KindMissing("kind is missing; set EMBED_KIND_QUERY or EMBED_KIND_PASSAGE", field="kind")
-        embeddings = await self._embedding.embed(request.texts, kind, bounded_timeout_s(LONGEST_REQUEST_S))
+        embeddings = await self._embedding.embed(
+            request.texts,
+            kind,
+            bounded_timeout_s(LONGEST_REQUEST_S),
+            keep_token_vectors=request.keep_token_vectors,
+        )
         return reranker_pb2.EmbedResponse(
             vectors=np.ascontiguousarray(embeddings.vectors, dtype="<f4").tobytes(),
             dimension=self._info.dimension,
@@ -45,7 +51,11 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
 
     async def Rerank(self, request: reranker_pb2.RerankRequest, context: Any) -> reranker_pb2.RerankResponse:
         scores = await self._reranking.rerank(
-            request.query_text, request.passages, bounded_timeout_s(LONGEST_REQUEST_S)
+            request.query_text,
+            request.passages,
+            bounded_timeout_s(LONGEST_REQUEST_S),
+            candidates_are_ranked=request.candidates_are_ranked,
+            content_hashes=request.content_hashes,
         )
         return reranker_pb2.RerankResponse(scores=scores, model=self._info.rerank_model)
 
@@ -58,6 +68,7 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
             dimension=self._info.dimension,
             window_tokens=self._info.window_tokens,
             runtime=self._info.runtime,
+            rerank_runtime=self._info.rerank_runtime,
         )
 
     async def GetTokenizer(

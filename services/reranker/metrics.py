@@ -25,4 +25,16 @@ UNSERVED = Counter(
     "Requests that got no vectors: refused (queue_full), given up by their caller (abandoned), or broken (failed).",
     ["lane", "reason"],
 )
-PASSAGE_CACHE = Counter("reranker_passage_cache_total", "Look-ups of encoded passages.", ["outcome"])
+PASSAGE_CACHE = Counter("reranker_passage_cache_total", "Look-ups of encoded texts in memory.", ["outcome"])
+PASSAGE_STORE = Counter(
+    "reranker_passage_store_total",
+    "Encoded passages on disk: looked up (hit, miss), or not kept because too much waited for the disk (dropped).",
+    ["outcome"],
+)
+PASSAGE_STORE_BYTES = Gauge("reranker_passage_store_bytes", "Bytes on disk that encoded passages take.")
+MEMORY_RETRIES = Counter(
+    "reranker_memory_retries_total", "Batches that did not fit into the device's memory and were halved.", ["lane"]
+)
+PROVIDER_REQUESTS = Counter(
+    "reranker_provider_requests_total", "Requests to remote model APIs by their outcome.", ["provider", "outcome"]
+)

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 Float32 = npt.NDArray[np.float32]
+Int8 = npt.NDArray[np.int8]
 Int64 = npt.NDArray[np.int64]
 TokenIds = Int64
 """int64 [tokens]: one text as the model reads it, special tokens included, cut to the model's window."""
@@ -17,6 +18,14 @@ class TextKind(Enum):
 
     QUERY = "query"
     PASSAGE = "passage"
+
+
+class Provider(Enum):
+    """Where a model runs."""
+
+    REMOTE = "remote"
+    GPU = "gpu"
+    CPU = "cpu"
 
 
 class Lane(IntEnum):
@@ -59,12 +68,43 @@ class Embeddings:
 
 
 @dataclass(frozen=True)
-class TextVectors:
-    """A text as late interaction sees it."""
+class EncodedText:
+    """One text as the model sees it: views into its batch."""
 
-    tokens: npt.NDArray[np.float16]
-    """float16 [content tokens, dimension], each row L2-normalised. Half precision halves the cache and moves a score by
-    less than 0.001."""
+    pooled: Float32
+    """float32 [dimension]."""
+
+    token_vectors: Int8
+    """int8 [tokens, token dimension], special tokens included, padding not."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A batch as the model sees it."""
+
+    pooled: Float32
+    """float32 [texts, dimension]: L2-normalised embeddings; of a cross-encoder its score, [texts, 1]."""
+
+    token_vectors: Int8 | None = None
+    """int8 [texts, tokens, token dimension]: per token a normalised vector times 127, meaningless for padding. None: the model
+    has none to show."""
+
+    def text(self, row: int, tokens: int) -> EncodedText:
+        """One text of the batch, without its padding."""
+        if self.token_vectors is None:
+            return EncodedText(self.pooled[row], _NO_TOKENS)
+        return EncodedText(self.pooled[row], self.token_vectors[row, :tokens])
+
+
+_NO_TOKENS: Int8 = np.zeros((0, 0), np.int8)
+
+
+@dataclass(frozen=True)
+class TextVectors:
+    """A text as late interaction sees it: in memory, on disk and in the computation alike."""
+
+    tokens: Int8
+    """int8 [content tokens, token dimension]: L2-normalised vectors times 127."""
 
     pooled: Float32
     """float32 [dimension], L2-normalised: the text's embedding."""
@@ -72,6 +112,20 @@ class TextVectors:
     @property
     def size_bytes(self) -> int:
         return self.tokens.nbytes + self.pooled.nbytes
+
+
+@dataclass(frozen=True)
+class VectorSpace:
+    """What token vectors must have in common to be compared."""
+
+    name: str
+    """The model, and what was made of its hidden states."""
+
+    dimension: int
+    """Length of an embedding."""
+
+    token_dimension: int
+    """Length of a token vector."""
 
 
 @dataclass(frozen=True)
@@ -91,4 +145,7 @@ class ModelInfo:
     """Tokens the model sees of a text, special tokens included."""
 
     runtime: str
-    """Runtime and device, for example "openvino/cpu"."""
+    """Runtime and device of the embedding model, for example "openvino/cpu"."""
+
+    rerank_runtime: str
+    """The same of the scorer."""

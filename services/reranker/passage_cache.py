@@ -1,15 +1,16 @@
-"""Passages that were encoded a moment ago. A follow-up question meets most of the passages of the question before it."""
+"""Texts that were encoded a moment ago. A follow-up question meets most of the passages of the question before it, and a question
+is embedded before its passages are scored."""
 
 from collections import OrderedDict
-from hashlib import blake2b
+from hashlib import sha256
 
 from services.reranker import metrics
 from services.reranker.models import TextVectors
 
 
-def passage_key(text: str) -> bytes:
-    """128 bits that stand for a text, so that the cache holds no document text."""
-    return blake2b(text.encode(), digest_size=16).digest()
+def text_key(text: str) -> bytes:
+    """sha256 of the text, in 32 bytes: what a chunk carries as its content hash, and no document text."""
+    return sha256(text.encode()).digest()
 
 
 class PassageCache:

@@ -1,12 +1,13 @@
 """From request texts to token ids: the checks, and tokenizing off the event loop."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 
 from services.reranker.errors import TextCountOutOfRange, TextEmpty
 from services.reranker.models import TokenIds
-from services.reranker.ports import Tokenizer
+from services.reranker.ports import PairTokenizer, Tokenizer
 
 MAX_TEXTS = 1024
 """Texts of one request, as the contract says."""
@@ -28,12 +29,32 @@ class Preparation:
 
     async def token_ids(self, texts: Sequence[str]) -> list[TokenIds]:
         """Token ids per text, cut to the window."""
-        loop = asyncio.get_running_loop()
-        ids: list[TokenIds] = []
-        for start in range(0, len(texts), _SLICE_TEXTS):
-            part = [text[: self._max_characters] for text in texts[start : start + _SLICE_TEXTS]]
-            ids += await loop.run_in_executor(self._executor, self._tokenizer.tokenize, part)
-        return ids
+        return await _in_slices(self._tokenizer.tokenize, texts, self._max_characters, self._executor)
+
+
+class PairPreparation:
+    """The same for a cross-encoder's pairs."""
+
+    def __init__(self, tokenizer: PairTokenizer, executor: Executor) -> None:
+        self._tokenizer = tokenizer
+        self._executor = executor
+        self._max_characters = tokenizer.window_tokens * _MAX_CHARACTERS_PER_TOKEN
+
+    async def token_ids(self, query_text: str, passages: Sequence[str]) -> list[TokenIds]:
+        """Token ids of the query with each passage, cut to the window."""
+        tokenize = partial(self._tokenizer.tokenize_pairs, query_text[: self._max_characters])
+        return await _in_slices(tokenize, passages, self._max_characters, self._executor)
+
+
+async def _in_slices(
+    tokenize: Callable[[Sequence[str]], list[TokenIds]], texts: Sequence[str], max_characters: int, executor: Executor
+) -> list[TokenIds]:
+    loop = asyncio.get_running_loop()
+    ids: list[TokenIds] = []
+    for start in range(0, len(texts), _SLICE_TEXTS):
+        part = [text[:max_characters] for text in texts[start : start + _SLICE_TEXTS]]
+        ids += await loop.run_in_executor(executor, tokenize, part)
+    return ids
 
 
 def check_texts(texts: Sequence[str], name: str) -> None:

@@ -1,6 +1,7 @@
 """What every Encoder promises: the fake of the unit tests, and each runtime over the real weights."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from services.reranker.adapters.openvino import OpenVinoEncoder
 from services.reranker.errors import EncoderFailed, RuntimeMissing
 from services.reranker.model_files import MINILM_INT8, read_verified
 from services.reranker.padding import pad
+from services.reranker.pooling import TOKEN_DIMENSION, TOKEN_STEPS
 from services.reranker.ports import Encoder
 from tests.unit.reranker.fakes import FakeEncoder
 
@@ -37,20 +39,26 @@ def load(name: str, models_dir: Path) -> Encoder:
 
 
 def cosines(left: Any, right: Any) -> Any:
+    left, right = left.astype(float), right.astype(float)
     return (left * right).sum(-1) / (np.linalg.norm(left, axis=-1) * np.linalg.norm(right, axis=-1))
 
 
-def test_one_float32_vector_per_token(encoder: Encoder) -> None:
-    hidden = encoder.encode(*pad([SHORT, LONG], 1))
-    assert hidden.shape == (2, 32, encoder.dimension)
-    assert hidden.dtype == np.float32
+def test_one_unit_vector_per_text_and_one_int8_vector_per_token(encoder: Encoder) -> None:
+    encoded = encoder.encode(*pad([SHORT, LONG], 1))
+    assert encoded.pooled.shape == (2, encoder.dimension)
+    assert encoded.pooled.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(encoded.pooled, axis=1), 1.0, rtol=1e-5)
+    assert encoded.token_vectors.shape == (2, 32, min(TOKEN_DIMENSION, encoder.dimension))
+    assert encoded.token_vectors.dtype == np.int8
+    lengths = np.linalg.norm(encoded.token_vectors[1].astype(float), axis=1)
+    np.testing.assert_allclose(lengths, TOKEN_STEPS, rtol=0.05)
 
 
 def test_padding_and_neighbours_hardly_change_a_text(encoder: Encoder) -> None:
-    alone = encoder.encode(*pad([SHORT], 1))[0]
-    padded = encoder.encode(*pad([LONG, SHORT], 16))[1, : len(SHORT)]
-    assert cosines(alone, padded).min() > 0.98
-    assert cosines(alone.mean(0), padded.mean(0)) > 0.99
+    alone = encoder.encode(*pad([SHORT], 1)).text(0, len(SHORT))
+    padded = encoder.encode(*pad([LONG, SHORT], 16)).text(1, len(SHORT))
+    assert cosines(alone.token_vectors, padded.token_vectors).min() > 0.98
+    assert cosines(alone.pooled, padded.pooled) > 0.99
 
 
 def test_batches_at_once_are_what_they_are_alone(encoder: Encoder) -> None:
@@ -59,20 +67,22 @@ def test_batches_at_once_are_what_they_are_alone(encoder: Encoder) -> None:
     with ThreadPoolExecutor(encoder.streams) as pool:
         together = list(pool.map(lambda batch: encoder.encode(*batch), batches))
     for one, other in zip(alone, together, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-4)
+        np.testing.assert_allclose(one.pooled, other.pooled, atol=1e-4)
+        np.testing.assert_allclose(one.token_vectors, other.token_vectors, atol=1)
 
 
 def test_result_belongs_to_the_caller(encoder: Encoder) -> None:
     first = encoder.encode(*pad([SHORT], 1))
-    before = first.copy()
+    before = replace(first, pooled=first.pooled.copy(), token_vectors=first.token_vectors.copy())
     encoder.encode(*pad([SHORT[::-1].copy()], 1))
-    np.testing.assert_array_equal(first, before)
+    np.testing.assert_array_equal(first.pooled, before.pooled)
+    np.testing.assert_array_equal(first.token_vectors, before.token_vectors)
 
 
 def test_batch_of_the_wrong_shape_is_an_encoder_failure_and_the_next_one_succeeds(encoder: Encoder) -> None:
     with pytest.raises(EncoderFailed):
         encoder.encode(LONG, np.ones_like(LONG))
-    assert encoder.encode(*pad([LONG], 1)).shape == (1, 32, encoder.dimension)
+    assert encoder.encode(*pad([LONG], 1)).pooled.shape == (1, encoder.dimension)
 
 
 def test_runtime_is_named_with_its_device(encoder: Encoder) -> None:
@@ -80,5 +90,6 @@ def test_runtime_is_named_with_its_device(encoder: Encoder) -> None:
 
 
 def test_runtimes_agree(models_dir: Path) -> None:
-    left, right = (load(name, models_dir).encode(*pad([LONG], 1)).mean(1) for name in ("openvino", "onnxruntime"))
-    assert cosines(left, right).min() > 0.995
+    left, right = (load(name, models_dir).encode(*pad([LONG], 1)) for name in ("openvino", "onnxruntime"))
+    assert cosines(left.pooled, right.pooled).min() > 0.995
+    assert cosines(left.token_vectors, right.token_vectors).min() > 0.98

@@ -1,11 +1,12 @@
-"""Token vectors by onnxruntime: the portable runtime, for platforms that OpenVINO has no wheel for. Figures in openvino.py."""
+"""Embeddings and token vectors by onnxruntime: the portable runtime, where OpenVINO has no wheel. Figures in openvino.py."""
 
 from typing import Any
 
 import numpy as np
 
 from services.reranker.errors import EncoderFailed, RuntimeMissing
-from services.reranker.models import Float32, Int64
+from services.reranker.models import Encoded, Float32, Int64
+from services.reranker.pooling import reduce_hidden, token_projection
 
 
 class OnnxRuntimeEncoder:
@@ -28,6 +29,7 @@ class OnnxRuntimeEncoder:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session: Any = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self._dimension = int(self._session.get_outputs()[0].shape[-1])
+        self._projection = token_projection(self._dimension)
 
     @property
     def dimension(self) -> int:
@@ -41,7 +43,7 @@ class OnnxRuntimeEncoder:
     def streams(self) -> int:
         return self._streams
 
-    def encode(self, input_ids: Int64, attention_mask: Int64) -> Float32:
+    def encode(self, input_ids: Int64, attention_mask: Int64) -> Encoded:
         inputs = {
             "input_ids": input_ids,
             "attention_mask": attention_mask,
@@ -51,4 +53,4 @@ class OnnxRuntimeEncoder:
             hidden: Float32 = self._session.run(None, inputs)[0]
         except Exception as error:  # the runtime raises classes of its own, without a public base
             raise EncoderFailed(f"onnxruntime refused a batch of shape {input_ids.shape}: {error}") from error
-        return hidden
+        return reduce_hidden(hidden, attention_mask, self._projection)

@@ -31,3 +31,21 @@ class HuggingFaceTokenizer:
     def tokenize(self, texts: Sequence[str]) -> list[TokenIds]:
         encodings = self._tokenizer.encode_batch_fast(list(texts))
         return [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
+
+
+class HuggingFacePairTokenizer:
+    """A `tokenizer.json` of a cross-encoder: its post-processor puts the special tokens around both texts."""
+
+    def __init__(self, definition: str, window_tokens: int) -> None:
+        self._tokenizer = Tokenizer.from_str(definition)
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(window_tokens, strategy="longest_first")
+        self._window_tokens = window_tokens
+
+    @property
+    def window_tokens(self) -> int:
+        return self._window_tokens
+
+    def tokenize_pairs(self, query_text: str, passages: Sequence[str]) -> list[TokenIds]:
+        encodings = self._tokenizer.encode_batch_fast([(query_text, passage) for passage in passages])
+        return [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]

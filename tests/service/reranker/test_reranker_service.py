@@ -6,6 +6,8 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,15 @@ import numpy as np
 import pytest
 from groundwork.reranker.v1 import reranker_pb2 as pb
 from groundwork.reranker.v1 import reranker_pb2_grpc
+from threadpoolctl import threadpool_info
 from tokenizers import Tokenizer
 
 from kit.errors import DeadlineExceeded, InvalidArgument
 from kit.testing.harness import TEST_SECRET, free_port, open_test_channel, running_service, running_servicer
-from services.reranker.app import LoadedModel, assemble, load, run
+from services.reranker.app import LocalModels, compose, load_models, run
 from services.reranker.errors import ModelFileMissing
+from services.reranker.models import Encoded, Int64
+from services.reranker.ports import Encoder
 from services.reranker.settings import RerankerSettings
 
 PASSAGE, QUERY = pb.EMBED_KIND_PASSAGE, pb.EMBED_KIND_QUERY
@@ -26,25 +31,32 @@ _DESCRIPTORS = [pb.DESCRIPTOR.services_by_name["RerankerService"]]
 
 
 def settings(models_dir: Path, **changes: Any) -> RerankerSettings:
-    return RerankerSettings(auth_secret=TEST_SECRET, models_dir=models_dir, **changes)
+    return RerankerSettings(auth_secret=TEST_SECRET, models_dir=models_dir, **({"reranker_store_bytes": 0} | changes))
 
 
 @pytest.fixture(scope="module")
-def loaded(models_dir: Path) -> LoadedModel:
-    return load(settings(models_dir))
+def loaded(models_dir: Path) -> LocalModels:
+    return load_models(settings(models_dir))
+
+
+@asynccontextmanager
+async def serving(models: LocalModels, configured: RerankerSettings) -> AsyncIterator[Any]:
+    async with AsyncExitStack() as stack:
+        executor = stack.enter_context(ThreadPoolExecutor(2))
+        servicer, loops = await compose(models, configured, executor, stack)
+        tasks = [asyncio.create_task(loop.run()) for loop in loops]
+        add = reranker_pb2_grpc.add_RerankerServiceServicer_to_server
+        async with running_servicer(add, servicer) as at, open_test_channel(at, services=_DESCRIPTORS) as channel:
+            yield reranker_pb2_grpc.RerankerServiceStub(channel)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @pytest.fixture
-async def stub(loaded: LoadedModel, models_dir: Path) -> AsyncIterator[Any]:
-    executor = ThreadPoolExecutor(2)
-    servicer, batcher = assemble(loaded, settings(models_dir), executor)
-    loop = asyncio.create_task(batcher.run())
-    add = reranker_pb2_grpc.add_RerankerServiceServicer_to_server
-    async with running_servicer(add, servicer) as address, open_test_channel(address, services=_DESCRIPTORS) as channel:
-        yield reranker_pb2_grpc.RerankerServiceStub(channel)
-    loop.cancel()
-    await asyncio.gather(loop, return_exceptions=True)
-    await asyncio.to_thread(executor.shutdown)
+async def stub(loaded: LocalModels, models_dir: Path) -> AsyncIterator[Any]:
+    async with serving(loaded, settings(models_dir)) as stub:
+        yield stub
 
 
 async def embed(stub: Any, *texts: str, kind: Any = PASSAGE) -> Any:
@@ -96,6 +108,57 @@ async def test_passage_that_answers_the_question_scores_highest(stub: Any) -> No
     assert list((await stub.Rerank(request, timeout=30)).scores) == pytest.approx(scores, abs=0.02)
 
 
+class CountingEncoder:
+    """The real encoder, and how many texts it read."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.texts = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._encoder, name)
+
+    def encode(self, input_ids: Int64, attention_mask: Int64) -> Encoded:
+        self.texts += len(input_ids)
+        return self._encoder.encode(input_ids, attention_mask)
+
+
+async def test_passages_kept_when_they_were_embedded_are_reranked_after_a_restart_without_the_model(
+    loaded: LocalModels, models_dir: Path, tmp_path: Path
+) -> None:
+    encoder = CountingEncoder(loaded.cpu.encoder)
+    counted = replace(loaded, cpu=replace(loaded.cpu, encoder=encoder))
+    configured = settings(models_dir, data_dir=tmp_path, reranker_store_bytes=10_000_000)
+    question = "How tall is the tower in metres?"
+    passages = [f"Fact {n}. It stands {n} metres tall and was finished in 1889." for n in range(20)]
+    async with serving(counted, configured) as stub:
+        await stub.Embed(pb.EmbedRequest(texts=passages, kind=PASSAGE, keep_token_vectors=True), timeout=30)
+    async with serving(counted, configured) as stub:
+        computed = await stub.Rerank(pb.RerankRequest(query_text=question, passages=passages), timeout=30)
+    async with serving(counted, configured) as stub:
+        await embed(stub, question, kind=QUERY)
+        encoder.texts = 0
+        request = pb.RerankRequest(
+            query_text=question,
+            passages=["A heading above\n" + passage for passage in passages],
+            content_hashes=[hashlib.sha256(passage.encode()).hexdigest() for passage in passages],
+        )
+        kept = await stub.Rerank(request, timeout=30)
+        assert encoder.texts == 0
+        await stub.Rerank(pb.RerankRequest(query_text=question, passages=["It was never seen."]), timeout=30)
+        assert encoder.texts == 1
+    assert list(kept.scores) == pytest.approx(list(computed.scores), abs=0.02)
+
+
+async def test_content_hashes_must_be_sha256_and_one_for_each_passage(stub: Any) -> None:
+    for hashes in (["ab" * 32], ["ab" * 32, "zz"], ["ab" * 32, "ab"]):
+        with pytest.raises(InvalidArgument) as refused:
+            await stub.Rerank(
+                pb.RerankRequest(query_text="one", passages=["two", "three"], content_hashes=hashes), timeout=30
+            )
+        assert refused.value.reason == "CONTENT_HASH_WRONG"
+
+
 async def test_model_info_names_models_window_and_runtime(stub: Any) -> None:
     info = await stub.GetModelInfo(pb.GetModelInfoRequest(), timeout=30)
     assert (info.embedding_model, info.dimension, info.window_tokens) == ("all-MiniLM-L6-v2-int8", 384, 256)
@@ -132,16 +195,19 @@ async def test_caller_that_gives_up_leaves_the_model_to_the_next(stub: Any) -> N
     assert (await embed(stub, "still here", kind=QUERY)).shape == (1, 384)
 
 
-async def test_nothing_of_the_runtime_can_call_home(loaded: LoadedModel) -> None:
-    assert loaded.encoder.runtime == "openvino/cpu"
+async def test_nothing_of_the_runtime_can_call_home(loaded: LocalModels) -> None:
+    assert loaded.cpu.encoder.runtime == "openvino/cpu"
     assert not [name for name, module in sys.modules.items() if name.startswith("openvino_telemetry") and module]
 
 
-async def test_service_serves_and_stops(models_dir: Path) -> None:
-    configured = settings(models_dir, grpc_address=f"127.0.0.1:{free_port()}")
+async def test_service_serves_and_stops(models_dir: Path, tmp_path: Path) -> None:
+    configured = settings(
+        models_dir, grpc_address=f"127.0.0.1:{free_port()}", data_dir=tmp_path, reranker_store_bytes=1_000_000
+    )
     async with running_service(run, configured) as address, open_test_channel(address) as channel:
         vectors = await embed(reranker_pb2_grpc.RerankerServiceStub(channel), "hello", kind=QUERY)
         assert vectors.shape == (1, 384)
+        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
 
 
 async def test_service_without_model_files_says_what_to_run(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from services.reranker.errors import EncoderFailed
-from services.reranker.models import BatchLimits, Float32, Int64, TokenIds
+from services.reranker.models import BatchLimits, Encoded, Int64, TextVectors, TokenIds
+from services.reranker.pooling import reduce_hidden
 
 DIMENSION = 8
 CLS, SEP = 1, 2
@@ -36,14 +37,13 @@ class FakeEncoder:
     def runtime(self) -> str:
         return "fake/cpu"
 
-    def encode(self, input_ids: Int64, attention_mask: Int64) -> Float32:
+    def encode(self, input_ids: Int64, attention_mask: Int64) -> Encoded:
         if input_ids.ndim != 2 or input_ids.shape != attention_mask.shape:
             raise EncoderFailed(f"a batch of shape {input_ids.shape} with a mask of shape {attention_mask.shape}")
         self.batches.append(input_ids)
         if self.error is not None:
             raise self.error
-        hidden: Float32 = self._table[input_ids % 1000]
-        return hidden
+        return reduce_hidden(self._table[input_ids % 1000], attention_mask, np.eye(DIMENSION, dtype=np.float32))
 
     def seen(self) -> set[int]:
         """First token of each text that reached the model."""
@@ -59,7 +59,7 @@ class GatedEncoder(FakeEncoder):
         self._loop = asyncio.get_running_loop()
         self._permits = threading.Semaphore(0)
 
-    def encode(self, input_ids: Int64, attention_mask: Int64) -> Float32:
+    def encode(self, input_ids: Int64, attention_mask: Int64) -> Encoded:
         self._loop.call_soon_threadsafe(self.started.put_nowait, [int(row[0]) for row in input_ids])
         if not self._permits.acquire(timeout=20):
             raise TimeoutError("the test never let this batch end")
@@ -91,3 +91,18 @@ class WordTokenizer:
     def _ids(self, words: list[str]) -> TokenIds:
         numbers = [self._vocabulary.setdefault(word, len(self._vocabulary) + 3) for word in words]
         return np.array([CLS, *numbers[: self.window_tokens - 2], SEP], dtype=np.int64)
+
+
+class FakeStore:
+    """PassageStore in memory. `kept` is set by each write."""
+
+    def __init__(self) -> None:
+        self.entries: dict[bytes, TextVectors] = {}
+        self.kept = threading.Event()
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, TextVectors]:
+        return {key: self.entries[key] for key in keys if key in self.entries}
+
+    def put(self, entries: Mapping[bytes, TextVectors]) -> None:
+        self.entries |= entries
+        self.kept.set()

@@ -8,9 +8,9 @@ import pytest
 
 from kit.errors import Code
 from services.reranker.batching import LARGEST_PATIENCE, Batcher
-from services.reranker.errors import EncoderFailed, QueueFull, RequestExpired, ShuttingDown
-from services.reranker.models import Lane
-from services.reranker.pooling import mean_pool
+from services.reranker.errors import DeviceMemoryExhausted, EncoderFailed, QueueFull, RequestExpired, ShuttingDown
+from services.reranker.models import Encoded, Int64, Lane
+from services.reranker.pooling import pooled
 from tests.unit.reranker.conftest import RunBatcher
 from tests.unit.reranker.fakes import LIMITS, FakeEncoder, GatedEncoder, ids
 
@@ -25,7 +25,7 @@ async def settled() -> None:
 
 def embed(batcher: Batcher, lane: Lane, *tokens: int, length: int = 4) -> "asyncio.Task[list[object]]":
     texts = [ids(token, length=length) for token in tokens]
-    return asyncio.create_task(batcher.submit(texts, mean_pool, lane, 20.0))
+    return asyncio.create_task(batcher.submit(texts, pooled, lane, 20.0))
 
 
 async def test_each_stream_works_on_a_batch_of_its_own(run_batcher: RunBatcher) -> None:
@@ -54,8 +54,8 @@ async def test_results_keep_the_order_of_the_texts_when_batches_are_sorted_by_le
     encoder = FakeEncoder()
     texts = [ids(number, length=length) for number, length in enumerate((3, 40, 7, 1, 22, 40, 9, 2, 60, 5), start=10)]
     async with run_batcher(encoder) as batcher:
-        together = await batcher.submit(texts, mean_pool, Lane.PASSAGE, 20.0)
-        alone = [(await batcher.submit([text], mean_pool, Lane.PASSAGE, 20.0))[0] for text in texts]
+        together = await batcher.submit(texts, pooled, Lane.PASSAGE, 20.0)
+        alone = [(await batcher.submit([text], pooled, Lane.PASSAGE, 20.0))[0] for text in texts]
     np.testing.assert_allclose(np.stack(together), np.stack(alone), rtol=1e-5)
 
 
@@ -63,7 +63,7 @@ async def test_batches_stay_within_the_token_budget_and_pad_little(run_batcher: 
     encoder = FakeEncoder()
     lengths = [1 + (7 * n) % 60 for n in range(200)]
     async with run_batcher(encoder) as batcher:
-        await batcher.submit([ids(5, length=length) for length in lengths], mean_pool, Lane.PASSAGE, 20.0)
+        await batcher.submit([ids(5, length=length) for length in lengths], pooled, Lane.PASSAGE, 20.0)
     assert all(batch.size <= LIMITS.max_tokens and len(batch) <= LIMITS.max_texts for batch in encoder.batches)
     assert sum(batch.size for batch in encoder.batches) < 1.25 * sum(lengths)
 
@@ -71,7 +71,7 @@ async def test_batches_stay_within_the_token_budget_and_pad_little(run_batcher: 
 async def test_text_longer_than_the_budget_gets_a_batch_of_its_own(run_batcher: RunBatcher) -> None:
     encoder = FakeEncoder()
     async with run_batcher(encoder) as batcher:
-        await batcher.submit([ids(5, length=100), ids(6, length=100)], mean_pool, Lane.PASSAGE, 20.0)
+        await batcher.submit([ids(5, length=100), ids(6, length=100)], pooled, Lane.PASSAGE, 20.0)
     assert [len(batch) for batch in encoder.batches] == [1, 1]
 
 
@@ -163,7 +163,7 @@ async def test_texts_of_a_caller_whose_deadline_passed_never_reach_the_model(run
         first = embed(batcher, Lane.PASSAGE, 10)
         await encoder.next_batch()
         with pytest.raises(RequestExpired, match="deadline passed before the model had read 1 texts"):
-            await batcher.submit([ids(50)], mean_pool, Lane.QUERY, 0.01)
+            await batcher.submit([ids(50)], pooled, Lane.QUERY, 0.01)
         encoder.release()
         await first
     assert encoder.seen() == {10}
@@ -177,7 +177,7 @@ async def test_full_lane_refuses_with_a_time_to_come_back_and_other_lanes_stay_o
         second = embed(batcher, Lane.PASSAGE, 11, length=48)
         await settled()
         with pytest.raises(QueueFull) as refused:
-            await batcher.submit([ids(12, length=32)], mean_pool, Lane.PASSAGE, 20.0)
+            await batcher.submit([ids(12, length=32)], pooled, Lane.PASSAGE, 20.0)
         assert refused.value.code is Code.RESOURCE_EXHAUSTED
         assert refused.value.retry_after_s is not None
         assert refused.value.retry_after_s > 0
@@ -190,7 +190,7 @@ async def test_full_lane_refuses_with_a_time_to_come_back_and_other_lanes_stay_o
 
 async def test_largest_request_is_taken_by_an_empty_lane(run_batcher: RunBatcher) -> None:
     async with run_batcher(FakeEncoder(), replace(LIMITS, max_queued_tokens=8)) as batcher:
-        assert len(await batcher.submit([ids(5, length=64)] * 20, mean_pool, Lane.PASSAGE, 20.0)) == 20
+        assert len(await batcher.submit([ids(5, length=64)] * 20, pooled, Lane.PASSAGE, 20.0)) == 20
 
 
 async def test_batch_that_the_runtime_refuses_fails_its_callers_and_no_others(run_batcher: RunBatcher) -> None:
@@ -198,9 +198,9 @@ async def test_batch_that_the_runtime_refuses_fails_its_callers_and_no_others(ru
     async with run_batcher(encoder) as batcher:
         encoder.error = EncoderFailed("out of memory")
         with pytest.raises(EncoderFailed, match="out of memory"):
-            await batcher.submit([ids(5)], mean_pool, Lane.QUERY, 20.0)
+            await batcher.submit([ids(5)], pooled, Lane.QUERY, 20.0)
         encoder.error = None
-        assert len(await batcher.submit([ids(6)], mean_pool, Lane.QUERY, 20.0)) == 1
+        assert len(await batcher.submit([ids(6)], pooled, Lane.QUERY, 20.0)) == 1
 
 
 async def test_shutdown_tells_those_who_wait_and_those_who_come_later(run_batcher: RunBatcher) -> None:
@@ -214,4 +214,47 @@ async def test_shutdown_tells_those_who_wait_and_those_who_come_later(run_batche
     outcomes = await asyncio.gather(in_hand, waiting, return_exceptions=True)
     assert isinstance(outcomes[1], ShuttingDown)
     with pytest.raises(ShuttingDown):
-        await batcher.submit([ids(12)], mean_pool, Lane.QUERY, 20.0)
+        await batcher.submit([ids(12)], pooled, Lane.QUERY, 20.0)
+
+
+class SmallMemory(FakeEncoder):
+    """Holds two texts at a time."""
+
+    def encode(self, input_ids: Int64, attention_mask: Int64) -> Encoded:
+        hidden = super().encode(input_ids, attention_mask)
+        if len(input_ids) > 2:
+            raise DeviceMemoryExhausted("out of memory")
+        return hidden
+
+
+async def test_batch_that_exceeds_the_memory_is_computed_in_halves_and_later_ones_are_smaller(
+    run_batcher: RunBatcher,
+) -> None:
+    encoder = SmallMemory()
+    texts = [ids(token, length=8) for token in range(10, 18)]
+    async with run_batcher(encoder) as batcher:
+        first = await batcher.submit(texts, pooled, Lane.PASSAGE, 20.0)
+        tried = len(encoder.batches)
+        second = await batcher.submit(texts, pooled, Lane.PASSAGE, 20.0)
+    np.testing.assert_allclose(np.stack(first), np.stack(second), rtol=1e-5)
+    assert [len(batch) for batch in encoder.batches[:tried]] == [8, 4, 2, 2, 4, 2, 2]
+    assert all(len(batch) <= 2 for batch in encoder.batches[tried:])
+
+
+async def test_text_that_exceeds_the_memory_alone_fails_its_caller(run_batcher: RunBatcher) -> None:
+    encoder = FakeEncoder()
+    encoder.error = DeviceMemoryExhausted("out of memory")
+    async with run_batcher(encoder) as batcher:
+        with pytest.raises(DeviceMemoryExhausted):
+            await batcher.submit([ids(5), ids(6)], pooled, Lane.PASSAGE, 20.0)
+
+
+async def test_lane_with_a_model_of_its_own_is_computed_by_it(run_batcher: RunBatcher) -> None:
+    embedder, scorer = FakeEncoder(), FakeEncoder()
+    batcher = Batcher(embedder, LIMITS, others={Lane.RERANK: scorer})
+    task = asyncio.create_task(batcher.run())
+    await batcher.submit([ids(5)], pooled, Lane.QUERY, 20.0)
+    await batcher.submit([ids(6)], pooled, Lane.RERANK, 20.0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert (embedder.seen(), scorer.seen()) == ({5}, {6})

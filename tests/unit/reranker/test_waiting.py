@@ -5,23 +5,23 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.reranker.pooling import mean_pool
+from services.reranker.pooling import pooled
 from services.reranker.waiting import Request, WaitingTexts
 from tests.unit.reranker.fakes import LIMITS, ids
 
 REQUESTS = st.lists(st.lists(st.integers(1, 80), min_size=1, max_size=12), min_size=1, max_size=6)
 
 
-@given(REQUESTS, st.data())
+@given(REQUESTS, st.booleans(), st.data())
 def test_every_text_is_taken_once_unless_its_request_is_discarded(
-    requests: list[list[int]], data: st.DataObject
+    requests: list[list[int]], in_bulk: bool, data: st.DataObject
 ) -> None:
     loop = asyncio.new_event_loop()
     try:
-        waiting = WaitingTexts(LIMITS)
+        waiting = WaitingTexts(LIMITS, in_bulk=in_bulk)
         known = []
         for lengths in requests:
-            request = Request(mean_pool, loop.create_future(), 0.0)
+            request = Request(pooled, loop.create_future(), 0.0)
             waiting.add(request, [ids(1, length=length) for length in lengths])
             known.append(request)
         dropped = data.draw(st.sampled_from([*known, None]))
@@ -37,5 +37,20 @@ def test_every_text_is_taken_once_unless_its_request_is_discarded(
         assert set(taken) == expected
         assert waiting.tokens == 0
         assert not waiting
+    finally:
+        loop.close()
+
+
+def test_bulk_is_swept_from_long_to_short_and_what_arrives_meanwhile_waits_for_the_next_sweep() -> None:
+    loop = asyncio.new_event_loop()
+    try:
+        waiting = WaitingTexts(LIMITS, in_bulk=True)
+        waiting.add(Request(pooled, loop.create_future(), 0.0), [ids(1, length=n) for n in (60, 40, 20) * 2])
+        widths = []
+        for arriving in ([60, 60], [], [], [], [], [], []):
+            widths.append([item.width for item in waiting.take()])
+            if arriving:
+                waiting.add(Request(pooled, loop.create_future(), 0.0), [ids(1, length=n) for n in arriving])
+        assert widths == [[60], [60], [40], [40], [20, 20], [60], [60]]
     finally:
         loop.close()

@@ -1,0 +1,134 @@
+"""What is found again, and that nobody waits for the disk."""
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import numpy as np
+import pytest
+
+from services.reranker.embedding import Embedding
+from services.reranker.known_texts import KnownTexts
+from services.reranker.models import TextKind, TextVectors
+from services.reranker.passage_cache import PassageCache, text_key
+from services.reranker.preparation import Preparation
+from services.reranker.reranking import Reranking
+from tests.unit.reranker.conftest import RunBatcher
+from tests.unit.reranker.fakes import FakeEncoder, FakeStore, WordTokenizer
+
+PASSAGES = ["red lamp", "blue moon over paris", "green lamp"]
+HASHES = [hashlib.sha256(passage.encode()).hexdigest() for passage in PASSAGES]
+ENTRY = TextVectors(np.ones((4, 2), np.int8), np.ones(2, np.float32))
+
+
+@pytest.fixture
+def run_known(executor: Executor) -> Callable[..., AbstractAsyncContextManager[KnownTexts]]:
+    @asynccontextmanager
+    async def run(store: FakeStore, cache_bytes: int = 100_000) -> AsyncIterator[KnownTexts]:
+        known = KnownTexts(PassageCache(cache_bytes), store, executor)
+        task = asyncio.create_task(known.run())
+        try:
+            yield known
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    return run
+
+
+RunKnown = Callable[..., AbstractAsyncContextManager[KnownTexts]]
+
+
+async def test_what_was_kept_while_embedding_is_reranked_without_the_model(
+    run_batcher: RunBatcher, run_known: RunKnown, executor: Executor
+) -> None:
+    encoder, store = FakeEncoder(), FakeStore()
+    tokenizer = WordTokenizer()
+    async with run_batcher(encoder) as batcher:
+        async with run_known(store) as known:
+            embedding = Embedding(Preparation(tokenizer, executor), batcher, known=known)
+            await embedding.embed(PASSAGES, TextKind.PASSAGE, 20.0, keep_token_vectors=True)
+        async with run_known(store) as known:  # another process
+            preparation = Preparation(tokenizer, executor)
+            await Embedding(preparation, batcher, known=known).embed(["lamp"], TextKind.QUERY, 20.0)
+            encoder.batches.clear()
+            reranking = Reranking(preparation, batcher, known, executor)
+            longer = ["a title\n" + passage for passage in PASSAGES]
+            scores = await reranking.rerank("lamp", longer, 20.0, content_hashes=HASHES)
+    assert encoder.batches == []
+    assert scores.index(min(scores)) == 1
+
+
+async def test_passages_not_kept_are_read_and_kept_under_their_hash(
+    run_batcher: RunBatcher, run_known: RunKnown, executor: Executor
+) -> None:
+    encoder, store = FakeEncoder(), FakeStore()
+    async with run_batcher(encoder) as batcher, run_known(store) as known:
+        reranking = Reranking(Preparation(WordTokenizer(), executor), batcher, known, executor)
+        await reranking.rerank("lamp", [*PASSAGES, "a sentence"], 20.0, content_hashes=[*HASHES, ""])
+        assert sum(len(batch) for batch in encoder.batches) == 5
+        assert await asyncio.to_thread(store.kept.wait, 20)
+    assert store.entries.keys() == {text_key(passage) for passage in PASSAGES}, "the sentence and the query are not"
+
+
+async def test_texts_that_nobody_asked_to_keep_are_not(
+    run_batcher: RunBatcher, run_known: RunKnown, executor: Executor
+) -> None:
+    store = FakeStore()
+    async with run_batcher(FakeEncoder()) as batcher, run_known(store) as known:
+        embedding = Embedding(Preparation(WordTokenizer(), executor), batcher, known=known)
+        await embedding.embed(PASSAGES, TextKind.PASSAGE, 20.0)
+        await embedding.embed(["lamp"], TextKind.QUERY, 20.0, keep_token_vectors=True)
+    assert store.entries == {}
+
+
+class StuckStore(FakeStore):
+    """A disk that does not answer until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = threading.Event()
+        self.writes = threading.Semaphore(0)
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, TextVectors]:
+        self.free.wait(20)
+        return super().get(keys)
+
+    def put(self, entries: Mapping[bytes, TextVectors]) -> None:
+        self.writes.release()
+        self.free.wait(20)
+        super().put(entries)
+
+
+async def test_disk_that_does_not_answer_is_not_waited_for(run_known: RunKnown) -> None:
+    store = StuckStore()
+    store.entries[b"k"] = ENTRY
+    async with run_known(store) as known:
+        assert await known.find([b"k"]) == {}
+        store.free.set()
+        assert (await known.find([b"k"])).keys() == {b"k"}
+
+
+async def test_disk_that_is_too_slow_loses_entries_and_what_waits_stays_bounded(run_known: RunKnown) -> None:
+    store = StuckStore()
+    large = TextVectors(np.ones((100_000, 96), np.int8), np.ones(2, np.float32))
+    async with run_known(store) as known:
+        known.keep(b"first", large)
+        assert await asyncio.to_thread(store.writes.acquire, timeout=20)
+        for n in range(10):
+            known.keep(b"%d" % n, large)
+        assert (await known.find([b"0"])).keys() == {b"0"}, "what waits is known already"
+        store.free.set()
+    assert store.entries.keys() == {b"first", b"0", b"1", b"2"}
+
+
+async def test_what_is_found_on_the_disk_is_in_memory_the_next_time(run_known: RunKnown) -> None:
+    store = FakeStore()
+    store.entries[b"k"] = ENTRY
+    async with run_known(store) as known:
+        await known.find([b"k"])
+        store.entries.clear()
+        assert (await known.find([b"k"])).keys() == {b"k"}
