@@ -53,7 +53,12 @@ class RevisionSwitch:
                 _refuse_superseded(current, activation)
             await self._verify_complete(activation)
             return Pointer(
-                key.revision_id, activation.number, activation.collection_id, activation.chunk_count, self._now_ms()
+                key.revision_id,
+                activation.number,
+                activation.collection_id,
+                activation.chunk_count,
+                self._now_ms(),
+                languages=activation.languages,
             )
 
         before, after = await self._change(key.tenant_id, key.document_id, decide)
@@ -72,7 +77,9 @@ class RevisionSwitch:
                 return Pointer("", 0, "", 0, self._now_ms(), deleted=True)
             if current.deleted:
                 return current
-            return replace(current, revision_id="", chunk_count=0, activated_at_ms=self._now_ms(), deleted=True)
+            return replace(
+                current, revision_id="", chunk_count=0, activated_at_ms=self._now_ms(), deleted=True, languages=()
+            )
 
         await self._change(tenant_id, document_id, decide)
         self._remover.remove_document(tenant_id, document_id)

@@ -1,5 +1,8 @@
 """Composition root of the retriever: the one place that names its adapters and owns their lives."""
 
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.retriever.v1.retriever_pb2_grpc import add_RetrieverServiceServicer_to_server
 
@@ -12,10 +15,16 @@ from services.retriever.adapters.model_server import ModelServer
 from services.retriever.adapters.revisions import NatsRevisions
 from services.retriever.adapters.tantivy import TantivyIndex
 from services.retriever.chunk_reader import ChunkReader
+from services.retriever.engines import Engines
+from services.retriever.errors import EngineUnsupported
 from services.retriever.handlers import RetrieverServicer
 from services.retriever.indexing import RevisionWriter
+from services.retriever.ports import DenseIndex, LexicalIndex
 from services.retriever.removal import Reconciler, Remover
+from services.retriever.reranking import RerankStage
+from services.retriever.result_cache import ResultCache
 from services.retriever.revision_map import RevisionMap
+from services.retriever.revision_reader import RevisionReader
 from services.retriever.search import Searcher
 from services.retriever.settings import RetrieverSettings
 
@@ -27,12 +36,8 @@ async def run(settings: RetrieverSettings) -> None:
     async with Service("retriever", settings) as service:
         stack = service.stack
         # tantivy first: its writer lock keeps a second process out of both indexes.
-        lexical = await TantivyIndex.open(
-            settings.index_dir / "lexical", writer_heap_bytes=settings.retriever_lexical_heap_bytes
-        )
-        stack.push_async_callback(lexical.close)
-        dense = await EdgeIndex.open(settings.index_dir / "dense")
-        stack.push_async_callback(dense.close)
+        lexical = await _open_lexical(settings, stack)
+        dense = await _open_dense(settings, stack)
         nats = await stack.enter_async_context(connect(settings.nats_url, name="retriever"))
         store = await NatsRevisions.open(nats)
         # Without retries: a search that waits for them is worse than one that says what it went without.
@@ -41,12 +46,21 @@ async def run(settings: RetrieverSettings) -> None:
 
         revisions = RevisionMap()
         remover = Remover(dense, lexical)
+        reader = ChunkReader((lexical, dense), revisions)
         servicer = RetrieverServicer(
-            Searcher(dense, lexical, embedder=models, reranker=models, revisions=revisions, options=settings.search),
-            ChunkReader((lexical, dense), revisions),
+            Searcher(
+                Engines(dense, lexical, models, settings.search),
+                RerankStage(models, settings.search),
+                reader,
+                revisions,
+                ResultCache(settings.search),
+                settings.search,
+            ),
+            reader,
             RevisionWriter(dense, lexical, revisions, settings.indexing),
             RevisionSwitch(dense, lexical, store, revisions, remover),
             revisions,
+            RevisionReader(dense, lexical, revisions),
         )
         service.spawn(revisions.follow(store, retry_s=_WATCH_RETRY_S, resync_s=settings.retriever_resync_s))
         service.spawn(remover.run())
@@ -58,3 +72,41 @@ async def run(settings: RetrieverSettings) -> None:
             retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"],
         )
         await service.serve()
+
+
+async def _open_lexical(settings: RetrieverSettings, stack: AsyncExitStack) -> LexicalIndex:
+    """Elasticsearch where the settings name it, else tantivy."""
+    if settings.elasticsearch is None:
+        path = settings.index_dir / "lexical"
+        embedded = await TantivyIndex.open(path, writer_heap_bytes=settings.retriever_lexical_heap_bytes)
+        stack.push_async_callback(embedded.close)
+        return embedded
+    with _installed_as("elasticsearch"):
+        from services.retriever.adapters.elasticsearch import ElasticsearchIndex  # noqa: PLC0415 - an extra
+    server = await ElasticsearchIndex.open(settings.elasticsearch)
+    stack.push_async_callback(server.close)
+    return server
+
+
+async def _open_dense(settings: RetrieverSettings, stack: AsyncExitStack) -> DenseIndex:
+    """A Qdrant server where the settings name it, else the Qdrant engine in this process."""
+    if settings.qdrant is None:
+        embedded = await EdgeIndex.open(settings.index_dir / "dense")
+        stack.push_async_callback(embedded.close)
+        return embedded
+    with _installed_as("qdrant"):
+        from services.retriever.adapters.qdrant import QdrantIndex  # noqa: PLC0415 - an extra
+    server = await QdrantIndex.open(settings.qdrant)
+    stack.push_async_callback(server.close)
+    return server
+
+
+@contextmanager
+def _installed_as(extra: str) -> Iterator[None]:
+    """A laptop need not carry the clients of servers it does not use."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise EngineUnsupported(
+            f"GROUNDWORK_{extra.upper()}_URL is set and its client is not installed: pip install 'groundwork[{extra}]'"
+        ) from error

@@ -1,6 +1,6 @@
 """Chunks by id with their neighbours. Either index can give them, so one is enough."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
@@ -27,13 +27,26 @@ class ChunkReader:
         """In the order of the ids, without those that are unknown or not active. Raises IndexUnavailable."""
         check_scope_id("tenant_id", tenant_id)
         check_fetch(chunk_ids, window)
+        return await self._from_any(lambda index: self._fetch_from(index, tenant_id, chunk_ids, window))
+
+    async def with_neighbours(self, tenant_id: str, chunks: Sequence[Chunk], window: int) -> list[ChunkWindow]:
+        """Chunks that are known already, each with its neighbours, in their order. Raises IndexUnavailable."""
+
+        async def read(index: ChunkIndex) -> list[ChunkWindow]:
+            async with engine_deadline(READ_TIMEOUT_S):
+                neighbours = await self._neighbours(index, tenant_id, chunks, window)
+            return [_window(chunk, neighbours, window) for chunk in chunks]
+
+        return await self._from_any(read)
+
+    async def _from_any(self, read: Callable[[ChunkIndex], Awaitable[list[ChunkWindow]]]) -> list[ChunkWindow]:
         *others, last = self._indexes
         for index in others:
             try:
-                return await self._fetch_from(index, tenant_id, chunk_ids, window)
+                return await read(index)
             except GroundworkError as error:
                 _log.warning("fetch_from_index_failed", reason=error.reason, error=error.message)
-        return await self._fetch_from(last, tenant_id, chunk_ids, window)
+        return await read(last)
 
     async def _fetch_from(
         self, index: ChunkIndex, tenant_id: str, chunk_ids: Sequence[str], window: int

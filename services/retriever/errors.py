@@ -53,3 +53,9 @@ class IndexUnavailable(Unavailable):
 
 class PointerConflict(Exception):
     """A compare-and-set lost: someone else changed the pointer. The caller reads again and decides."""
+
+
+class EngineUnsupported(FailedPrecondition):
+    """A search engine that this release does not work with: another product, or a version too old or too new."""
+
+    reason = "ENGINE_UNSUPPORTED"

@@ -1,4 +1,5 @@
-"""What a search may see, compiled once for both engines: a list of "field is any of these values", all of which must hold.
+"""What a search may see, compiled once for both engines: a list of "field is any of these values" and "field lies between",
+all of which must hold.
 
 Adapters translate the clauses one to one, so no engine can be given less than the other. Tenant and collection are clauses
 like any other and always there: a scope without them is refused, never read as "all".
@@ -7,6 +8,8 @@ like any other and always there: a scope without them is refused, never read as 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeAlias
 
 from services.retriever.errors import InvalidRequest
 from services.retriever.models import Chunk, RevisionKey, SearchScope, WriteKey
@@ -20,6 +23,9 @@ CHUNK = "chunk"
 METADATA = "metadata"
 KEYWORD_FIELDS = (TENANT, COLLECTION, DOCUMENT, REVISION, WRITE, CHUNK, METADATA)
 """Exact-match fields of both indexes."""
+DATE = "date"
+NUMERIC_FIELDS = (DATE,)
+"""Fields of 64-bit signed integers of both indexes."""
 
 _SEPARATOR = "\x1f"
 _MAX_TERM_CHARS = 512
@@ -33,19 +39,35 @@ class AnyOf:
     values: tuple[str, ...]
 
 
-def compile_scope(scope: SearchScope) -> tuple[AnyOf, ...]:
+@dataclass(frozen=True)
+class InRange:
+    """The field has a value, and `gte` <= value < `lt`; None leaves that side open. One of them is given."""
+
+    field: str
+    gte: int | None
+    lt: int | None
+
+
+Clause: TypeAlias = AnyOf | InRange
+
+
+def compile_scope(scope: SearchScope) -> tuple[Clause, ...]:
     """The clauses of a search. Raises InvalidRequest rather than widen it."""
     if not scope.tenant_id:
         raise InvalidRequest("a search needs a tenant; call with a principal that names one")
     if not scope.collection_ids or not all(scope.collection_ids):
         raise InvalidRequest("a search needs at least one collection; name the collections to search in")
-    clauses = [AnyOf(TENANT, (scope.tenant_id,)), AnyOf(COLLECTION, scope.collection_ids)]
+    clauses: list[Clause] = [AnyOf(TENANT, (scope.tenant_id,)), AnyOf(COLLECTION, scope.collection_ids)]
     if scope.document_ids:
         clauses.append(AnyOf(DOCUMENT, scope.document_ids))
     for condition in scope.metadata:
         if not condition.values:
             raise InvalidRequest(f"the metadata condition on {condition.key!r} has no values; give at least one")
         clauses.append(AnyOf(METADATA, tuple(metadata_term(condition.key, value) for value in condition.values)))
+    if scope.date_from_s is not None or scope.date_to_s is not None:
+        clauses.append(InRange(DATE, scope.date_from_s, scope.date_to_s))
+    if scope.chunk_ids:
+        clauses.append(AnyOf(CHUNK, scope.chunk_ids))
     return tuple(clauses)
 
 
@@ -67,6 +89,21 @@ def chunk_keywords(chunk: Chunk, key: WriteKey) -> dict[str, list[str]]:
         CHUNK: [chunk.chunk_id],
         METADATA: [metadata_term(name, value) for name, value in chunk.metadata.items()],
     }
+
+
+def chunk_numbers(chunk: Chunk) -> dict[str, int]:
+    """The numeric fields of a chunk as both indexes store them; what a chunk lacks is left out."""
+    date_s = unix_seconds(chunk.metadata.get(DATE, ""))
+    return {} if date_s is None else {DATE: date_s}
+
+
+def unix_seconds(date: str) -> int | None:
+    """Of an ISO 8601 date or time; without a zone it is UTC, without a time it is midnight. None for anything else."""
+    try:
+        moment = datetime.fromisoformat(date.strip())
+    except ValueError:
+        return None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def document_clauses(tenant_id: str, document_id: str) -> tuple[AnyOf, ...]:

@@ -1,7 +1,7 @@
 """Making one ranking out of several, and of a ranking and a reranker's scores."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 RRF_K = 60
 """The constant of Cormack, Clarke and Büttcher: "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
@@ -10,11 +10,17 @@ Methods", SIGIR 2009. It damps the head of the lists; results change little betw
 
 @dataclass(frozen=True)
 class RankedList:
-    """One engine's answer to one query: ids, best first, each once, with their scores and the list's weight."""
+    """One engine's answer to one query: ids, best first, each once, with their scores and the list's weight.
+
+    `floor` is the least score that there can be, where it is known: BM25 has 0. `completed` are scores of ids that the
+    engine did not return but that other lists have; ranks do not know them.
+    """
 
     ids: Sequence[str]
     scores: Sequence[float]
     weight: float = 1.0
+    floor: float | None = None
+    completed: Mapping[str, float] = field(default_factory=dict)
 
 
 def reciprocal_rank_fusion(lists: Sequence[RankedList], k: int = RRF_K) -> dict[str, float]:
@@ -29,12 +35,13 @@ def reciprocal_rank_fusion(lists: Sequence[RankedList], k: int = RRF_K) -> dict[
 def convex_combination(lists: Sequence[RankedList]) -> dict[str, float]:
     """Weighted mean of min-max normalised scores, 0 where a list lacks the id, best first.
 
-    Bruch, Gai and Ingber: "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023.
+    Bruch, Gai and Ingber: "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023, which also has the floors.
     """
     total_weight = sum(ranked.weight for ranked in lists) or 1.0
     fused: dict[str, float] = {}
     for ranked in lists:
-        for chunk_id, score in zip(ranked.ids, min_max(ranked.scores), strict=True):
+        ids, scores = [*ranked.ids, *ranked.completed], [*ranked.scores, *ranked.completed.values()]
+        for chunk_id, score in zip(ids, min_max(scores, ranked.floor), strict=True):
             fused[chunk_id] = fused.get(chunk_id, 0.0) + ranked.weight / total_weight * score
     return _best_first(fused)
 
@@ -54,11 +61,12 @@ def blend_rerank(fused: Mapping[str, float], reranked: Mapping[str, float], weig
     )
 
 
-def min_max(scores: Sequence[float]) -> list[float]:
-    """Scores moved to 0..1. Equal scores, a single one among them, all become 1: they were found, and found alike."""
+def min_max(scores: Sequence[float], floor: float | None = None) -> list[float]:
+    """Scores moved to 0..1, 0 being the floor or else the least. Equal scores, a single one among them, all become 1: they
+    were found, and found alike."""
     if not scores:
         return []
-    low, high = min(scores), max(scores)
+    low, high = min(scores) if floor is None else floor, max(scores)
     if high == low:
         return [1.0] * len(scores)
     return [(score - low) / (high - low) for score in scores]

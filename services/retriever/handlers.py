@@ -11,12 +11,13 @@ from groundwork.retriever.v1 import retriever_pb2_grpc
 from kit.principal import current_principal
 from services.retriever import metrics
 from services.retriever.activation import RevisionSwitch
-from services.retriever.adapters import wire
+from services.retriever.adapters import search_wire, wire
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.errors import InvalidRequest
 from services.retriever.indexing import IndexHeader, RevisionWriter
-from services.retriever.models import IndexBatch
+from services.retriever.models import IndexBatch, RevisionKey
 from services.retriever.revision_map import RevisionMap
+from services.retriever.revision_reader import RevisionReader
 from services.retriever.search import Searcher
 from services.retriever.validation import MAX_COLLECTIONS, check_scope_id
 
@@ -33,17 +34,19 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
         writer: RevisionWriter,
         switch: RevisionSwitch,
         revisions: RevisionMap,
+        revision_reader: RevisionReader,
     ) -> None:
         self._searcher = searcher
         self._reader = reader
         self._writer = writer
         self._switch = switch
         self._revisions = revisions
+        self._revision_reader = revision_reader
 
     async def Search(self, request: pb.SearchRequest, context: Context) -> pb.SearchResponse:
-        result = await self._searcher.search(wire.search_request(request, current_principal().tenant_id))
+        result = await self._searcher.search(search_wire.search_request(request, current_principal().tenant_id))
         metrics.observe_search(result)
-        return wire.search_response(result, request.explain)
+        return search_wire.search_response(result, request.explain)
 
     async def FetchChunks(self, request: pb.FetchChunksRequest, context: Context) -> pb.FetchChunksResponse:
         tenant_id = current_principal().tenant_id
@@ -72,6 +75,19 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
     async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Context) -> pb.DeleteDocumentResponse:
         await self._switch.delete(current_principal().tenant_id, request.document_id)
         return pb.DeleteDocumentResponse()
+
+    async def FetchVectors(
+        self, request: pb.FetchVectorsRequest, context: Context
+    ) -> AsyncIterator[pb.FetchVectorsResponse]:
+        tenant_id = current_principal().tenant_id
+        parts = self._revision_reader.vectors(tenant_id, request.document_id, request.embedding_model)
+        async for content_hashes, vectors in parts:
+            yield wire.vectors_response(content_hashes, vectors)
+
+    async def CheckRevisions(self, request: pb.CheckRevisionsRequest, context: Context) -> pb.CheckRevisionsResponse:
+        tenant_id = current_principal().tenant_id
+        keys = [RevisionKey(tenant_id, each.document_id, each.revision_id) for each in request.revisions]
+        return wire.check_response(await self._revision_reader.check(keys))
 
     async def CorpusStats(self, request: pb.CorpusStatsRequest, context: Context) -> pb.CorpusStatsResponse:
         if len(request.collection_ids) > MAX_COLLECTIONS:

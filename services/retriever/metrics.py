@@ -10,13 +10,15 @@ STAGE_SECONDS = Histogram(
     "groundwork_retriever_stage_seconds", "Time of a stage of a search.", ["stage"], buckets=_BUCKETS_S
 )
 SEARCHES = Counter("groundwork_retriever_searches_total", "Searches answered.", ["strategy"])
+CACHED = Counter("groundwork_retriever_cache_total", "Searches by whether the answer was remembered.", ["outcome"])
 DEGRADED = Counter("groundwork_retriever_degraded_total", "Searches answered without a part.", ["part"])
 INDEXED_CHUNKS = Counter("groundwork_retriever_indexed_chunks_total", "Chunks written to both indexes.")
 
 
 def observe_search(result: SearchResult) -> None:
     """Counts an answered search and times its stages."""
-    SEARCHES.labels(result.strategy.value).inc()
+    SEARCHES.labels(result.plan.strategy.value).inc()
+    CACHED.labels(result.cache.value).inc()
     for stage, milliseconds in result.timings_ms.items():
         STAGE_SECONDS.labels(stage).observe(milliseconds / 1000)
     for degradation in result.degraded:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 Vectors: TypeAlias = NDArray[np.float32]
 """float32 [n, dimension], each row L2-normalised."""
 
+Vector: TypeAlias = NDArray[np.float32]
+"""float32 [dimension], L2-normalised."""
+
 
 class Strategy(Enum):
     """Which engines a search asks."""
@@ -25,6 +28,23 @@ class FusionMethod(Enum):
 
     RRF = "rrf"
     CONVEX = "convex"
+
+
+class RerankMode(Enum):
+    """Whether candidates are scored again."""
+
+    OFF = "off"
+    ON = "on"
+    AUTO = "auto"
+
+
+class CacheOutcome(Enum):
+    """Whether an answer was computed or remembered."""
+
+    MISS = "miss"
+    HIT = "hit"
+    SEMANTIC = "semantic"
+    OFF = "off"
 
 
 @dataclass(frozen=True)
@@ -112,25 +132,69 @@ class MetadataCondition:
 
 @dataclass(frozen=True)
 class SearchScope:
-    """What a search may see. Tenant and collections are never empty; the filters are, when not wanted."""
+    """What a search may see. Tenant and collections are never empty; the filters are, when not wanted.
+
+    Dates are Unix seconds, `date_from_s` inclusive and `date_to_s` exclusive; a chunk without a date is outside of both.
+    """
 
     tenant_id: str
     collection_ids: tuple[str, ...]
     document_ids: tuple[str, ...] = ()
     metadata: tuple[MetadataCondition, ...] = ()
+    date_from_s: int | None = None
+    date_to_s: int | None = None
+    chunk_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LexicalQuery:
+    """One query as the lexical engine gets it.
+
+    Every chunk found contains each of `must_phrases` as `phrases.contains_phrase` says; with an empty `text` it contains
+    nothing else of note. `languages`: ISO 639-1 codes of what is searched, most common first; empty when unknown.
+    """
+
+    text: str
+    must_phrases: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """A checked search. `rerank` and `fusion` None mean the service's settings."""
+    """A search as it was asked for; the fields are those of the contract. None: the service decides."""
 
     scope: SearchScope
     queries: tuple[str, ...]
-    top_k: int
-    strategy: Strategy = Strategy.HYBRID
-    rerank: bool | None = None
+    top_k: int | None = None
+    strategy: Strategy | None = None
+    rerank: RerankMode | None = None
     fusion: FusionMethod | None = None
+    must_phrases: tuple[str, ...] = ()
+    exact_quotes: bool = False
+    query_weights: tuple[float, ...] = ()
+    dense_weight: float | None = None
+    lexical_weight: float | None = None
+    diversity: float = 0.0
+    min_score: float | None = None
+    window: int = 0
+    no_cache: bool = False
     explain: bool = False
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What was decided before the search. `candidates` are asked of each engine for each query."""
+
+    chunk_count: int
+    strategy: Strategy
+    fusion: FusionMethod
+    dense_weight: float
+    lexical_weight: float
+    top_k: int
+    candidates: int
+    rerank: RerankMode
+    rerank_depth: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -154,6 +218,7 @@ class Explanation:
     fused_score: float | None = None
     rerank_rank: int | None = None
     rerank_score: float | None = None
+    diversity_rank: int | None = None
 
 
 @dataclass(frozen=True)
@@ -163,11 +228,13 @@ class Hit:
     chunk: Chunk
     score: float
     explanation: Explanation
+    before: tuple[Chunk, ...] = ()
+    after: tuple[Chunk, ...] = ()
 
 
 @dataclass(frozen=True)
 class DroppedHit:
-    """A candidate that was found and left out at `stage`: "revision", "duplicate" or "top_k"."""
+    """A candidate that was found and left out at `stage`, which is one of the contract's."""
 
     chunk_id: str
     document_id: str
@@ -180,11 +247,12 @@ class SearchResult:
     """The answer to a search, best hit first."""
 
     hits: tuple[Hit, ...]
-    strategy: Strategy
-    fusion: FusionMethod
+    plan: SearchPlan
+    rerank_reason: str
     degraded: tuple[Degradation, ...]
     dropped: tuple[DroppedHit, ...]
     timings_ms: Mapping[str, float]
+    cache: CacheOutcome = CacheOutcome.MISS
 
 
 @dataclass(frozen=True)
@@ -204,6 +272,7 @@ class Activation:
     collection_id: str
     number: int
     chunk_count: int
+    languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -216,6 +285,7 @@ class Pointer:
     chunk_count: int
     activated_at_ms: int
     deleted: bool = False
+    languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ from typing import Protocol
 from services.retriever.models import (
     EmbeddingSpace,
     IndexBatch,
+    LexicalQuery,
     Pointer,
     PointerEntry,
     RevisionKey,
     SearchScope,
+    Vector,
     Vectors,
     WriteKey,
 )
@@ -58,11 +60,14 @@ class DenseIndex(ChunkIndex, Protocol):
     async def search(self, scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
         """One list a query vector, best first, at most `limit` each. Scores are cosines."""
 
+    async def vectors(self, tenant_id: str, chunk_ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of those of the chunks that exist, of active revisions or not, by chunk id."""
+
 
 class LexicalIndex(ChunkIndex, Protocol):
     """Text, searched by BM25."""
 
-    async def search(self, scope: SearchScope, queries: Sequence[str], limit: int) -> list[list[Candidate]]:
+    async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
         """One list a query, best first, at most `limit` each. Any text is a valid query. Scores are BM25."""
 
 
@@ -91,5 +96,8 @@ class Embedder(Protocol):
 class Reranker(Protocol):
     """Scores passages against a query."""
 
-    async def rerank(self, query_text: str, passages: Sequence[str], timeout_s: float) -> list[float]:
-        """One score a passage, in their order; higher is better."""
+    async def rerank(
+        self, query_text: str, passages: Sequence[str], timeout_s: float, content_hashes: Sequence[str]
+    ) -> list[float]:
+        """One score a passage, in their order; higher is better. `content_hashes` are those of the passages' chunks, under which
+        the reranker may know them from their ingestion; empty where a chunk has none."""

@@ -1,11 +1,21 @@
-"""The ranks and scores of one search: fused, duplicates removed, explained. Pure: no engine is asked here."""
+"""The ranks and scores of one search: fused, filtered, explained. Pure: no engine is asked here.
+
+Stages run in the order of the methods; each notes what it drops.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
+
+from services.retriever import gate
+from services.retriever.duplicates import Duplicates
+from services.retriever.engine_answer import Lists
 from services.retriever.fusion import RankedList, convex_combination, reciprocal_rank_fusion
-from services.retriever.models import DroppedHit, Explanation, FusionMethod
-from services.retriever.options import SearchOptions
-from services.retriever.stored_chunk import Candidate, StoredChunk
+from services.retriever.models import Chunk, DroppedHit, Explanation, FusionMethod, SearchPlan, Vector, Vectors
+from services.retriever.phrases import contains_phrase
+from services.retriever.stored_chunk import Candidate, StoredChunk, citable_text
+
+_BM25_FLOOR = 0.0
 
 
 class Ranking:
@@ -13,76 +23,167 @@ class Ranking:
 
     def __init__(
         self,
-        dense: Sequence[Sequence[Candidate]],
-        lexical: Sequence[Sequence[Candidate]],
+        dense: Lists,
+        lexical: Lists,
         is_visible: Callable[[StoredChunk], bool],
+        phrases: Sequence[tuple[str, ...]] = (),
     ) -> None:
+        """`phrases` are what each hit of each query must contain; empty when nothing must."""
         self.dropped: list[DroppedHit] = []
+        self._chunks: dict[str, Chunk] = {}
         visible = {hit.stored: is_visible(hit.stored) for hits in (*dense, *lexical) for hit in hits}
         self._drop_invisible(stored for stored, is_shown in visible.items() if not is_shown)
-        dense_lists = [_once_each(hit for hit in hits if visible[hit.stored]) for hits in dense]
-        lexical_lists = [_once_each(hit for hit in hits if visible[hit.stored]) for hits in lexical]
+        self._all = {stored.chunk_id: stored for stored, is_shown in visible.items() if is_shown}
+        self._dense = self._having(phrases, [_once_each(hit for hit in hits if visible[hit.stored]) for hits in dense])
+        self._lexical = self._having(
+            phrases, [_once_each(hit for hit in hits if visible[hit.stored]) for hits in lexical]
+        )
         self.stored: dict[str, StoredChunk] = {
-            hit.stored.chunk_id: hit.stored for hits in (*lexical_lists, *dense_lists) for hit in hits
+            hit.stored.chunk_id: hit.stored for hits in (*self._lexical, *self._dense) for hit in hits
         }
-        self._dense = dense_lists
-        self._lexical = lexical_lists
-        self._best_dense = _best(dense_lists)
-        self._best_lexical = _best(lexical_lists)
+        self._drop_without_phrases()
+        self._completed: list[dict[str, float]] = [{} for _ in self._dense]
+        self._best_dense = _best(self._dense)
+        self._best_lexical = _best(self._lexical)
+        self.cosines = {chunk_id: score for chunk_id, (_, score) in self._best_dense.items()}
 
-    def fuse(self, method: FusionMethod, options: SearchOptions) -> dict[str, float]:
-        """Fused scores, best first, each text once."""
+    def chunk(self, chunk_id: str) -> Chunk:
+        """The whole chunk, decoded once."""
+        if chunk_id not in self._chunks:
+            self._chunks[chunk_id] = (self.stored.get(chunk_id) or self._all[chunk_id]).chunk
+        return self._chunks[chunk_id]
+
+    def without_cosine(self) -> list[str]:
+        """The chunks that a dense list lacks."""
+        if not self._dense:
+            return list(self.stored)
+        ids = [{hit.stored.chunk_id for hit in hits} for hits in self._dense]
+        return [chunk_id for chunk_id in self.stored if not all(chunk_id in known for known in ids)]
+
+    def complete(self, queries: Vectors, vectors: Mapping[str, Vector]) -> None:
+        """Fills in the cosines that the dense lists lack; no ranks come of it."""
+        if not vectors:
+            return
+        scores = np.stack(list(vectors.values())) @ queries.T
+        for column in range(scores.shape[1]):
+            listed = {hit.stored.chunk_id for hit in self._dense[column]} if self._dense else set()
+            found = {chunk_id: float(row[column]) for chunk_id, row in zip(vectors, scores, strict=True)}
+            missing = {chunk_id: cosine for chunk_id, cosine in found.items() if chunk_id not in listed}
+            if self._dense:
+                self._completed[column] = missing
+            for chunk_id, cosine in missing.items():
+                self.cosines[chunk_id] = max(cosine, self.cosines.get(chunk_id, -1.0))
+
+    def fuse(self, plan: SearchPlan, query_weights: Sequence[float] = ()) -> dict[str, float]:
+        """Fused scores, best first. `query_weights` have one entry a query, or none when all count alike."""
         lists = [
-            *(_ranked(hits, options.dense_weight) for hits in self._dense),
-            *(_ranked(hits, options.lexical_weight) for hits in self._lexical),
+            *self._ranked(self._dense, plan.dense_weight, query_weights, completed=self._completed),
+            *self._ranked(self._lexical, plan.lexical_weight, query_weights, floor=_BM25_FLOOR),
         ]
-        fused = reciprocal_rank_fusion(lists) if method is FusionMethod.RRF else convex_combination(lists)
-        return self._without_duplicates(fused)
+        return reciprocal_rank_fusion(lists) if plan.fusion is FusionMethod.RRF else convex_combination(lists)
 
-    def explain(self, fused: Mapping[str, float], reranked: Mapping[str, float]) -> dict[str, Explanation]:
-        """Where each fused chunk stood at each stage."""
-        fused_ranks = {chunk_id: rank for rank, chunk_id in enumerate(fused, start=1)}
-        by_rerank = sorted(reranked, key=lambda chunk_id: -reranked[chunk_id])
-        rerank_ranks = {chunk_id: rank for rank, chunk_id in enumerate(by_rerank, start=1)}
+    def without_noise(
+        self, fused: Mapping[str, float], min_score: float | None, noise: float | None
+    ) -> dict[str, float]:
+        """Without what is farther from the queries than the threshold."""
+        out = gate.below(fused, self.cosines, self._best_lexical, min_score=min_score, noise=noise)
+        for chunk_id, reason in out.items():
+            self.drop(chunk_id, "gate", reason)
+        return {chunk_id: score for chunk_id, score in fused.items() if chunk_id not in out}
+
+    def without_duplicates(self, fused: Mapping[str, float], depth: int) -> dict[str, float]:
+        """Each text once; nearly the same ones among the best `depth` too."""
+        groups = Duplicates(lambda chunk_id: self.stored[chunk_id].text_hash, self.chunk)
+        kept, removed = groups.remove(fused, depth)
+        for each in removed:
+            how = "the same" if each.stage == "duplicate" else "nearly the same"
+            self.drop(each.chunk_id, each.stage, f"its text says {how} as chunk {each.kept_id}, which stands for it")
+        return kept
+
+    def is_first_everywhere(self, chunk_id: str) -> bool:
+        """Whether both engines have it first, for any of the queries."""
+        nowhere = (0, 0.0)
+        ranks = (self._best_dense.get(chunk_id, nowhere)[0], self._best_lexical.get(chunk_id, nowhere)[0])
+        return ranks == (1, 1)
+
+    def explain(
+        self, fused: Mapping[str, float], reranked: Mapping[str, float], chosen: Sequence[str] = ()
+    ) -> dict[str, Explanation]:
+        """Where each fused chunk stood at each stage; `chosen` in the order of diversity, when that was asked for."""
+        fused_ranks, rerank_ranks = _ranks(fused), _ranks(sorted(reranked, key=lambda chunk_id: -reranked[chunk_id]))
+        diversity_ranks = _ranks(chosen)
         explanations = {}
         for chunk_id, fused_score in fused.items():
-            dense_rank, dense_score = self._best_dense.get(chunk_id, (None, None))
+            dense_rank, _ = self._best_dense.get(chunk_id, (None, None))
             lexical_rank, lexical_score = self._best_lexical.get(chunk_id, (None, None))
             explanations[chunk_id] = Explanation(
                 dense_rank=dense_rank,
-                dense_score=dense_score,
+                dense_score=self.cosines.get(chunk_id),
                 lexical_rank=lexical_rank,
                 lexical_score=lexical_score,
                 fused_rank=fused_ranks[chunk_id],
                 fused_score=fused_score,
                 rerank_rank=rerank_ranks.get(chunk_id),
                 rerank_score=reranked.get(chunk_id),
+                diversity_rank=diversity_ranks.get(chunk_id),
             )
         return explanations
+
+    def drop(self, chunk_id: str, stage: str, reason: str) -> None:
+        """Notes that a candidate was left out."""
+        stored = self.stored.get(chunk_id) or self._all[chunk_id]
+        self.dropped.append(DroppedHit(chunk_id, stored.document_id, stage, reason))
+
+    def _ranked(
+        self,
+        lists: Lists,
+        weight: float,
+        query_weights: Sequence[float],
+        *,
+        floor: float | None = None,
+        completed: Sequence[Mapping[str, float]] = (),
+    ) -> Iterable[RankedList]:
+        for row, hits in enumerate(lists):
+            yield RankedList(
+                [hit.stored.chunk_id for hit in hits],
+                [hit.score for hit in hits],
+                weight * (query_weights[row] if query_weights else 1.0),
+                floor,
+                completed[row] if completed else {},
+            )
 
     def _drop_invisible(self, chunks: Iterable[StoredChunk]) -> None:
         for chunk_id, stored in {stored.chunk_id: stored for stored in chunks}.items():
             reason = f"revision {stored.revision_id} of the document is not the active one"
             self.dropped.append(DroppedHit(chunk_id, stored.document_id, "revision", reason))
 
-    def drop_below(self, chunk_ids: Iterable[str], top_k: int) -> None:
-        """Notes what was good, but not good enough."""
-        for chunk_id in chunk_ids:
-            reason = f"it ranks below the {top_k} hits that were asked for"
-            self.dropped.append(DroppedHit(chunk_id, self.stored[chunk_id].document_id, "top_k", reason))
+    def _having(self, phrases: Sequence[tuple[str, ...]], lists: list[list[Candidate]]) -> list[list[Candidate]]:
+        """Each query's list without chunks that lack one of its phrases. The engines' word is not taken for it: one may not
+        know phrases, and what a person is told to be exact must be."""
+        if not any(phrases):
+            return lists
+        return (
+            [
+                [hit for hit in hits if all(self._has(hit.stored, phrase) for phrase in mine)]
+                for hits, mine in zip(lists, phrases, strict=True)
+            ]
+            if lists
+            else lists
+        )
 
-    def _without_duplicates(self, fused: Mapping[str, float]) -> dict[str, float]:
-        first_with: dict[str, str] = {}
-        kept = {}
-        for chunk_id, score in fused.items():
-            stored = self.stored[chunk_id]
-            first = first_with.setdefault(stored.text_hash, chunk_id)
-            if first == chunk_id:
-                kept[chunk_id] = score
-            else:
-                reason = f"its text says the same as chunk {first}, which ranks higher"
-                self.dropped.append(DroppedHit(chunk_id, stored.document_id, "duplicate", reason))
-        return kept
+    def _has(self, stored: StoredChunk, phrase: str) -> bool:
+        if stored.chunk_id not in self._chunks:
+            self._chunks[stored.chunk_id] = stored.chunk
+        return contains_phrase(citable_text(self._chunks[stored.chunk_id]), phrase)
+
+    def _drop_without_phrases(self) -> None:
+        for chunk_id in self._all:
+            if chunk_id not in self.stored:
+                self.drop(chunk_id, "must_phrase", "it does not contain a phrase that it must contain")
+
+
+def _ranks(chunk_ids: Iterable[str]) -> dict[str, int]:
+    return {chunk_id: rank for rank, chunk_id in enumerate(chunk_ids, start=1)}
 
 
 def _once_each(hits: Iterable[Candidate]) -> list[Candidate]:
@@ -93,11 +194,7 @@ def _once_each(hits: Iterable[Candidate]) -> list[Candidate]:
     return list(first.values())
 
 
-def _ranked(hits: Sequence[Candidate], weight: float) -> RankedList:
-    return RankedList([hit.stored.chunk_id for hit in hits], [hit.score for hit in hits], weight)
-
-
-def _best(lists: Sequence[Sequence[Candidate]]) -> dict[str, tuple[int, float]]:
+def _best(lists: Lists) -> dict[str, tuple[int, float]]:
     """Best rank and best score of each chunk over the queries."""
     best: dict[str, tuple[int, float]] = {}
     for hits in lists:

@@ -1,30 +1,55 @@
-"""The search: both engines in parallel, only what is visible, fused, without duplicates, reranked on demand, explained.
+"""The search: planned by the size of its collections, both engines in parallel, only what is visible, fused, filtered, reranked
+when it pays, diverse on demand, explained, and remembered until something changes.
 
-lexical ───────────────┐
-embed ─► dense ────────┴─► visible? ─► fuse ─► duplicates ─► rerank ─► top_k
+plan ─► remembered? ─► lexical ───────────────┐
+                       phrases ─┬─► dense ────┴─► visible? phrases? ─► fuse ─► gate ─► duplicates ─► rerank ─► diversity ─► top_k
+                       embed ───┘
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
-import structlog
-
-from kit.deadline import bounded_timeout_s
-from kit.errors import GroundworkError
-from services.retriever.engine_answer import EngineAnswer, Stopwatch, candidates, within
-from services.retriever.errors import EmbeddingSpaceMismatch, SearchUnavailable
-from services.retriever.fusion import blend_rerank
-from services.retriever.models import Chunk, Degradation, Hit, SearchRequest, SearchResult, Strategy
-from services.retriever.options import SearchOptions
-from services.retriever.ports import DenseIndex, Embedder, LexicalIndex, Reranker
+from services.retriever import gate
+from services.retriever.chunk_reader import ChunkReader
+from services.retriever.diversity import most_diverse
+from services.retriever.engine_answer import DIVERSITY, NEIGHBOURS, Lists, Stopwatch, within
+from services.retriever.engines import Engines, IsVisible, Trace, phrases_by_query
+from services.retriever.errors import SearchUnavailable
+from services.retriever.models import (
+    CacheOutcome,
+    Degradation,
+    FusionMethod,
+    Hit,
+    SearchPlan,
+    SearchRequest,
+    SearchResult,
+    Strategy,
+    Vectors,
+)
+from services.retriever.options import READ_TIMEOUT_S, SearchOptions
 from services.retriever.ranking import Ranking
+from services.retriever.reranking import RerankStage
+from services.retriever.result_cache import CacheKey, ResultCache, Versions
 from services.retriever.revision_map import RevisionMap
-from services.retriever.stored_chunk import StoredChunk
+from services.retriever.strategy import plan_search
 from services.retriever.validation import check_search
 
-_log = structlog.get_logger()
+_DIVERSITY_POOL = 5
+"""Candidates a hit wanted among which diverse ones are chosen: what ranks lower is not relevant enough to be interesting."""
+
+
+@dataclass
+class _Search:
+    """One search under way."""
+
+    request: SearchRequest
+    plan: SearchPlan
+    is_visible: IsVisible
+    trace: Trace
+    queries: Vectors | None = None
+    dense_is_down: bool = False
 
 
 class Searcher:
@@ -32,120 +57,156 @@ class Searcher:
 
     def __init__(
         self,
-        dense: DenseIndex,
-        lexical: LexicalIndex,
-        *,
-        embedder: Embedder,
-        reranker: Reranker,
+        engines: Engines,
+        rerank: RerankStage,
+        reader: ChunkReader,
         revisions: RevisionMap,
+        cache: ResultCache,
         options: SearchOptions,
     ) -> None:
-        self._dense = dense
-        self._lexical = lexical
-        self._embedder = embedder
-        self._reranker = reranker
+        self._engines = engines
+        self._rerank = rerank
+        self._reader = reader
         self._revisions = revisions
+        self._cache = cache
         self._options = options
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Raises InvalidRequest, or SearchUnavailable when no engine that was asked could answer."""
         check_search(request)
-        total, stage = Stopwatch(), Stopwatch()
-        dense, lexical = await self._ask(request)
-        degraded = [answer.degradation for answer in (dense, lexical) if answer.degradation]
-        timings_ms = dense.timings_ms | lexical.timings_ms
-        stage.lap_ms()
-        ranking = Ranking(dense.lists, lexical.lists, self._visibility(request))
-        method = request.fusion or self._options.fusion
-        fused = ranking.fuse(method, self._options)
-        timings_ms["fuse"] = stage.lap_ms()
-        reranked: dict[str, float] = {}
-        if self._wants_rerank(request) and fused:
-            reranked = await self._rerank(request.queries[0], fused, ranking, degraded)
-            timings_ms["rerank"] = stage.lap_ms()
-        final = blend_rerank(fused, reranked, self._options.rerank_weight) if reranked else fused
-        explanations = ranking.explain(fused, reranked)
+        total = Stopwatch()
+        scope = request.scope
+        # Read before the engines are asked: what changes meanwhile makes the answer one of yesterday.
+        versions = self._revisions.versions(scope.tenant_id, scope.collection_ids)
+        chunk_count = self._revisions.chunk_count(scope.tenant_id, scope.collection_ids)
+        key = CacheKey.of(request, plan_search(request, chunk_count, self._options))
+        may_remember = self._cache.is_on and not request.no_cache
+        known = self._cache.get(key, versions) if may_remember else None
+        if known is not None:
+            return replace(known, cache=CacheOutcome.HIT, timings_ms={"total": total.lap_ms()})
+        search = _Search(request, key.plan, self._visibility(request), Trace())
+        found = await self._find(search, key if may_remember else None, versions)
+        if isinstance(found, SearchResult):
+            timings_ms = search.trace.timings_ms | {"total": total.lap_ms()}
+            return replace(found, cache=CacheOutcome.SEMANTIC, timings_ms=timings_ms)
+        result = await self._rank(search, found)
+        result = replace(result, timings_ms=search.trace.timings_ms | {"total": total.lap_ms()})
+        if not may_remember:
+            return replace(result, cache=CacheOutcome.OFF)
+        if not result.degraded:
+            self._cache.put(key, result, search.queries, versions)
+        return result
+
+    async def _find(self, search: _Search, key: CacheKey | None, versions: Versions) -> Ranking | SearchResult:
+        """What the engines find, or the answer to the same question in other words."""
+        request, plan, trace = search.request, search.plan, search.trace
+        lexical: asyncio.Task[Lists | None] | None = None
+        dense: Lists | None = None
+        async with asyncio.TaskGroup() as group:
+            if plan.strategy is not Strategy.DENSE:
+                languages = self._revisions.languages(request.scope.tenant_id, request.scope.collection_ids)
+                lexical = group.create_task(
+                    self._engines.ask_lexical(request, languages, search.is_visible, plan.candidates, trace)
+                )
+            having = group.create_task(self._engines.with_phrases(request, search.is_visible, trace))
+            if plan.strategy is not Strategy.LEXICAL or request.min_score is not None:
+                search.queries = await self._engines.embed(request.queries, trace)
+            if key is not None and search.queries is not None:
+                known = self._cache.similar(key, search.queries, versions)
+                if known is not None:
+                    for task in (lexical, having):
+                        if task is not None:
+                            task.cancel()
+                    return known
+            if plan.strategy is not Strategy.LEXICAL and search.queries is not None:
+                dense = await self._engines.ask_dense(
+                    request, search.queries, await having, search.is_visible, plan.candidates, trace
+                )
+                search.dense_is_down = dense is None
+        words = lexical.result() if lexical else None
+        if dense is None and words is None:
+            failures = "; ".join(failure.message for failure in trace.degraded)
+            raise SearchUnavailable(f"nothing can be searched now: {failures}", retry_after_s=1.0)
+        return Ranking(dense or (), words or (), search.is_visible, phrases_by_query(request))
+
+    async def _rank(self, search: _Search, ranking: Ranking) -> SearchResult:
+        """The stages after the engines."""
+        request, plan, trace = search.request, search.plan, search.trace
+        await self._complete(search, ranking)
+        watch = Stopwatch()
+        fused = ranking.fuse(plan, request.query_weights)
+        noise = gate.noise_cosine(self._engines.dense.space, self._options.noise_cosine)
+        fused = ranking.without_noise(fused, request.min_score, noise)
+        fused = ranking.without_duplicates(fused, 2 * plan.top_k)
+        trace.timings_ms["fuse"] = watch.lap_ms()
+        reranked = await self._rerank.run(request.queries[0], fused, ranking, plan, trace)
+        chosen = await self._chosen(search, reranked.ranking, ranking)
+        explanations = ranking.explain(fused, reranked.scores, chosen if request.diversity else ())
         hits = [
-            Hit(ranking.stored[chunk_id].chunk, score, explanations[chunk_id])
-            for chunk_id, score in islice(final.items(), request.top_k)
+            Hit(ranking.chunk(chunk_id), reranked.ranking[chunk_id], explanations[chunk_id])
+            for chunk_id in chosen
+            if search.is_visible(ranking.stored[chunk_id])  # a document may have been deleted while it was reranked
         ]
-        ranking.drop_below(islice(final, request.top_k, None), request.top_k)
-        timings_ms["total"] = total.lap_ms()
-        return SearchResult(tuple(hits), request.strategy, method, tuple(degraded), tuple(ranking.dropped), timings_ms)
-
-    def _wants_rerank(self, request: SearchRequest) -> bool:
-        return self._options.rerank_by_default if request.rerank is None else request.rerank
-
-    async def _ask(self, request: SearchRequest) -> tuple[EngineAnswer, EngineAnswer]:
-        """The dense and the lexical answer, empty from an engine that was not asked."""
-        limit = max(self._options.min_candidates, 5 * request.top_k)
-        engine_timeout_s = self._options.engine_timeout_s
-        calls: dict[Strategy, Awaitable[EngineAnswer]] = {}
-        if request.strategy is not Strategy.LEXICAL:
-            timeout_s = self._options.embed_timeout_s + engine_timeout_s
-            calls[Strategy.DENSE] = within(self._ask_dense(request, limit), "dense", timeout_s)
-        if request.strategy is not Strategy.DENSE:
-            calls[Strategy.LEXICAL] = within(self._ask_lexical(request, limit), "lexical", engine_timeout_s)
-        answers = dict(zip(calls, await asyncio.gather(*calls.values()), strict=True))
-        failures = [answer.degradation for answer in answers.values() if answer.degradation]
-        if len(failures) == len(answers):
-            raise SearchUnavailable(
-                "nothing can be searched now: " + "; ".join(failure.message for failure in failures), retry_after_s=1.0
-            )
-        return answers.get(Strategy.DENSE, EngineAnswer()), answers.get(Strategy.LEXICAL, EngineAnswer())
-
-    async def _ask_dense(self, request: SearchRequest, limit: int) -> EngineAnswer:
-        watch = Stopwatch()
-        space, vectors = await self._embedder.embed_queries(request.queries, self._options.embed_timeout_s)
-        timings_ms = {"embed": watch.lap_ms()}
-        held = self._dense.space
-        if held is not None and held != space:
-            raise EmbeddingSpaceMismatch(
-                f"queries are embedded by {space.model} ({space.dimension} dimensions) and the index by {held.model} "
-                f"({held.dimension}); run the model that made the index, or index all documents again"
-            )
-        answer = await candidates(
-            lambda wanted: self._dense.search(request.scope, vectors, wanted), self._visibility(request), limit
+        return SearchResult(
+            hits=tuple(await self._with_neighbours(search, hits)),
+            plan=plan,
+            rerank_reason=reranked.reason,
+            degraded=tuple(trace.degraded),
+            dropped=tuple(ranking.dropped),
+            timings_ms=trace.timings_ms,
         )
-        return replace(answer, timings_ms=timings_ms | {"dense": watch.lap_ms()})
 
-    async def _ask_lexical(self, request: SearchRequest, limit: int) -> EngineAnswer:
+    async def _complete(self, search: _Search, ranking: Ranking) -> None:
+        """Reads the cosines of what words alone found, for those who need them: the convex fusion and the gate."""
+        request, plan = search.request, search.plan
+        is_convex = plan.strategy is Strategy.HYBRID and plan.fusion is FusionMethod.CONVEX
+        if search.queries is None or search.dense_is_down or not (is_convex or request.min_score is not None):
+            return
+        missing = ranking.without_cosine()
+        vectors = await self._engines.vectors(request.scope.tenant_id, missing, search.trace)
+        ranking.complete(search.queries, vectors)
+
+    async def _chosen(self, search: _Search, final: Mapping[str, float], ranking: Ranking) -> list[str]:
+        """The hits to return, in order; notes what was good, but not good enough."""
+        request, top_k = search.request, search.plan.top_k
+        best = list(final)
+        chosen = best[:top_k]
+        if request.diversity and len(best) > 1:
+            pool = dict(islice(final.items(), _DIVERSITY_POOL * top_k))
+            # Of an index that has just failed too: a request for diversity should hear that it was not fulfilled.
+            vectors = await self._engines.vectors(request.scope.tenant_id, list(pool), search.trace, DIVERSITY)
+            watch = Stopwatch()
+            if vectors:
+                chosen = most_diverse(pool, vectors, top_k, request.diversity)
+            search.trace.timings_ms["diversity"] = watch.lap_ms()
+        _note_left_out(ranking, best, chosen, top_k)
+        return chosen
+
+    async def _with_neighbours(self, search: _Search, hits: Sequence[Hit]) -> Sequence[Hit]:
+        window = search.request.window
+        if not window or not hits:
+            return hits
         watch = Stopwatch()
-        answer = await candidates(
-            lambda wanted: self._lexical.search(request.scope, request.queries, wanted),
-            self._visibility(request),
-            limit,
-        )
-        return replace(answer, timings_ms={"lexical": watch.lap_ms()})
+        chunks = [hit.chunk for hit in hits]
+        call = self._reader.with_neighbours(search.request.scope.tenant_id, chunks, window)
+        windows = await within(call, NEIGHBOURS, READ_TIMEOUT_S)
+        search.trace.timings_ms["neighbours"] = watch.lap_ms()
+        if isinstance(windows, Degradation):
+            search.trace.degraded.append(windows)
+            return hits
+        return [replace(hit, before=each.before, after=each.after) for hit, each in zip(hits, windows, strict=True)]
 
-    def _visibility(self, request: SearchRequest) -> Callable[[StoredChunk], bool]:
+    def _visibility(self, request: SearchRequest) -> IsVisible:
         tenant_id, revisions = request.scope.tenant_id, self._revisions
         return lambda stored: revisions.is_active(tenant_id, stored.document_id, stored.revision_id)
 
-    async def _rerank(
-        self, query_text: str, fused: Mapping[str, float], ranking: Ranking, degraded: list[Degradation]
-    ) -> dict[str, float]:
-        """Scores of the head of the fused list; empty, and said so, when the reranker fails."""
-        head = list(islice(fused, self._options.rerank_depth))
-        passages = [_passage(ranking.stored[chunk_id].chunk) for chunk_id in head]
-        timeout_s = self._options.rerank_timeout_s
-        try:
-            async with asyncio.timeout(bounded_timeout_s(timeout_s)):
-                scores = await self._reranker.rerank(query_text, passages, timeout_s)
-            return dict(zip(head, scores, strict=True))
-        except TimeoutError:
-            reason, message = "RERANK_TIMEOUT", "the reranker did not answer in time"
-        except GroundworkError as error:
-            _log.warning("search_degraded", part="rerank", reason=error.reason, error=repr(error.__cause__ or error))
-            reason, message = error.reason, f"the reranker failed: {error.message}"
-        except Exception as error:
-            # As with an engine: a defect costs its own part of the search only, and is logged as the defect it is.
-            _log.error("search_degraded", part="rerank", exc_info=error)
-            reason, message = "RERANK_FAILED", "the reranker failed"
-        degraded.append(Degradation("rerank", reason, f"{message}; hits are in fused order"))
-        return {}
 
-
-def _passage(chunk: Chunk) -> str:
-    """What the reranker reads: the headings give a passage its subject."""
-    return "\n".join((*(" > ".join(path) for path in (chunk.heading_path,) if path), chunk.text))
+def _note_left_out(ranking: Ranking, best: Sequence[str], chosen: Sequence[str], top_k: int) -> None:
+    taken = set(chosen)
+    for rank, chunk_id in enumerate(best):
+        if chunk_id in taken:
+            continue
+        if rank < top_k:
+            ranking.drop(chunk_id, "diversity", "it repeats what hits that were chosen before it say")
+        else:
+            ranking.drop(chunk_id, "top_k", f"it ranks below the {top_k} hits that were asked for")

@@ -1,5 +1,6 @@
 """What the contract demands of requests, checked before anything is done. Messages name the field and the limit."""
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -7,23 +8,28 @@ import numpy as np
 
 from services.retriever.errors import InvalidRequest
 from services.retriever.models import Activation, IndexBatch, RevisionKey, SearchRequest
+from services.retriever.phrases import phrase_tokens
 
 MAX_QUERIES = 8
 MAX_QUERY_CHARS = 8192
 MAX_COLLECTIONS = 64
 MAX_TOP_K = 200
-DEFAULT_TOP_K = 10
+MAX_MUST_PHRASES = 8
+MAX_PHRASE_CHARS = 500
 MAX_FILTER_DOCUMENTS = 1000
 MAX_CONDITIONS = 32
 MAX_CONDITION_VALUES = 100
 MAX_FETCH = 200
+MAX_REVISION_CHECKS = 200
 MAX_WINDOW = 10
 MAX_DIMENSION = 4096
+MAX_LANGUAGES = 16
 _NORM_TOLERANCE = 0.02
 """int8 and bf16 embedders normalise before they round: their rows are off by up to 1 %."""
 
 _SCOPE_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_=-]{0,127}")
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
 def check_scope_id(field: str, value: str) -> None:
@@ -56,8 +62,14 @@ def check_search(request: SearchRequest) -> None:
             raise InvalidRequest("a query is empty; say what to search for", field="queries")
         if len(query_text) > MAX_QUERY_CHARS:
             raise InvalidRequest(f"a query has over {MAX_QUERY_CHARS} characters; shorten it", field="queries")
-    if not 1 <= request.top_k <= MAX_TOP_K:
+    if request.top_k is not None and not 1 <= request.top_k <= MAX_TOP_K:
         raise InvalidRequest(f"top_k is {request.top_k}; use 1 to {MAX_TOP_K}", field="top_k")
+    check_window(request.window)
+    _check_phrases(request.must_phrases)
+    _check_weights(request)
+    _check_share("diversity", request.diversity, 0.0)
+    if request.min_score is not None:
+        _check_share("min_score", request.min_score, -1.0)
     _check_count("collection_ids", request.scope.collection_ids, 1, MAX_COLLECTIONS)
     for collection_id in request.scope.collection_ids:
         check_scope_id("collection_ids", collection_id)
@@ -68,6 +80,9 @@ def _check_filter(request: SearchRequest) -> None:
     _check_count("filter.document_ids", request.scope.document_ids, 0, MAX_FILTER_DOCUMENTS)
     for document_id in request.scope.document_ids:
         check_id("filter.document_ids", document_id)
+    date_from_s, date_to_s = request.scope.date_from_s, request.scope.date_to_s
+    if date_from_s is not None and date_to_s is not None and date_from_s >= date_to_s:
+        raise InvalidRequest("filter.date_from is not before filter.date_to; swap them", field="filter.date_from")
     _check_count("filter.metadata", request.scope.metadata, 0, MAX_CONDITIONS)
     for condition in request.scope.metadata:
         check_metadata_key(condition.key)
@@ -111,6 +126,18 @@ def check_activation(activation: Activation) -> None:
             "expected_chunk_count is 0; a revision without chunks cannot be activated, delete the document instead",
             field="expected_chunk_count",
         )
+    _check_count("languages", activation.languages, 0, MAX_LANGUAGES)
+    for language in activation.languages:
+        if not _LANGUAGE.fullmatch(language):
+            raise InvalidRequest(
+                f"languages has {language[:40]!r}, which is no language; send codes such as en or pt-BR",
+                field="languages",
+            )
+
+
+def check_revision_count(keys: Sequence[RevisionKey]) -> None:
+    """The limit of CheckRevisions."""
+    _check_count("revisions", keys, 1, MAX_REVISION_CHECKS)
 
 
 def check_fetch(chunk_ids: Sequence[str], window: int) -> None:
@@ -118,8 +145,44 @@ def check_fetch(chunk_ids: Sequence[str], window: int) -> None:
     _check_count("chunk_ids", chunk_ids, 1, MAX_FETCH)
     for chunk_id in chunk_ids:
         check_id("chunk_ids", chunk_id)
-    if window > MAX_WINDOW:
+    check_window(window)
+
+
+def check_window(window: int) -> None:
+    """Neighbours on each side."""
+    if not 0 <= window <= MAX_WINDOW:
         raise InvalidRequest(f"window is {window}; use 0 to {MAX_WINDOW}", field="window")
+
+
+def _check_phrases(phrases: Sequence[str]) -> None:
+    _check_count("must_phrases", phrases, 0, MAX_MUST_PHRASES)
+    for phrase in phrases:
+        if len(phrase) > MAX_PHRASE_CHARS:
+            raise InvalidRequest(f"a phrase has over {MAX_PHRASE_CHARS} characters; shorten it", field="must_phrases")
+        if not phrase_tokens(phrase):
+            raise InvalidRequest(
+                f"the phrase {phrase!r} has no letters or digits; there is nothing to look for", field="must_phrases"
+            )
+
+
+def _check_weights(request: SearchRequest) -> None:
+    weights = {
+        "weights": [weight for weight in (request.dense_weight, request.lexical_weight) if weight is not None],
+        "query_weights": request.query_weights,
+    }
+    for field, values in weights.items():
+        if values and not (all(math.isfinite(value) and value >= 0 for value in values) and sum(values) > 0):
+            raise InvalidRequest(f"{field} are {list(values)}; use numbers from 0, at least one over 0", field=field)
+    if request.query_weights and len(request.query_weights) != len(request.queries):
+        raise InvalidRequest(
+            f"{len(request.query_weights)} query_weights came with {len(request.queries)} queries; give one a query",
+            field="query_weights",
+        )
+
+
+def _check_share(field: str, value: float, least: float) -> None:
+    if not least <= value <= 1.0:  # false for NaN too
+        raise InvalidRequest(f"{field} is {value:g}; use {least:g} to 1", field=field)
 
 
 def _check_count(field: str, values: Sequence[object], least: int, most: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from services.retriever.models import (
     BoundingBox,
     MetadataCondition,
@@ -11,6 +13,50 @@ from services.retriever.models import (
 from services.retriever.ports import ChunkIndex
 from services.retriever.stored_chunk import Candidate
 from tests.unit.retriever.fakes import make_batch, make_chunk, write_key
+
+
+@dataclass(frozen=True)
+class FilterCase:
+    """What is found of FILTERED in a scope with these fields."""
+
+    name: str
+    fields: dict[str, object]
+    found: str
+
+
+FILTERED = {
+    "a": {"date": "2024-03-01T10:00:00", "channel": "news", "author": "Ann"},
+    "b": {"date": "2024-03-01T10:00:00+02:00", "channel": "news", "author": "Bo"},
+    "c": {"date": "2024-03-02", "channel": "chat", "author": "Ann"},
+    "d": {"date": "1969-12-31T23:59:59Z", "channel": "chat"},
+    "e": {"date": "some day"},
+    "f": {},
+}
+MARCH_1_10_00 = 1_709_287_200
+MARCH_2 = 1_709_337_600
+FILTERS = [
+    FilterCase("nothing restricts", {}, "abcdef"),
+    FilterCase("from a time on, itself among them", {"date_from_s": MARCH_1_10_00}, "ac"),
+    FilterCase("before a time, itself not among them", {"date_to_s": MARCH_1_10_00}, "bd"),
+    FilterCase("between two times", {"date_from_s": MARCH_1_10_00, "date_to_s": MARCH_2}, "a"),
+    FilterCase("before 1970 too", {"date_to_s": 0}, "d"),
+    FilterCase(
+        "a zone is heeded, and without one it is UTC", {"date_from_s": MARCH_1_10_00 - 7200, "date_to_s": MARCH_2}, "ab"
+    ),
+    FilterCase("a channel", {"metadata": (MetadataCondition("channel", ("news",)),)}, "ab"),
+    FilterCase(
+        "a channel and an author",
+        {"metadata": (MetadataCondition("channel", ("news",)), MetadataCondition("author", ("Ann", "Cy")))},
+        "a",
+    ),
+    FilterCase(
+        "an author since a time",
+        {"metadata": (MetadataCondition("author", ("Ann",)),), "date_from_s": MARCH_2},
+        "c",
+    ),
+    FilterCase("chunks by id", {"chunk_ids": ("ra-0", "rf-0", "unknown")}, "af"),
+    FilterCase("documents", {"document_ids": ("db", "dc"), "date_from_s": MARCH_2}, "c"),
+]
 
 KEY = RevisionKey("local", "d1", "r1")
 SCOPE = SearchScope("local", ("default",))
@@ -96,6 +142,29 @@ class ChunkIndexContract:
         assert await ids(("da",), MetadataCondition("year", ("2024",))) == set()
         assert await ids((), MetadataCondition("team", ("2024",))) == set()
         assert await ids((), MetadataCondition("blob", ("z" * 5000,))) == {"ra-0", "rb-0", "rc-0"}
+
+    async def test_a_search_may_be_held_to_some_chunks(self, index: ChunkIndex) -> None:
+        await store(index, KEY, [f"solar {n}" for n in range(5)])
+        scope = SearchScope("local", ("default",), chunk_ids=("r1-1", "r1-4", "unknown"))
+        assert await self.ids(index, scope, "solar") == {"r1-1", "r1-4"}
+
+    async def test_a_document_of_many_batches_is_whole(self, index: ChunkIndex) -> None:
+        chunks = [make_chunk(f"solar {n}", n, key=KEY) for n in range(150)]
+        for start in (0, 75):
+            await index.write(write_key(KEY), make_batch(chunks[start : start + 75]))
+        assert await index.commit(write_key(KEY)) == 150
+        fetched = await index.fetch("local", [chunk.chunk_id for chunk in chunks])
+        assert {stored.chunk_id for stored in fetched} == {chunk.chunk_id for chunk in chunks}
+        assert len(await index.fetch_ordinals(KEY, range(150))) == 150
+
+    async def test_each_filter_holds(self, index: ChunkIndex) -> None:
+        for name, metadata in FILTERED.items():
+            await store(index, RevisionKey("local", f"d{name}", f"r{name}"), ["solar panel"], metadata=metadata)
+        found = {}
+        for case in FILTERS:
+            scope = SearchScope("local", ("default",), **case.fields)  # type: ignore[arg-type]
+            found[case.name] = "".join(sorted(chunk_id[1] for chunk_id in await self.ids(index, scope, "solar")))
+        assert found == {case.name: case.found for case in FILTERS}
 
     async def test_a_later_attempt_replaces_what_earlier_ones_left(self, index: ChunkIndex) -> None:
         assert await store(index, KEY, ["solar one", "solar two", "solar three"], "a") == 3

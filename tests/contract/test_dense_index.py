@@ -1,8 +1,11 @@
-"""The dense index: what both engines promise, vectors, and what a SIGKILL may not destroy. Fake and Qdrant Edge."""
+"""The dense index: what both engines promise, vectors, and what a SIGKILL may not destroy. Fake, Qdrant Edge, and the server
+adapter over its HTTP double and over a real server."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -14,20 +17,35 @@ from services.retriever.ports import ChunkIndex, DenseIndex
 from services.retriever.stored_chunk import Candidate
 from tests.contract.retriever_index_contract import KEY, SCOPE, ChunkIndexContract, store
 from tests.contract.retriever_kill import killed_while_writing
+from tests.contract.retriever_servers import qdrant_over_double, qdrant_over_real_server
 from tests.unit.retriever.fakes import SPACE, FakeDense, embed
 
 
-@pytest.fixture(params=["fake", "edge"])
-async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DenseIndex]:
-    if request.param == "fake":
-        fake = FakeDense()
-        await fake.prepare(SPACE)
-        yield fake
-        return
-    edge = await EdgeIndex.open(tmp_path)
-    await edge.prepare(SPACE)
+@asynccontextmanager
+async def fake_index(_: Path) -> AsyncIterator[DenseIndex]:
+    yield FakeDense()
+
+
+@asynccontextmanager
+async def edge_index(path: Path) -> AsyncIterator[DenseIndex]:
+    edge = await EdgeIndex.open(path)
     yield edge
     await edge.close()
+
+
+ENGINES = {
+    "fake": fake_index,
+    "edge": edge_index,
+    "qdrant double": lambda _: qdrant_over_double(),
+    "qdrant": lambda _: qdrant_over_real_server(),
+}
+
+
+@pytest.fixture(params=ENGINES)
+async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DenseIndex]:
+    async with ENGINES[request.param](tmp_path) as made:
+        await made.prepare(SPACE)
+        yield made
 
 
 class TestDenseIndex(ChunkIndexContract):
@@ -42,11 +60,34 @@ class TestDenseIndex(ChunkIndexContract):
         assert [hits[0].stored.chunk.text for hits in (first, second)] == ["solar panel", "wind turbine"]
         assert first[0].score == pytest.approx(1.0, abs=1e-5)
 
+    async def test_vectors_are_read_back_as_they_were_written(self, index: DenseIndex) -> None:
+        await store(index, KEY, ["solar panel", "wind turbine"])
+        await store(index, RevisionKey("rival", "d1", "r1"), ["their own"])
+        vectors = await index.vectors("local", ["r1-1", "unknown"])
+        assert list(vectors) == ["r1-1"]
+        assert vectors["r1-1"] == pytest.approx(embed(["wind turbine"])[0], abs=1e-6)
+        assert await index.vectors("local", []) == {}
+
     async def test_vectors_of_another_model_or_dimension_are_refused(self, index: DenseIndex) -> None:
         for space in (EmbeddingSpace("other", SPACE.dimension), EmbeddingSpace(SPACE.model, 8)):
             with pytest.raises(EmbeddingSpaceMismatch):
                 await index.prepare(space)
         assert index.space == SPACE
+
+
+async def test_edge_finds_what_was_committed_when_only_its_log_reached_the_disk(tmp_path: Path) -> None:
+    """A power cut: of the files of the shard the disk has what was flushed long ago, of the log what was synced at the commit."""
+    running, cut = tmp_path / "running", tmp_path / "cut"
+    index = await EdgeIndex.open(running)
+    await index.prepare(SPACE)
+    shutil.copytree(running, cut)
+    await store(index, KEY, ["solar panel", "wind turbine"])
+    shutil.rmtree(cut / "shard" / "wal")
+    shutil.copytree(running / "shard" / "wal", cut / "shard" / "wal")
+    await index.close()
+    index = await EdgeIndex.open(cut)
+    assert await index.count(KEY) == 2
+    await index.close()
 
 
 async def test_edge_finds_everything_after_it_was_closed_and_opened(tmp_path: Path) -> None:

@@ -1,41 +1,61 @@
-"""The lexical index: what both engines promise, analysis, and what a SIGKILL may not destroy. Fake and tantivy."""
+"""The lexical index: what both engines promise, analysis, and what a SIGKILL may not destroy. Fake, tantivy, and the server
+adapter over its HTTP double and over a real server."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from services.retriever.adapters.tantivy import TantivyIndex
+from services.retriever.adapters.tantivy import _FORMAT, TantivyIndex
 from services.retriever.errors import IndexUnavailable
-from services.retriever.models import RevisionKey, SearchScope
+from services.retriever.models import LexicalQuery, RevisionKey, SearchScope
 from services.retriever.ports import ChunkIndex, LexicalIndex
 from services.retriever.stored_chunk import Candidate
 from tests.contract.retriever_index_contract import KEY, SCOPE, ChunkIndexContract, store
 from tests.contract.retriever_kill import killed_while_writing
+from tests.contract.retriever_servers import elasticsearch_over_double, elasticsearch_over_real_server
 from tests.unit.retriever.fakes import FakeLexical
 
 
-@pytest.fixture
-async def tantivy_index(tmp_path: Path) -> AsyncIterator[TantivyIndex]:
-    index = await TantivyIndex.open(tmp_path)
+@asynccontextmanager
+async def fake(_: Path) -> AsyncIterator[LexicalIndex]:
+    yield FakeLexical()
+
+
+@asynccontextmanager
+async def tantivy(path: Path) -> AsyncIterator[TantivyIndex]:
+    index = await TantivyIndex.open(path)
     yield index
     await index.close()
 
 
-@pytest.fixture(params=["fake", "tantivy"])
-def index(request: pytest.FixtureRequest) -> LexicalIndex:
-    if request.param == "fake":
-        return FakeLexical()
-    made: LexicalIndex = request.getfixturevalue("tantivy_index")
-    return made
+ENGINES = {
+    "fake": fake,
+    "tantivy": tantivy,
+    "elasticsearch double": lambda _: elasticsearch_over_double(),
+    "elasticsearch": lambda _: elasticsearch_over_real_server(),
+}
+
+
+@pytest.fixture(params=ENGINES)
+async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LexicalIndex]:
+    async with ENGINES[request.param](tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def tantivy_index(tmp_path: Path) -> AsyncIterator[TantivyIndex]:
+    async with tantivy(tmp_path) as made:
+        yield made
 
 
 class TestLexicalIndex(ChunkIndexContract):
     async def found(self, index: ChunkIndex, scope: SearchScope, query_text: str, limit: int = 10) -> list[Candidate]:
-        (hits,) = await index.search(scope, [query_text], limit)  # type: ignore[attr-defined]
+        (hits,) = await index.search(scope, [LexicalQuery(query_text)], limit)  # type: ignore[attr-defined]
         return list(hits)
 
     @pytest.mark.parametrize(
@@ -44,22 +64,44 @@ class TestLexicalIndex(ChunkIndexContract):
     )
     async def test_any_text_is_a_valid_query(self, index: LexicalIndex, query_text: str) -> None:
         await store(index, KEY, ["solar panel"])
-        (hits,) = await index.search(SCOPE, [query_text], 10)
+        (hits,) = await index.search(SCOPE, [LexicalQuery(query_text)], 10)
         assert len(hits) <= 1
 
     async def test_each_query_has_its_list(self, index: LexicalIndex) -> None:
         await store(index, KEY, ["solar panel", "wind turbine"])
-        first, second, third = await index.search(SCOPE, ["panels", "turbines", "geothermal"], 5)
+        queries = [LexicalQuery(text) for text in ("panels", "turbines", "geothermal")]
+        first, second, third = await index.search(SCOPE, queries, 5)
         assert [hit.stored.chunk.text for hit in first] == ["solar panel"]
         assert [hit.stored.chunk.text for hit in second] == ["wind turbine"]
         assert third == []
+
+    async def test_must_phrases_stand_word_for_word(self, index: LexicalIndex) -> None:
+        texts = ["the bear market of 2008", "bears in the market of bears", "a bear-market, it was", "Bear. Market!"]
+        await store(index, KEY, texts)
+
+        async def found(query_text: str, *phrases: str) -> set[str]:
+            (hits,) = await index.search(SCOPE, [LexicalQuery(query_text, phrases)], 10)
+            return {hit.stored.chunk.text for hit in hits}
+
+        having = {texts[0], texts[2], texts[3]}
+        assert await found("market", "Bear Market") == having
+        assert await found("nothing of it", "bear market") == having
+        assert await found("", "bear market") == having
+        assert await found("market", "bear market", "2008") == {texts[0]}
+        assert await found("market", "bear markets") == set()
+        assert await found("", "the") == {texts[0], texts[1]}
+
+    async def test_phrases_are_found_in_headings_too(self, index: LexicalIndex) -> None:
+        await store(index, KEY, ["thirty days"], heading_path=("Paid leave", "Parents"))
+        (hits,) = await index.search(SCOPE, [LexicalQuery("days", ("paid leave",))], 5)
+        assert [hit.stored.chunk.text for hit in hits] == ["thirty days"]
 
 
 class TestAnalysis:
     """Beyond what the fake can do."""
 
     async def _texts(self, index: TantivyIndex, query_text: str) -> list[str]:
-        (hits,) = await index.search(SCOPE, [query_text], 10)
+        (hits,) = await index.search(SCOPE, [LexicalQuery(query_text)], 10)
         return [hit.stored.chunk.text for hit in hits]
 
     async def test_case_accents_and_endings_do_not_matter(self, tantivy_index: TantivyIndex) -> None:
@@ -101,8 +143,8 @@ async def test_concurrent_commits_share_file_syncs(
 
 
 async def test_tantivy_says_what_to_do_when_its_folder_is_broken(tmp_path: Path) -> None:
-    (tmp_path / "v1").mkdir()
-    (tmp_path / "v1" / "meta.json").write_text("{")
+    (tmp_path / _FORMAT).mkdir()
+    (tmp_path / _FORMAT / "meta.json").write_text("{")
     with pytest.raises(IndexUnavailable, match="remove it and index all documents again"):
         await TantivyIndex.open(tmp_path)
 

@@ -31,8 +31,12 @@ class ModelServer:
             vectors.reshape(len(queries), response.dimension).astype(np.float32, copy=False),
         )
 
-    async def rerank(self, query_text: str, passages: Sequence[str], timeout_s: float) -> list[float]:
-        request = reranker_pb2.RerankRequest(query_text=query_text, passages=passages)
+    async def rerank(
+        self, query_text: str, passages: Sequence[str], timeout_s: float, content_hashes: Sequence[str]
+    ) -> list[float]:
+        request = reranker_pb2.RerankRequest(
+            query_text=query_text, passages=passages, candidates_are_ranked=True, content_hashes=content_hashes
+        )
         try:
             response = await self._stub.Rerank(request, timeout=timeout_s)
         except (Unavailable, DeadlineExceeded) as error:

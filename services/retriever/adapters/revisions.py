@@ -61,7 +61,8 @@ class NatsRevisions:
 def _decode(entry: Entry) -> PointerEntry:
     tenant_id, _, document_id = entry.key.partition(".")
     try:
-        pointer = Pointer(**json.loads(entry.value or b""))
-    except (ValueError, TypeError) as error:
+        fields = json.loads(entry.value or b"")
+        pointer = Pointer(**fields | {"languages": tuple(fields.get("languages", ()))})
+    except (ValueError, TypeError, AttributeError) as error:
         raise DataLoss(f"{BUCKET}/{entry.key} does not hold a pointer: {error}; delete the document again") from error
     return PointerEntry(tenant_id, document_id, pointer, entry.revision)

@@ -13,13 +13,15 @@ import tantivy
 from services.retriever import filters
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import GroupCommit
-from services.retriever.adapters.tantivy_query import ANALYZER, TEXT, TITLE, QueryBuilder, make_analyzer
+from services.retriever.adapters.tantivy_analysis import Analysis
+from services.retriever.adapters.tantivy_query import EXACT, KEY, TEXT, TITLE, QueryBuilder, key_term
 from services.retriever.errors import IndexUnavailable
 from services.retriever.filters import AnyOf
-from services.retriever.models import IndexBatch, IndexedChunk, RevisionKey, SearchScope, WriteKey
-from services.retriever.stored_chunk import Candidate, StoredChunk, decode, encode
+from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
+from services.retriever.phrases import phrase_tokens
+from services.retriever.stored_chunk import Candidate, StoredChunk, citable_text, decode, encode
 
-_FORMAT = "v1"
+_FORMAT = "v4"
 """Folder of this schema and analysis. Change it with either: documents must then be indexed again."""
 _STORED = "stored"
 _ORDINAL = "ordinal"
@@ -36,6 +38,7 @@ class TantivyIndex:
         self._writer_heap_bytes = writer_heap_bytes
         self._reader = EngineThread("tantivy-read", max_waiting)
         self._writer = EngineThread("tantivy-write", max_waiting)
+        self._analysis = Analysis()
         self._commit = GroupCommit(lambda: self._on(self._writer, self._commit_now))
         self._index: Any = None
         self._index_writer: Any = None
@@ -96,23 +99,20 @@ class TantivyIndex:
     async def fetch_ordinals(self, key: RevisionKey, ordinals: Sequence[int]) -> list[StoredChunk]:
         if not ordinals:
             return []
-        positions = tantivy.Query.term_set_query(self._schema, _ORDINAL, list(ordinals))
-        query = tantivy.Query.boolean_query(
-            [(tantivy.Occur.Must, self._revision_query(key)), (tantivy.Occur.Must, positions)]
-        )
+        positions = AnyOf(_ORDINAL, tuple(map(str, ordinals)))
+        query = self._queries.matching([AnyOf(filters.REVISION, (filters.revision_term(key),)), positions])
         return [candidate.stored for candidate in await self._found(query, 2 * len(ordinals))]
 
     async def writes(self) -> list[WriteKey]:
+        prefix = key_term(filters.WRITE, "")
         terms = await self._on(
-            self._reader,
-            lambda: self._index.searcher().terms_with_prefix(filters.WRITE, "", tantivy.Query.all_query()),
+            self._reader, lambda: self._index.searcher().terms_with_prefix(KEY, prefix, tantivy.Query.all_query())
         )
-        return [filters.parse_write_term(term) for term, count in terms if count]
+        return [filters.parse_write_term(term.removeprefix(prefix)) for term, count in terms if count]
 
-    async def search(self, scope: SearchScope, queries: Sequence[str], limit: int) -> list[list[Candidate]]:
+    async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
         clauses = filters.compile_scope(scope)
-        compiled = [self._queries.search(clauses, query_text) for query_text in queries]
-        return [[] if query is None else await self._found(query, limit) for query in compiled]
+        return [await self._on(self._reader, self._search_text, clauses, query, limit) for query in queries]
 
     async def _found(self, query: Any, limit: int) -> list[Candidate]:
         return await self._on(self._reader, self._search, query, limit)
@@ -132,11 +132,9 @@ class TantivyIndex:
             self._path.mkdir(parents=True, exist_ok=True)
             self._schema = _make_schema()
             self._index = tantivy.Index(self._schema, path=str(self._path))
-            analyzer = make_analyzer()
-            self._index.register_tokenizer(ANALYZER, analyzer)
             self._index.config_reader("manual")
             self._index_writer = self._index.writer(self._writer_heap_bytes, 1)
-            self._queries = QueryBuilder(self._schema, analyzer)
+            self._queries = QueryBuilder(self._schema)
             self._index.reload()
         except (RuntimeError, ValueError, OSError) as error:
             raise IndexUnavailable(
@@ -152,7 +150,7 @@ class TantivyIndex:
 
     def _add(self, key: WriteKey, chunks: Sequence[IndexedChunk]) -> None:
         for item in chunks:
-            self._index_writer.add_document(_document(key, item))
+            self._index_writer.add_document(_document(key, item, self._analysis))
 
     def _commit_now(self) -> None:
         try:
@@ -165,33 +163,48 @@ class TantivyIndex:
             raise
         self._index.reload()
 
-    def _search(self, query: Any, limit: int) -> list[Candidate]:
+    def _search_text(self, clauses: Sequence[filters.Clause], query: LexicalQuery, limit: int) -> list[Candidate]:
         searcher = self._index.searcher()
-        hits = searcher.search(query, limit, count=False).hits
-        return [Candidate(decode(searcher.doc(address).get_first(_STORED).decode()), score) for score, address in hits]
+        compiled = self._queries.search(searcher, clauses, query)
+        return [] if compiled is None else _hits(searcher, compiled, limit)
+
+    def _search(self, query: Any, limit: int) -> list[Candidate]:
+        return _hits(self._index.searcher(), query, limit)
 
     def _revision_query(self, key: RevisionKey) -> Any:
         return self._queries.matching([AnyOf(filters.REVISION, (filters.revision_term(key),))])
 
 
+def _hits(searcher: Any, query: Any, limit: int) -> list[Candidate]:
+    hits = searcher.search(query, limit, count=False).hits
+    return [Candidate(decode(searcher.doc(address).get_first(_STORED).decode()), score) for score, address in hits]
+
+
 def _make_schema() -> Any:
+    """Few fields: for each one tantivy builds a dictionary, with a cache of 20 000 nodes, at each commit and each merge. So
+    all exact-match fields share one, whose terms name theirs, and numbers are columns without a dictionary."""
     builder = tantivy.SchemaBuilder()
-    for field in filters.KEYWORD_FIELDS:
-        builder.add_text_field(field, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field(TEXT, tokenizer_name=ANALYZER, index_option="position")
-    builder.add_text_field(TITLE, tokenizer_name=ANALYZER, index_option="freq")
-    builder.add_unsigned_field(_ORDINAL, indexed=True)
+    builder.add_text_field(KEY, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(TEXT, tokenizer_name="whitespace", index_option="position")
+    builder.add_text_field(TITLE, tokenizer_name="whitespace", index_option="freq")
+    builder.add_text_field(EXACT, tokenizer_name="whitespace", index_option="position")
+    for field in filters.NUMERIC_FIELDS:
+        builder.add_integer_field(field, indexed=False, fast=True)
     builder.add_bytes_field(_STORED, stored=True, indexed=False)
     return builder.build()
 
 
-def _document(key: WriteKey, item: IndexedChunk) -> Any:
+def _document(key: WriteKey, item: IndexedChunk, analysis: Analysis) -> Any:
     document = tantivy.Document()
     for field, values in filters.chunk_keywords(item.chunk, key).items():
         for value in values:
-            document.add_text(field, value)
-    document.add_text(TEXT, item.embedded_text)
-    document.add_text(TITLE, " ".join((item.chunk.document_name, *item.chunk.heading_path)))
-    document.add_unsigned(_ORDINAL, item.chunk.ordinal)
+            document.add_text(KEY, key_term(field, value))
+    document.add_text(KEY, key_term(_ORDINAL, str(item.chunk.ordinal)))
+    title, language = " ".join((item.chunk.document_name, *item.chunk.heading_path)), item.chunk.language
+    document.add_text(TEXT, " ".join(analysis.terms(item.embedded_text, language)))
+    document.add_text(TITLE, " ".join(analysis.terms(title, language)))
+    document.add_text(EXACT, " ".join(phrase_tokens(citable_text(item.chunk))))
+    for field, number in filters.chunk_numbers(item.chunk).items():
+        document.add_integer(field, number)
     document.add_bytes(_STORED, encode(item.chunk).encode())
     return document

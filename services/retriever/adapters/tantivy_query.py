@@ -1,84 +1,124 @@
 """From a user's words to a tantivy query. The query parser is not used: any text a person types is a valid query here.
 
-The query is an OR of analysed terms. A term counts most in the text and a little more when a title or heading has it.
-Quoted phrases count extra. Words that carry no meaning are left out unless nothing else is there.
+The query is an OR of the terms that the words have in the languages of what is searched. A term counts most in the text and a
+little more when a title or heading has it. Quoted phrases count extra. Words that carry no meaning are left out unless nothing
+else is there.
+
+The terms of one word count as rare as all of them together, like synonyms in Lucene: else the one chunk of another language, or one
+that was taken for it, would have the rarest term of all and come first.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import tantivy
 
-from services.retriever.filters import AnyOf
+from services.retriever.adapters.tantivy_analysis import Analysis
+from services.retriever.filters import AnyOf, Clause
+from services.retriever.models import LexicalQuery
+from services.retriever.phrases import phrase_tokens
 
+KEY = "key"
+"""All exact-match fields; a term starts with the name of its field."""
 TEXT = "text"
 TITLE = "title"
-ANALYZER = "groundwork_en"
+EXACT = "exact"
+"""What is cited, folded but not stemmed: where phrases that must be there are looked for."""
 TITLE_BOOST = 0.25
 """nDCG@10 on SciFact: 0.690 at 0, 0.699 at 0.25, 0.685 at 0.5, 0.662 at 1. A title is part of the searched text already."""
 PHRASE_BOOST = 2.0
-_MAX_TERMS = 64
+_SEPARATOR = "\x1e"
+_MAX_TERMS = 128
 _MAX_PHRASES = 4
 _QUOTED = re.compile(r"[\"“”„«]([^\"“”„«»]{3,200})[\"“”„»]")
-_STOP_WORDS = (
-    "a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my no not "
-    "of on or our shall should so such than that the their them then there these they this those to was we were what when "
-    "where which who whom whose why will with would you your"
-)
-"""Function words and question words. Kept in the index, so that phrases that hold them are found."""
 
 
-def make_analyzer() -> Any:
-    """Lower case, ASCII folding, English stemming; tokens over 64 characters are noise (base64, URLs) and left out."""
-    return (
-        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-        .filter(tantivy.Filter.remove_long(64))
-        .filter(tantivy.Filter.lowercase())
-        .filter(tantivy.Filter.ascii_fold())
-        .filter(tantivy.Filter.stemmer("english"))
-        .build()
-    )
+def key_term(field: str, value: str) -> str:
+    """The term of KEY that says that `field` has `value`."""
+    return f"{field}{_SEPARATOR}{value}"
 
 
 class QueryBuilder:
-    """Builds queries against one schema with one analyzer."""
+    """Builds queries against one schema."""
 
-    def __init__(self, schema: Any, analyzer: Any) -> None:
+    def __init__(self, schema: Any) -> None:
         self._schema = schema
-        self._analyzer = analyzer
-        self._stop_terms = frozenset(analyzer.analyze(_STOP_WORDS))
+        self._analysis = Analysis()
 
-    def matching(self, clauses: Sequence[AnyOf]) -> Any:
+    def matching(self, clauses: Sequence[Clause]) -> Any:
         """Documents for which all clauses hold, all with score 0."""
         return tantivy.Query.boolean_query([self._must(clause) for clause in clauses])
 
-    def search(self, clauses: Sequence[AnyOf], query_text: str) -> Any | None:
-        """Documents in scope that share a term with the text, scored by BM25. None when the text has no terms."""
-        wanted = self._words(query_text)
-        if not wanted:
+    def search(self, searcher: Any, clauses: Sequence[Clause], query: LexicalQuery) -> Any | None:
+        """Documents in scope that have all phrases and share a term with the text, scored by BM25: a term counts by how rare
+        it is. Without a text those that have the phrases; None when there is neither a term nor a phrase."""
+        phrases = [self._exact(words) for phrase in query.must_phrases if (words := phrase_tokens(phrase))]
+        wanted = self._words(searcher, query)
+        if not wanted and not phrases:
             return None
-        should = tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in wanted])
-        return tantivy.Query.boolean_query([*(self._must(clause) for clause in clauses), (tantivy.Occur.Must, should)])
+        parts = [*(self._must(clause) for clause in clauses), *((tantivy.Occur.Must, phrase) for phrase in phrases)]
+        if wanted:
+            should = tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in wanted])
+            parts.append((tantivy.Occur.Should if phrases else tantivy.Occur.Must, should))
+        return tantivy.Query.boolean_query(parts)
 
-    def _must(self, clause: AnyOf) -> tuple[Any, Any]:
-        query = tantivy.Query.term_set_query(self._schema, clause.field, list(clause.values))
+    def _must(self, clause: Clause) -> tuple[Any, Any]:
+        if isinstance(clause, AnyOf):
+            terms = [key_term(clause.field, value) for value in clause.values]
+            query = tantivy.Query.term_set_query(self._schema, KEY, terms)
+        else:
+            query = tantivy.Query.range_query(
+                self._schema,
+                clause.field,
+                tantivy.FieldType.Integer,
+                clause.gte,
+                clause.lt,
+                include_upper=clause.lt is None,
+            )
         return (tantivy.Occur.Must, tantivy.Query.const_score_query(query, 0.0))
 
-    def _words(self, query_text: str) -> list[Any]:
-        terms = list(dict.fromkeys(self._analyzer.analyze(query_text)))
-        telling = [term for term in terms if term not in self._stop_terms] or terms
-        queries = []
-        for term in telling[:_MAX_TERMS]:
-            queries.append(tantivy.Query.term_query(self._schema, TEXT, term))
-            in_title = tantivy.Query.term_query(self._schema, TITLE, term)
-            queries.append(tantivy.Query.boost_query(in_title, TITLE_BOOST))
-        return queries + self._phrases(query_text)
+    def _exact(self, words: Sequence[str]) -> Any:
+        if len(words) == 1:
+            return tantivy.Query.term_query(self._schema, EXACT, words[0])
+        return tantivy.Query.phrase_query(self._schema, EXACT, list(words))
 
-    def _phrases(self, query_text: str) -> list[Any]:
-        phrases = (self._analyzer.analyze(quoted) for quoted in _QUOTED.findall(query_text)[:_MAX_PHRASES])
+    def _words(self, searcher: Any, query: LexicalQuery) -> list[Any]:
+        queries = []
+        for variants in self._analysis.query_terms(query.text, query.languages)[:_MAX_TERMS]:
+            for term, weight in _weighted(searcher, variants):
+                in_text = tantivy.Query.term_query(self._schema, TEXT, term)
+                in_title = tantivy.Query.term_query(self._schema, TITLE, term)
+                queries.append(in_text if weight == 1 else tantivy.Query.boost_query(in_text, weight))
+                queries.append(tantivy.Query.boost_query(in_title, weight * TITLE_BOOST))
+        return queries + self._phrases(query)
+
+    def _phrases(self, query: LexicalQuery) -> list[Any]:
+        quoted = _QUOTED.findall(query.text)[:_MAX_PHRASES]
+        phrases = (terms for phrase in quoted for terms in self._analysis.phrases(phrase, query.languages))
         return [
-            tantivy.Query.boost_query(tantivy.Query.phrase_query(self._schema, TEXT, words), PHRASE_BOOST)
-            for words in phrases
-            if len(words) > 1
+            tantivy.Query.boost_query(tantivy.Query.phrase_query(self._schema, TEXT, [*terms]), PHRASE_BOOST)
+            for terms in phrases
+            if len(terms) > 1
         ]
+
+
+def _weighted(searcher: Any, variants: Sequence[str]) -> list[tuple[str, float]]:
+    """The terms of one word, each with the weight that makes it count as rare as all of them together."""
+    if len(variants) == 1:
+        return [(variants[0], 1.0)]
+    frequencies = [searcher.doc_freq(TEXT, term) for term in variants]
+    together = _idf(searcher.num_docs, sum(frequencies))
+    return [
+        (
+            term,
+            together / _idf(searcher.num_docs, frequency) if frequency else 1.0,
+        )  # a heading may have what no text has
+        for term, frequency in zip(variants, frequencies, strict=True)
+    ]
+
+
+def _idf(chunks: int, frequency: int) -> float:
+    """As BM25 in tantivy has it, Robertson and Zaragoza 2009."""
+    return math.log(1 + (max(chunks - frequency, 0) + 0.5) / (frequency + 0.5))

@@ -14,94 +14,12 @@ from services.retriever.models import (
     Chunk,
     ChunkWindow,
     CollectionStats,
-    FusionMethod,
-    Hit,
     IndexBatch,
     IndexedChunk,
-    MetadataCondition,
     RevisionKey,
-    SearchRequest,
-    SearchResult,
-    SearchScope,
-    Strategy,
     Vectors,
 )
-from services.retriever.validation import DEFAULT_TOP_K
-
-_STRATEGIES = {
-    pb.STRATEGY_UNSPECIFIED: Strategy.HYBRID,
-    pb.STRATEGY_DENSE: Strategy.DENSE,
-    pb.STRATEGY_LEXICAL: Strategy.LEXICAL,
-    pb.STRATEGY_HYBRID: Strategy.HYBRID,
-}
-_STRATEGY_NUMBERS = {
-    Strategy.DENSE: pb.STRATEGY_DENSE,
-    Strategy.LEXICAL: pb.STRATEGY_LEXICAL,
-    Strategy.HYBRID: pb.STRATEGY_HYBRID,
-}
-_RERANK = {pb.RERANK_MODE_UNSPECIFIED: None, pb.RERANK_MODE_OFF: False, pb.RERANK_MODE_ON: True}
-_FUSIONS = {
-    pb.FUSION_METHOD_UNSPECIFIED: None,
-    pb.FUSION_METHOD_RRF: FusionMethod.RRF,
-    pb.FUSION_METHOD_CONVEX: FusionMethod.CONVEX,
-}
-_FUSION_NUMBERS = {FusionMethod.RRF: pb.FUSION_METHOD_RRF, FusionMethod.CONVEX: pb.FUSION_METHOD_CONVEX}
-
-
-def search_request(message: pb.SearchRequest, tenant_id: str) -> SearchRequest:
-    """Raises InvalidRequest for an enum value that this version does not know."""
-    for field, known in (("strategy", _STRATEGIES), ("rerank", _RERANK), ("fusion", _FUSIONS)):
-        if getattr(message, field) not in known:
-            raise InvalidRequest(f"{field} has an unknown value {getattr(message, field)}", field=field)
-    scope = SearchScope(
-        tenant_id=tenant_id,
-        collection_ids=tuple(dict.fromkeys(message.collection_ids)),
-        document_ids=tuple(dict.fromkeys(message.filter.document_ids)),
-        metadata=tuple(MetadataCondition(item.key, tuple(item.values)) for item in message.filter.metadata),
-    )
-    return SearchRequest(
-        scope=scope,
-        queries=tuple(message.queries),
-        top_k=message.top_k or DEFAULT_TOP_K,
-        strategy=_STRATEGIES[message.strategy],
-        rerank=_RERANK[message.rerank],
-        fusion=_FUSIONS[message.fusion],
-        explain=message.explain,
-    )
-
-
-def search_response(result: SearchResult, explain: bool) -> pb.SearchResponse:
-    dropped = result.dropped if explain else ()
-    return pb.SearchResponse(
-        hits=[_hit(hit, explain) for hit in result.hits],
-        strategy=_STRATEGY_NUMBERS[result.strategy],
-        fusion=_FUSION_NUMBERS[result.fusion],
-        degraded=[
-            common_pb2.Degradation(part=item.part, reason=item.reason, message=item.message) for item in result.degraded
-        ],
-        dropped=[
-            pb.DroppedHit(chunk_id=hit.chunk_id, document_id=hit.document_id, stage=hit.stage, reason=hit.reason)
-            for hit in dropped
-        ],
-        timings_ms=result.timings_ms,
-    )
-
-
-def _hit(hit: Hit, explain: bool) -> pb.Hit:
-    at = hit.explanation
-    explanation = None
-    if explain:
-        explanation = pb.Explanation(
-            dense_rank=at.dense_rank,
-            dense_score=at.dense_score,
-            lexical_rank=at.lexical_rank,
-            lexical_score=at.lexical_score,
-            fused_rank=at.fused_rank,
-            fused_score=at.fused_score,
-            rerank_rank=at.rerank_rank,
-            rerank_score=at.rerank_score,
-        )
-    return pb.Hit(chunk=chunk_message(hit.chunk), score=hit.score, explanation=explanation, dense_score=at.dense_score)
+from services.retriever.revision_reader import HeldRevision, RevisionState
 
 
 def chunk_message(chunk: Chunk) -> pb.Chunk:
@@ -187,6 +105,7 @@ def activation(message: pb.ActivateRevisionRequest, tenant_id: str) -> Activatio
         message.collection_id,
         message.revision_number,
         message.expected_chunk_count,
+        tuple(message.languages),
     )
 
 
@@ -212,3 +131,30 @@ def stats_response(stats: Sequence[CollectionStats]) -> pb.CorpusStatsResponse:
             for item in stats
         ]
     )
+
+
+def vectors_response(content_hashes: list[str], vectors: Vectors) -> pb.FetchVectorsResponse:
+    return pb.FetchVectorsResponse(
+        content_hashes=content_hashes, vectors=vectors.astype("<f4").tobytes(), dimension=vectors.shape[1]
+    )
+
+
+def check_response(held: Sequence[HeldRevision]) -> pb.CheckRevisionsResponse:
+    return pb.CheckRevisionsResponse(
+        revisions=[
+            pb.RevisionCheck(
+                document_id=each.document_id,
+                state=_REVISION_STATES[each.state],
+                active_revision_number=each.active_number,
+            )
+            for each in held
+        ]
+    )
+
+
+_REVISION_STATES = {
+    RevisionState.ACTIVE: pb.REVISION_STATE_ACTIVE,
+    RevisionState.INCOMPLETE: pb.REVISION_STATE_INCOMPLETE,
+    RevisionState.INACTIVE: pb.REVISION_STATE_INACTIVE,
+    RevisionState.DELETED: pb.REVISION_STATE_DELETED,
+}

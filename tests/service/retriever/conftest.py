@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +80,12 @@ class Retriever:
         return int((await self.stub.IndexChunks(parts(), timeout=10)).chunk_count)
 
     async def activate(
-        self, revision_id: str, number: int, chunk_count: int, document_id: str = "d1"
+        self,
+        revision_id: str,
+        number: int,
+        chunk_count: int,
+        document_id: str = "d1",
+        languages: Sequence[str] = (),
     ) -> pb.ActivateRevisionResponse:
         request = pb.ActivateRevisionRequest(
             document_id=document_id,
@@ -88,12 +93,14 @@ class Retriever:
             revision_id=revision_id,
             revision_number=number,
             expected_chunk_count=chunk_count,
+            languages=languages,
         )
         return await self.stub.ActivateRevision(request, timeout=10)
 
     async def publish(self, revision_id: str, texts: list[str], number: int = 1, **fields: Any) -> None:
         document_id = fields.get("document_id", "d1")
-        await self.activate(revision_id, number, await self.index(revision_id, texts, **fields), document_id)
+        languages = [fields["language"]] if "language" in fields else []
+        await self.activate(revision_id, number, await self.index(revision_id, texts, **fields), document_id, languages)
 
     async def search(self, query_text: str, **fields: Any) -> pb.SearchResponse:
         request = pb.SearchRequest(queries=[query_text], collection_ids=["default"], **fields)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.retriever.v1 import retriever_pb2 as pb
 
 from kit.errors import DataLoss, FailedPrecondition, InvalidArgument, Unavailable
@@ -30,7 +32,7 @@ async def test_indexed_activated_found_replaced_deleted(local: Retriever, models
     assert (best.explanation.lexical_rank, best.explanation.dense_rank) == (1, 1)
     assert not best.explanation.HasField("rerank_rank")
     assert best.dense_score == pytest.approx(best.explanation.dense_score)
-    assert (response.strategy, response.fusion) == (pb.STRATEGY_HYBRID, pb.FUSION_METHOD_RRF)
+    assert (response.strategy, response.fusion) == (pb.STRATEGY_HYBRID, pb.FUSION_METHOD_CONVEX)
     assert {"embed", "dense", "lexical", "fuse", "total"} == set(response.timings_ms)
     assert models.tenants == ["local", "local"]
     assert max(models.seconds_left) < 2.1
@@ -66,7 +68,7 @@ async def test_the_model_server_down_leaves_lexical_hits_and_says_so(local: Retr
     ranked = await local.search("solar", rerank=pb.RERANK_MODE_ON, explain=True)
     assert [hit.explanation.rerank_rank for hit in ranked.hits] == [1, 2]
     models.is_down = True
-    response = await local.search("solar", rerank=pb.RERANK_MODE_ON)
+    response = await local.search("solar", rerank=pb.RERANK_MODE_ON, no_cache=True)
     assert len(response.hits) == 2
     assert [(item.part, item.reason) for item in response.degraded] == [
         ("dense", "EMBEDDER_UNAVAILABLE"),
@@ -156,3 +158,38 @@ async def test_an_unreadable_pointer_hides_its_document_and_no_other(jetstream: 
     await changes.aclose()
     with pytest.raises(DataLoss):
         await store.get("local", "broken")
+
+
+async def test_a_search_is_narrowed_explained_and_remembered_until_something_changes(local: Retriever) -> None:
+    texts = ["solar panels on the roof", "the roof of solar panels", "wind", "heat pumps"]
+    await local.publish("r1", texts, metadata={"date": "2024-03-01", "channel": "news"})
+    wanted: dict[str, Any] = {
+        "must_phrases": ["Solar-Panels on"],
+        "filter": pb.Filter(
+            date_from=Timestamp(seconds=1_709_251_200), metadata=[pb.MetadataCondition(key="channel", values=["news"])]
+        ),
+        "weights": pb.EngineWeights(dense=1, lexical=3),
+        "diversity": 0.5,
+        "min_score": 0.1,
+        "window": 1,
+        "explain": True,
+    }
+    first = await local.search("roof", **wanted)
+    (hit,) = first.hits
+    assert (hit.chunk.text, [chunk.text for chunk in hit.after], list(hit.before)) == (texts[0], [texts[1]], [])
+    assert (first.plan.chunk_count, first.plan.top_k, first.plan.weights.lexical) == (4, 5, 0.75)
+    assert "small corpus" in first.plan.reason
+    assert first.cache == pb.CACHE_OUTCOME_MISS
+    again = await local.search("roof", **wanted)
+    assert (again.cache, list(again.hits)) == (pb.CACHE_OUTCOME_HIT, list(first.hits))
+    too_late = wanted | {"filter": pb.Filter(date_to=Timestamp(seconds=1_709_251_200))}
+    assert not (await local.search("roof", **too_late)).hits
+    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=5)
+    assert not (await local.search("roof", **wanted)).hits
+
+
+async def test_what_makes_no_sense_is_refused_with_the_field(local: Retriever) -> None:
+    for field, value in (("diversity", 2.0), ("window", 11), ("must_phrases", ["?"]), ("query_weights", [1.0, 1.0])):
+        with pytest.raises(InvalidArgument) as caught:
+            await local.search("solar", **{field: value})
+        assert caught.value.metadata["field"] == field

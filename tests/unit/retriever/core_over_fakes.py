@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from services.retriever.activation import RevisionSwitch
 from services.retriever.chunk_reader import ChunkReader
+from services.retriever.engines import Engines
 from services.retriever.indexing import IndexHeader, RevisionWriter
 from services.retriever.models import (
     Activation,
     Chunk,
+    FusionMethod,
     IndexBatch,
     RevisionKey,
     SearchRequest,
@@ -19,11 +21,15 @@ from services.retriever.models import (
 )
 from services.retriever.options import IndexingOptions, ReconcileOptions, SearchOptions
 from services.retriever.removal import Reconciler, Remover
+from services.retriever.reranking import RerankStage
+from services.retriever.result_cache import ResultCache
 from services.retriever.revision_map import RevisionMap
 from services.retriever.search import Searcher
 from tests.unit.retriever.fakes import MODEL, FakeDense, FakeLexical, FakeModels, FakeRevisions, make_batch, make_chunk
 
-OPTIONS = SearchOptions(min_candidates=10, engine_timeout_s=0.2, embed_timeout_s=0.2)
+OPTIONS = SearchOptions(
+    min_candidates=10, fusion=FusionMethod.RRF, cache_bytes=0, engine_timeout_s=0.2, embed_timeout_s=0.2
+)
 
 
 @dataclass
@@ -37,6 +43,7 @@ class Core:
     revisions: RevisionMap = field(default_factory=RevisionMap)
     now_s: float = 1_000_000.0
     options: SearchOptions = field(default_factory=lambda: OPTIONS)
+    _searcher: tuple[SearchOptions, Searcher] | None = None
 
     def __post_init__(self) -> None:
         clock = self.clock
@@ -71,16 +78,21 @@ class Core:
         await self.activate(key, number, await self.index(key, texts, **fields))
 
     async def search(self, query_text: str, *, tenant_id: str = "local", **fields: object) -> SearchResult:
-        searcher = Searcher(
-            self.dense,
-            self.lexical,
-            embedder=self.models,
-            reranker=self.models,
-            revisions=self.revisions,
-            options=self.options,
-        )
+        if self._searcher is None or self._searcher[0] != self.options:
+            self._searcher = (self.options, self._make_searcher())
         request = {"scope": SearchScope(tenant_id, ("default",)), "queries": (query_text,), "top_k": 5} | fields
-        return await searcher.search(SearchRequest(**request))  # type: ignore[arg-type]
+        return await self._searcher[1].search(SearchRequest(**request))  # type: ignore[arg-type]
+
+    def _make_searcher(self) -> Searcher:
+        """With a cache of its own, which lives as long as the options stay the same."""
+        return Searcher(
+            Engines(self.dense, self.lexical, self.models, self.options),
+            RerankStage(self.models, self.options, clock=self.clock),
+            self.reader,
+            self.revisions,
+            ResultCache(self.options, clock=self.clock),
+            self.options,
+        )
 
 
 def texts(result: SearchResult) -> list[str]:

@@ -18,14 +18,17 @@ from services.retriever.models import (
     EmbeddingSpace,
     IndexBatch,
     IndexedChunk,
+    LexicalQuery,
     Pointer,
     PointerEntry,
     RevisionKey,
     SearchScope,
+    Vector,
     Vectors,
     WriteKey,
 )
-from services.retriever.stored_chunk import Candidate, StoredChunk, decode, encode
+from services.retriever.phrases import contains_phrase
+from services.retriever.stored_chunk import Candidate, StoredChunk, citable_text, decode, encode
 
 DIMENSION = 32
 MODEL = "fake-model"
@@ -131,14 +134,7 @@ class _FakeIndex:
         if self.gate is not None:
             await self.gate.wait()
         clauses = filters.compile_scope(scope)
-        return [
-            row
-            for row in self.rows
-            if all(
-                set(filters.chunk_keywords(row.item.chunk, row.write)[clause.field]) & set(clause.values)
-                for clause in clauses
-            )
-        ]
+        return [row for row in self.rows if all(_holds(clause, row) for clause in clauses)]
 
     def _fail(self) -> None:
         if self.error is not None:
@@ -159,17 +155,41 @@ class FakeDense(_FakeIndex):
         rows = await self._in_scope(scope, limit)
         return [_top([Candidate(row.stored, float(row.vector @ vector)) for row in rows], limit) for vector in vectors]
 
+    async def vectors(self, tenant_id: str, chunk_ids: Sequence[str]) -> dict[str, Vector]:
+        self._fail()
+        return {
+            row.stored.chunk_id: row.vector
+            for row in self.rows
+            if row.write.revision.tenant_id == tenant_id and row.stored.chunk_id in chunk_ids
+        }
+
 
 @dataclass
 class FakeLexical(_FakeIndex):
-    async def search(self, scope: SearchScope, queries: Sequence[str], limit: int) -> list[list[Candidate]]:
+    async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
         rows = await self._in_scope(scope, limit)
         answers = []
-        for query_text in queries:
-            words = _words(query_text)
-            scored = [Candidate(row.stored, float(len(words & _words(row.item.embedded_text)))) for row in rows]
-            answers.append(_top([candidate for candidate in scored if candidate.score], limit))
+        for query in queries:
+            words = _words(query.text)
+            found = [row for row in rows if all(_contains(row, phrase) for phrase in query.must_phrases)]
+            scored = [Candidate(row.stored, float(len(words & _words(row.item.embedded_text)))) for row in found]
+            answers.append(_top([hit for hit in scored if hit.score or query.must_phrases], limit))
         return answers
+
+
+def _holds(clause: filters.Clause, row: _Row) -> bool:
+    if isinstance(clause, filters.AnyOf):
+        return bool(set(filters.chunk_keywords(row.item.chunk, row.write)[clause.field]) & set(clause.values))
+    number = filters.chunk_numbers(row.item.chunk).get(clause.field)
+    return (
+        number is not None
+        and (clause.gte is None or number >= clause.gte)
+        and (clause.lt is None or number < clause.lt)
+    )
+
+
+def _contains(row: _Row, phrase: str) -> bool:
+    return contains_phrase(citable_text(row.item.chunk), phrase)
 
 
 def _top(candidates: list[Candidate], limit: int) -> list[Candidate]:
@@ -242,7 +262,9 @@ class FakeModels:
             raise self.error
         return self.space, embed(queries, self.space.dimension)
 
-    async def rerank(self, query_text: str, passages: Sequence[str], timeout_s: float) -> list[float]:
+    async def rerank(
+        self, query_text: str, passages: Sequence[str], timeout_s: float, content_hashes: Sequence[str]
+    ) -> list[float]:
         if self.error is not None:
             raise self.error
         return [-float(len(passage)) for passage in passages]
