@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import shutil
 import sys
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
-from pydantic import ValidationError
 
 from cli.asking import Outcome, Question, ask
-from cli.errors import CliError, UsageError
+from cli.errors import UsageError
 from cli.finding import find_files
 from cli.gateway import Gateway, Json
 from cli.ingestion import Ingestion, ingest
+from cli.jobs import jobs
 from cli.output import Output, describe_document
-from cli.settings import CliSettings
+from cli.running import run as run_connected
+from cli.searching import SearchRerank, SearchStrategy, metadata_of
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -30,9 +28,8 @@ app = typer.Typer(
 )
 documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, delete.")
 app.add_typer(documents, name="documents")
+app.add_typer(jobs, name="jobs")
 
-INTERRUPTED = 130
-"""128 + SIGINT, as shells say it."""
 LIST_PAGE = 1000
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
@@ -72,7 +69,9 @@ def ingest_command(
         output.ingestion(ingestion, waited=wait)
         return int(any(file.failed for file in ingestion.files))
 
-    _run(run, interrupted="Stopped waiting. What was uploaded is being processed; see: groundwork documents list")
+    run_connected(
+        run, interrupted="Stopped waiting. What was uploaded is being processed; see: groundwork documents list"
+    )
 
 
 @app.command(name="ask")
@@ -93,7 +92,7 @@ def ask_command(
         outcome = await _show_answer(gateway, asked, output)
         return 0 if outcome.status in {"completed", "refused"} else 1
 
-    _run(run, interrupted="Cancelled.")
+    run_connected(run, interrupted="Cancelled.")
 
 
 @app.command()
@@ -101,14 +100,35 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     collection: Collections = ["default"],  # noqa: B006 - typer copies it
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, max=200, help="Hits wanted.")] = 5,
-    explain: Annotated[bool, typer.Option("--explain", help="Show where each hit stood at each stage.")] = False,
+    must: Annotated[list[str], typer.Option("--must", help="A phrase that each hit contains; repeatable.")] = [],  # noqa: B006
+    where: Annotated[list[str], typer.Option("--where", help="KEY=VALUE of the metadata; repeatable.")] = [],  # noqa: B006
+    date_from: Annotated[str | None, typer.Option("--from", help="Not before this date, as 2024-12-31.")] = None,
+    date_to: Annotated[str | None, typer.Option("--to", help="Not after this date.")] = None,
+    strategy: Annotated[SearchStrategy | None, typer.Option(help="Which engines to ask.")] = None,
+    rerank: Annotated[SearchRerank | None, typer.Option(help="Whether to rerank.")] = None,
+    diversity: Annotated[float, typer.Option(min=0, max=1, help="Share of diversity against relevance.")] = 0.0,
+    min_score: Annotated[float | None, typer.Option(min=-1, max=1, help="Least similarity of a hit.")] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show where each hit stood, what was dropped, and why.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search without answering."""
+    """Search without answering. What the query has in quotation marks must be in each hit."""
     output = Output(as_json=as_json)
 
     async def run(gateway: Gateway) -> int:
-        body = {"query": query, "collection_ids": collection, "top_k": top_k, "explain": explain}
+        body = {
+            "query": query,
+            "collection_ids": collection,
+            "top_k": top_k,
+            "must": must,
+            "filters": {"metadata": metadata_of(where), "date_from": date_from, "date_to": date_to},
+            "strategy": strategy,
+            "rerank": rerank,
+            "diversity": diversity,
+            "min_score": min_score,
+            "explain": explain,
+        }
         answer = await gateway.request("POST", "/v1/search", json=body)
         if as_json:
             output.json(answer)
@@ -116,7 +136,7 @@ def search(
             output.hits(answer, explain=explain)
         return 0
 
-    _run(run)
+    run_connected(run)
 
 
 @documents.command(name="list")
@@ -137,7 +157,7 @@ def list_documents(
             output.table(["id", "status", "bytes", "name"], rows, whole={"id"})
         return 0
 
-    _run(run)
+    run_connected(run)
 
 
 @documents.command(name="show")
@@ -153,7 +173,7 @@ def show_document(document_id: str, as_json: AsJson = False) -> None:
             output.table(["", ""], describe_document(document))
         return 0
 
-    _run(run)
+    run_connected(run)
 
 
 @documents.command(name="delete")
@@ -172,7 +192,7 @@ def delete_documents(
             output.json({"deleted": document_ids})
         return 0
 
-    _run(run)
+    run_connected(run)
 
 
 @app.command()
@@ -191,30 +211,7 @@ def status(as_json: AsJson = False) -> None:
             output.out.print(f"{gateway.base_url} is {'ready' if ready else 'not ready'}")
         return 0 if ready else 1
 
-    _run(run)
-
-
-def _run(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str = "Interrupted.") -> None:
-    async def connected() -> int:
-        async with Gateway.open(CliSettings().base_url) as gateway:
-            return await command(gateway)
-
-    try:
-        exit_code = asyncio.run(connected())
-    except CliError as error:
-        sys.stderr.write(f"{error}\n")
-        exit_code = error.exit_code
-    except ValidationError as error:
-        problem = error.errors()[0]
-        sys.stderr.write(f"GROUNDWORK_{str(problem['loc'][0]).upper()} is not valid: {problem['msg']}\n")
-        exit_code = UsageError.exit_code
-    except KeyboardInterrupt:
-        sys.stderr.write(f"\n{interrupted}\n")
-        exit_code = INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: nothing left to say
-        exit_code = 1
-    raise typer.Exit(exit_code)
+    run_connected(run)
 
 
 async def _show_answer(gateway: Gateway, question: Question, output: Output) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
@@ -95,8 +96,25 @@ class Output:
                 self.out.print(f"   [dim]{escape(_explanation(hit['explain']))}[/dim]")
         if not answer["hits"]:
             self.out.print("Nothing found.")
+        if explain:
+            self._plan(answer)
         for degradation in answer.get("degraded", ()):
             self.err.print(f"[yellow]degraded[/yellow] {escape(degradation['part'])}: {escape(degradation['message'])}")
+
+    def _plan(self, answer: Json) -> None:
+        """What was decided before the search, and what was left out."""
+        if plan := answer.get("plan"):
+            cache = answer.get("cache") or "unknown"
+            self.out.print(f"[dim]{plan['strategy']}, {plan['fusion']}: {escape(plan['reason'])}; cache: {cache}[/dim]")
+            self.out.print(f"[dim]rerank {escape(plan['rerank_reason'])}[/dim]")
+        if dropped := answer.get("dropped"):
+            self.out.print(f"[dim]left out: {escape(_counted(dropped))}[/dim]")
+
+
+def _counted(dropped: list[Json]) -> str:
+    """`3 top_k, 1 duplicate`."""
+    counts = Counter(each["stage"] for each in dropped)
+    return ", ".join(f"{count} {stage}" for stage, count in counts.most_common())
 
 
 def citation_line(citation: Json) -> str:
@@ -144,7 +162,7 @@ def _shortened(text: str) -> str:
 
 def _explanation(explain: Json) -> str:
     stages = []
-    for stage in ("dense", "lexical", "fused", "rerank"):
+    for stage in ("dense", "lexical", "fused", "rerank", "diversity"):
         rank, score = explain.get(f"{stage}_rank"), explain.get(f"{stage}_score")
         if rank is not None:
             stages.append(f"{stage} #{rank}" + (f" ({score:.4f})" if isinstance(score, float) else ""))

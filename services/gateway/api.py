@@ -21,6 +21,7 @@ from services.gateway.routes import (
     documents,
     events,
     health,
+    jobs,
     questions,
     runs,
     search,
@@ -52,7 +53,7 @@ def create_api(backends: Backends) -> FastAPI:
     )
     app.state.backends = backends
     app.state.local_principal = Principal(settings.local_tenant_id, settings.local_subject)
-    for module in (upload, documents, events, collections, search, questions, runs, threads):
+    for module in (upload, documents, events, collections, jobs, search, questions, runs, threads):
         app.include_router(module.router, dependencies=[Depends(authenticated)])
     app.include_router(health.router)
     app.include_router(console.console_router(console.load_assets(_console_directory())))

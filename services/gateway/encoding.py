@@ -4,12 +4,14 @@ unset messages, unspecified enums, unset optionals, empty ids and page 0."""
 
 import math
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from google.protobuf import json_format
-from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import ListValue, Struct, Value
@@ -20,60 +22,81 @@ from services.gateway.models import Json
 _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 
+@dataclass(frozen=True)
+class _Member:
+    """How one field of a message type becomes one of an object. Descriptors are slow to ask, so each type is asked once."""
+
+    name: str
+    key: str
+    encode: Callable[[Any], Any]
+    has_presence: bool
+    in_oneof: bool
+
+
 def encode(message: Message) -> Json:
     """A message as a JSON object. Members of a oneof other than the one that is set are left out."""
     result: Json = {}
-    for field in message.DESCRIPTOR.fields:
-        oneof = field.containing_oneof
-        if oneof is not None and len(oneof.fields) > 1 and not message.HasField(field.name):
-            continue
-        name, value = _field(message, field)
-        result[name] = value
+    for member in _members(message.DESCRIPTOR):
+        if not member.has_presence or message.HasField(member.name):
+            result[member.key] = member.encode(getattr(message, member.name))
+        elif not member.in_oneof:
+            result[member.key] = None
     return result
 
 
-def _field(message: Message, field: Any) -> tuple[str, Any]:
-    value = getattr(message, field.name)
-    name = f"{field.name}_s" if _is(field, Duration) else field.name
-    if field.is_repeated:
-        return name, _repeated(field, value)
-    if field.has_presence and not message.HasField(field.name):
-        return name, None
-    return name, _single(field, value)
+@lru_cache(maxsize=256)
+def _members(message: Descriptor) -> tuple[_Member, ...]:
+    return tuple(_member(field) for field in message.fields)
 
 
-def _repeated(field: Any, value: Any) -> Any:
+def _member(field: Any) -> _Member:
+    oneof = field.containing_oneof
+    return _Member(
+        name=field.name,
+        key=f"{field.name}_s" if _message_name(field) == _DURATION else field.name,
+        encode=_repeated(field) if field.is_repeated else _single(field),
+        has_presence=field.has_presence,
+        in_oneof=oneof is not None and len(oneof.fields) > 1,
+    )
+
+
+def _message_name(field: Any) -> str:
+    return str(field.message_type.full_name) if field.message_type is not None else ""
+
+
+def _repeated(field: Any) -> Callable[[Any], Any]:
     entry = field.message_type
     if entry is not None and entry.GetOptions().map_entry:
-        item = entry.fields_by_name["value"]
-        return {str(key): _single(item, member) for key, member in sorted(value.items())}
-    return [_single(field, member) for member in value]
+        single = _single(entry.fields_by_name["value"])
+        return lambda value: {str(key): single(member) for key, member in sorted(value.items())}
+    single = _single(field)
+    return lambda value: [single(member) for member in value]
 
 
-def _single(field: Any, value: Any) -> Any:
+def _single(field: Any) -> Callable[[Any], Any]:
     if field.message_type is not None:
-        return _message(value)
+        return _WELL_KNOWN.get(_message_name(field), encode)
     if field.enum_type is not None:
-        return enum_word(field.enum_type, value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if (field.name.endswith("_id") and value == "") or (field.name == "page" and value == 0):
-        return None
-    return value
+        return partial(enum_word, field.enum_type)
+    if field.name.endswith("_id") or field.name == "page":
+        return lambda value: value or None
+    return _finite
 
 
-def _message(value: Any) -> Any:
-    if isinstance(value, Timestamp):
-        return value.ToDatetime(tzinfo=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    if isinstance(value, Duration):
-        return value.ToTimedelta().total_seconds()
-    if isinstance(value, Struct | Value | ListValue):
-        return json_format.MessageToDict(value)
-    return encode(value)
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _is(field: Any, kind: type[Message]) -> bool:
-    return field.message_type is not None and field.message_type.full_name == kind.DESCRIPTOR.full_name
+def _timestamp(value: Timestamp) -> str:
+    return value.ToDatetime(tzinfo=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_DURATION = Duration.DESCRIPTOR.full_name
+_WELL_KNOWN: dict[str, Callable[[Any], Any]] = {
+    Timestamp.DESCRIPTOR.full_name: _timestamp,
+    _DURATION: lambda value: value.ToTimedelta().total_seconds(),
+    **{kind.DESCRIPTOR.full_name: json_format.MessageToDict for kind in (Struct, Value, ListValue)},
+}
 
 
 @lru_cache(maxsize=64)

@@ -106,6 +106,11 @@ def build(installation: Installation, ports: list[int]) -> list[ChildSpec]:
 def _shared_environment(installation: Installation, nats_port: int, grpc_ports: Mapping[str, int]) -> dict[str, str]:
     addresses = {service.address_variable: f"{LOOPBACK}:{grpc_ports[service.name]}" for service in GRPC_SERVICES}
     return {
+        # Our matrices are small: OpenBLAS would divide each product among all cores and wait for them, spinning.
+        "OPENBLAS_NUM_THREADS": "1",
+        # A parsing child is forked and at once another program: gRPC need not start its threads anew in it, which now and then
+        # crash there.
+        "GRPC_ENABLE_FORK_SUPPORT": "0",
         **installation.inherited_environment,
         **addresses,
         "GROUNDWORK_NATS_URL": nats_url(installation, nats_port),

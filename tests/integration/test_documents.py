@@ -133,6 +133,20 @@ def test_a_new_version_replaces_the_old_one_in_both_engines(api: Api, collection
         assert [hit["text"] for hit in hits] == ["High tide is at opalevening."], strategy
 
 
+def test_a_new_version_embeds_only_what_changed(api: Api, collection: str) -> None:
+    parts = [f"## Part {n}\n\n" + f"The buoy {n} of the fairway was painted in spring. " * 20 for n in range(8)]
+    first = api.ingest(collection, "buoys.md", "\n\n".join(parts).encode())
+    assert first["report"]["reused_chunk_count"] == 0
+    parts[7] = "## Part 7\n\nThe zeppelin of the fairway is new."
+    second = api.ingest(collection, "buoys.md", "\n\n".join(parts).encode())
+    report = second["report"]
+    assert second["id"] == first["id"]
+    assert 0 < report["chunk_count"] - report["reused_chunk_count"] < report["chunk_count"] // 2
+    for strategy in ("dense", "lexical"):
+        hit = api.search(collection, "zeppelin", strategy=strategy)["hits"][0]
+        assert "zeppelin" in hit["text"], strategy
+
+
 def test_the_file_comes_back_as_it_was_sent(api: Api, library: Library) -> None:
     response = api.http.get(f"/v1/documents/{library.id_of('recipe.html')}/content")
     assert response.content == (DATA / "recipe.html").read_bytes()
@@ -154,8 +168,8 @@ class Unreadable:
     [
         Unreadable("empty.txt", b"", "EMPTY_FILE"),
         Unreadable("blank.md", b"  \n\n \t\n", "NO_TEXT"),
-        Unreadable("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(64), "UNSUPPORTED_TYPE"),
-        Unreadable("letter.docx", b"PK\x03\x04" + bytes(64), "UNSUPPORTED_TYPE"),
+        Unreadable("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(64), "IMAGE_BROKEN"),
+        Unreadable("letter.docx", b"PK\x03\x04" + bytes(64), "FILE_DAMAGED"),
         Unreadable("secret.pdf", (DATA / "encrypted.pdf").read_bytes(), "PDF_ENCRYPTED"),
         Unreadable("broken.pdf", b"%PDF-1.4\nthis is no pdf", "PDF_BROKEN"),
         Unreadable("cut.pdf", pdf_of([["Half of this is missing."]])[:200], "PDF_BROKEN"),

@@ -40,8 +40,8 @@ def test_without_memory_a_conversation_goes_on_and_says_so(api: Api, system: Gro
 
 
 def test_without_the_model_server_words_alone_find_the_answer(api: Api, system: Groundwork, library: Library) -> None:
-    with hanging(system, "reranker"):
-        answer = api.qa(library.collection_id, QUESTION)
+    with hanging(system, "reranker"):  # asked in other words, for what was asked before is remembered
+        answer = api.qa(library.collection_id, "During probation, how long is the notice period?")
     assert "two weeks" in answer["answer"]
     assert [each["part"] for each in answer["degraded"]] == ["dense", "rerank"]
 

@@ -1,8 +1,10 @@
 """Search, and passages by id for citations that open them."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.retriever.v1 import retriever_pb2 as pb
 
 from services.gateway.backends import Services
@@ -11,7 +13,7 @@ from services.gateway.errors import ChunkNotFound
 from services.gateway.existence import require_existing
 from services.gateway.models import Json
 from services.gateway.schemas.problem import problems
-from services.gateway.schemas.search import Filters, PassageWindow, SearchRequest, SearchResponse
+from services.gateway.schemas.search import Filters, PassageWindow, SearchRequest, SearchResponse, end_of, start_of
 
 router = APIRouter(prefix="/v1", tags=["search"])
 
@@ -44,15 +46,24 @@ async def get_chunk(
 
 
 def _contract(request: SearchRequest) -> pb.SearchRequest:
+    weights = request.weights
     return pb.SearchRequest(
-        queries=[request.query],
+        queries=request.all_queries,
         collection_ids=request.collection_ids,
         filter=_filter(request.filters) if request.filters else None,
-        top_k=request.top_k,
+        top_k=request.top_k or 0,
         strategy=_number(pb.Strategy, request.strategy),
         rerank=_number(pb.RerankMode, request.rerank),
         fusion=_number(pb.FusionMethod, request.fusion),
         explain=request.explain,
+        must_phrases=request.must,
+        exact_quotes=True,
+        query_weights=request.query_weights,
+        weights=pb.EngineWeights(dense=weights.dense, lexical=weights.lexical) if weights else None,
+        diversity=request.diversity,
+        min_score=request.min_score,
+        window=request.window,
+        no_cache=not request.cache,
     )
 
 
@@ -67,7 +78,15 @@ def _filter(filters: Filters) -> pb.Filter:
             pb.MetadataCondition(key=key, values=[values] if isinstance(values, str) else values)
             for key, values in filters.metadata.items()
         ],
+        date_from=_timestamp(start_of(filters.date_from)) if filters.date_from else None,
+        date_to=_timestamp(end_of(filters.date_to)) if filters.date_to else None,
     )
+
+
+def _timestamp(moment: datetime) -> Timestamp:
+    timestamp = Timestamp()
+    timestamp.FromDatetime(moment)
+    return timestamp
 
 
 def _hit(hit: Json, *, explain: bool) -> Json:

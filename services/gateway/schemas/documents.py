@@ -35,7 +35,13 @@ class IngestReport(BaseModel):
     pages: list[PageStatus] = Field(default_factory=list, description="One entry a page.")
     warnings: list[str] = Field(default_factory=list, description="Things a person may want to know.")
     attempts: int = Field(default=0, description="Deliveries of the job so far.")
+    reused_chunk_count: int = Field(
+        default=0, description="Chunks that had not changed and kept the vectors of the version before."
+    )
     chunker: str = Field(default="", description="Chunking strategy: `recursive`, `headings`, `rows` or `pages`.")
+    languages: list[str] = Field(
+        default_factory=list, description="Languages of the chunks as ISO 639-1 codes, most common first."
+    )
 
 
 class Document(BaseModel):

@@ -43,6 +43,8 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.hold = asyncio.Event()
         self.hold.set()
         self.callers: list[Principal] = []
+        self.dead_letters: dict[str, ingest_pb2.DeadLetter] = {}
+        self.requeues: list[Any] = []
         self.changes: asyncio.Queue[ingest_pb2.WatchDocumentsResponse | GroundworkError] = asyncio.Queue()
 
     async def UploadDocument(self, request_iterator: Any, context: Any) -> ingest_pb2.UploadDocumentResponse:
@@ -122,6 +124,28 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
             raise FailedPrecondition("the collection default stays", reason="COLLECTION_PROTECTED")
         return ingest_pb2.DeleteCollectionResponse()
 
+    async def GetJobCounts(self, request: Any, context: Any) -> ingest_pb2.GetJobCountsResponse:
+        return ingest_pb2.GetJobCountsResponse(queued_count=2, dead_letter_count=len(self.dead_letters))
+
+    async def ListDeadLetters(self, request: Any, context: Any) -> ingest_pb2.ListDeadLettersResponse:
+        found = [each for each in self.dead_letters.values() if request.reason in ("", each.reason)]
+        token = "more" if len(found) > request.page.page_size else ""
+        return ingest_pb2.ListDeadLettersResponse(dead_letters=found[: request.page.page_size], next_page_token=token)
+
+    async def RequeueDeadLetter(self, request: Any, context: Any) -> ingest_pb2.RequeueDeadLetterResponse:
+        letter = self.dead_letters.get(request.dead_letter_id)
+        if letter is None:
+            raise NotFound(f"there is no dead letter {request.dead_letter_id}", reason="DEAD_LETTER_NOT_FOUND")
+        if letter.document_id not in self.documents:
+            return ingest_pb2.RequeueDeadLetterResponse(outcome=ingest_pb2.REQUEUE_OUTCOME_DOCUMENT_DELETED)
+        return ingest_pb2.RequeueDeadLetterResponse(
+            outcome=ingest_pb2.REQUEUE_OUTCOME_REQUEUED, document=self.documents[letter.document_id]
+        )
+
+    async def RequeueDeadLetters(self, request: Any, context: Any) -> ingest_pb2.RequeueDeadLettersResponse:
+        self.requeues.append(request)
+        return ingest_pb2.RequeueDeadLettersResponse(requeued_count=len(self.dead_letters), remaining_count=1)
+
     def _collection(self, collection_id: str, name: str = "") -> ingest_pb2.Collection:
         return ingest_pb2.Collection(collection_id=collection_id, name=name or collection_id, created_at=AT)
 
@@ -144,7 +168,18 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
         hit = retriever_pb2.Hit(chunk=chunk(page=3), score=0.25, dense_score=0.5)
         if request.explain:
             hit.explanation.CopyFrom(explanation)
+        if request.window:
+            hit.before.append(chunk("c0"))
+        plan = retriever_pb2.SearchPlan(
+            strategy=retriever_pb2.STRATEGY_HYBRID,
+            fusion=retriever_pb2.FUSION_METHOD_RRF,
+            weights=retriever_pb2.EngineWeights(dense=0.5, lexical=0.5),
+            rerank=retriever_pb2.RERANK_MODE_AUTO,
+            reason="a small corpus",
+        )
         return retriever_pb2.SearchResponse(
+            plan=plan if request.explain else None,
+            cache=retriever_pb2.CACHE_OUTCOME_MISS,
             hits=[hit],
             strategy=retriever_pb2.STRATEGY_HYBRID,
             fusion=retriever_pb2.FUSION_METHOD_RRF,

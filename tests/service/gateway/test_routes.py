@@ -135,9 +135,66 @@ async def test_search_passes_everything_on_and_flattens_hits(client: httpx.Async
     assert answer.json()["strategy"] == "hybrid"
 
 
+async def test_search_passes_on_all_that_overrides_the_defaults(client: httpx.AsyncClient, world: World) -> None:
+    request = {
+        "query": 'the "notice period"',
+        "queries": ["resigning"],
+        "query_weights": [1, 0.5],
+        "must": ["two weeks"],
+        "filters": {"date_from": "2024-01-01T12:00:00+02:00", "date_to": "2024-12-31"},
+        "weights": {"dense": 0.7, "lexical": 0.3},
+        "rerank": "auto",
+        "diversity": 0.5,
+        "min_score": 0.3,
+        "window": 1,
+        "cache": False,
+        "explain": True,
+    }
+    answer = await client.post("/v1/search", json=request)
+    assert answer.status_code == 200, answer.text
+    sent = world.retriever.requests[0]
+    assert list(sent.queries) == ['the "notice period"', "resigning"]
+    assert (list(sent.query_weights), list(sent.must_phrases), sent.exact_quotes) == ([1, 0.5], ["two weeks"], True)
+    assert sent.filter.date_from.ToJsonString() == "2024-01-01T10:00:00Z"
+    assert sent.filter.date_to.ToJsonString() == "2025-01-01T00:00:00Z"
+    assert (sent.weights.dense, sent.weights.lexical, sent.rerank) == (0.7, 0.3, retriever_pb2.RERANK_MODE_AUTO)
+    assert (sent.diversity, sent.min_score, sent.window, sent.no_cache, sent.top_k) == (0.5, 0.3, 1, True, 0)
+    body = answer.json()
+    assert [each["chunk_id"] for each in body["hits"][0]["before"]] == ["c0"]
+    assert body["cache"] == "miss"
+    assert (body["plan"]["rerank"], body["plan"]["weights"]) == ("auto", {"dense": 0.5, "lexical": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("request_body", "said"),
+    [
+        ({}, "give `query`, `queries` or both"),
+        ({"query": "q", "queries": ["q"] * 8}, "1 to 8 queries, this one 9"),
+        ({"query": "q", "query_weights": [1, 2]}, "2 query_weights came with 1 queries"),
+        ({"query": "q", "query_weights": [0]}, "one of the query_weights must be over 0"),
+        ({"query": "q", "weights": {"dense": 0, "lexical": 0}}, "one of the weights must be over 0"),
+        ({"query": "q", "filters": {"date_from": "yesterday"}}, "write 2024-12-31 or 2024-12-31T18:00:00Z"),
+        ({"query": "q", "diversity": 2}, "diversity"),
+        ({"query": "q", "min_score": -2}, "min_score"),
+        ({"query": "q", "window": 11}, "window"),
+        ({"query": "q", "must": [""]}, "must"),
+        ({"query": "q", "rerank": "maybe"}, "rerank"),
+    ],
+    ids=str,
+)
+async def test_a_search_that_makes_no_sense_is_refused_with_what_to_write(
+    client: httpx.AsyncClient, world: World, request_body: dict[str, object], said: str
+) -> None:
+    answer = await client.post("/v1/search", json=request_body)
+    assert answer.status_code == 400
+    assert said in answer.text
+    assert world.retriever.requests == []
+
+
 async def test_search_without_explain_has_null_explain(client: httpx.AsyncClient) -> None:
     answer = await client.post("/v1/search", json={"query": "notice"})
     assert answer.json()["hits"][0]["explain"] is None
+    assert answer.json()["plan"] is None
 
 
 async def test_passage_comes_with_its_neighbours(client: httpx.AsyncClient) -> None:
@@ -268,3 +325,38 @@ async def test_thinking_without_degradation_adds_no_note(client: httpx.AsyncClie
     log[1].retrieval.ClearField("degraded")
     log[2].thinking.ClearField("degraded")
     assert (await client.post("/v1/qa", json={"question": "How long?"})).json()["degraded"] == []
+
+
+def dead_letter(id_: str, **fields: Any) -> ingest_pb2.DeadLetter:
+    defaults = {"document_id": "d1", "collection_id": "default", "reason": "WORKER_DIED", "deaths": 5}
+    return ingest_pb2.DeadLetter(dead_letter_id=id_, **{**defaults, **fields})
+
+
+async def test_jobs_are_counted_and_dead_letters_listed(client: httpx.AsyncClient, world: World) -> None:
+    world.ingest.dead_letters = {"l1": dead_letter("l1", stage="embed"), "l2": dead_letter("l2", reason="INTERNAL")}
+    counts = (await client.get("/v1/jobs")).json()
+    assert counts == {"queued_count": 2, "processing_count": 0, "dead_letter_count": 2, "oldest_queued_at": None}
+    page = (await client.get("/v1/jobs/dead?reason=WORKER_DIED")).json()
+    (letter,) = page["dead_letters"]
+    assert (letter["id"], letter["reason"], letter["deaths"], letter["stage"]) == ("l1", "WORKER_DIED", 5, "embed")
+    assert page["next_page_token"] is None
+    assert (await client.get("/v1/jobs/dead?page_size=1")).json()["next_page_token"] == "more"
+
+
+async def test_dead_letter_is_queued_again_and_says_what_became_of_it(client: httpx.AsyncClient, world: World) -> None:
+    world.ingest.documents["d1"] = document("d1")
+    world.ingest.dead_letters = {"l1": dead_letter("l1"), "l2": dead_letter("l2", document_id="gone")}
+    done = await client.post("/v1/jobs/dead/l1/requeue")
+    assert (done.status_code, done.json()["outcome"], done.json()["document"]["id"]) == (202, "requeued", "d1")
+    assert (await client.post("/v1/jobs/dead/l2/requeue")).json() == {"outcome": "document_deleted", "document": None}
+    unknown = await client.post("/v1/jobs/dead/l3/requeue")
+    assert (unknown.status_code, unknown.json()["reason"]) == (404, "DEAD_LETTER_NOT_FOUND")
+
+
+async def test_many_dead_letters_are_queued_again(client: httpx.AsyncClient, world: World) -> None:
+    world.ingest.dead_letters = {"l1": dead_letter("l1")}
+    done = await client.post("/v1/jobs/dead/requeue", json={"collection_id": "default", "reason": "WORKER_DIED"})
+    assert (done.status_code, done.json()) == (202, {"requeued_count": 1, "dropped_count": 0, "remaining_count": 1})
+    (request,) = world.ingest.requeues
+    assert (request.collection_id, request.reason) == ("default", "WORKER_DIED")
+    assert (await client.post("/v1/jobs/dead/requeue", json={"nonsense": 1})).status_code == 400

@@ -215,6 +215,27 @@ def test_search_shows_hits_with_their_explanation(server: FakeServer, groundwork
     assert json.loads(server.requests[0][2])["top_k"] == 3
 
 
+def test_search_sends_what_narrows_it_and_shows_what_was_decided(server: FakeServer, groundwork: Command) -> None:
+    plan = {"strategy": "hybrid", "fusion": "convex", "reason": "12 chunks", "rerank_reason": "skipped: switched off"}
+    dropped = [{"stage": "top_k"}, {"stage": "top_k"}, {"stage": "gate"}]
+    answer = {"hits": [], "degraded": [], "plan": plan, "cache": "hit", "dropped": dropped}
+    server.on("POST", "/v1/search", lambda http: http.json(answer))
+    narrowed = ("--must", "two weeks", "--where", "author=Ann", "--where", "author=Bo", "--from", "2024-01-01")
+    result = groundwork("search", "leave", *narrowed, "--strategy", "lexical", "--diversity", "0.5", "--explain")
+    assert result.exit_code == 0, result.stderr
+    sent = json.loads(server.requests[0][2])
+    assert sent["filters"] == {"metadata": {"author": ["Ann", "Bo"]}, "date_from": "2024-01-01", "date_to": None}
+    assert (sent["must"], sent["strategy"], sent["diversity"]) == (["two weeks"], "lexical", 0.5)
+    assert "hybrid, convex: 12 chunks; cache: hit" in result.stdout
+    assert "left out: 2 top_k, 1 gate" in result.stdout
+
+
+def test_a_condition_without_a_value_is_refused(groundwork: Command) -> None:
+    result = groundwork("search", "leave", "--where", "author")
+    assert result.exit_code != 0
+    assert "is not KEY=VALUE" in result.stderr
+
+
 def test_documents_are_listed_over_all_pages_shown_and_deleted(server: FakeServer, groundwork: Command) -> None:
     def pages(http: Handler) -> None:
         last = "page_token=next" in http.path

@@ -1,0 +1,44 @@
+"""How every command runs: connected to the gateway, and ended with a line and an exit code instead of a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import typer
+from pydantic import ValidationError
+
+from cli.errors import CliError, UsageError
+from cli.gateway import Gateway
+from cli.settings import CliSettings
+
+INTERRUPTED = 130
+"""128 + SIGINT, as shells say it."""
+
+
+def run(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str = "Interrupted.") -> None:
+    """Runs `command` and leaves with the exit code that it returns."""
+
+    async def connected() -> int:
+        async with Gateway.open(CliSettings().base_url) as gateway:
+            return await command(gateway)
+
+    try:
+        exit_code = asyncio.run(connected())
+    except CliError as error:
+        sys.stderr.write(f"{error}\n")
+        exit_code = error.exit_code
+    except ValidationError as error:
+        problem = error.errors()[0]
+        sys.stderr.write(f"GROUNDWORK_{str(problem['loc'][0]).upper()} is not valid: {problem['msg']}\n")
+        exit_code = UsageError.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\n{interrupted}\n")
+        exit_code = INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: nothing left to say
+        exit_code = 1
+    raise typer.Exit(exit_code)
