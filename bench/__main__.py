@@ -8,12 +8,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bench import answering, clean_clone, ingestion, searching, start
+from bench import answering, clean_clone, ingestion, peer, rerank, searching, small_documents, stalls, start
 from bench.conditions import Conditions, load_average
 from bench.raw_embedder import RawEmbedder
 from bench.report import Part, render
+from evals.loading import OWN_COLLECTION
 
-PARTS = ("start", "ingestion", "search", "answers")
+PARTS = ("start", "ingestion", "small-documents", "search", "search-100k", "stalls", "rerank", "answers", "peer")
+DEFAULT_PARTS = PARTS[:-1]
+"""The peer needs a package index once, and minutes on a collection that means something."""
 
 
 def main() -> None:
@@ -25,7 +28,12 @@ def main() -> None:
     measures: dict[str, Callable[[], Part]] = {
         "start": start.measure,
         "ingestion": lambda: ingestion.measure(raw),
-        "search": searching.measure,
+        "small-documents": lambda: small_documents.measure(raw),
+        "search": lambda: searching.measure(searching.LAPTOP),
+        "search-100k": lambda: searching.measure(searching.LARGE),
+        "stalls": stalls.measure,
+        "rerank": lambda: rerank.measure(raw),
+        "peer": lambda: peer.measure(options.peer_collection),
         "answers": answering.measure,
         "clean-clone": clean_clone.measure,
     }
@@ -47,7 +55,18 @@ def _measured(name: str, measure: Callable[[], Part]) -> Part:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--parts", nargs="*", choices=PARTS, default=PARTS, help="what to measure; everything by default"
+        "--parts",
+        nargs="*",
+        choices=PARTS,
+        default=DEFAULT_PARTS,
+        help=f"what to measure; default: {' '.join(DEFAULT_PARTS)}",
+    )
+    parser.add_argument(
+        "--peer-collection",
+        type=Path,
+        default=OWN_COLLECTION,
+        metavar="PATH",
+        help="the test collection of the part `peer`, as for `make eval`; default: the small one of this repository",
     )
     parser.add_argument(
         "--clean-clone",

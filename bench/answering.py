@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import httpx
 
 from bench.corpus import Fact, make_documents
-from bench.report import Figure, Part, Table
-from bench.samples import Samples
-from bench.system import RunningSystem, running_system
+from bench.report import Figure, Part
 from bench.uploading import ingest
 from cli.sse import read_events
+from evals.samples import Samples
+from evals.system import RunningSystem, running_system
+from evals.tables import Table
 
 COLLECTION = "answers"
 DOCUMENTS = 24

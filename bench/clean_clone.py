@@ -10,8 +10,9 @@ from pathlib import Path
 
 import httpx
 
-from bench.report import Figure, Part, Table
-from bench.system import HTTP_TIMEOUT_S, free_port, stop, system_environment, wait_until_ready
+from bench.report import Figure, Part
+from evals.system import HTTP_TIMEOUT_S, free_port, stop, system_environment, wait_until_ready
+from evals.tables import Table
 
 TARGET_S = 240.0
 _QUESTION = "Where does Groundwork keep its data?"

@@ -1,5 +1,5 @@
 """A store of many chunks in seconds: texts and vectors straight into the retriever, without embedding them. The vectors lie in
-clusters on the unit sphere, as those of real texts do; an exact scan and BM25 cost the same whatever they mean."""
+clusters around those of real questions, so that a search finds some that are near; a scan costs the same whatever they mean."""
 
 import asyncio
 import hashlib
@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
-from bench.corpus import make_paragraphs
+from bench.corpus import make_paragraphs, make_queries
 from kit.channel import Channel
 
 COLLECTION = "default"
@@ -20,15 +21,17 @@ _CHUNKS_PER_MESSAGE = 100
 _DOCUMENTS_AT_ONCE = 4
 _CLUSTERS = 64
 _WORDS_PER_CHUNK = 120
+_WRITTEN = 10_000
+"""Paragraphs that are made up; beyond, they come again with another number, because making up 100 000 takes half a minute."""
 _TIMEOUT_S = 60.0
 
 
-async def fill(channel: Channel, *, chunks: int, model: str, dimension: int) -> None:
+async def fill(retriever: Channel, reranker: Channel, chunks: int) -> None:
     """Writes and activates `chunks` chunks in documents of 100."""
-    stub: Any = retriever_pb2_grpc.RetrieverServiceStub(channel)
+    stub: Any = retriever_pb2_grpc.RetrieverServiceStub(retriever)
     rng = np.random.default_rng(1)
-    centers = rng.standard_normal((_CLUSTERS, dimension))
-    texts = make_paragraphs(1, chunks, _WORDS_PER_CHUNK)
+    model, centers = await _centers(reranker)
+    texts = _texts(chunks)
     vectors = clustered_unit_vectors(rng, centers, chunks)
     starts = iter(range(0, chunks, _CHUNKS_PER_DOCUMENT))
 
@@ -42,11 +45,26 @@ async def fill(channel: Channel, *, chunks: int, model: str, dimension: int) -> 
             group.create_task(work())
 
 
+def _texts(count: int) -> list[str]:
+    """All different, or the search would drop them as duplicates."""
+    written = make_paragraphs(1, min(count, _WRITTEN), _WORDS_PER_CHUNK)
+    return written + [f"{written[i % _WRITTEN]} Copy {i} was filed." for i in range(_WRITTEN, count)]
+
+
+async def _centers(reranker: Channel) -> tuple[str, npt.NDArray[np.float32]]:
+    """The model's name, and the vectors of some questions: float32 [clusters, dimension]."""
+    stub: Any = reranker_pb2_grpc.RerankerServiceStub(reranker)
+    request = reranker_pb2.EmbedRequest(texts=make_queries(9, _CLUSTERS), kind=reranker_pb2.EMBED_KIND_QUERY)
+    answer = await stub.Embed(request, timeout=_TIMEOUT_S)
+    return answer.model, np.frombuffer(answer.vectors, dtype=np.float32).reshape(-1, answer.dimension)
+
+
 def clustered_unit_vectors(
-    rng: np.random.Generator, centers: npt.NDArray[np.float64], count: int
+    rng: np.random.Generator, centers: npt.NDArray[np.float32], count: int
 ) -> npt.NDArray[np.float32]:
-    """float32 [count, dimension], each row L2-normalised, around the rows of `centers`."""
-    around = centers[rng.integers(len(centers), size=count)] + 0.8 * rng.standard_normal((count, centers.shape[1]))
+    """float32 [count, dimension], each row L2-normalised, at a cosine of about 0.8 to one of the rows of `centers`."""
+    noise = rng.standard_normal((count, centers.shape[1]), dtype=np.float32) / np.sqrt(centers.shape[1])
+    around = centers[rng.integers(len(centers), size=count)] + 0.8 * noise
     return np.asarray(around / np.linalg.norm(around, axis=1, keepdims=True), dtype=np.float32)
 
 

@@ -1,4 +1,4 @@
-"""The reference of ingestion: the same model, runtime, tokenizer, padding and pooling in this process, with all texts known
+"""The reference of ingestion: the same model with its pooling, runtime, tokenizer and padding in this process, with all texts known
 beforehand and sorted by length. No queue, no gRPC, no index: as fast as the embedder can be fed on this machine."""
 
 import os
@@ -13,11 +13,10 @@ from pydantic import SecretStr
 
 from bench.corpus import SampleDocument
 from services.ingest.adapters.tokenizer import ModelTokenizer
-from services.ingest.prepare import PrepareRequest, prepare
-from services.reranker.app import LoadedModel, load
+from services.ingest.child.prepare import PrepareRequest, prepare
+from services.reranker.adapters.cpu_model import LoadedModel, load
 from services.reranker.models import TokenIds
 from services.reranker.padding import pad, padded_length
-from services.reranker.pooling import mean_pool
 from services.reranker.settings import RerankerSettings
 
 _PAD_TO_MULTIPLE = 16
@@ -50,8 +49,7 @@ class RawEmbedder:
     @property
     def description(self) -> str:
         """Model and runtime."""
-        info = self._loaded.info
-        return f"{info.embedding_model} on {info.runtime}"
+        return f"{self._loaded.model.name} on {self._loaded.encoder.runtime}"
 
     def chunks_of(self, documents: Sequence[SampleDocument]) -> list[str]:
         """The texts that the ingest worker will embed: the same parsers, the same chunker."""
@@ -65,7 +63,7 @@ class RawEmbedder:
                 path.write_text(document.text, "utf-8")
                 media_type = "text/markdown" if path.suffix == ".md" else "text/plain"
                 request = PrepareRequest(
-                    str(path), media_type, document.name, str(definition), self._loaded.info.window_tokens
+                    str(path), media_type, document.name, str(definition), self._loaded.tokenizer.window_tokens
                 )
                 prepared = prepare(request, lambda _: None, tokenizer)
                 texts += [chunk.embedded_text for chunk in prepared.chunks]
@@ -87,9 +85,7 @@ class RawEmbedder:
         )
 
     def _encode(self, batch: Sequence[TokenIds]) -> None:
-        hidden = self._loaded.encoder.encode(*pad(batch, _PAD_TO_MULTIPLE))
-        for vectors, tokens in zip(hidden, batch, strict=True):
-            mean_pool(vectors[: len(tokens)])
+        self._loaded.encoder.encode(*pad(batch, _PAD_TO_MULTIPLE))
 
     def _batches(self, ids: Sequence[TokenIds]) -> list[list[TokenIds]]:
         batches: list[list[TokenIds]] = []

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.conditions import Conditions
+from evals.tables import Table
 
 _PREAMBLE = """\
 # Benchmarks
@@ -30,14 +31,6 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Details of a part."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True)
 class Part:
     """What one part measured, and how."""
 
@@ -56,22 +49,12 @@ def render(parts: Sequence[Part], conditions: Conditions) -> str:
         ("figure", "measured", "target", "verdict"),
         [(figure.name, figure.measured, figure.target, figure.verdict) for figure in figures],
     )
-    blocks = [_PREAMBLE.strip(), "## Figures", _table(summary), "## Conditions", _conditions(conditions)]
+    blocks = [_PREAMBLE.strip(), "## Figures", summary.render(), "## Conditions", _conditions(conditions)]
     for part in parts:
         load = f"Load average before and after: {part.load}." if part.load else ""
-        blocks += [f"## {part.title}", part.about, *(_table(table) for table in part.tables), load]
+        blocks += [f"## {part.title}", part.about, *(table.render() for table in part.tables), load]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def _conditions(conditions: Conditions) -> str:
     return "\n".join(f"* {name}: {value}" for name, value in conditions.lines())
-
-
-def _table(table: Table) -> str:
-    widths = [max(len(cell) for cell in column) for column in zip(table.columns, *table.rows, strict=True)]
-    header, *rows = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in (table.columns, *table.rows)
-    ]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return "\n".join((header, rule, *rows))

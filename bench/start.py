@@ -4,9 +4,10 @@ import time
 
 import psutil
 
-from bench.report import Figure, Part, Table
-from bench.samples import Samples
-from bench.system import RunningSystem, running_system
+from bench.report import Figure, Part
+from evals.samples import Samples
+from evals.system import RunningSystem, running_system
+from evals.tables import Table
 
 STARTS = 3
 SETTLE_S = 3.0

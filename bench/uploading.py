@@ -28,7 +28,12 @@ class Ingested:
         return sum(document["report"]["chunk_count"] for document in self.documents)
 
 
-async def ingest(client: httpx.AsyncClient, collection_id: str, documents: Sequence[SampleDocument]) -> Ingested:
+async def ingest(
+    client: httpx.AsyncClient,
+    collection_id: str,
+    documents: Sequence[SampleDocument],
+    uploads_at_once: int = UPLOADS_AT_ONCE,
+) -> Ingested:
     """Makes the collection, uploads all documents and waits until each is ready. Raises RuntimeError when one fails."""
     (await client.post("/v1/collections", json={"id": collection_id})).raise_for_status()
     watching = asyncio.Event()
@@ -37,7 +42,7 @@ async def ingest(client: httpx.AsyncClient, collection_id: str, documents: Seque
         await watching.wait()
         started_at = time.perf_counter()
         waiting = iter(documents)
-        for _ in range(UPLOADS_AT_ONCE):
+        for _ in range(uploads_at_once):
             group.create_task(_upload(client, collection_id, waiting))
         by_id = await ready
         seconds = time.perf_counter() - started_at

@@ -1,4 +1,4 @@
-"""The system under test: the real processes, started as a user starts them, on a data directory that is thrown away."""
+"""The system under test: the real processes, started as a user starts them, on a data directory of its own."""
 
 import contextlib
 import json
@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import psutil
 
+from evals.errors import SystemNotReady
 from kit.channel import Channel, open_channel
 from kit.principal import Principal, TokenSigner, use_principal
 
@@ -25,7 +26,7 @@ READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 30.0
 POLL_INTERVAL_S = 0.02
 HTTP_TIMEOUT_S = 60.0
-_PRINCIPAL = Principal("local", "bench")
+_PRINCIPAL = Principal("local", "evals")
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,11 @@ class RunningSystem:
 
 
 @contextmanager
-def running_system() -> Iterator[RunningSystem]:
-    """Starts the system on an empty data directory and stops it. Raises RuntimeError when it does not get ready."""
-    with tempfile.TemporaryDirectory(prefix="groundwork-bench-", ignore_cleanup_errors=True) as folder:
-        data_dir, log, port = Path(folder, "data"), Path(folder, "up.log"), free_port()
+def running_system(kept_data_dir: Path | None = None) -> Iterator[RunningSystem]:
+    """Starts the system and stops it: on an empty data directory that is thrown away, or on one that is kept. Raises
+    SystemNotReady."""
+    with tempfile.TemporaryDirectory(prefix="groundwork-evals-", ignore_cleanup_errors=True) as folder:
+        data_dir, log, port = kept_data_dir or Path(folder, "data"), Path(folder, "up.log"), free_port()
         url = f"http://127.0.0.1:{port}"
         with log.open("wb") as output:
             started_at = time.perf_counter()
@@ -101,7 +103,7 @@ def wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> N
                     return
             time.sleep(POLL_INTERVAL_S)
     said = log.read_text("utf-8", "replace")[-3000:]
-    raise RuntimeError(f"the system was not ready within {READY_TIMEOUT_S:.0f} s; it said:\n{said}")
+    raise SystemNotReady(f"the system was not ready within {READY_TIMEOUT_S:.0f} s; it said:\n{said}")
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
