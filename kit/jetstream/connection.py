@@ -29,6 +29,11 @@ class Nats:
     nc: Client
     js: JetStreamContext
 
+    @property
+    def reconnections(self) -> int:
+        """How often the connection was made anew: the server may be another since, or may have lost its last seconds."""
+        return self.nc.stats["reconnects"]
+
     async def check(self) -> None:
         """Raises Unavailable unless the server answers: for readiness."""
         with translated_errors("NATS"):

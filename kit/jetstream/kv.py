@@ -56,6 +56,11 @@ class KeyValue:
                     bucket = await nats.js.key_value(name)
         return cls(nats, bucket, name)
 
+    @property
+    def reconnections(self) -> int:
+        """Of its connection."""
+        return self._nats.reconnections
+
     async def get(self, key: str) -> Entry | None:
         with translated_errors(self._name):
             try:

@@ -21,6 +21,7 @@ from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
 from services.ingest.catalog import Catalog
+from services.ingest.clearing import Clearing
 from services.ingest.deletion import Deletion
 from services.ingest.documents import Documents, Limits
 from services.ingest.embedding import BatchEmbedder
@@ -55,6 +56,7 @@ class _Shared:
     index: RetrieverIndex
     deletion: Deletion
     catalog: Catalog
+    clearing: Clearing
     reviser: Reviser
     letters: DeadLetters
 
@@ -76,6 +78,7 @@ async def run_api(settings: IngestSettings) -> None:
             now=_now,
             new_id=_new_id,
         )
+        service.spawn(shared.clearing.run())
         service.add_servicer(
             ingest_pb2_grpc.add_IngestServiceServicer_to_server,
             IngestServicer(documents, shared.catalog, shared.letters),
@@ -137,7 +140,7 @@ async def run_worker(settings: IngestSettings) -> None:
             collections=shared.collections,
             jobs=shared.jobs,
             deletion=shared.deletion,
-            catalog=shared.catalog,
+            clearing=shared.clearing,
             now=_now,
         )
         service.spawn(shared.jobs.queue.consume(handler.handle, concurrency=settings.ingest_concurrency))
@@ -174,6 +177,7 @@ async def _shared(service: Service, settings: IngestSettings) -> _Shared:
     leases = await NatsLeases.open(nats, ttl_s=settings.ingest_lease_ttl_s)
     index = RetrieverIndex(retriever_pb2_grpc.RetrieverServiceStub(channel))
     deletion = Deletion(documents, files, leases, index, _now)
+    clearing = Clearing(collections, documents, deletion, leases)
     jobs = await NatsJobQueue.open(nats)
     dead_letters = await NatsDeadLetterStore.open(nats)
     reviser = Reviser(documents, jobs, _now, _new_id)
@@ -186,7 +190,8 @@ async def _shared(service: Service, settings: IngestSettings) -> _Shared:
         leases=leases,
         index=index,
         deletion=deletion,
-        catalog=Catalog(collections, documents, deletion, _now),
+        catalog=Catalog(collections, clearing, _now),
+        clearing=clearing,
         reviser=reviser,
         letters=DeadLetters(dead_letters, documents, reviser, _now),
     )

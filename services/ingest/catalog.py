@@ -6,10 +6,10 @@ from datetime import datetime
 
 from kit.errors import AlreadyExists
 from services.ingest import naming
-from services.ingest.deletion import Deletion
+from services.ingest.clearing import Clearing
 from services.ingest.errors import BadName, CollectionExists, CollectionNotFound, CollectionProtected
-from services.ingest.models import Collection, Status
-from services.ingest.ports import CollectionStore, DocumentStore
+from services.ingest.models import Collection
+from services.ingest.ports import CollectionStore
 
 DEFAULT_COLLECTION_ID = "default"
 _MAX_NAME_CHARS = 200
@@ -18,12 +18,9 @@ _MAX_NAME_CHARS = 200
 class Catalog:
     """The use cases of collections."""
 
-    def __init__(
-        self, collections: CollectionStore, documents: DocumentStore, deletion: Deletion, now: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, collections: CollectionStore, clearing: Clearing, now: Callable[[], datetime]) -> None:
         self._collections = collections
-        self._documents = documents
-        self._deletion = deletion
+        self._clearing = clearing
         self._now = now
 
     async def create(self, tenant_id: str, collection_id: str, name: str) -> Collection:
@@ -38,8 +35,16 @@ class Catalog:
         try:
             await self._collections.create(collection)
         except AlreadyExists as error:
-            raise CollectionExists(f"collection {collection_id} exists already; choose another id") from error
+            raise await self._taken(tenant_id, collection_id) from error
         return collection
+
+    async def _taken(self, tenant_id: str, collection_id: str) -> CollectionExists:
+        there = await self._collections.get(tenant_id, collection_id)
+        if there is not None and there.deleting:
+            return CollectionExists(
+                f"collection {collection_id} is still being deleted; try again in a minute, or choose another id"
+            )
+        return CollectionExists(f"collection {collection_id} exists already; choose another id")
 
     async def get(self, tenant_id: str, collection_id: str) -> Collection:
         """Raises CollectionNotFound."""
@@ -56,24 +61,14 @@ class Catalog:
         found.setdefault(DEFAULT_COLLECTION_ID, _default(tenant_id))
         return [found[key] for key in sorted(found)]
 
-    async def delete(self, tenant_id: str, collection_id: str) -> None:
-        """Removes a collection with its documents; a sweep goes on where this is interrupted. Raises CollectionNotFound."""
+    async def delete(self, tenant_id: str, collection_id: str) -> bool:
+        """Nobody finds the collection from now on, and its documents are removed; False while that goes on. Raises
+        CollectionNotFound, CollectionProtected."""
         if collection_id == DEFAULT_COLLECTION_ID:
             raise CollectionProtected("the collection 'default' cannot be deleted; delete its documents instead")
         collection = await self.get(tenant_id, collection_id)
         await self._collections.put(replace(collection, deleting=True))
-        await self.finish_deleting(tenant_id, collection_id)
-
-    async def finish_deleting(self, tenant_id: str, collection_id: str) -> None:
-        """Deletes what is left of a collection that is marked as being deleted. Harmless when repeated."""
-        doomed = [
-            stored.document.document_id
-            async for stored in self._documents.all_of(tenant_id)
-            if stored.document.collection_id == collection_id
-            and not (stored.document.status is Status.DELETED and stored.document.swept)
-        ]
-        await self._deletion.delete_all(tenant_id, doomed)
-        await self._collections.delete(tenant_id, collection_id)
+        return await self._clearing.clear(tenant_id, collection_id)
 
 
 def _default(tenant_id: str) -> Collection:

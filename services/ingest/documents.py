@@ -11,8 +11,9 @@ from pathlib import Path
 from kit.errors import Aborted, AlreadyExists
 from services.ingest import naming
 from services.ingest.catalog import Catalog
-from services.ingest.deletion import Deletion, file_lease, files_of
+from services.ingest.deletion import Deletion, file_lease
 from services.ingest.errors import CollectionNotFound, DocumentNotFound, UploadCorrupt
+from services.ingest.file_users import files_of
 from services.ingest.models import Content, Document, Status
 from services.ingest.paging import age, decode_token, encode_token, page_length
 from services.ingest.ports import DocumentStore, FileStore, Leases

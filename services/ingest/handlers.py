@@ -119,8 +119,8 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def DeleteCollection(
         self, request: ingest_pb2.DeleteCollectionRequest, context: Any
     ) -> ingest_pb2.DeleteCollectionResponse:
-        await self._catalog.delete(current_principal().tenant_id, request.collection_id)
-        return ingest_pb2.DeleteCollectionResponse()
+        cleared = await self._catalog.delete(current_principal().tenant_id, request.collection_id)
+        return ingest_pb2.DeleteCollectionResponse(cleared=cleared)
 
     async def GetJobCounts(
         self, request: ingest_pb2.GetJobCountsRequest, context: Any

@@ -16,8 +16,9 @@ import structlog
 from kit.errors import DataLoss, FailedPrecondition, InvalidArgument
 from services.ingest.child.prepare import PrepareRequest
 from services.ingest.chunks.languages import languages_of
-from services.ingest.deletion import Deletion, document_lease, file_lease, files_of
+from services.ingest.deletion import Deletion, document_lease, file_lease
 from services.ingest.errors import DocumentRejected, Superseded
+from services.ingest.file_users import files_of
 from services.ingest.jobs.ledger import Ledger
 from services.ingest.jobs.patience import Patience
 from services.ingest.jobs.tracking import Tracker, wanted

@@ -32,6 +32,10 @@ Vector = NDArray[np.float32]
 class DocumentStore(Protocol):
     """Records of documents, with compare-and-set, and which document has which name."""
 
+    @property
+    def restarts(self) -> int:
+        """How often the store may have been started anew since this process came."""
+
     async def get(self, tenant_id: str, document_id: str) -> StoredDocument | None:
         """The record, a tombstone too; None when there is none."""
 

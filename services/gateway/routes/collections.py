@@ -36,11 +36,17 @@ async def get_collection(collection_id: str, services: Services) -> Collection:
     return _collection(answer.collection)
 
 
-@router.delete("/{collection_id}", status_code=204, responses=problems(404, 412))
-async def delete_collection(collection_id: str, services: Services) -> None:
-    """Removes a collection with all its documents. `default` is refused."""
+@router.delete(
+    "/{collection_id}",
+    status_code=204,
+    responses={202: {"description": "The collection is gone; its documents are being removed."}, **problems(404, 412)},
+)
+async def delete_collection(collection_id: str, services: Services) -> Response:
+    """Removes a collection with all its documents. Nothing in it is found from now on; when there are many documents, their removal
+    goes on behind a 202, and the id is free again when that is done. `default` is refused."""
     request = pb.DeleteCollectionRequest(collection_id=collection_id)
-    await services.ingest.DeleteCollection(request, timeout=services.settings.rpc_timeout_s)
+    answer = await services.ingest.DeleteCollection(request, timeout=services.settings.rpc_timeout_s)
+    return Response(status_code=204 if answer.cleared else 202)
 
 
 def _collection(message: pb.Collection) -> Collection:

@@ -21,6 +21,10 @@ class NatsDocumentStore:
     async def open(cls, nats: Nats) -> "NatsDocumentStore":
         return cls(await KeyValue.open(nats, "DOCUMENTS"), await KeyValue.open(nats, "DOCUMENT_NAMES"))
 
+    @property
+    def restarts(self) -> int:
+        return self._documents.reconnections
+
     async def get(self, tenant_id: str, document_id: str) -> StoredDocument | None:
         entry = await self._documents.get(f"{tenant_id}.{document_id}")
         return StoredDocument(records.decode_document(entry.value), entry.revision) if entry and entry.value else None

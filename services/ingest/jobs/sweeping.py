@@ -9,7 +9,8 @@ import structlog
 
 from kit.errors import GroundworkError
 from kit.principal import Principal, use_principal
-from services.ingest.catalog import Catalog
+from services.ingest.changes import Changes
+from services.ingest.clearing import Clearing
 from services.ingest.deletion import Deletion
 from services.ingest.models import Status, StoredDocument
 from services.ingest.ports import CollectionStore, DocumentStore, JobQueue
@@ -38,18 +39,18 @@ class Sweeper:
         collections: CollectionStore,
         jobs: JobQueue,
         deletion: Deletion,
-        catalog: Catalog,
+        clearing: Clearing,
         now: Callable[[], datetime],
     ) -> None:
         self._documents = documents
         self._collections = collections
         self._jobs = jobs
         self._deletion = deletion
-        self._catalog = catalog
+        self._clearing = clearing
         self._now = now
-        self._seen_version = 0
         self._unsettled: dict[tuple[str, str], StoredDocument] = {}
         """Those not looked at for longest come first."""
+        self._changes = Changes(documents, self._unsettled.clear)
 
     async def run(self, interval_s: float) -> None:
         """Sweeps until cancelled. A failure is logged; the next sweep tries again."""
@@ -62,13 +63,12 @@ class Sweeper:
 
     async def sweep(self) -> None:
         """Takes note of what was written since the last sweep, and looks after what needs it."""
-        async for stored in self._documents.changed_since(self._seen_version):
+        async for stored in self._changes.read():
             self._note(stored)
         await self._look()
 
     def _note(self, stored: StoredDocument) -> None:
         document = stored.document
-        self._seen_version = max(self._seen_version, stored.version)
         key = (document.tenant_id, document.document_id)
         if document.pending or document.status is Status.DELETED:
             self._unsettled[key] = stored
@@ -89,7 +89,7 @@ class Sweeper:
         doomed = [collection async for collection in self._collections.all_of("*") if collection.deleting]
         for collection in doomed:
             with use_principal(Principal(collection.tenant_id, _SUBJECT)):
-                await self._catalog.finish_deleting(collection.tenant_id, collection.collection_id)
+                await self._clearing.finish(collection.tenant_id, collection.collection_id)
 
     async def _look_after(self, stored: StoredDocument) -> None:
         document = stored.document

@@ -122,7 +122,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
     async def DeleteCollection(self, request: Any, context: Any) -> ingest_pb2.DeleteCollectionResponse:
         if request.collection_id == "default":
             raise FailedPrecondition("the collection default stays", reason="COLLECTION_PROTECTED")
-        return ingest_pb2.DeleteCollectionResponse()
+        return ingest_pb2.DeleteCollectionResponse(cleared=request.collection_id != "large")
 
     async def GetJobCounts(self, request: Any, context: Any) -> ingest_pb2.GetJobCountsResponse:
         return ingest_pb2.GetJobCountsResponse(queued_count=2, dead_letter_count=len(self.dead_letters))

@@ -100,6 +100,7 @@ async def test_collections_are_made_listed_and_removed(client: httpx.AsyncClient
     assert (await client.get("/v1/collections")).json()["collections"][0]["id"] == "default"
     assert (await client.get("/v1/collections/contracts")).json()["name"] == "contracts"
     assert (await client.delete("/v1/collections/contracts")).status_code == 204
+    assert (await client.delete("/v1/collections/large")).status_code == 202
     assert (await client.post("/v1/collections", json={"id": "default"})).status_code == 409
     assert (await client.delete("/v1/collections/default")).json()["reason"] == "COLLECTION_PROTECTED"
 

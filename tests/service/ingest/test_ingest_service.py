@@ -229,7 +229,7 @@ async def test_collections_are_made_listed_and_removed(system: System) -> None:
     listed = await system.stub.ListCollections(ingest_pb2.ListCollectionsRequest(), timeout=TIMEOUT_S)
     assert [each.collection_id for each in listed.collections] == ["annual-reports", "default"]
     remove = ingest_pb2.DeleteCollectionRequest(collection_id="annual-reports")
-    await system.stub.DeleteCollection(remove, timeout=TIMEOUT_S)
+    assert (await system.stub.DeleteCollection(remove, timeout=TIMEOUT_S)).cleared
     with pytest.raises(NotFound):
         await system.stub.GetCollection(
             ingest_pb2.GetCollectionRequest(collection_id="annual-reports"), timeout=TIMEOUT_S

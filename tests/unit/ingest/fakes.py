@@ -31,6 +31,7 @@ class FakeDocumentStore:
         self.records: dict[tuple[str, str], StoredDocument] = {}
         self.names: dict[tuple[str, str, str], str] = {}
         self.versions = 0
+        self.restarts = 0
         self._watchers: list[tuple[str, asyncio.Queue[StoredDocument | None]]] = []
 
     async def get(self, tenant_id: str, document_id: str) -> StoredDocument | None:

@@ -1,5 +1,6 @@
 """Uploads, listings and deletions."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import GroundworkError
+from services.ingest import clearing as clearing_module
 from services.ingest.errors import (
     BadName,
     BadPageToken,
@@ -300,15 +302,40 @@ async def test_collection_id_is_made_from_its_name(world: World) -> None:
         await world.catalog.create(TENANT, "", "報告")
 
 
+@pytest.fixture
+async def clearing(world: World) -> AsyncIterator[None]:
+    running = asyncio.create_task(world.clearing.run())
+    yield
+    running.cancel()
+
+
+@pytest.mark.usefixtures("clearing")
 async def test_deleting_a_collection_deletes_its_documents(world: World) -> None:
     await world.catalog.create(TENANT, "papers", "Papers")
     document = await world.ingest(await world.upload("hello", collection_id="papers"))
     kept = await world.upload("hello", name="kept.txt")
-    await world.catalog.delete(TENANT, "papers")
+    assert await world.catalog.delete(TENANT, "papers")
     with pytest.raises(CollectionNotFound):
         await world.catalog.get(TENANT, "papers")
     assert world.index.searchable(document.document_id) == []
     assert await world.documents.get(TENANT, kept.document_id) == kept
+    await world.catalog.create(TENANT, "papers", "Papers")
+
+
+async def test_collection_that_takes_long_to_empty_is_gone_at_once_and_emptied_by_the_sweep(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clearing_module, "PATIENCE_S", 0.0)
+    await world.catalog.create(TENANT, "papers", "Papers")
+    document = await world.ingest(await world.upload("hello", collection_id="papers"))
+    assert not await world.catalog.delete(TENANT, "papers")
+    with pytest.raises(CollectionNotFound):
+        await world.upload("hello", collection_id="papers")
+    with pytest.raises(CollectionExists, match="still being deleted"):
+        await world.catalog.create(TENANT, "papers", "Papers")
+    await world.sweeper.sweep()
+    assert world.index.searchable(document.document_id) == []
+    await world.catalog.create(TENANT, "papers", "Papers")
 
 
 async def test_collection_deleted_during_an_upload_takes_the_document_with_it(world: World) -> None:
@@ -324,22 +351,35 @@ async def test_collection_deleted_during_an_upload_takes_the_document_with_it(wo
     assert world.files.files == {}
 
 
-async def test_deleting_a_large_collection_looks_at_all_records_a_few_times_only(world: World) -> None:
+@pytest.mark.usefixtures("clearing")
+async def test_deleting_a_large_collection_reads_each_record_a_few_times_only(world: World) -> None:
     await world.catalog.create(TENANT, "papers", "Papers")
     shared = await world.upload("Text 7.", name="kept.txt")
     for n in range(250):
         await world.upload(f"Text {n}.", name=f"{n}.txt", collection_id="papers")
-    looks = 0
-    real = world.store.all_of
+    records = 0
+    everything, changes = world.store.all_of, world.store.changed_since
 
-    def counting(tenant_id: str) -> AsyncIterator[StoredDocument]:
-        nonlocal looks
-        looks += 1
-        return real(tenant_id)
+    async def counting(found: AsyncIterator[StoredDocument]) -> AsyncIterator[StoredDocument]:
+        nonlocal records
+        async for each in found:
+            records += 1
+            yield each
 
-    world.store.all_of = counting  # type: ignore[method-assign]
+    world.store.all_of = lambda tenant_id: counting(everything(tenant_id))  # type: ignore[method-assign]
+    world.store.changed_since = lambda version: counting(changes(version))  # type: ignore[method-assign]
     await world.catalog.delete(TENANT, "papers")
-    assert looks <= 4
+    assert records <= 3 * 251 + 100, "the records once, each as it changed, once more to find the collection's"
     assert list(world.files.files) == [(TENANT, shared.content.sha256)]
     assert {stored.document.status for stored in world.store.records.values()} == {Status.QUEUED, Status.DELETED}
     assert all(stored.document.swept for stored in world.store.records.values() if stored.document != shared)
+
+
+async def test_file_is_kept_for_a_document_of_a_store_that_went_back_in_time(world: World) -> None:
+    first = await world.upload("same", name="a.txt")
+    await world.documents.delete(TENANT, (await world.upload("other", name="b.txt")).document_id)
+    world.store.versions -= 3  # a power cut took back what came last, and the store gives those versions again
+    world.store.restarts += 1
+    await world.upload("same", name="c.txt")
+    await world.documents.delete(TENANT, first.document_id)
+    assert len(world.files.files) == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from services.ingest.catalog import Catalog
+from services.ingest.clearing import Clearing
 from services.ingest.deletion import Deletion
 from services.ingest.documents import Documents, Limits, Upload
 from services.ingest.embedding import BatchEmbedder
@@ -71,7 +72,8 @@ class World:
         numbers = itertools.count(1)
         spool = Spool(folder)
         self.deletion = Deletion(self.store, self.files, self.leases, self.index, self.clock)
-        self.catalog = Catalog(self.collections, self.store, self.deletion, self.clock)
+        self.clearing = Clearing(self.collections, self.store, self.deletion, self.leases)
+        self.catalog = Catalog(self.collections, self.clearing, self.clock)
         self.reviser = Reviser(self.store, self.jobs, self.clock, new_id=lambda: f"{next(numbers):032x}")
         self.documents = Documents(
             documents=self.store,
@@ -114,7 +116,7 @@ class World:
             collections=self.collections,
             jobs=self.jobs,
             deletion=self.deletion,
-            catalog=self.catalog,
+            clearing=self.clearing,
             now=self.clock,
         )
         self.reconciler = Reconciler(

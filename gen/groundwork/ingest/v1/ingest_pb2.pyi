@@ -985,12 +985,17 @@ class DeleteCollectionResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    CLEARED_FIELD_NUMBER: _builtins.int
+    cleared: _builtins.bool
+    """Whether its documents are gone as well. False: nobody finds the collection any more, and its documents are being removed."""
     def __init__(
         self,
+        *,
+        cleared: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cleared", b"cleared"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
