@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -106,11 +107,10 @@ def test_a_failed_run_says_why_and_exits_with_1(server: FakeServer, groundwork: 
 
 
 def test_ctrl_c_cancels_the_run(server: FakeServer) -> None:
-    waiting, cancelled = threading.Event(), threading.Event()
+    cancelled = threading.Event()
 
     def hang(http: Handler) -> None:
-        http.stream(STARTED)
-        waiting.set()
+        http.stream(STARTED, run_event("token", 2, text="30 ", offset=0))
         cancelled.wait(20)
 
     def cancel(http: Handler) -> None:
@@ -121,10 +121,13 @@ def test_ctrl_c_cancels_the_run(server: FakeServer) -> None:
     server.on("POST", "/v1/runs/r1/cancel", cancel)
     command = [sys.executable, "-m", "cli.main", "ask", "?"]
     environment = {**os.environ, "GROUNDWORK_URL": server.url}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        assert waiting.wait(20)
+    ours, terminal = pty.openpty()
+    with subprocess.Popen(command, env=environment, stdout=terminal, stderr=subprocess.PIPE, text=True) as process:
+        assert os.read(ours, 1) == b"3", "it has heard of its run"
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=20)
+    os.close(ours)
+    os.close(terminal)
     assert cancelled.is_set()
     assert (process.returncode, stderr.strip()) == (130, "Cancelled.")
 
