@@ -20,7 +20,7 @@ from evals.evaluation import Evaluation, Plan, evaluate
 from evals.files import as_text
 from evals.loading import load_collection
 from evals.metrics import ndcg
-from evals.models import Mode, TestCollection
+from evals.models import Mode, Query, TestCollection
 from evals.samples import Samples
 from evals.significance import compare
 from evals.system import RunningSystem, running_system
@@ -54,7 +54,8 @@ class _Side:
 def measure(collection_path: Path) -> Part:
     """The peer first, alone; then the system, which is stopped afterwards. Both have all cores."""
     collection = load_collection(collection_path)
-    answer = _ask_peer(collection)
+    answer = _ask_peer(collection, collection.queries, tuned=False)
+    tuned = _ask_peer(collection, (), tuned=True)
     sides = {PEER: _peer_side(answer, collection), **_own_sides(collection)}
     ours, alike, peer = sides[DEFAULT], sides[ALIKE], sides[PEER]
     speed = peer.ingestion_s / ours.ingestion_s
@@ -64,6 +65,10 @@ def measure(collection_path: Path) -> Part:
         about=_about(collection, answer["versions"]),
         figures=(
             _ratio(f"ingestion, documents/s, of {PEER}'s", speed, lambda value: value > 1),
+            Figure(
+                f"ingestion, documents/s, of {PEER}'s with our batching of its embedder",
+                f"{tuned['ingestion_s'] / ours.ingestion_s:.2f}",
+            ),
             _ratio(
                 f"query p50, default through HTTP, of {PEER}'s in-process call",
                 ours.latency_ms.median / peer.latency_ms.median,
@@ -96,9 +101,11 @@ def _about(collection: TestCollection, versions: Mapping[str, str]) -> str:
         + ", ".join(f"{name} {number}" for name, number in versions.items())
         + ", its SentenceSplitter at the model's window and our overlap, its in-memory vector store, its BM25 with Snowball "
         f"stemming, fused by reciprocal rank, {CANDIDATES} candidates a retriever, no reranking, all in one process. It embeds "
-        "with the same int8 weights on OpenVINO, one stream a core, sorted by length, 512 texts a batch. Groundwork does the same "
-        "work as ten processes over HTTP and gRPC, with both indexes and every document durable on disk; its latencies are those "
-        "of an HTTP client. Default is what a client gets who asks for nothing else, reranking by policy."
+        "with the same int8 weights on OpenVINO, 10 texts a call, as it does unless it is told otherwise. What it could do with "
+        "an embedder that batches as our model server does (512 texts a call, sorted by length, one stream a core) is a figure of "
+        "its own. Groundwork does the same work as ten processes over HTTP and gRPC, with both indexes and every document durable "
+        "on disk; its latencies are those of an HTTP client. Default is what a client gets who asks for nothing else, reranking by "
+        "policy."
     )
 
 
@@ -130,11 +137,12 @@ def _table(sides: Mapping[str, _Side], documents: int) -> Table:
     )
 
 
-def _ask_peer(collection: TestCollection) -> dict[str, Any]:
+def _ask_peer(collection: TestCollection, queries: Sequence[Query], *, tuned: bool) -> dict[str, Any]:
     models = Path(os.environ["GROUNDWORK_MODELS_DIR"])
     job = {
         "documents": [{"id": each.document_id, "text": as_text(each)} for each in collection.documents],
-        "queries": [{"id": each.query_id, "text": each.text} for each in collection.queries],
+        "queries": [{"id": each.query_id, "text": each.text} for each in queries],
+        "tuned": tuned,
         "weights": str(models / MINILM_INT8.weights.path),
         "tokenizer": str(models / MINILM_INT8.tokenizer.path),
         "window_tokens": MINILM_INT8.window_tokens,

@@ -21,7 +21,7 @@ from services.ingest.errors import DocumentRejected, Superseded
 from services.ingest.file_users import files_of
 from services.ingest.jobs.ledger import Ledger
 from services.ingest.jobs.patience import Patience
-from services.ingest.jobs.tracking import Tracker, wanted
+from services.ingest.jobs.tracking import Pace, Tracker, wanted
 from services.ingest.metrics import Metrics
 from services.ingest.models import (
     Document,
@@ -78,6 +78,7 @@ class Pipeline:
         self._patience = patience
         self._metrics = metrics
         self._now = now
+        self._pace = Pace()
 
     async def handle(self, job: IngestJob, delivery: int) -> None:
         """Does the job, or finds that it is done or no longer wanted. Raises FailedTry when another try may be needed, and
@@ -122,7 +123,7 @@ class Pipeline:
             status=Status.PROCESSING, stage="parse", progress=0.0, error=None, report=report, tries=tries
         )
         started = time.perf_counter()
-        async with tracker.reporting(lease):
+        async with tracker.reporting(lease, self._pace):
             await self._make_revision(tracker, lease, report)
         self._metrics.seconds.observe(time.perf_counter() - started)
 

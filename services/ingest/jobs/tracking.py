@@ -14,9 +14,14 @@ from services.ingest.models import Document, IngestJob, Revision, Status, Stored
 from services.ingest.ports import DocumentStore, HeldLease
 
 REPORT_INTERVAL_S = 0.7
-"""Between two writes of progress: enough to look alive. Each write is also sent to everybody who watches, 2 ms of CPU in all."""
+"""Least time between two writes of a document's progress: enough to look alive."""
 
-_IDLE_CHECK_TICKS = 3
+REPORTS_PER_S = 8.0
+"""What the documents in a worker's hands may write together. Each write is also sent to everybody who watches, 2 ms of CPU in all."""
+
+_IDLE_REPORTS = 3
+"""After so many intervals without progress the record is read instead: it may no longer be wanted."""
+
 # Where each stage begins and ends on the bar that people see; embedding is what takes time.
 _SHARE = {
     "parse": (0.0, 0.05),
@@ -35,6 +40,26 @@ def wanted(stored: StoredDocument | None, job: IngestJob) -> bool:
         return False
     pending = stored.document.pending
     return pending is not None and pending.revision_id == job.revision_id
+
+
+class Pace:
+    """How often documents report, by how many are in hand."""
+
+    def __init__(self) -> None:
+        self._in_hand = 0
+
+    @contextlib.contextmanager
+    def one_more(self) -> Iterator[None]:
+        """Counts a document for the block."""
+        self._in_hand += 1
+        try:
+            yield
+        finally:
+            self._in_hand -= 1
+
+    @property
+    def interval_s(self) -> float:
+        return max(REPORT_INTERVAL_S, self._in_hand / REPORTS_PER_S)
 
 
 class Tracker:
@@ -96,22 +121,25 @@ class Tracker:
         self._progress = round(begin + (end - begin) * fraction, 3)
 
     @contextlib.asynccontextmanager
-    async def reporting(self, lease: HeldLease) -> AsyncIterator[None]:
+    async def reporting(self, lease: HeldLease, pace: Pace) -> AsyncIterator[None]:
         """Writes progress while the block runs, and ends the block with Superseded or LeaseLost when it works for nothing."""
-        with _unwrapped():
+        with _unwrapped(), pace.one_more():
             async with asyncio.TaskGroup() as group:
-                reporter = group.create_task(self._report(lease))
+                reporter = group.create_task(self._report(lease, pace))
                 try:
                     yield
                 finally:
                     reporter.cancel()
 
-    async def _report(self, lease: HeldLease) -> None:
-        written, idle_ticks = (self.document.stage, self.document.progress), 0
+    async def _report(self, lease: HeldLease, pace: Pace) -> None:
+        clock = asyncio.get_running_loop().time
+        written, asked_at = (self.document.stage, self.document.progress), clock()
         while True:
             await asyncio.sleep(REPORT_INTERVAL_S)
-            idle_ticks += 1
             lease.check()
+            silent_s = clock() - asked_at
+            if silent_s < pace.interval_s:
+                continue
             with contextlib.suppress(Unavailable):
                 async with self._lock:
                     if self.document.pending is None:
@@ -119,10 +147,10 @@ class Tracker:
                     noted = (self._stage, self._progress)
                     if noted != written:
                         await self._write(stage=noted[0], progress=noted[1])
-                        written, idle_ticks = noted, 0
-                    elif idle_ticks >= _IDLE_CHECK_TICKS:
+                        written, asked_at = noted, clock()
+                    elif silent_s >= _IDLE_REPORTS * pace.interval_s:
                         await self._reload()
-                        idle_ticks = 0
+                        asked_at = clock()
 
     async def _reload(self) -> None:
         stored = await self._store.get(self._job.tenant_id, self._job.document_id)
