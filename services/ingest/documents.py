@@ -105,10 +105,12 @@ class Documents:
 
     async def _record(self, tenant_id: str, upload: Upload, content: Content) -> tuple[Document, str]:
         place = (tenant_id, upload.collection_id, upload.name)
-        document_id = await self._documents.claim_name(*place, self._new_id())
+        new_id = self._new_id()
+        document_id = await self._documents.claim_name(*place, new_id)
+        is_ours = document_id == new_id  # then nobody has a record of it, unless another upload of the name was faster
         while True:
-            stored = await self._documents.get(tenant_id, document_id)
             try:
+                stored = None if is_ours else await self._documents.get(tenant_id, document_id)
                 if stored is None:
                     fresh = self._fresh(tenant_id, document_id, upload, content)
                     return (await self._documents.create(fresh)).document, ""
@@ -123,7 +125,7 @@ class Documents:
                 unused = files_of(old) - files_of(changed)
                 return changed, unused.pop() if unused else ""
             except (AlreadyExists, Aborted):
-                continue
+                is_ours = False
 
     def _fresh(self, tenant_id: str, document_id: str, upload: Upload, content: Content) -> Document:
         now = self._now()

@@ -83,8 +83,6 @@ class Pipeline:
     async def handle(self, job: IngestJob, delivery: int) -> None:
         """Does the job, or finds that it is done or no longer wanted. Raises FailedTry when another try may be needed, and
         GroundworkError for what keeps a try from beginning."""
-        if not wanted(await self._documents.get(job.tenant_id, job.document_id), job):
-            return
         async with self._leases.hold(document_lease(job.tenant_id, job.document_id)) as lease:
             try:
                 tracker = await Tracker.open(self._documents, job, self._now)

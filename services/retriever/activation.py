@@ -88,9 +88,12 @@ class RevisionSwitch:
         self, tenant_id: str, document_id: str, decide: Callable[[Pointer | None], Awaitable[Pointer]]
     ) -> tuple[Pointer | None, Pointer]:
         """Compare-and-set until it succeeds, deciding anew each time; returns the pointer before and after. The map knows
-        the new one before the caller does, so that it reads its own write."""
+        the new one before the caller does, so that it reads its own write; of what it does not know, the store is not asked before
+        it has refused."""
+        is_new = self._revisions.get(tenant_id, document_id) is None
         for _ in range(_MAX_ATTEMPTS):
-            stored = await self._store.get(tenant_id, document_id)
+            stored = None if is_new else await self._store.get(tenant_id, document_id)
+            is_new = False
             current = stored.pointer if stored else None
             wanted = await decide(current)
             if stored is None or wanted is not current:

@@ -60,14 +60,14 @@ class NatsDocumentStore:
     async def claim_name(self, tenant_id: str, collection_id: str, name: str, document_id: str) -> str:
         key = _name_key(tenant_id, collection_id, name)
         while True:
-            entry = await self._names.get(key)
-            if entry and entry.value:
-                return entry.value.decode()
             try:
                 await self._names.create(key, document_id.encode())
             except AlreadyExists:
-                continue
-            return document_id
+                entry = await self._names.get(key)
+                if entry and entry.value:
+                    return entry.value.decode()
+            else:
+                return document_id
 
     async def pass_name(self, tenant_id: str, collection_id: str, name: str, old_id: str, new_id: str) -> str:
         key = _name_key(tenant_id, collection_id, name)

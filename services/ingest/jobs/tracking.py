@@ -17,7 +17,7 @@ REPORT_INTERVAL_S = 0.7
 """Least time between two writes of a document's progress: enough to look alive."""
 
 REPORTS_PER_S = 8.0
-"""What the documents in a worker's hands may write together. Each write is also sent to everybody who watches, 2 ms of CPU in all."""
+"""What the documents in a worker's hands write together, at most. Each write also goes to everybody who watches: 2 ms of CPU."""
 
 _IDLE_REPORTS = 3
 """After so many intervals without progress the record is read instead: it may no longer be wanted."""
