@@ -6,7 +6,7 @@ import numpy as np
 
 from services.reranker.batching import Batcher
 from services.reranker.known_texts import KnownTexts
-from services.reranker.models import Embeddings, Float32, Lane, TextKind, TextVectors
+from services.reranker.models import Embeddings, Float32, Lane, TextKind, TextVectors, TokenIds
 from services.reranker.passage_cache import text_key
 from services.reranker.pooling import pooled, text_vectors
 from services.reranker.preparation import Preparation, check_texts
@@ -35,27 +35,44 @@ class Embedding:
         """Vectors in the order of `texts`. The kind decides the priority, and the instruction if the model was trained so.
 
         Token vectors of queries stay in memory, for passages are scored against the same words next; those of passages go to
-        the disk if `keep_token_vectors`.
+        the disk if `keep_token_vectors`, and what is there already is not computed again: a file whose embedding was interrupted
+        goes on where it was.
         """
         check_texts(texts, "texts")
         lane = _LANES[kind]
         self._batcher.check_open(lane)
         prompt = self._prompts.get(kind, "")
         ids = await self._preparation.token_ids([prompt + text for text in texts] if prompt else texts)
-        keep = self._keeper(kind, keep_token_vectors=keep_token_vectors)
-        rows: list[Float32]
-        if keep is None:
+        rows: Sequence[Float32]
+        if self._known is None or (kind is TextKind.PASSAGE and not keep_token_vectors):
             rows = await self._batcher.submit(ids, pooled, lane, timeout_s)
         else:
-            encoded = await self._batcher.submit(
-                ids, text_vectors, lane, timeout_s, lambda position, vectors: keep(text_key(texts[position]), vectors)
-            )
-            rows = [each.pooled for each in encoded]
+            keys = [text_key(text) for text in texts]
+            there = await self._known.find(keys) if kind is TextKind.PASSAGE else {}
+            keep = self._known.remember if kind is TextKind.QUERY else self._known.keep
+            rows = [each.pooled for each in await self._completed(keys, ids, there, keep, lane, timeout_s)]
         return Embeddings(np.stack(rows), [len(tokens) for tokens in ids])
 
-    def _keeper(self, kind: TextKind, *, keep_token_vectors: bool) -> Callable[[bytes, TextVectors], None] | None:
-        if self._known is None:
-            return None
-        if kind is TextKind.QUERY:
-            return self._known.remember
-        return self._known.keep if keep_token_vectors else None
+    async def _completed(
+        self,
+        keys: Sequence[bytes],
+        ids: Sequence[TokenIds],
+        there: Mapping[bytes, TextVectors],
+        keep: Callable[[bytes, TextVectors], None],
+        lane: Lane,
+        timeout_s: float | None,
+    ) -> list[TextVectors]:
+        """Those that are there, and the others as the model sees them, which are kept as they come."""
+        missing = [position for position, key in enumerate(keys) if key not in there]
+        vectors = [there.get(key) for key in keys]
+        if missing:
+            computed = await self._batcher.submit(
+                [ids[position] for position in missing],
+                text_vectors,
+                lane,
+                timeout_s,
+                lambda place, found: keep(keys[missing[place]], found),
+            )
+            for position, found in zip(missing, computed, strict=True):
+                vectors[position] = found
+        return [each for each in vectors if each is not None]

@@ -62,6 +62,27 @@ async def test_what_was_kept_while_embedding_is_reranked_without_the_model(
     assert scores.index(min(scores)) == 1
 
 
+async def test_what_was_kept_before_an_interruption_is_not_embedded_again(
+    run_batcher: RunBatcher, run_known: RunKnown, executor: Executor
+) -> None:
+    encoder, store = FakeEncoder(), FakeStore()
+    async with run_batcher(encoder) as batcher:
+        async with run_known(store) as known:
+            embedding = Embedding(Preparation(WordTokenizer(), executor), batcher, known=known)
+            whole = await embedding.embed(PASSAGES, TextKind.PASSAGE, 20.0)
+            await embedding.embed(PASSAGES[:2], TextKind.PASSAGE, 20.0, keep_token_vectors=True)
+        async with run_known(store) as known:  # another process
+            encoder.batches.clear()
+            embedding = Embedding(Preparation(WordTokenizer(), executor), batcher, known=known)
+            again = await embedding.embed(PASSAGES, TextKind.PASSAGE, 20.0, keep_token_vectors=True)
+            assert sum(len(batch) for batch in encoder.batches) == 1
+            encoder.batches.clear()
+            await embedding.embed(PASSAGES, TextKind.PASSAGE, 20.0, keep_token_vectors=True)
+            assert encoder.batches == []
+    np.testing.assert_allclose(again.vectors, whole.vectors, rtol=1e-6)
+    assert again.token_counts == whole.token_counts
+
+
 async def test_passages_not_kept_are_read_and_kept_under_their_hash(
     run_batcher: RunBatcher, run_known: RunKnown, executor: Executor
 ) -> None:
