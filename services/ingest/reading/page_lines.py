@@ -75,7 +75,8 @@ def without_page_furniture(pages: Sequence[list[Line]]) -> list[list[Line]]:
     seen = Counter(key for page in pages for key in {_furniture_key(line.text) for line in _edges(page)})
     numbered = sum(1 for page in pages if any(_PAGE_NUMBER.match(line.text) for line in _edges(page)))
     needed = max(_MIN_PAGES, 0.5 * len(pages))
-    return [_kept(page, seen, needed, numbered >= needed) for page in pages]
+    kept = [_kept(page, seen, needed, numbered >= needed) for page in pages]
+    return kept if any(kept) else [list(page) for page in pages]  # what is all there is frames nothing
 
 
 def _kept(page: list[Line], seen: "Counter[str]", needed: float, numbered: bool) -> list[Line]:

@@ -334,6 +334,11 @@ def test_running_header_is_left_out_though_recognition_spaces_it_differently(rea
     assert all(body in document.text for body in bodies)
 
 
+def test_pages_that_say_the_same_and_nothing_else_are_read(read: Read) -> None:
+    _, document = read(pdf_of([["Voucher for one dinner."]] * 4))
+    assert document.text.count("Voucher for one dinner.") == 4
+
+
 def test_word_broken_at_the_end_of_a_line_is_joined(read: Read) -> None:
     content = shown("The committee has decided to recom-", 60, 700) + shown("mend nothing of the kind today.", 60, 686)
     _, document = read(pdf_of_contents([content]))
