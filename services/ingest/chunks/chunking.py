@@ -9,11 +9,11 @@ the text as embedded: title, heading path, text.
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 
-from services.ingest.chunks.sentences import sentence_spans
-from services.ingest.chunks.tokens import MAX_CHARS_PER_TOKEN, TokenCounter
-from services.ingest.models import BlockKind, Chunk, CleanDocument, Section
+from services.ingest.chunks.pieces import Break, Piece, Pieces
+from services.ingest.chunks.prefixes import Prefixes
+from services.ingest.chunks.tokens import TokenCounter
+from services.ingest.models import BlockKind, Chunk, CleanDocument
 from services.ingest.reading.geometry import Boxes
 
 TARGET_TOKENS = 512
@@ -24,31 +24,6 @@ OVERLAP_TOKENS = 64
 _MIN_HEADINGS = 3
 _MIN_FILL = 0.5
 _MIN_SECTION_FILL = 0.35
-_MAX_TITLE_CHARS = 160
-_MAX_PATH_CHARS = 240
-_MAX_PREFIX_SHARE = 0.33
-
-
-class Break(IntEnum):
-    """How good a place behind a piece is to cut at."""
-
-    NEVER = 0
-    WORD = 1
-    SENTENCE = 2
-    LINE = 3
-    BLOCK = 4
-    SECTION = 5
-
-
-@dataclass(frozen=True)
-class _Piece:
-    start: int
-    end: int
-    cost: int
-    after: Break
-    section: Section
-    repeatable: bool
-    """Whether it may be repeated as overlap: prose may, rows and code not."""
 
 
 def chunker_for(document: CleanDocument, *, has_pages: bool) -> str:
@@ -120,97 +95,11 @@ class _Packer:
         self._tokens = tokens
         self._size = size
         self._overlap = overlap
-        self._prefix_costs: dict[str, int] = {}
+        self._prefixes = Prefixes(document.title, tokens, size)
 
-    # -- pieces --
-
-    def pieces(self) -> list[_Piece]:
-        """Pieces that cover every visible character, in order, none larger than a chunk."""
-        raw = [piece for i in range(len(self._document.sections)) for piece in self._pieces_of(i)]
-        costs = self._tokens.counts([self.text[piece.start : piece.end] for piece in raw])
-        sized: list[_Piece] = []
-        for piece, cost in zip(raw, costs, strict=True):
-            sized.extend(self._divided(replace(piece, cost=cost)))
-        return sized
-
-    def _pieces_of(self, index: int) -> Iterator[_Piece]:
-        section = self._document.sections[index]
-        last = self._break_after(index)
-        whole = section.kind in (BlockKind.ROW, BlockKind.TABLE, BlockKind.CODE, BlockKind.HEADING)
-        if whole:
-            yield _Piece(section.start, section.end, 0, last, section, repeatable=False)
-            return
-        spans = list(sentence_spans(self.text, section.start, section.end))
-        for i, (start, end) in enumerate(spans):
-            inner = Break.LINE if "\n" in self.text[start:end] else Break.SENTENCE
-            yield _Piece(start, end, 0, inner if i + 1 < len(spans) else last, section, repeatable=True)
-
-    def _break_after(self, index: int) -> Break:
-        section, sections = self._document.sections[index], self._document.sections
-        if index + 1 == len(sections):
-            return Break.SECTION
-        following = sections[index + 1]
-        if following.page != section.page or section.kind is BlockKind.MESSAGE:
-            return Break.SECTION
-        if section.kind is BlockKind.HEADING:
-            return (
-                Break.NEVER
-                if following.kind is not BlockKind.HEADING or following.level > section.level
-                else Break.SECTION
-            )
-        if following.kind is BlockKind.HEADING:
-            return Break.SECTION
-        tight = section.kind is following.kind and section.kind in (BlockKind.LIST, BlockKind.TABLE, BlockKind.ROW)
-        return Break.LINE if tight else Break.BLOCK
-
-    def _divided(self, piece: _Piece) -> Iterator[_Piece]:
-        """The piece, or parts of it that fit: lines of code, cells of rows, else words."""
-        budget = self._budget(self._path_at(piece))
-        if piece.cost <= budget:
-            yield piece
-            return
-        spans = list(self._weak_spans(piece))
-        costs = self._tokens.counts([self.text[start:end] for start, end in spans])
-        for i, ((start, end), cost) in enumerate(zip(spans, costs, strict=True)):
-            after = piece.after if i + 1 == len(spans) else Break.LINE if self.text[end - 1] == "\n" else Break.WORD
-            part = replace(piece, start=start, end=end, cost=cost, after=after)
-            if cost <= budget:
-                yield part
-            else:
-                yield from self._words(part, budget)
-
-    def _weak_spans(self, piece: _Piece) -> Iterator[tuple[int, int]]:
-        mark = "; " if piece.section.kind in (BlockKind.ROW, BlockKind.TABLE) else "\n"
-        start = piece.start
-        while start < piece.end:
-            found = self.text.find(mark, start, piece.end)
-            end = piece.end if found < 0 else found + len(mark)
-            yield start, end
-            start = end
-
-    def _words(self, piece: _Piece, budget: int) -> Iterator[_Piece]:
-        """Cuts between words where it can, anywhere where a "word" is longer than a chunk."""
-        start = piece.start
-        while start < piece.end:
-            end = min(piece.end, start + budget * MAX_CHARS_PER_TOKEN)
-            offsets = self._tokens.offsets(self.text[start:end])
-            if len(offsets) > budget:
-                end = start + self._last_gap(start, offsets, budget)
-            after = piece.after if end == piece.end else Break.WORD
-            yield replace(piece, start=start, end=end, cost=min(len(offsets), budget), after=after)
-            start = end
-
-    def _last_gap(self, start: int, offsets: Sequence[tuple[int, int]], budget: int) -> int:
-        for i in range(budget, budget // 2, -1):
-            if self.text[start + offsets[i][0] - 1].isspace():
-                return offsets[i][0]
-        return max(offsets[budget][0], 1)
-
-    # -- packing --
-
-    def packed(self) -> Iterator[list[_Piece]]:
+    def packed(self) -> Iterator[list[Piece]]:
         """Groups of consecutive pieces that fit a chunk; neighbours may share pieces."""
-        pieces = self.pieces()
+        pieces = Pieces(self._document, self._tokens, self._prefixes.budget).all()
         first = 0
         while first < len(pieces):
             stop = self._reach(pieces, first)
@@ -221,9 +110,9 @@ class _Packer:
                 yield group
             first = stop if stop >= len(pieces) else self._with_overlap(pieces, first, stop)
 
-    def _reach(self, pieces: Sequence[_Piece], first: int) -> int:
+    def _reach(self, pieces: Sequence[Piece], first: int) -> int:
         """One past the last piece that fits, ending early at a section once there is enough."""
-        budget = self._budget(self._path_at(pieces[first]))
+        budget = self._prefixes.budget(pieces[first])
         total = 0
         for i in range(first, len(pieces)):
             total += pieces[i].cost
@@ -235,7 +124,7 @@ class _Packer:
                 return i + 1
         return len(pieces)
 
-    def _best_cut(self, pieces: Sequence[_Piece], first: int, stop: int) -> int:
+    def _best_cut(self, pieces: Sequence[Piece], first: int, stop: int) -> int:
         """The strongest break in the second half of what fits; the latest of equals."""
         total = sum(piece.cost for piece in pieces[first:stop])
         filled, best = 0, stop
@@ -246,7 +135,7 @@ class _Packer:
                 best, strength = i + 1, pieces[i].after
         return best
 
-    def _with_overlap(self, pieces: Sequence[_Piece], first: int, stop: int) -> int:
+    def _with_overlap(self, pieces: Sequence[Piece], first: int, stop: int) -> int:
         if pieces[stop - 1].after is Break.SECTION:
             return stop
         shared, start = 0, stop
@@ -256,36 +145,12 @@ class _Packer:
             and pieces[start - 1].section.path == pieces[stop].section.path
         ):
             shared += pieces[start - 1].cost
-            if shared > self._overlap or shared + pieces[stop].cost > self._budget(self._path_at(pieces[start - 1])):
+            if shared > self._overlap or shared + pieces[stop].cost > self._prefixes.budget(pieces[start - 1]):
                 break
             start -= 1
         return start
 
-    # -- what stands in front --
-
-    def _path_at(self, piece: _Piece) -> tuple[tuple[str, int], ...]:
-        """Headings above a piece that are not in the chunk that begins with it."""
-        return tuple(heading for heading in piece.section.path if heading[1] < piece.start)
-
-    def _prefix(self, path: Sequence[str]) -> str:
-        """Title and heading path, cut so that they leave two thirds of the chunk to the text."""
-        title = self._document.title[:_MAX_TITLE_CHARS]
-        names = [name for name in path if name != title]
-        for lines in ([title, " > ".join(names)[-_MAX_PATH_CHARS:]], [title, (names or [""])[-1][:80]], [title[:80]]):
-            prefix = "\n".join(line for line in lines if line) + "\n\n"
-            if self._prefix_cost(prefix) <= _MAX_PREFIX_SHARE * self._size:
-                return prefix
-        return ""
-
-    def _prefix_cost(self, prefix: str) -> int:
-        if prefix not in self._prefix_costs:
-            self._prefix_costs[prefix] = self._tokens.counts([prefix])[0]
-        return self._prefix_costs[prefix]
-
-    def _budget(self, path: Sequence[tuple[str, int]]) -> int:
-        return max(1, self._size - self._prefix_cost(self._prefix([name for name, _ in path])))
-
-    def fitted(self, pieces: Sequence[_Piece]) -> list[_Span]:
+    def fitted(self, pieces: Sequence[Piece]) -> list[_Span]:
         """The chunk of these pieces, or several when together they have more tokens than apart."""
         span = self._span(pieces)
         if span.token_count <= self._size + self._tokens.special_tokens:
@@ -301,7 +166,7 @@ class _Packer:
         rest = replace(piece, start=middle, cost=self._cost(middle, piece.end))
         return [*self.fitted([first]), *self.fitted([rest])]
 
-    def _span(self, pieces: Sequence[_Piece]) -> _Span:
+    def _span(self, pieces: Sequence[Piece]) -> _Span:
         start, end = self._trimmed(pieces[0].start, pieces[-1].end)
         bodies = [piece for piece in pieces if piece.section.kind is not BlockKind.HEADING] or pieces
         path = _common_path([piece.section.path for piece in bodies])
@@ -309,16 +174,16 @@ class _Packer:
         label = pieces[0].section.label
         if label and pieces[0].start > pieces[0].section.start and label not in above:
             above.append(label)  # the rest of a row that was cut: say whose it is
-        prefix = self._prefix(above)
+        prefix = self._prefixes.prefix(above)
         names = tuple(name for name, _ in path)
         if self._tokens.additive and self._cut_at_spaces(pieces):
-            count = self._prefix_cost(prefix) + sum(piece.cost for piece in pieces) + self._tokens.special_tokens
+            count = self._prefixes.cost(prefix) + sum(piece.cost for piece in pieces) + self._tokens.special_tokens
         else:
             count = self._counted(prefix + self.text[start:end])
         section = pieces[0].section
         return _Span(start, end, prefix, names, section.page, count, section.metadata)
 
-    def _cut_at_spaces(self, pieces: Sequence[_Piece]) -> bool:
+    def _cut_at_spaces(self, pieces: Sequence[Piece]) -> bool:
         """Whether no word lies across two of the pieces and each one's cost is of all its words."""
         text = self.text
         joints = all(text[piece.start - 1].isspace() or text[piece.start].isspace() for piece in pieces[1:])
@@ -335,7 +200,7 @@ class _Packer:
         return start + len(text) - len(text.lstrip()), end - (len(text) - len(text.rstrip()))
 
 
-def _must_end(pieces: Sequence[_Piece], i: int) -> bool:
+def _must_end(pieces: Sequence[Piece], i: int) -> bool:
     """Whether a chunk ends with this piece: a citation names one page, and one message with its author and date."""
     if i + 1 == len(pieces):
         return False
