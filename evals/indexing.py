@@ -3,6 +3,7 @@ be found."""
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -39,6 +40,7 @@ class _Progress:
 
     names: frozenset[str]
     documents: dict[str, Json] = field(default_factory=dict)
+    by_status: Counter[str] = field(default_factory=Counter)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def update(self, document: Json) -> None:
@@ -46,14 +48,19 @@ class _Progress:
         if document["name"] not in self.names or (known and _changed_at(known) > _changed_at(document)):
             return
         self.documents[document["name"]] = document
+        if known:
+            self.by_status[known["status"]] -= 1
+        self.by_status[document["status"]] += 1
         self.changed.set()
 
     @property
     def ready(self) -> int:
-        return sum(document["status"] == "ready" for document in self.documents.values())
+        return self.by_status["ready"]
 
     @property
     def failed(self) -> list[Json]:
+        if not self.by_status["failed"]:
+            return []
         return [document for document in self.documents.values() if document["status"] == "failed"]
 
 

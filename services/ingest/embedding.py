@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from services.ingest.errors import BadVectors, ModelChanged
-from services.ingest.fairness import FairSlots
+from services.ingest.fairness import FairShares
 from services.ingest.jobs.patience import Patience
 from services.ingest.models import Chunk
 from services.ingest.ports import Embedder, Vectors
@@ -27,7 +27,7 @@ class EmbeddedChunks:
 
 
 class BatchEmbedder:
-    """Embeds whole documents. `in_flight` bounds the open calls over all of them."""
+    """Embeds whole documents. `in_flight` full batches bound what is under way over all of them; small calls count as little."""
 
     def __init__(
         self, embedder: Embedder, patience: Patience, *, batch_tokens: int, batch_texts: int, in_flight: int
@@ -37,8 +37,8 @@ class BatchEmbedder:
         self._batch_tokens = batch_tokens
         self._batch_texts = batch_texts
         self._in_flight = in_flight
-        # Half of the slots keep the model server as full as all of them do; the others are there for other documents.
-        self._slots = FairSlots(in_flight, max(1, in_flight // 2))
+        # Half of it keeps the model server as full as all of it does; the rest is there for other documents.
+        self._shares = FairShares(in_flight * batch_tokens, -(-in_flight // 2) * batch_tokens)
 
     async def embed(self, chunks: Sequence[Chunk], model: str, on_progress: Callable[[float], None]) -> EmbeddedChunks:
         """Vectors of all chunks. Raises ModelChanged when the server answers with another model than `model`."""
@@ -50,10 +50,12 @@ class BatchEmbedder:
         async def work() -> None:
             nonlocal done
             for batch in waiting:  # shared: each batch is taken once
-                vectors = await self._batch([chunks[i].embedded_text for i in batch], model, rows)
+                size = sum(chunks[i].token_count for i in batch)
+                async with self._shares.hold(id(rows), size):
+                    vectors = await self._batch([chunks[i].embedded_text for i in batch], model)
                 for i, vector in zip(batch, vectors, strict=True):
                     rows[i] = vector
-                done += sum(chunks[i].token_count for i in batch)
+                done += size
                 on_progress(done / total)
 
         async with asyncio.TaskGroup() as group:
@@ -61,9 +63,8 @@ class BatchEmbedder:
                 group.create_task(work())
         return EmbeddedChunks(_stacked(rows), model, len(batches))
 
-    async def _batch(self, texts: list[str], model: str, document: object) -> Vectors:
-        async with self._slots.hold(id(document)):
-            vectors, answered = await self._patience.call("embed", lambda: self._embedder.embed(texts))
+    async def _batch(self, texts: list[str], model: str) -> Vectors:
+        vectors, answered = await self._patience.call("embed", lambda: self._embedder.embed(texts))
         if answered != model:
             raise ModelChanged(f"the embedding model changed from {model} to {answered} while a document was embedded")
         check_vectors(vectors, len(texts))

@@ -28,7 +28,7 @@ class IngestSettings(ServiceSettings):
     upload_idle_timeout_s: float = Field(default=60.0, gt=0)
     """Seconds an upload may stand still before it is refused: a sender that went away must not keep its spool file."""
 
-    ingest_concurrency: int = Field(default=24, ge=1, le=64)
+    ingest_concurrency: int = Field(default=40, ge=1, le=128)
     """Documents a worker has in hand at once. More than one, so that parsing and indexing overlap with embedding,
     so that the model server has many texts to sort by length, and so that small documents share the indexes' commits."""
 
@@ -60,7 +60,8 @@ class IngestSettings(ServiceSettings):
     """Texts in one Embed call. 64 short ones fill the model server's batches."""
 
     embed_in_flight: int = Field(default=8, ge=1, le=64)
-    """Embed calls a worker has open at once over all its documents, so that the model server never waits for the next."""
+    """Embed calls of full size that a worker has open at once over all its documents, or as many tokens in smaller ones: the model
+    server never waits for the next, and has texts of like length to put together."""
 
     ingest_lease_ttl_s: float = Field(default=10.0, gt=0)
     """Seconds after which the lease on a document whose worker was killed falls free."""

@@ -1,26 +1,26 @@
-"""Slots are shared by turns."""
+"""Shares are handed out by turns."""
 
 import asyncio
 
 import pytest
 
-from services.ingest.fairness import FairSlots
+from services.ingest.fairness import FairShares
 
 
 class Desk:
-    """Who holds a slot, and in which order they got one."""
+    """Who holds a share, and in which order they got one."""
 
     def __init__(self, limit: int, per_group: int) -> None:
-        self.slots = FairSlots(limit, per_group)
+        self.shares = FairShares(limit, per_group)
         self.order: list[str] = []
         self.gates: dict[str, asyncio.Event] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
-    def ask(self, group: str, name: str) -> None:
+    def ask(self, group: str, name: str, size: int = 1) -> None:
         self.gates[name] = asyncio.Event()
 
         async def hold() -> None:
-            async with self.slots.hold(group):
+            async with self.shares.hold(group, size):
                 self.order.append(name)
                 await self.gates[name].wait()
 
@@ -85,17 +85,33 @@ async def test_who_stops_waiting_loses_no_slot() -> None:
 
 
 async def test_slot_handed_out_in_the_moment_of_a_cancellation_is_given_back() -> None:
-    slots = FairSlots(1, 1)
+    shares = FairShares(1, 1)
 
     async def hold() -> None:
-        async with slots.hold("x"):
+        async with shares.hold("x", 1):
             pytest.fail("it was cancelled before")
 
-    async with slots.hold("y"):
+    async with shares.hold("y", 1):
         task = asyncio.create_task(hold())
         await settle()
     task.cancel()  # the slot is its own by now, and it does not know yet
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(1), slots.hold("z"):
+    async with asyncio.timeout(1), shares.hold("z", 1):
         pass
+
+
+async def test_many_small_ones_fit_where_one_large_one_does_and_do_not_pass_it() -> None:
+    desk = Desk(limit=8, per_group=4)
+    for n in range(5):
+        desk.ask(f"note-{n}", f"note-{n}")
+    desk.ask("book", "book-0", size=9)
+    desk.ask("note-5", "note-5")
+    await settle()
+    assert desk.order == [f"note-{n}" for n in range(5)], "the book waits for its four, and nobody passes it"
+    await desk.finish("note-0")
+    assert desk.order[5:] == ["book-0"]
+    await desk.finish("note-1")
+    assert desk.order[6:] == ["note-5"]
+    for name in ("note-2", "note-3", "note-4", "note-5", "book-0"):
+        await desk.finish(name)
