@@ -82,8 +82,8 @@ async def test_edge_finds_what_was_committed_when_only_its_log_reached_the_disk(
     await index.prepare(SPACE)
     shutil.copytree(running, cut)
     await store(index, KEY, ["solar panel", "wind turbine"])
-    shutil.rmtree(cut / "shard" / "wal")
-    shutil.copytree(running / "shard" / "wal", cut / "shard" / "wal")
+    shutil.rmtree(cut / "shard-v2" / "wal")
+    shutil.copytree(running / "shard-v2" / "wal", cut / "shard-v2" / "wal")
     await index.close()
     index = await EdgeIndex.open(cut)
     assert await index.count(KEY) == 2
@@ -102,8 +102,8 @@ async def test_edge_finds_everything_after_it_was_closed_and_opened(tmp_path: Pa
 
 
 async def test_edge_says_what_to_do_when_its_folder_is_broken(tmp_path: Path) -> None:
-    (tmp_path / "shard").mkdir()
-    (tmp_path / "shard" / "space.json").write_text("{")
+    (tmp_path / "shard-v2").mkdir()
+    (tmp_path / "shard-v2" / "space.json").write_text("{")
     with pytest.raises(IndexUnavailable, match="remove it and index all documents again"):
         await EdgeIndex.open(tmp_path)
 
