@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 import httpx
@@ -89,7 +90,7 @@ class Ingestion:
     def saw(self, document: Json) -> None:
         """A state arrived, perhaps an older one than we have: answer and event stream overtake each other."""
         known = self.known.get(document["id"])
-        if known is not None and (document.get("updated_at") or "") < (known.get("updated_at") or ""):
+        if known is not None and _changed_at(document) < _changed_at(known):
             return
         self.known[document["id"]] = document
         for file in self.followers.get(document["id"], ()):
@@ -98,6 +99,10 @@ class Ingestion:
     def unsettled_ids(self) -> list[str]:
         """Documents that are still on their way."""
         return [id_ for id_, files in self.followers.items() if not all(file.settled for file in files)]
+
+
+def _changed_at(document: Json) -> datetime:
+    return datetime.fromisoformat(document["updated_at"])
 
 
 async def ingest(

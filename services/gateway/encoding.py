@@ -18,6 +18,7 @@ from google.protobuf.struct_pb2 import ListValue, Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.gateway.models import Json
+from services.gateway.schemas.times import rfc3339
 
 _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
@@ -88,7 +89,7 @@ def _finite(value: Any) -> Any:
 
 
 def _timestamp(value: Timestamp) -> str:
-    return value.ToDatetime(tzinfo=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return rfc3339(value.ToDatetime(tzinfo=UTC))
 
 
 _DURATION = Duration.DESCRIPTOR.full_name

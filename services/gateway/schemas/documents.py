@@ -1,9 +1,10 @@
 """Documents and collections as clients see them."""
 
-from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+
+from services.gateway.schemas.times import Moment
 
 DocumentStatus = Literal["queued", "processing", "ready", "failed", "deleted"]
 ListedStatus = Literal["queued", "processing", "ready", "failed"]
@@ -84,8 +85,8 @@ class Document(BaseModel):
     progress: float = Field(default=0, description="Share done, 0 to 1: 1 once it is ready.")
     error: DocumentError | None = Field(default=None, description="Why it failed.")
     report: IngestReport = Field(default_factory=IngestReport, description="What happened on the way.")
-    created_at: datetime | None = Field(default=None, description="Upload time.")
-    updated_at: datetime | None = Field(default=None, description="Last change.")
+    created_at: Moment | None = Field(default=None, description="Upload time.")
+    updated_at: Moment | None = Field(default=None, description="Last change.")
     revision_id: str | None = Field(default=None, description="Active revision, once there is one.")
     metadata: dict[str, str] = Field(default_factory=dict, description="Fields given at upload.")
 
@@ -117,7 +118,7 @@ class Collection(BaseModel):
 
     id: str = Field(validation_alias=AliasChoices("id", "collection_id"), description="Its id in paths.")
     name: str = Field(description="For people.")
-    created_at: datetime | None = Field(default=None, description="When it was made.")
+    created_at: Moment | None = Field(default=None, description="When it was made.")
 
 
 class CollectionList(BaseModel):

@@ -1,13 +1,13 @@
 """Events of a run as clients see them: one model a kind, documented in OpenAPI and held true by a test that sends every
 payload of the contract through it."""
 
-from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.gateway.schemas.runs import Citation, RunMode, RunStatus, SupportStatus, Usage
 from services.gateway.schemas.search import BoundingBox, Degradation
+from services.gateway.schemas.times import Moment
 
 
 class Event(BaseModel):
@@ -17,7 +17,7 @@ class Event(BaseModel):
 
     run_id: str = Field(description="The run.")
     seq: int = Field(description="Position in the run's log, from 1 without gaps; also the event's `id:`.")
-    at: datetime | None = Field(description="When it happened.")
+    at: Moment | None = Field(description="When it happened.")
 
 
 class BudgetsInForce(BaseModel):

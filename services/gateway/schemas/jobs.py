@@ -1,11 +1,11 @@
 """Jobs and dead letters as clients see them."""
 
-from datetime import datetime
 from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from services.gateway.schemas.documents import Document
+from services.gateway.schemas.times import Moment
 
 Outcome = Literal["requeued", "already_requeued", "document_deleted", "superseded"]
 
@@ -27,7 +27,7 @@ class JobCounts(BaseModel):
     queued_count: int = Field(description="Documents whose job waits.")
     processing_count: int = Field(description="Documents that a worker has in hand.")
     dead_letter_count: int = Field(description="Jobs that were given up and wait for you.")
-    oldest_queued_at: datetime | None = Field(
+    oldest_queued_at: Moment | None = Field(
         default=None, description="Since when the document that has waited longest waits; null when none does."
     )
 
@@ -65,8 +65,8 @@ class DeadLetter(BaseModel):
     )
     failures: int = Field(description="Tries that ended in an error.")
     deaths: int = Field(description="Tries that ended with the death of the worker.")
-    first_failed_at: datetime | None = Field(default=None, description="End of the first failed try.")
-    last_failed_at: datetime | None = Field(default=None, description="End of the last one.")
+    first_failed_at: Moment | None = Field(default=None, description="End of the first failed try.")
+    last_failed_at: Moment | None = Field(default=None, description="End of the last one.")
 
 
 class DeadLetterList(BaseModel):

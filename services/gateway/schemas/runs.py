@@ -1,11 +1,11 @@
 """Questions, runs and threads as clients see them."""
 
-from datetime import datetime
 from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from services.gateway.schemas.search import BoundingBox, Degradation
+from services.gateway.schemas.times import Moment
 
 SupportStatus = Literal["supported", "partial", "insufficient", "unavailable"]
 RunMode = Literal["chat", "grounded", "qa", "agent"]
@@ -88,8 +88,8 @@ class Run(BaseModel):
     status: RunStatus | None = Field(description="State.")
     question: str = Field(description="The user's words.")
     thread_id: str | None = Field(description="Thread, if any.")
-    created_at: datetime | None = Field(description="Start.")
-    finished_at: datetime | None = Field(description="End, once there is one.")
+    created_at: Moment | None = Field(description="Start.")
+    finished_at: Moment | None = Field(description="End, once there is one.")
     collection_ids: list[str] = Field(description="Collections searched.")
 
 
@@ -105,8 +105,8 @@ class Thread(BaseModel):
 
     id: str = Field(validation_alias=AliasChoices("id", "thread_id"), description="Unique for its owner.")
     title: str = Field(description="For people; the first question until renamed.")
-    created_at: datetime | None = Field(description="When it was made.")
-    updated_at: datetime | None = Field(description="Last message.")
+    created_at: Moment | None = Field(description="When it was made.")
+    updated_at: Moment | None = Field(description="Last message.")
     message_count: int = Field(description="Messages in it.")
 
 
@@ -117,7 +117,7 @@ class Message(BaseModel):
     role: Literal["user", "assistant"] | None = Field(description="Who wrote it.")
     text: str = Field(description="Its text.")
     run_id: str | None = Field(description="Run that made it.")
-    at: datetime | None = Field(description="When it was written.")
+    at: Moment | None = Field(description="When it was written.")
 
 
 class ThreadWithMessages(Thread):

@@ -177,6 +177,19 @@ def test_documents_are_followed_by_polling_where_the_event_stream_does_not_work(
     assert json.loads(result.stdout)["ready"] == 1
 
 
+@pytest.mark.parametrize("later", ["2026-01-01T00:00:00.123Z", "2026-01-01T00:00:00.123456Z"])
+def test_a_state_a_fraction_after_a_whole_second_is_the_newer_one(
+    server: FakeServer, groundwork: Command, tmp_path: Path, later: str
+) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    queued, ready = _document("a", "queued", "2026-01-01T00:00:00Z"), _document("a", "ready", later)
+    server.on("POST", "/v1/collections/default/documents", lambda http: http.json({"document": queued}, 202))
+    server.on("GET", "/v1/events", lambda http: http.problem(501, "NO_EVENTS", "no event streams here"))
+    server.on("GET", "/v1/documents/a", lambda http: http.json(ready))
+    result = groundwork("ingest", str(tmp_path / "a.txt"), "--json")
+    assert json.loads(result.stdout)["ready"] == 1
+
+
 def test_a_busy_server_is_asked_again(server: FakeServer, groundwork: Command, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("content")
     answers = iter([503, 202])

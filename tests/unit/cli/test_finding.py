@@ -56,7 +56,7 @@ def test_a_file_found_twice_is_sent_once(tree: Path) -> None:
 
 
 def test_the_name_is_sent_with_its_folders(tree: Path, server: FakeServer, groundwork: Command) -> None:
-    document = {"id": "a", "status": "queued", "updated_at": ""}
+    document = {"id": "a", "status": "queued", "updated_at": "2026-01-01T00:00:00.000Z"}
     server.on("POST", "/v1/collections/default/documents", lambda http: http.json({"document": document}, 202))
     assert groundwork("ingest", "--no-wait", str(tree / "two")).exit_code == 0
     assert b'filename="two/docs/README.md"' in server.requests[0][2]
