@@ -5,12 +5,17 @@ becomes the next batches. So batching costs a lone caller nothing and grows exac
 
 The encoder computes several batches at once, one a stream. Streams that are free at the same time share what waits, so that a
 lone request is computed by all of them.
+
+Each stream is a thread that takes its next batch itself. On busy cores a way over the event loop would wake two threads between
+two batches and leave the model idle for a millisecond or more each time.
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 from services.reranker import metrics
@@ -29,11 +34,22 @@ _SHORTEST_RETRY_S = 1.0
 _STARTING_TOKENS_PER_S = 5_000.0
 
 
+@dataclass(eq=False)
+class _Batch:
+    """Texts that a stream has taken."""
+
+    lane: Lane
+    items: list[Item]
+    started_at: float
+
+
 class Batcher:
-    """Gathers texts into batches and runs them, each on a thread of its own, as many at once as the encoder has streams.
+    """Gathers texts into batches and runs them, as many at once as the encoder has streams.
 
     `run()` is the work; spawn it once. Cancel it once the server has drained: whoever still waits gets ShuttingDown.
     `others` are the encoders of lanes that use another model than `encoder` on the same device.
+
+    Requests and their futures belong to the event loop; what waits is shared with the streams, under one lock.
     """
 
     def __init__(
@@ -49,8 +65,9 @@ class Batcher:
         self._clock = clock
         self._waiting = {lane: WaitingTexts(limits, in_bulk=lane is Lane.PASSAGE) for lane in Lane}
         self._patience = dict.fromkeys(Lane, 0)
-        self._arrival = asyncio.Event()
-        self._free_streams = encoder.streams
+        self._changed = threading.Condition()
+        self._free_streams = 0
+        self._running: set[_Batch] = set()
         self._closed = False
         self._tokens_per_s = _STARTING_TOKENS_PER_S
 
@@ -69,11 +86,12 @@ class Batcher:
         Cancelling the caller, or letting `timeout_s` pass, takes what still waits out of the queue. Raises QueueFull at
         once when the lane is full, RequestExpired, ShuttingDown, and what the encoder raises.
         """
-        self._admit(texts, lane)
         request = Request(reduce, asyncio.get_running_loop().create_future(), self._clock(), on_result=on_result)
         waiting = self._waiting[lane]
-        waiting.add(request, texts)
-        self._arrival.set()
+        with self._changed:
+            self._admit(texts, lane)
+            waiting.add(request, texts)
+            self._changed.notify_all()
         try:
             async with asyncio.timeout(timeout_s):
                 return await request.future
@@ -83,7 +101,8 @@ class Batcher:
                 "send fewer texts in one request or allow it more time"
             ) from error
         finally:
-            waiting.discard(request)
+            with self._changed:
+                waiting.discard(request)
             if request.future.cancelled():
                 metrics.UNSERVED.labels(lane.name.lower(), "abandoned").inc()
             self._gauge(lane)
@@ -97,27 +116,39 @@ class Batcher:
 
     async def run(self) -> None:
         """Serves batches until cancelled."""
+        loop = asyncio.get_running_loop()
         pool = ThreadPoolExecutor(self._encoder.streams, thread_name_prefix="model")
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self._encoder.streams):
-                    group.create_task(self._run_stream(pool))
+            await asyncio.gather(
+                *(loop.run_in_executor(pool, self._run_stream, loop) for _ in range(self._encoder.streams))
+            )
         finally:
             self._close()
             await asyncio.to_thread(pool.shutdown)
 
-    async def _run_stream(self, pool: ThreadPoolExecutor) -> None:
-        while True:
-            lane, batch = self._next_batch()
-            if not batch:
-                self._arrival.clear()
-                await self._arrival.wait()
-                continue
-            self._free_streams -= 1
+    def _run_stream(self, loop: asyncio.AbstractEventLoop) -> None:
+        """One stream's thread."""
+        while (batch := self._wait_for_batch()) is not None:
+            results: list[Any] | Exception
             try:
-                await self._serve(lane, batch, pool)
-            finally:
-                self._free_streams += 1
+                results = self._encode(batch.lane, batch.items)
+            except Exception as error:
+                results = error
+            loop.call_soon_threadsafe(self._deliver, batch, results, self._clock() - batch.started_at)
+
+    def _wait_for_batch(self) -> _Batch | None:
+        """The next batch, once there is one; None once nothing more is to be done."""
+        with self._changed:
+            self._free_streams += 1
+            while not self._closed:
+                lane, items = self._next_batch()
+                if items:
+                    self._free_streams -= 1
+                    batch = _Batch(lane, items, self._clock())
+                    self._running.add(batch)
+                    return batch
+                self._changed.wait()
+            return None
 
     def _admit(self, texts: Sequence[TokenIds], lane: Lane) -> None:
         self.check_open(lane)
@@ -148,21 +179,16 @@ class Batcher:
             return chosen, batch
         return Lane.QUERY, []
 
-    async def _serve(self, lane: Lane, batch: list[Item], pool: ThreadPoolExecutor) -> None:
-        started = self._clock()
-        self._observe_start(lane, batch, started)
-        try:
-            results = await asyncio.get_running_loop().run_in_executor(pool, self._encode, lane, batch)
-        except asyncio.CancelledError:
-            self._fail(batch, ShuttingDown("the model server shut down before the model had read all texts; ask again"))
-            raise
-        except Exception as error:
-            metrics.UNSERVED.labels(lane.name.lower(), "failed").inc()
-            self._fail(batch, error)
+    def _deliver(self, batch: _Batch, results: list[Any] | Exception, seconds: float) -> None:
+        with self._changed:
+            self._running.discard(batch)
+        self._observe(batch, seconds)
+        if isinstance(results, Exception):
+            metrics.UNSERVED.labels(batch.lane.name.lower(), "failed").inc()
+            self._fail(batch.items, results)
             return
-        for item, result in zip(batch, results, strict=True):
+        for item, result in zip(batch.items, results, strict=True):
             item.request.deliver(item.position, result)
-        self._observe_end(lane, batch, self._clock() - started)
 
     def _encode(self, lane: Lane, batch: list[Item]) -> list[Any]:
         try:
@@ -171,7 +197,8 @@ class Batcher:
             if len(batch) == 1:
                 raise
         # The lane's budget stays halved: what did not fit once will not fit the next time.
-        self._waiting[lane].halve_budget()
+        with self._changed:
+            self._waiting[lane].halve_budget()
         metrics.MEMORY_RETRIES.labels(lane.name.lower()).inc()
         middle = len(batch) // 2
         return [*self._encode(lane, batch[:middle]), *self._encode(lane, batch[middle:])]
@@ -186,28 +213,32 @@ class Batcher:
             item.request.fail(error)
 
     def _close(self) -> None:
-        self._closed = True
-        for waiting in self._waiting.values():
-            for request in waiting.requests():
-                request.fail(ShuttingDown("the model server shut down before the model had read all texts; ask again"))
-                waiting.discard(request)
+        """Tells all who wait, also those whose texts are being computed, and ends the streams."""
+        error = ShuttingDown("the model server shut down before the model had read all texts; ask again")
+        with self._changed:
+            self._closed = True
+            for waiting in self._waiting.values():
+                for request in waiting.requests():
+                    request.fail(error)
+                    waiting.discard(request)
+            for batch in self._running:
+                self._fail(batch.items, error)
+            self._changed.notify_all()
 
     def _gauge(self, lane: Lane) -> None:
         metrics.QUEUED_TOKENS.labels(lane.name.lower()).set(self._waiting[lane].tokens)
 
-    def _observe_start(self, lane: Lane, batch: list[Item], now: float) -> None:
-        name = lane.name.lower()
-        width, read = batch[0].width, sum(len(item.ids) for item in batch)
-        metrics.BATCH_TEXTS.labels(name).observe(len(batch))
-        metrics.BATCH_TOKENS.labels(name).observe(width * len(batch))
-        metrics.PADDING_TOKENS.labels(name).inc(width * len(batch) - read)
+    def _observe(self, batch: _Batch, seconds: float) -> None:
+        name, items = batch.lane.name.lower(), batch.items
+        width, read = items[0].width, sum(len(item.ids) for item in items)
+        metrics.BATCH_TEXTS.labels(name).observe(len(items))
+        metrics.BATCH_TOKENS.labels(name).observe(width * len(items))
+        metrics.PADDING_TOKENS.labels(name).inc(width * len(items) - read)
         metrics.TOKENS.labels(name).inc(read)
-        for request in {item.request for item in batch if not item.request.started}:
+        metrics.INFERENCE_SECONDS.labels(name).observe(seconds)
+        for request in {item.request for item in items if not item.request.started}:
             request.started = True
-            metrics.QUEUE_SECONDS.labels(name).observe(now - request.arrived_at)
-
-    def _observe_end(self, lane: Lane, batch: list[Item], seconds: float) -> None:
-        metrics.INFERENCE_SECONDS.labels(lane.name.lower()).observe(seconds)
-        rate = self._encoder.streams * batch[0].width * len(batch) / max(seconds, 1e-6)
+            metrics.QUEUE_SECONDS.labels(name).observe(batch.started_at - request.arrived_at)
+        rate = self._encoder.streams * width * len(items) / max(seconds, 1e-6)
         # A slow moving average is enough for the only use: telling a refused caller when to come back.
         self._tokens_per_s += 0.1 * (rate - self._tokens_per_s)

@@ -12,6 +12,8 @@ from services.reranker.ports import PassageStore
 
 _READ_TIMEOUT_S = 0.25
 """A disk that takes longer than a dozen passages take to read again is as good as none. 30 passages take 1 to 3 ms."""
+_REST_S = 0.3
+"""Between two writes: what is kept meanwhile shares a transaction."""
 _MAX_QUEUED_BYTES = 32 * 1024 * 1024
 """1500 passages of 200 tokens: the largest request and a half."""
 
@@ -66,6 +68,7 @@ class KnownTexts:
             while True:
                 await self._arrival.wait()
                 await self._write()
+                await asyncio.sleep(_REST_S)
         finally:
             if self._writing is not None:
                 await self._writing
