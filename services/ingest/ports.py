@@ -158,9 +158,17 @@ class SearchIndex(Protocol):
     """The retriever, as far as ingestion writes to it."""
 
     async def index(
-        self, document: Document, revision: Revision, chunks: Sequence[Chunk], vectors: Vectors, model: str
+        self,
+        document: Document,
+        revision: Revision,
+        chunks: Sequence[Chunk],
+        vectors: Vectors,
+        model: str,
+        *,
+        to_come: int,
     ) -> None:
-        """Writes all chunks of a revision, invisibly. Repeating it replaces them."""
+        """Writes all chunks of a revision, invisibly. Repeating it replaces them. `to_come` documents are under way and will be
+        indexed too: the index may wait for them a moment."""
 
     async def activate(
         self, document: Document, revision: Revision, chunk_count: int, languages: Sequence[str]

@@ -23,6 +23,8 @@ class IndexHeader:
     key: RevisionKey
     collection_id: str
     embedding_model: str
+    to_come: int | None = None
+    """Revisions that the caller has under way and has not sent yet; None: not known."""
 
 
 class RevisionWriter:
@@ -48,6 +50,8 @@ class RevisionWriter:
         self._options = options
         self._clock = clock
         self._turns = KeyedLock()
+        self._to_come: int | None = None
+        self._being_written = 0
         self._slots = asyncio.Semaphore(options.max_concurrent_revisions)
 
     async def index(self, header: IndexHeader, batches: AsyncIterator[IndexBatch]) -> int:
@@ -59,7 +63,12 @@ class RevisionWriter:
         self._refuse_deleted(header.key)
         async with self._turns(header.key), self._slots:
             write_key = WriteKey(header.key, int(self._clock() * 1000), uuid.uuid4().hex)
-            expected = await self._write_all(write_key, header, batches)
+            self._to_come = header.to_come
+            self._being_written += 1
+            try:
+                expected = await self._write_all(write_key, header, batches)
+            finally:
+                self._being_written -= 1
             await self._commit(write_key, expected)
             return expected
 
@@ -100,8 +109,11 @@ class RevisionWriter:
             ) from error
 
     async def _commit(self, key: WriteKey, expected: int) -> None:
+        is_last = self._to_come == 0 and not self._being_written
         dense_count, lexical_count = await both(
-            self._dense.commit(key), self._lexical.commit(key), timeout_s=self._options.engine_timeout_s
+            self._dense.commit(key, is_last=is_last),
+            self._lexical.commit(key, is_last=is_last),
+            timeout_s=self._options.engine_timeout_s,
         )
         if not dense_count == lexical_count == expected:
             raise IndexUnavailable(

@@ -25,8 +25,9 @@ class ChunkIndex(Protocol):
     async def write(self, key: WriteKey, batch: IndexBatch) -> None:
         """Adds chunks. A chunk id that the same attempt wrote before is undefined; the caller refuses it."""
 
-    async def commit(self, key: WriteKey) -> int:
-        """Removes what other attempts left of the revision; returns its chunks once all of it survives a SIGKILL."""
+    async def commit(self, key: WriteKey, *, is_last: bool = False) -> int:
+        """Removes what other attempts left of the revision; returns its chunks once all of it survives a SIGKILL. `is_last`: no
+        other is to come soon that could share the work."""
 
     async def count(self, key: RevisionKey) -> int:
         """Chunks of the revision, over all attempts."""

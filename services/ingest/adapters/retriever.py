@@ -30,9 +30,23 @@ class RetrieverIndex:
         self._stub = stub
 
     async def index(
-        self, document: Document, revision: Revision, chunks: Sequence[Chunk], vectors: Vectors, model: str
+        self,
+        document: Document,
+        revision: Revision,
+        chunks: Sequence[Chunk],
+        vectors: Vectors,
+        model: str,
+        *,
+        to_come: int,
     ) -> None:
-        requests = _requests(document, revision, chunks, vectors, model)
+        header = retriever_pb2.IndexHeader(
+            document_id=document.document_id,
+            collection_id=document.collection_id,
+            revision_id=revision.revision_id,
+            embedding_model=model,
+            to_come=to_come,
+        )
+        requests = _requests(header, document, revision, chunks, vectors)
         timeout_s = _CALL_TIMEOUT_S + _CHUNK_TIMEOUT_S * len(chunks)
         answer = await self._stub.IndexChunks(requests, timeout=timeout_s)
         if answer.chunk_count != len(chunks):
@@ -83,16 +97,13 @@ def chunk_id(document: Document, revision: Revision, ordinal: int) -> str:
 
 
 def _requests(
-    document: Document, revision: Revision, chunks: Sequence[Chunk], vectors: Vectors, model: str
+    header: retriever_pb2.IndexHeader,
+    document: Document,
+    revision: Revision,
+    chunks: Sequence[Chunk],
+    vectors: Vectors,
 ) -> Iterator[retriever_pb2.IndexChunksRequest]:
-    yield retriever_pb2.IndexChunksRequest(
-        header=retriever_pb2.IndexHeader(
-            document_id=document.document_id,
-            collection_id=document.collection_id,
-            revision_id=revision.revision_id,
-            embedding_model=model,
-        )
-    )
+    yield retriever_pb2.IndexChunksRequest(header=header)
     for start in range(0, len(chunks), _BATCH_CHUNKS):
         stop = start + _BATCH_CHUNKS
         yield retriever_pb2.IndexChunksRequest(

@@ -102,10 +102,10 @@ class EdgeIndex:
             await self._on(self._writer, _upsert(key, batch.chunks[part], batch.vectors[part]))
             self._unflushed += len(batch.chunks[part])
 
-    async def commit(self, key: WriteKey) -> int:
+    async def commit(self, key: WriteKey, *, is_last: bool = False) -> int:
         revision = _any_of(AnyOf(filters.REVISION, (filters.revision_term(key.revision),)))
         this_attempt = _any_of(AnyOf(filters.WRITE, (filters.write_term(key),)))
-        await self._commit()
+        await self._commit(is_last=is_last)
         count = await self.count(key.revision)
         if count == await self._count(qe.Filter(must=[this_attempt])):
             return count  # the rule: no earlier attempt has left anything to delete

@@ -93,8 +93,8 @@ class ElasticsearchIndex:
                 self._is_ready = False
                 raise
 
-    async def commit(self, key: WriteKey) -> int:
-        await self._refresh()
+    async def commit(self, key: WriteKey, *, is_last: bool = False) -> int:
+        await self._refresh(is_last=is_last)
         tenant_id = key.revision.tenant_id
         count = await self._count(tenant_id, of_revision(key.revision))
         if count == await self._count(tenant_id, of_attempt(key)):

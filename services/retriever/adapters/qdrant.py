@@ -119,7 +119,7 @@ class QdrantIndex:
             part = slice(start, start + _POINTS_PER_REQUEST)
             await self._upsert(held.name, list(points(key, batch.chunks[part], batch.vectors[part])))
 
-    async def commit(self, key: WriteKey) -> int:
+    async def commit(self, key: WriteKey, *, is_last: bool = False) -> int:  # noqa: ARG002 - what is written is there
         held = await self._current()
         if held is None:
             return 0

@@ -62,7 +62,7 @@ class TantivyIndex:
             part = batch.chunks[start : start + _DOCUMENTS_PER_CALL]
             await self._on(self._writer, self._add, key, part)
 
-    async def commit(self, key: WriteKey) -> int:
+    async def commit(self, key: WriteKey, *, is_last: bool = False) -> int:
         this_attempt = self._queries.matching([AnyOf(filters.WRITE, (filters.write_term(key),))])
         stale = tantivy.Query.boolean_query(
             [(tantivy.Occur.Must, self._revision_query(key.revision)), (tantivy.Occur.MustNot, this_attempt)]
@@ -70,7 +70,7 @@ class TantivyIndex:
         if await self.count(key.revision):
             await self._delete(stale)  # in the same commit, so that an active revision is never there twice
             return await self.count(key.revision)
-        await self._commit()
+        await self._commit(is_last=is_last)
         count = await self.count(key.revision)
         if count == await self._count(this_attempt):
             return count  # the rule: no earlier attempt has left anything to delete

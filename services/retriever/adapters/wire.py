@@ -48,7 +48,8 @@ def chunk_message(chunk: Chunk) -> pb.Chunk:
 
 def index_header(message: pb.IndexHeader, tenant_id: str) -> IndexHeader:
     key = RevisionKey(tenant_id, message.document_id, message.revision_id)
-    return IndexHeader(key, message.collection_id, message.embedding_model)
+    to_come = message.to_come if message.HasField("to_come") else None
+    return IndexHeader(key, message.collection_id, message.embedding_model, to_come)
 
 
 def index_batch(message: pb.IndexBatch, header: IndexHeader) -> IndexBatch:

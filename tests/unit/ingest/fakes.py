@@ -231,13 +231,23 @@ class FakeIndex:
         self.active: dict[str, tuple[int, str]] = {}
         self.deleted: set[str] = set()
         self.log: list[str] = []
+        self.to_come: list[int] = []
+        """Of each call of `index`."""
         self.stored_vectors: dict[tuple[str, str], tuple[str, dict[str, Vector]]] = {}
 
     async def index(
-        self, document: Document, revision: Revision, chunks: Sequence[Chunk], vectors: Vectors, model: str
+        self,
+        document: Document,
+        revision: Revision,
+        chunks: Sequence[Chunk],
+        vectors: Vectors,
+        model: str,
+        *,
+        to_come: int,
     ) -> None:
         assert len(vectors) == len(chunks)
         self.log.append("index")
+        self.to_come.append(to_come)
         key = (document.document_id, revision.revision_id)
         self.revisions[key] = list(chunks)
         self.stored_vectors[key] = (

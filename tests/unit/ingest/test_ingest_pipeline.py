@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kit.errors import ResourceExhausted, Unavailable
+from services.ingest import pipeline
 from services.ingest.jobs.ledger import FailedTry
 from services.ingest.models import Document, Status
 from tests.unit.ingest.world import TENANT, Crash, World
@@ -18,8 +19,10 @@ TEXT = "\n\n".join(
 )
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
+@pytest.fixture(params=[0, 1000], ids=["large", "small"])
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """TEXT counts as a large document, and as a small one."""
+    monkeypatch.setattr(pipeline, "CHUNKS_SOON_MADE", request.param)
     return World(tmp_path)
 
 
@@ -88,19 +91,22 @@ def _crash_once(world: World, step: tuple[str, str], when: str, skip: int = 0) -
     real: Callable[..., Awaitable[Any]] = getattr(part, step[1])
     calls = 0
 
-    async def crashing(*args: Any) -> Any:
+    async def crashing(*args: Any, **kwargs: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls != skip + 1:
-            return await real(*args)
+            return await real(*args, **kwargs)
         if when == "after":
-            await real(*args)
+            await real(*args, **kwargs)
         raise Crash(".".join(step))
 
     setattr(part, step[1], crashing)
 
 
-async def test_death_after_activation_does_not_index_again(world: World) -> None:
+async def test_death_after_activation_does_not_index_a_large_document_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "CHUNKS_SOON_MADE", 0)
     queued = await world.upload(TEXT)
     _crash_once(world, ("index", "activate"), "after")
     with pytest.raises(Crash):
@@ -123,6 +129,13 @@ async def test_two_deliveries_at_once_do_the_work_once(world: World) -> None:
     job = world.job(queued)
     await asyncio.gather(world.pipeline.handle(job, 1), world.pipeline.handle(job, 2))
     assert world.index.log == ["index", "activate"]
+
+
+async def test_index_is_told_how_many_documents_are_still_to_come(world: World) -> None:
+    queued = [await world.upload(f"{TEXT} {n}", f"{n}.txt") for n in range(3)]
+    await asyncio.gather(*(world.ingest(each) for each in queued))
+    await world.ingest(await world.upload("Alone.", "alone.txt"))
+    assert sorted(world.index.to_come) == [0, 0, 1, 2]
 
 
 async def test_document_deleted_during_ingestion_stays_deleted(world: World) -> None:

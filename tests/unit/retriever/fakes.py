@@ -86,6 +86,8 @@ class _FakeIndex:
     gate: asyncio.Event | None = None
     limits: list[int] = field(default_factory=list)
     lost: int = 0
+    last_ones: list[bool] = field(default_factory=list)
+    """Of each commit, whether it was said to be the last."""
 
     async def write(self, key: WriteKey, batch: IndexBatch) -> None:
         self._fail()
@@ -94,8 +96,9 @@ class _FakeIndex:
         for item, vector in zip(batch.chunks, batch.vectors, strict=True):
             self.rows.append(_Row(key, item, vector, decode(encode(item.chunk))))
 
-    async def commit(self, key: WriteKey) -> int:
+    async def commit(self, key: WriteKey, *, is_last: bool = False) -> int:
         self._fail()
+        self.last_ones.append(is_last)
         self.rows = [row for row in self.rows if row.write.revision != key.revision or row.write == key]
         return await self.count(key.revision) - self.lost
 

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from services.retriever.adapters import group_commit
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import GroupCommit
 from services.retriever.concurrency import both
@@ -55,6 +56,23 @@ async def test_commits_asked_for_during_a_commit_share_the_next() -> None:
     release.set()
     await asyncio.gather(*callers, *late)
     assert commits == 2
+
+
+@pytest.mark.parametrize(
+    ("callers", "last", "waits"), [(2, False, True), (2, True, False), (group_commit.ENOUGH, False, False)]
+)
+async def test_a_commit_rests_for_others_unless_nobody_is_to_come_or_enough_wait(
+    callers: int, last: bool, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "REST_PER_COMMIT", 10_000)
+    monkeypatch.setattr(group_commit, "LONGEST_REST_S", 60.0)
+    group = GroupCommit(lambda: asyncio.sleep(0.01))
+    await group()
+    waiting = [asyncio.create_task(group(is_last=last and n == callers - 1)) for n in range(callers)]
+    _, pending = await asyncio.wait(waiting, timeout=0.5)
+    assert len(pending) == (callers if waits else 0)
+    for each in pending:
+        each.cancel()
 
 
 async def test_a_failed_commit_fails_its_caller_and_the_next_tries_again() -> None:

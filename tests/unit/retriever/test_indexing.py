@@ -93,6 +93,29 @@ async def test_two_attempts_at_one_revision_take_turns(core: Core) -> None:
     assert (await core.dense.count(KEY), await core.lexical.count(KEY)) == (5, 5)
 
 
+@pytest.mark.parametrize(("told", "expected"), [(None, False), (3, False), (0, True)])
+async def test_engines_learn_whether_others_are_to_come(core: Core, told: int | None, expected: bool) -> None:
+    batch = make_batch([make_chunk("a", key=KEY)])
+    await core.writer.index(IndexHeader(KEY, "default", MODEL, told), _stream(batch))
+    assert core.dense.last_ones == core.lexical.last_ones == [expected]
+
+
+async def test_a_revision_that_is_being_written_is_still_to_come(core: Core) -> None:
+    release = asyncio.Event()
+    other = RevisionKey("local", "d2", "r2")
+
+    async def slow() -> AsyncIterator[IndexBatch]:
+        await release.wait()
+        yield make_batch([make_chunk("b", key=other)])
+
+    written = asyncio.create_task(core.writer.index(IndexHeader(other, "default", MODEL, 1), slow()))
+    await asyncio.sleep(0)
+    await core.writer.index(IndexHeader(KEY, "default", MODEL, 0), _stream(make_batch([make_chunk("a", key=KEY)])))
+    release.set()
+    await written
+    assert core.dense.last_ones == [False, True]
+
+
 async def test_chunks_come_in_the_order_asked_with_their_neighbours(core: Core) -> None:
     await core.publish(KEY, [f"part {n}" for n in range(6)])
     windows = await core.reader.fetch("local", ["r1-5", "nope", "r1-0", "r1-5"], 2)

@@ -926,6 +926,7 @@ class IndexHeader(_message.Message):
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
     REVISION_ID_FIELD_NUMBER: _builtins.int
     EMBEDDING_MODEL_FIELD_NUMBER: _builtins.int
+    TO_COME_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     """Document."""
     collection_id: _builtins.str
@@ -934,6 +935,10 @@ class IndexHeader(_message.Message):
     """Revision being written. Its chunks already in the indexes are replaced."""
     embedding_model: _builtins.str
     """Model of the vectors; refused when the index holds vectors of another."""
+    to_come: _builtins.int
+    """Revisions that the caller has under way and has not sent yet. Commits are shared with what is to come, for a moment; with
+    nothing to come they are made at once. Unset: not known.
+    """
     def __init__(
         self,
         *,
@@ -941,12 +946,15 @@ class IndexHeader(_message.Message):
         collection_id: _builtins.str = ...,
         revision_id: _builtins.str = ...,
         embedding_model: _builtins.str = ...,
+        to_come: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_to_come", b"_to_come", "to_come", b"to_come"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "document_id", b"document_id", "embedding_model", b"embedding_model", "revision_id", b"revision_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_to_come", b"_to_come", "collection_id", b"collection_id", "document_id", b"document_id", "embedding_model", b"embedding_model", "revision_id", b"revision_id", "to_come", b"to_come"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__to_come: _TypeAlias = _typing.Literal["to_come"]  # noqa: Y015
+    _WhichOneofArgType__to_come: _TypeAlias = _typing.Literal["_to_come", b"_to_come"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__to_come) -> _WhichOneofReturnType__to_come | None: ...
 
 Global___IndexHeader: _TypeAlias = IndexHeader  # noqa: Y015
 
