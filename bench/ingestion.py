@@ -17,7 +17,7 @@ from evals.samples import Samples
 from evals.system import RunningSystem, running_system
 from evals.tables import Table
 
-ROUNDS = 2
+ROUNDS = 4
 DOCUMENTS = 60
 WORDS = 120_000
 """About 1 000 chunks."""

@@ -63,8 +63,8 @@ class IngestSettings(ServiceSettings):
     """Embed calls of full size that a worker has open at once over all its documents, or as many tokens in smaller ones: the model
     server never waits for the next, and has texts of like length to put together."""
 
-    ingest_lease_ttl_s: float = Field(default=10.0, gt=0)
-    """Seconds after which the lease on a document whose worker was killed falls free."""
+    ingest_lease_ttl_s: float = Field(default=15.0, gt=0)
+    """Seconds after which the lease on a document whose worker was killed falls free. Its job comes back no sooner."""
 
     ingest_reconcile_interval_s: float = Field(default=3600.0, gt=0)
     """Seconds between two rounds in which all documents are compared with the indexes, and those made again that a lost index or a

@@ -32,7 +32,7 @@ class NatsLease:
 
     async def renew_forever(self) -> None:
         while not self._lost:
-            await asyncio.sleep(self._ttl_s / 4)
+            await asyncio.sleep(self._ttl_s / 3)
             began = time.monotonic()
             try:
                 self._revision = await self._bucket.update(self._key, self._token, self._revision)

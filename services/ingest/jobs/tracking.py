@@ -16,7 +16,7 @@ from services.ingest.ports import DocumentStore, HeldLease
 REPORT_INTERVAL_S = 0.7
 """Least time between two writes of a document's progress: enough to look alive."""
 
-REPORTS_PER_S = 8.0
+REPORTS_PER_S = 4.0
 """What the documents in a worker's hands write together, at most. Each write also goes to everybody who watches: 2 ms of CPU."""
 
 _IDLE_REPORTS = 3
