@@ -40,8 +40,14 @@ def measure() -> Part:
         )
         phase("make setup", lambda: _run(["make", "setup"], clone, environment))
         with log.open("wb") as output:
+            # A group of its own: make does not pass an interrupt on, it takes for granted that all of its group get it.
             process = subprocess.Popen(
-                ["make", "run"], cwd=clone, env=environment, stdout=output, stderr=subprocess.STDOUT
+                ["make", "run"],
+                cwd=clone,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
             try:
                 phase("make run until ready", lambda: wait_until_ready(url, process, log))

@@ -107,13 +107,15 @@ def wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> N
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """As Ctrl-C does; kills what does not stop (the children die with the supervisor)."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
+    """As Ctrl-C does, to all of its group if it leads one; kills what does not stop (children die with the supervisor)."""
+    if process.poll() is not None:
+        return
+    send = os.killpg if os.getpgid(process.pid) == process.pid else os.kill
+    send(process.pid, signal.SIGINT)
     try:
         process.wait(STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        process.kill()
+        send(process.pid, signal.SIGKILL)
         process.wait()
 
 

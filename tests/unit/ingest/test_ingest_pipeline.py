@@ -103,10 +103,8 @@ def _crash_once(world: World, step: tuple[str, str], when: str, skip: int = 0) -
     setattr(part, step[1], crashing)
 
 
-async def test_death_after_activation_does_not_index_a_large_document_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pipeline, "CHUNKS_SOON_MADE", 0)
+@pytest.mark.parametrize("world", [0], indirect=True, ids=["large"])
+async def test_death_after_activation_does_not_index_a_large_document_again(world: World) -> None:
     queued = await world.upload(TEXT)
     _crash_once(world, ("index", "activate"), "after")
     with pytest.raises(Crash):
