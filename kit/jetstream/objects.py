@@ -1,18 +1,32 @@
-"""Files in JetStream. Names are content hashes, so that storing the same file twice stores it once."""
+"""Files in JetStream. Names are content hashes, so that storing the same file twice stores it once.
+
+The layout is that of NATS object stores (ADR-20 of its architecture notes), which the server's own tools read. Files are written
+and read here: the client's `put` first looks for a file to replace, and its `get` makes a consumer for every file, which costs the
+server ten times what reading a small file does.
+"""
 
 import asyncio
 import base64
+import contextlib
 import hashlib
+import json
+import uuid
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
+from nats.errors import Error as NatsError
 from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError, ObjectNotFoundError
-from nats.js.object_store import OBJ_CHUNKS_PRE_TEMPLATE, OBJ_STREAM_TEMPLATE
+from nats.js.kv import MSG_ROLLUP_SUBJECT
+from nats.js.object_store import OBJ_CHUNKS_PRE_TEMPLATE, OBJ_META_PRE_TEMPLATE, OBJ_STREAM_TEMPLATE
 from nats.js.object_store import ObjectStore as NatsObjectStore
 
 from kit.errors import DataLoss
 from kit.jetstream.connection import Nats, translated_errors
+
+PIECE_BYTES = 128 * 1024
+"""What files are to be handed over in: the largest message of an object store by convention."""
 
 
 class ObjectStore:
@@ -22,6 +36,7 @@ class ObjectStore:
         self._js = js
         self._bucket = bucket
         self._name = name
+        self._stream = OBJ_STREAM_TEMPLATE.format(bucket=name)
 
     @classmethod
     async def open(cls, nats: Nats, name: str) -> "ObjectStore":
@@ -35,40 +50,70 @@ class ObjectStore:
     async def exists(self, name: str) -> bool:
         with translated_errors(self._name):
             try:
-                await self._bucket.get_info(name)
-            except (ObjectNotFoundError, NotFoundError):
+                await self._info(name, direct=False)
+            except NotFoundError:
                 return False
             return True
 
-    async def put_file(self, name: str, path: Path) -> None:
-        """Stores the file at `path`, piece by piece. It is on the server's disk when this returns."""
-        with translated_errors(self._name), path.open("rb") as file:
-            await self._bucket.put(name, file)
-
-    async def get_to_file(self, name: str, path: Path) -> None:
-        """Writes the stored file to `path`. Raises DataLoss when it is missing or its digest does not match."""
+    async def put(self, name: str, pieces: AsyncIterator[bytes]) -> None:
+        """Stores a file of pieces of at most PIECE_BYTES. It is on the server's disk when this returns. The name must be free."""
+        nuid = uuid.uuid4().hex
+        subject = self._piece_subject(nuid)
         digest = hashlib.sha256()
-        try:
-            with translated_errors(self._name), path.open("wb") as file:
-                info = await self._bucket.get_info(name)
-                async for piece in self._pieces(info):
+        size = count = 0
+        with translated_errors(self._name):
+            try:
+                async for piece in pieces:
                     digest.update(piece)
-                    await asyncio.to_thread(file.write, piece)
+                    await self._js.publish(subject, piece)
+                    size += len(piece)
+                    count += 1
+                await self._publish_info(
+                    api.ObjectInfo(
+                        name=name,
+                        bucket=self._name,
+                        nuid=nuid,
+                        size=size,
+                        chunks=count,
+                        digest=_digest_text(digest),
+                        mtime=datetime.now(UTC).isoformat(),
+                        options=api.ObjectMetaOptions(max_chunk_size=PIECE_BYTES),
+                    )
+                )
+            except BaseException:
+                with contextlib.suppress(NatsError):
+                    await self._js.purge_stream(self._stream, subject=subject)
+                raise
+
+    async def get_to_file(self, name: str, path: Path) -> str:
+        """Writes the stored file to `path` and returns its SHA-256 in hex. Raises DataLoss when the file is missing or its digest
+        does not match."""
+        try:
+            with translated_errors(self._name):
+                try:
+                    info, digest = await self._read(name, path, direct=True)
+                except NotFoundError:  # by a replica that may be behind: the leader knows
+                    info, digest = await self._read(name, path, direct=False)
         except NotFoundError as error:
             raise DataLoss(f"file {name} is not in the store; upload it again", reason="OBJECT_MISSING") from error
-        if base64.urlsafe_b64encode(digest.digest()).decode() != (info.digest or "").partition("=")[2]:
+        if _digest_text(digest) != info.digest:
             raise DataLoss(f"file {name} is damaged in the store; upload it again", reason="OBJECT_DAMAGED")
+        return digest.hexdigest()
 
-    async def _pieces(self, info: api.ObjectInfo) -> AsyncIterator[bytes]:
-        """The pieces of a file, each asked for by itself. The client's own `get` makes a consumer for every file, which costs the
-        server ten times what reading a small file does. Raises NotFoundError when one is missing."""
-        stream = OBJ_STREAM_TEMPLATE.format(bucket=self._name)
-        subject = OBJ_CHUNKS_PRE_TEMPLATE.format(bucket=self._name, obj=info.nuid)
-        seq = 0
-        for _ in range(info.chunks or 0):
-            message = await self._js.get_msg(stream, seq=seq + 1, subject=subject, next=True, direct=True)
-            seq = message.seq or 0
-            yield message.data or b""
+    async def _read(self, name: str, path: Path, *, direct: bool) -> "tuple[api.ObjectInfo, hashlib._Hash]":
+        """What is stored about a file, and the digest of what was written to `path`. Raises NotFoundError."""
+        info = await self._info(name, direct=direct)
+        subject = self._piece_subject(info.nuid or "")
+        digest = hashlib.sha256()
+        with path.open("wb") as file:
+            seq = 0
+            for _ in range(info.chunks or 0):
+                message = await self._js.get_msg(self._stream, seq=seq + 1, subject=subject, next=True, direct=direct)
+                seq = message.seq or 0
+                piece = message.data or b""
+                digest.update(piece)
+                await asyncio.to_thread(file.write, piece)
+        return info, digest
 
     async def delete(self, name: str) -> None:
         """Removes the file; harmless when it is not there."""
@@ -77,3 +122,28 @@ class ObjectStore:
                 await self._bucket.delete(name)
             except (ObjectNotFoundError, NotFoundError):
                 return
+
+    async def _info(self, name: str, *, direct: bool) -> api.ObjectInfo:
+        """What is stored about a file. Raises NotFoundError."""
+        message = await self._js.get_msg(self._stream, subject=self._info_subject(name), direct=direct)
+        info: api.ObjectInfo = api.ObjectInfo.from_response(json.loads(message.data or b""))
+        if info.deleted:
+            raise NotFoundError
+        return info
+
+    async def _publish_info(self, info: api.ObjectInfo) -> None:
+        await self._js.publish(
+            self._info_subject(info.name),
+            json.dumps(info.as_dict()).encode(),
+            headers={api.Header.ROLLUP: MSG_ROLLUP_SUBJECT},
+        )
+
+    def _info_subject(self, name: str) -> str:
+        return OBJ_META_PRE_TEMPLATE.format(bucket=self._name, obj=base64.urlsafe_b64encode(name.encode()).decode())
+
+    def _piece_subject(self, nuid: str) -> str:
+        return OBJ_CHUNKS_PRE_TEMPLATE.format(bucket=self._name, obj=nuid)
+
+
+def _digest_text(digest: "hashlib._Hash") -> str:
+    return f"SHA-256={base64.urlsafe_b64encode(digest.digest()).decode()}"

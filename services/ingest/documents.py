@@ -1,7 +1,6 @@
 """The use cases of documents: upload, list, reindex, watch. The order of writes in an upload is what makes it safe: file, record,
 job. Whatever is interrupted, either nothing is visible or a sweep finds the record without its job."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -86,20 +85,20 @@ class Documents:
             data, name=upload.name, limit_bytes=limits.file_bytes, idle_timeout_s=limits.idle_timeout_s
         ) as file:
             _check_declared(upload, file)
-            media_type = await asyncio.to_thread(detect_media_type, file.path, upload.name)
+            media_type = await file.read_by(lambda it: detect_media_type(it, upload.name))
             content = Content(file.sha256, file.size_bytes, media_type)
-            document, unused = await self._store(tenant_id, upload, content, file.path)
+            document, unused = await self._store(tenant_id, upload, content, file)
         await self._reviser.queue(document)
         if unused:
             await self._deletion.release_file(tenant_id, unused)
         await self._check_collection_survived(document)
         return document
 
-    async def _store(self, tenant_id: str, upload: Upload, content: Content, path: Path) -> tuple[Document, str]:
+    async def _store(self, tenant_id: str, upload: Upload, content: Content, file: SpooledFile) -> tuple[Document, str]:
         """Stores file and record; returns the record, and the hash of a file that it no longer needs."""
         async with self._leases.hold(file_lease(tenant_id, content.sha256)) as lease:
             if not await self._files.exists(tenant_id, content.sha256):
-                await self._files.put_file(tenant_id, content.sha256, path)
+                await self._files.put(tenant_id, file)
             lease.check()
             return await self._record(tenant_id, upload, content)
 

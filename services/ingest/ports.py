@@ -21,6 +21,7 @@ from services.ingest.models import (
     RevisionCheck,
     StoredDocument,
 )
+from services.ingest.spool import SpooledFile
 
 Vectors = NDArray[np.float32]
 """float32 [n, dim], each row L2-normalised."""
@@ -83,10 +84,11 @@ class CollectionStore(Protocol):
 class FileStore(Protocol):
     """Uploaded files by tenant and content."""
 
-    async def put_file(self, tenant_id: str, sha256: str, path: Path) -> None: ...
+    async def put(self, tenant_id: str, file: SpooledFile) -> None:
+        """Stores a file that is not there yet."""
 
     async def get_to_file(self, tenant_id: str, sha256: str, path: Path) -> None:
-        """Raises DataLoss when the file is missing or damaged."""
+        """Raises DataLoss when the file is missing or is not what its hash says."""
 
     async def exists(self, tenant_id: str, sha256: str) -> bool: ...
 

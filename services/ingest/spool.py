@@ -1,4 +1,5 @@
-"""Files on their way: received or fetched piece by piece to local disk, hashed as they pass, gone when their block ends."""
+"""Files on their way: received piece by piece, small ones into memory and others to local disk, or fetched to disk; hashed as they
+pass, gone when their block ends."""
 
 import asyncio
 import fcntl
@@ -6,22 +7,37 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, TypeVar
 
 from services.ingest.errors import BadUpload, FileTooLarge, SpoolFull
+
+ResultT = TypeVar("ResultT")
+
+MEMORY_BYTES = 256 * 1024
+"""A file up to this size is not worth a file on disk, nor a thread to write and read it."""
 
 
 @dataclass(frozen=True)
 class SpooledFile:
-    """A complete file on local disk."""
+    """A complete file, in memory or on local disk."""
 
-    path: Path
+    file: IO[bytes]
     sha256: str
     size_bytes: int
+
+    async def read_by(self, reader: Callable[[IO[bytes]], ResultT]) -> ResultT:
+        """What a function makes of the file; called in a thread if the file is on disk."""
+        return await _off_loop_if_large(self.size_bytes, reader, self.file)
+
+    async def pieces(self, piece_bytes: int) -> AsyncIterator[bytes]:
+        """The file from its beginning, in pieces of at most so many bytes."""
+        self.file.seek(0)
+        while piece := await self.read_by(lambda file: file.read(piece_bytes)):
+            yield piece
 
 
 class Spool:
@@ -57,17 +73,16 @@ class Spool:
     async def received(
         self, data: AsyncIterator[bytes], *, name: str, limit_bytes: int, idle_timeout_s: float
     ) -> AsyncIterator[SpooledFile]:
-        """Writes `data` to disk. Raises FileTooLarge as soon as it is, SpoolFull when the disk is."""
-        with self.file() as path:
+        """Takes all of `data`. Raises FileTooLarge as soon as it is, SpoolFull when the disk is."""
+        with tempfile.SpooledTemporaryFile(MEMORY_BYTES, dir=str(self._folder), prefix="spool-") as file:
             digest = hashlib.sha256()
             size = 0
-            with path.open("wb") as file:
-                async for piece in _unless_idle(data, idle_timeout_s):
-                    size += len(piece)
-                    if size > limit_bytes:
-                        raise too_large(name, limit_bytes)
-                    await asyncio.to_thread(_append, file, digest, piece)
-            yield SpooledFile(path, digest.hexdigest(), size)
+            async for piece in _unless_idle(data, idle_timeout_s):
+                size += len(piece)
+                if size > limit_bytes:
+                    raise too_large(name, limit_bytes)
+                await _off_loop_if_large(size, _append, file, digest, piece)
+            yield SpooledFile(file, digest.hexdigest(), size)
 
 
 @contextmanager
@@ -109,13 +124,12 @@ def too_large(name: str, limit_bytes: int) -> FileTooLarge:
     )
 
 
-def sha256_of(path: Path) -> str:
-    """Hex digest of a file, read piece by piece."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+async def _off_loop_if_large(size_bytes: int, call: Callable[..., ResultT], *arguments: Any) -> ResultT:
+    """Calls in a thread what works on a file of this size, if that is a file on disk."""
+    return await asyncio.to_thread(call, *arguments) if size_bytes > MEMORY_BYTES else call(*arguments)
 
 
-def _append(file: BinaryIO, digest: "hashlib._Hash", piece: bytes) -> None:
+def _append(file: IO[bytes], digest: "hashlib._Hash", piece: bytes) -> None:
     try:
         file.write(piece)
     except OSError as error:

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from kit.errors import DataLoss
 from kit.jetstream import Nats, ObjectStore
+from kit.jetstream.objects import PIECE_BYTES
+from services.ingest.spool import SpooledFile
 
 
 class NatsFileStore:
@@ -15,11 +18,12 @@ class NatsFileStore:
     async def open(cls, nats: Nats) -> "NatsFileStore":
         return cls(await ObjectStore.open(nats, "FILES"))
 
-    async def put_file(self, tenant_id: str, sha256: str, path: Path) -> None:
-        await self._objects.put_file(f"{tenant_id}/{sha256}", path)
+    async def put(self, tenant_id: str, file: SpooledFile) -> None:
+        await self._objects.put(f"{tenant_id}/{file.sha256}", file.pieces(PIECE_BYTES))
 
     async def get_to_file(self, tenant_id: str, sha256: str, path: Path) -> None:
-        await self._objects.get_to_file(f"{tenant_id}/{sha256}", path)
+        if await self._objects.get_to_file(f"{tenant_id}/{sha256}", path) != sha256:
+            raise DataLoss(f"file {sha256} is not what it was when it came; upload it again", reason="OBJECT_DAMAGED")
 
     async def exists(self, tenant_id: str, sha256: str) -> bool:
         return await self._objects.exists(f"{tenant_id}/{sha256}")

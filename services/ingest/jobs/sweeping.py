@@ -25,7 +25,7 @@ QUIET_BEFORE_SWEEP = timedelta(seconds=20)
 TOMBSTONE_LIFE = timedelta(hours=1)
 """How long a deleted document is remembered: longer than any upload or job that may still refer to it."""
 
-LOOKS_MAX = 500
+LOOKS_MAX = 100
 """Documents a sweep looks after: each costs the store a question. A longer queue is gone through in several sweeps."""
 
 

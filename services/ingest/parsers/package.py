@@ -134,10 +134,10 @@ class Package:
 @contextmanager
 def open_package(path: Path, name: str) -> Iterator[Package]:
     """Opens the archive. Raises DocumentRejected: FILE_DAMAGED, ARCHIVE_BOMB."""
-    directory = read_zip_directory(path)
+    with path.open("rb") as file:
+        is_zip = file.read(2) == b"PK"
+        directory = read_zip_directory(file)
     if directory is None:
-        with path.open("rb") as file:
-            is_zip = file.read(2) == b"PK"
         what = "its end is missing, it was probably cut off on its way" if is_zip else "it is not what its name says"
         raise damaged(name, what)
     if directory.entry_count > _MAX_ENTRIES or directory.size_bytes > _MAX_DIRECTORY_BYTES:

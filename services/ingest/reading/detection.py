@@ -4,7 +4,7 @@ tells apart, and names the culprit when a file is not what it claims to be."""
 import re
 import struct
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from services.ingest.reading.decoding import looks_binary
 from services.ingest.reading.zip_directory import read_zip_directory
@@ -100,19 +100,18 @@ _TELEGRAM_START = re.compile(
 )
 
 
-def detect_media_type(path: Path, name: str) -> str:
-    """The media type of the file at `path` that was uploaded as `name`. Reads its first 64 KiB, and a container's
-    directory."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-        found = media_type_of(head, name)
-        if found == OLE:
-            return _kind_of_ole(file, head)
-    return _kind_of_zip(path, found) if head.startswith(b"PK") else found
+def detect_media_type(file: IO[bytes], name: str) -> str:
+    """The media type of a file that was uploaded as `name`. Reads its first 64 KiB, and a container's directory."""
+    file.seek(0)
+    head = file.read(_HEAD_BYTES)
+    found = media_type_of(head, name)
+    if found == OLE:
+        return _kind_of_ole(file, head)
+    return _kind_of_zip(file, found) if head.startswith(b"PK") else found
 
 
-def _kind_of_zip(path: Path, by_extension: str) -> str:
-    directory = read_zip_directory(path)
+def _kind_of_zip(file: IO[bytes], by_extension: str) -> str:
+    directory = read_zip_directory(file)
     if directory is None:
         return by_extension  # cut off: what it claims to be is the best guess
     if "[Content_Types].xml" in directory.names:
@@ -123,7 +122,7 @@ def _kind_of_zip(path: Path, by_extension: str) -> str:
     return EPUB if "META-INF/container.xml" in directory.names else by_extension
 
 
-def _kind_of_ole(file: BinaryIO, head: bytes) -> str:
+def _kind_of_ole(file: IO[bytes], head: bytes) -> str:
     """Looks for the names of streams in the directory's first sectors ([MS-CFB], 2.2 and 2.6)."""
     if len(head) < 76:
         return OLE

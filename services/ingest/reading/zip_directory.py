@@ -3,7 +3,7 @@ whether it may be opened from how many there are. The layout is that of PKWARE's
 
 import struct
 from dataclasses import dataclass
-from pathlib import Path
+from typing import IO
 
 _END = b"PK\x05\x06"
 _END64_LOCATOR = b"PK\x06\x07"
@@ -24,26 +24,25 @@ class ZipDirectory:
     """Of the entries in its first megabyte."""
 
 
-def read_zip_directory(path: Path) -> ZipDirectory | None:
-    """The directory of the archive at `path`; None when its end is missing: the file was cut off."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - _MAX_END_BYTES))
-        tail = file.read()
-        at = tail.rfind(_END)
-        if at < 0 or len(tail) - at < _END_BYTES:
+def read_zip_directory(file: IO[bytes]) -> ZipDirectory | None:
+    """The directory of an archive; None when its end is missing: the file was cut off."""
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _MAX_END_BYTES))
+    tail = file.read()
+    at = tail.rfind(_END)
+    if at < 0 or len(tail) - at < _END_BYTES:
+        return None
+    end = size - len(tail) + at
+    entries, directory_bytes = struct.unpack_from("<HI", tail, at + 10)
+    if tail.startswith(_END64_LOCATOR, max(0, at - _LOCATOR_BYTES)):
+        (end,) = struct.unpack_from("<Q", tail, at - _LOCATOR_BYTES + 8)
+        file.seek(min(end, size))
+        record = file.read(_END64_BYTES)
+        if len(record) < _END64_BYTES:
             return None
-        end = size - len(tail) + at
-        entries, directory_bytes = struct.unpack_from("<HI", tail, at + 10)
-        if tail.startswith(_END64_LOCATOR, max(0, at - _LOCATOR_BYTES)):
-            (end,) = struct.unpack_from("<Q", tail, at - _LOCATOR_BYTES + 8)
-            file.seek(min(end, size))
-            record = file.read(_END64_BYTES)
-            if len(record) < _END64_BYTES:
-                return None
-            entries, directory_bytes = struct.unpack_from("<QQ", record, 32)
-        file.seek(max(0, end - directory_bytes))
-        return ZipDirectory(entries, directory_bytes, _names(file.read(min(directory_bytes, _MAX_READ_BYTES))))
+        entries, directory_bytes = struct.unpack_from("<QQ", record, 32)
+    file.seek(max(0, end - directory_bytes))
+    return ZipDirectory(entries, directory_bytes, _names(file.read(min(directory_bytes, _MAX_READ_BYTES))))
 
 
 def _names(directory: bytes) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from services.ingest.models import (
     StoredDocument,
 )
 from services.ingest.ports import Vector, Vectors
+from services.ingest.spool import SpooledFile
 
 
 class FakeDocumentStore:
@@ -117,13 +119,16 @@ class FakeFileStore:
     def __init__(self) -> None:
         self.files: dict[tuple[str, str], bytes] = {}
 
-    async def put_file(self, tenant_id: str, sha256: str, path: Path) -> None:
-        self.files[tenant_id, sha256] = path.read_bytes()  # noqa: ASYNC240 - a few bytes
+    async def put(self, tenant_id: str, file: SpooledFile) -> None:
+        self.files[tenant_id, file.sha256] = b"".join([piece async for piece in file.pieces(1000)])
 
     async def get_to_file(self, tenant_id: str, sha256: str, path: Path) -> None:
         if (tenant_id, sha256) not in self.files:
             raise DataLoss("missing", reason="OBJECT_MISSING")
-        path.write_bytes(self.files[tenant_id, sha256])  # noqa: ASYNC240 - a few bytes
+        stored = self.files[tenant_id, sha256]
+        if hashlib.sha256(stored).hexdigest() != sha256:
+            raise DataLoss("damaged", reason="OBJECT_DAMAGED")
+        path.write_bytes(stored)  # noqa: ASYNC240 - a few bytes
 
     async def exists(self, tenant_id: str, sha256: str) -> bool:
         return (tenant_id, sha256) in self.files

@@ -1,5 +1,6 @@
 """Pictures as documents: each page recognised, in its size, within limits."""
 
+import io
 import struct
 import time
 import zlib
@@ -25,7 +26,7 @@ def read(tmp_path: Path) -> Read:
     def read(data: bytes, recognizer: ScriptedRecognizer, name: str = "scan.png", max_pages: int = 9) -> ParsedDocument:
         path = tmp_path / "file"
         path.write_bytes(data)
-        media_type = detection.detect_media_type(path, name)
+        media_type = detection.detect_media_type(io.BytesIO(path.read_bytes()), name)
         return parse(path, media_type, name, OcrBudget(recognizer, OcrLimits(max_pages=max_pages), time.perf_counter))
 
     return read
@@ -122,4 +123,4 @@ def test_picture_that_cannot_be_read_is_rejected_with_its_reason(
 def test_text_that_begins_like_a_picture_is_text(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.txt"
     path.write_text(text)
-    assert detection.detect_media_type(path, "a.txt") == detection.PLAIN
+    assert detection.detect_media_type(io.BytesIO(path.read_bytes()), "a.txt") == detection.PLAIN

@@ -1,5 +1,6 @@
 """What e-mails become."""
 
+import io
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def mail(text: str = "The pier is closed.") -> EmailMessage:
 def read(tmp_path: Path, message: EmailMessage | bytes) -> ParsedDocument:
     path = tmp_path / "spooled"
     path.write_bytes(message if isinstance(message, bytes) else message.as_bytes())
-    return parse(path, detection.detect_media_type(path, "a.eml"), "a.eml")
+    return parse(path, detection.detect_media_type(io.BytesIO(path.read_bytes()), "a.eml"), "a.eml")
 
 
 def test_mail_has_its_headers_text_and_fields_to_filter_by(tmp_path: Path) -> None:

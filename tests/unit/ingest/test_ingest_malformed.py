@@ -1,6 +1,7 @@
 """Nothing that is uploaded may hurt the worker: each bad file goes through the real child and ends with a reason that helps whoever
 sent it, or with what could be read of it."""
 
+import io
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -35,7 +36,7 @@ async def pool() -> AsyncIterator[ParserPool]:
 
 async def _read(pool: ParserPool, path: Path, name: str) -> PreparedDocument | DocumentRejected:
     try:
-        media_type = detect_media_type(path, name)
+        media_type = detect_media_type(io.BytesIO(path.read_bytes()), name)  # noqa: ASYNC240 - one file at a time
         check_readable(media_type, name)
         return await pool.prepare(PrepareRequest(str(path), media_type, name, "", WINDOW_TOKENS), lambda _: None)
     except DocumentRejected as rejected:

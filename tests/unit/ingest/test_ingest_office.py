@@ -36,7 +36,7 @@ def read(tmp_path: Path) -> Read:
     def read(data: bytes, name: str) -> ParsedDocument:
         path = tmp_path / "spooled"
         path.write_bytes(data)
-        return parse(path, detection.detect_media_type(path, name), name)
+        return parse(path, detection.detect_media_type(io.BytesIO(path.read_bytes()), name), name)
 
     return read
 
@@ -297,7 +297,7 @@ def test_epub_without_one_of_its_chapters_is_read_with_a_warning(read: Read) -> 
 def test_container_is_known_by_its_parts(tmp_path: Path, data: bytes, name: str, expected: str) -> None:
     path = tmp_path / "spooled"
     path.write_bytes(data)
-    assert detection.detect_media_type(path, name) == expected
+    assert detection.detect_media_type(io.BytesIO(path.read_bytes()), name) == expected
 
 
 @pytest.mark.parametrize(

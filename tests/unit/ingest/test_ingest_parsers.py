@@ -1,5 +1,6 @@
 """What each format becomes."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def read(tmp_path: Path):  # type: ignore[no-untyped-def]
     def read(data: bytes | str, name: str) -> tuple[ParsedDocument, CleanDocument]:
         path = tmp_path / "spooled"
         path.write_bytes(data.encode() if isinstance(data, str) else data)
-        parsed = parse(path, detection.detect_media_type(path, name), name)
+        parsed = parse(path, detection.detect_media_type(io.BytesIO(path.read_bytes()), name), name)
         return parsed, clean(parsed)
 
     return read

@@ -1,5 +1,6 @@
 """Real files of other people's programs, where they are at hand: what our own small ones may have missed."""
 
+import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +119,7 @@ UNREADABLE = {
 
 def _prepared(file: str) -> PreparedDocument:
     path = DOCUMENTS / file
-    media_type = detect_media_type(path, path.name)
+    media_type = detect_media_type(io.BytesIO(path.read_bytes()), path.name)
     check_readable(media_type, path.name)
     return prepare(PrepareRequest(str(path), media_type, path.name, "", 256), lambda _: None, EstimatedTokens())
 

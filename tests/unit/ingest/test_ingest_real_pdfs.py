@@ -1,5 +1,6 @@
 """Real PDFs and scans, where they are at hand: reading order, tables, right-to-left text, recognition."""
 
+import io
 import os
 import time
 from collections.abc import Callable
@@ -30,7 +31,7 @@ def read() -> Read:
     @cache
     def read(name: str) -> tuple[ParsedDocument, CleanDocument]:
         path = DOCUMENTS / name
-        media_type = detection.detect_media_type(path, path.name)
+        media_type = detection.detect_media_type(io.BytesIO(path.read_bytes()), path.name)
         parsed = parse(path, media_type, path.name, OcrBudget(recognizer, OcrLimits(), time.perf_counter))
         return parsed, clean(parsed)
 

@@ -1,8 +1,17 @@
 """Files on their way leave nothing behind."""
 
+import errno
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from unittest import mock
 
-from services.ingest.spool import Spool
+import pytest
+
+from services.ingest.errors import SpoolFull
+from services.ingest.spool import MEMORY_BYTES, Spool, SpooledFile
 
 
 def test_folder_of_a_dead_process_is_removed_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
@@ -14,3 +23,40 @@ def test_folder_of_a_dead_process_is_removed_and_that_of_a_living_one_is_not(tmp
         assert not dead.exists()
         assert len(list(tmp_path.iterdir())) == 3
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size_bytes", [0, 10, MEMORY_BYTES, MEMORY_BYTES + 1, 3 * MEMORY_BYTES])
+async def test_file_is_received_whole_and_only_a_large_one_touches_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size_bytes: int
+) -> None:
+    to_disk = mock.create_autospec(
+        tempfile.SpooledTemporaryFile.rollover, side_effect=tempfile.SpooledTemporaryFile.rollover
+    )
+    monkeypatch.setattr("tempfile.SpooledTemporaryFile.rollover", to_disk)
+    content = bytes(i % 251 for i in range(size_bytes))
+    async with received(Spool(tmp_path), content, limit_bytes=size_bytes) as file:
+        assert (file.size_bytes, file.sha256) == (size_bytes, hashlib.sha256(content).hexdigest())
+        for _ in range(2):  # from the beginning each time
+            pieces = [piece async for piece in file.pieces(100_000)]
+            assert b"".join(pieces) == content
+            assert all(len(piece) <= 100_000 for piece in pieces)
+        assert await file.read_by(lambda it: it.seek(0, 2)) == size_bytes
+        assert to_disk.called == (size_bytes > MEMORY_BYTES)
+
+
+async def test_full_disk_refuses_the_upload_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.SpooledTemporaryFile.rollover", no_space)
+    with pytest.raises(SpoolFull, match="No space left"):
+        async with received(Spool(tmp_path), b"x" * (MEMORY_BYTES + 1), limit_bytes=10 * MEMORY_BYTES):
+            pass
+
+
+def received(spool: Spool, content: bytes, *, limit_bytes: int) -> AbstractAsyncContextManager[SpooledFile]:
+    async def data() -> AsyncIterator[bytes]:
+        for start in range(0, len(content), 65_536):
+            yield content[start : start + 65_536]
+
+    return spool.received(data(), name="a.txt", limit_bytes=limit_bytes, idle_timeout_s=5.0)

@@ -1,5 +1,6 @@
 """Exports of Telegram: each message a unit, with what it answers, repeats and belongs to."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +41,7 @@ def read(tmp_path: Path) -> Read:
     def read(export: Any, name: str = "result.json") -> PreparedDocument:
         path = tmp_path / name
         path.write_bytes(export if isinstance(export, bytes) else json.dumps(export).encode())
-        media_type = detection.detect_media_type(path, name)
+        media_type = detection.detect_media_type(io.BytesIO(path.read_bytes()), name)
         assert media_type == detection.TELEGRAM
         return prepare(PrepareRequest(str(path), media_type, name, "", 128), lambda _: None, EstimatedTokens())
 
