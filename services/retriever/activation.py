@@ -13,6 +13,7 @@ from services.retriever.ports import DenseIndex, LexicalIndex, RevisionStore
 from services.retriever.removal import Remover
 from services.retriever.revision_map import RevisionMap
 from services.retriever.validation import check_activation, check_id, check_scope_id
+from services.retriever.written import WrittenRevisions
 
 _MAX_ATTEMPTS = 8
 """Writers of one document are few; who loses this often is in a loop, not in a race."""
@@ -28,6 +29,7 @@ class RevisionSwitch:
         store: RevisionStore,
         revisions: RevisionMap,
         remover: Remover,
+        written: WrittenRevisions,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -36,6 +38,7 @@ class RevisionSwitch:
         self._store = store
         self._revisions = revisions
         self._remover = remover
+        self._written = written
         self._clock = clock
 
     async def activate(self, activation: Activation) -> int:
@@ -106,6 +109,8 @@ class RevisionSwitch:
         raise Aborted(f"the pointer of document {document_id} changes all the time; try again", document_id=document_id)
 
     async def _verify_complete(self, activation: Activation) -> None:
+        if self._written.chunk_count(activation.key) == activation.chunk_count:
+            return
         dense_count, lexical_count = await both(
             self._dense.count(activation.key), self._lexical.count(activation.key), timeout_s=READ_TIMEOUT_S
         )

@@ -1,5 +1,6 @@
 """Composition root of the retriever: the one place that names its adapters and owns their lives."""
 
+import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 
@@ -27,6 +28,7 @@ from services.retriever.revision_map import RevisionMap
 from services.retriever.revision_reader import RevisionReader
 from services.retriever.search import Searcher
 from services.retriever.settings import RetrieverSettings
+from services.retriever.written import WrittenRevisions
 
 _WATCH_RETRY_S = 0.5
 
@@ -45,6 +47,7 @@ async def run(settings: RetrieverSettings) -> None:
         models = ModelServer(channel)
 
         revisions = RevisionMap()
+        written = WrittenRevisions(time.monotonic)
         remover = Remover(dense, lexical)
         reader = ChunkReader((lexical, dense), revisions)
         servicer = RetrieverServicer(
@@ -57,8 +60,8 @@ async def run(settings: RetrieverSettings) -> None:
                 settings.search,
             ),
             reader,
-            RevisionWriter(dense, lexical, revisions, settings.indexing),
-            RevisionSwitch(dense, lexical, store, revisions, remover),
+            RevisionWriter(dense, lexical, revisions, written, settings.indexing),
+            RevisionSwitch(dense, lexical, store, revisions, remover, written),
             revisions,
             RevisionReader(dense, lexical, revisions),
         )

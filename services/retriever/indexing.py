@@ -14,6 +14,7 @@ from services.retriever.options import IndexingOptions
 from services.retriever.ports import DenseIndex, LexicalIndex
 from services.retriever.revision_map import RevisionMap
 from services.retriever.validation import check_batch, check_revision, check_scope_id
+from services.retriever.written import WrittenRevisions
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class RevisionWriter:
         dense: DenseIndex,
         lexical: LexicalIndex,
         revisions: RevisionMap,
+        written: WrittenRevisions,
         options: IndexingOptions,
         *,
         clock: Callable[[], float] = time.time,
@@ -47,6 +49,7 @@ class RevisionWriter:
         self._dense = dense
         self._lexical = lexical
         self._revisions = revisions
+        self._written = written
         self._options = options
         self._clock = clock
         self._turns = KeyedLock()
@@ -62,6 +65,7 @@ class RevisionWriter:
         _check_header(header)
         self._refuse_deleted(header.key)
         async with self._turns(header.key), self._slots:
+            self._written.forget(header.key)
             write_key = WriteKey(header.key, int(self._clock() * 1000), uuid.uuid4().hex)
             self._to_come = header.to_come
             self._being_written += 1
@@ -70,6 +74,7 @@ class RevisionWriter:
             finally:
                 self._being_written -= 1
             await self._commit(write_key, expected)
+            self._written.note(header.key, expected)
             return expected
 
     def _refuse_deleted(self, key: RevisionKey) -> None:

@@ -106,20 +106,21 @@ class EdgeIndex:
         revision = _any_of(AnyOf(filters.REVISION, (filters.revision_term(key.revision),)))
         this_attempt = _any_of(AnyOf(filters.WRITE, (filters.write_term(key),)))
         await self._commit(is_last=is_last)
-        count = await self.count(key.revision)
-        if count == await self._count(qe.Filter(must=[this_attempt])):
+        count, from_this_attempt = await self._counts(_revision_filter(key.revision), qe.Filter(must=[this_attempt]))
+        if count == from_this_attempt:
             return count  # the rule: no earlier attempt has left anything to delete
         await self._delete(qe.Filter(must=[revision], must_not=[this_attempt]))
         return await self.count(key.revision)
 
     async def count(self, key: RevisionKey) -> int:
-        return await self._count(_revision_filter(key))
+        (count,) = await self._counts(_revision_filter(key))
+        return count
 
-    async def _count(self, condition: Any) -> int:
+    async def _counts(self, *conditions: Any) -> list[int]:
         if self._shard is None:
-            return 0
-        request = qe.CountRequest(exact=True, filter=condition)
-        return int(await self._on(self._reader, lambda shard: shard.count(request)))
+            return [0 for _ in conditions]
+        requests = [qe.CountRequest(exact=True, filter=condition) for condition in conditions]
+        return await self._on(self._reader, lambda shard: [int(shard.count(request)) for request in requests])
 
     async def delete_revision(self, key: RevisionKey) -> None:
         await self._delete(_revision_filter(key))

@@ -71,17 +71,22 @@ class TantivyIndex:
             await self._delete(stale)  # in the same commit, so that an active revision is never there twice
             return await self.count(key.revision)
         await self._commit(is_last=is_last)
-        count = await self.count(key.revision)
-        if count == await self._count(this_attempt):
+        count, from_this_attempt = await self._counts(self._revision_query(key.revision), this_attempt)
+        if count == from_this_attempt:
             return count  # the rule: no earlier attempt has left anything to delete
         await self._delete(stale)
         return await self.count(key.revision)
 
     async def count(self, key: RevisionKey) -> int:
-        return await self._count(self._revision_query(key))
+        (count,) = await self._counts(self._revision_query(key))
+        return count
 
-    async def _count(self, query: Any) -> int:
-        return int(await self._on(self._reader, lambda: self._index.searcher().search(query, 1, count=True).count))
+    async def _counts(self, *queries: Any) -> list[int]:
+        def count_all() -> list[int]:
+            searcher = self._index.searcher()
+            return [int(searcher.search(query, 1, count=True).count) for query in queries]
+
+        return await self._on(self._reader, count_all)
 
     async def delete_revision(self, key: RevisionKey) -> None:
         await self._delete(self._revision_query(key))

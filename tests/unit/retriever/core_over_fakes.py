@@ -25,6 +25,7 @@ from services.retriever.reranking import RerankStage
 from services.retriever.result_cache import ResultCache
 from services.retriever.revision_map import RevisionMap
 from services.retriever.search import Searcher
+from services.retriever.written import WrittenRevisions
 from tests.unit.retriever.fakes import MODEL, FakeDense, FakeLexical, FakeModels, FakeRevisions, make_batch, make_chunk
 
 OPTIONS = SearchOptions(
@@ -47,12 +48,15 @@ class Core:
 
     def __post_init__(self) -> None:
         clock = self.clock
+        written = WrittenRevisions(clock)
         self.remover = Remover(self.dense, self.lexical)
         self.reader = ChunkReader((self.lexical, self.dense), self.revisions)
         self.writer = RevisionWriter(
-            self.dense, self.lexical, self.revisions, IndexingOptions(batch_wait_s=0.2), clock=clock
+            self.dense, self.lexical, self.revisions, written, IndexingOptions(batch_wait_s=0.2), clock=clock
         )
-        self.switch = RevisionSwitch(self.dense, self.lexical, self.store, self.revisions, self.remover, clock=clock)
+        self.switch = RevisionSwitch(
+            self.dense, self.lexical, self.store, self.revisions, self.remover, written, clock=clock
+        )
         self.reconciler = Reconciler(
             self.dense, self.lexical, self.revisions, self.remover, ReconcileOptions(orphan_age_s=3600), clock=clock
         )

@@ -11,7 +11,9 @@ import pytest
 from kit.errors import Unavailable
 from services.retriever.errors import InvalidRequest, RevisionIncomplete, RevisionSuperseded
 from services.retriever.models import CollectionStats, Pointer, PointerEntry, RevisionKey
+from services.retriever.written import FRESH_S, WrittenRevisions
 from tests.unit.retriever.core_over_fakes import Core, texts
+from tests.unit.retriever.fakes import make_chunk
 
 R1, R2 = RevisionKey("local", "d1", "r1"), RevisionKey("local", "d1", "r2")
 
@@ -48,10 +50,45 @@ async def test_activation_repeated_succeeds_with_the_first_time(core: Core) -> N
 async def test_an_index_that_lacks_chunks_refuses_activation(core: Core, engine: str) -> None:
     await core.index(R1, ["solar", "wind"])
     getattr(core, engine).rows.pop()
+    core.now_s += FRESH_S
     with pytest.raises(RevisionIncomplete) as caught:
         await core.activate(R1, 1, 2)
     assert caught.value.reason == "REVISION_INCOMPLETE"
     assert await core.store.get("local", "d1") is None
+
+
+async def test_what_was_written_a_moment_ago_is_not_counted_again(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    await core.index(R1, ["solar", "wind"])
+    monkeypatch.setattr(core.dense, "count", not_to_be_called)
+    monkeypatch.setattr(core.lexical, "count", not_to_be_called)
+    await core.activate(R1, 1, 2)
+    assert core.revisions.is_active("local", "d1", "r1")
+
+
+async def test_attempt_that_breaks_off_makes_the_revision_be_counted(core: Core) -> None:
+    await core.index(R1, ["solar", "wind"])
+    core.dense.rows.pop()
+    with pytest.raises(InvalidRequest):
+        await core.index_chunks(R1, [make_chunk("solar", 0, key=R1), make_chunk("solar", 0, key=R1)])
+    with pytest.raises(RevisionIncomplete):
+        await core.activate(R1, 1, 2)
+
+
+def test_written_revisions_are_remembered_for_a_minute_and_no_longer() -> None:
+    now = 0.0
+    written = WrittenRevisions(lambda: now)
+    written.note(R1, 2)
+    now = FRESH_S - 1
+    written.note(R2, 3)
+    assert [written.chunk_count(key) for key in (R1, R2)] == [2, 3]
+    now = FRESH_S
+    assert [written.chunk_count(key) for key in (R1, R2)] == [None, 3]
+    written.note(RevisionKey("local", "d2", "r1"), 1)
+    assert R1 not in written._written
+
+
+async def not_to_be_called(key: RevisionKey) -> int:
+    raise AssertionError(f"{key} was counted")
 
 
 async def test_more_chunks_than_expected_refuse_activation(core: Core) -> None:
