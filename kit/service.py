@@ -41,8 +41,7 @@ def run_process(run: Callable[[SettingsT], Coroutine[Any, Any, None]], settings_
     settings = read_settings(settings_class)
     import uvloop  # noqa: PLC0415 - only processes need it, not those who import kit.service
 
-    # Modules live as long as the process: the collector need not look through them again and again.
-    gc.freeze()
+    gc.freeze()  # for the start, which makes many objects; once more when the service is ready
     failures: list[GroundworkError] = []
     try:
         uvloop.run(run(settings))
@@ -155,6 +154,9 @@ class Service:
         async with asyncio.TaskGroup() as group:
             for name, check in self._requirements.items():
                 group.create_task(self._until_ready(name, check))
+        # Modules and adapters live as long as the process. A collector that looks through them again and again stops everything for
+        # 40 to 100 ms each time.
+        gc.freeze()
         self._ready = True
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
         _log.info("service_ready")
