@@ -30,6 +30,8 @@ from kit.telemetry import configure_telemetry
 _log = structlog.get_logger()
 _CHECK_TIMEOUT_S = 2.0
 _CHECK_INTERVAL_S = 0.1
+_SETTLED_AFTER_S = 15.0
+"""By then a process has imported and opened what it needs."""
 
 
 def run_process(run: Callable[[SettingsT], Coroutine[Any, Any, None]], settings_class: type[SettingsT]) -> None:
@@ -41,10 +43,16 @@ def run_process(run: Callable[[SettingsT], Coroutine[Any, Any, None]], settings_
     settings = read_settings(settings_class)
     import uvloop  # noqa: PLC0415 - only processes need it, not those who import kit.service
 
-    gc.freeze()  # for the start, which makes many objects; once more when the service is ready
+    async def main() -> None:
+        asyncio.get_running_loop().call_later(_SETTLED_AFTER_S, gc.freeze)
+        await run(settings)
+
+    # Modules and adapters live as long as the process. A collector that looks through them again and again holds up the start, and
+    # later everybody for 40 to 100 ms each time.
+    gc.freeze()
     failures: list[GroundworkError] = []
     try:
-        uvloop.run(run(settings))
+        uvloop.run(main())
     except* GroundworkError as group:
         failures.extend(_leaves(group))
     if failures:
@@ -154,9 +162,6 @@ class Service:
         async with asyncio.TaskGroup() as group:
             for name, check in self._requirements.items():
                 group.create_task(self._until_ready(name, check))
-        # Modules and adapters live as long as the process. A collector that looks through them again and again stops everything for
-        # 40 to 100 ms each time.
-        gc.freeze()
         self._ready = True
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
         _log.info("service_ready")
