@@ -48,7 +48,7 @@ async def run(settings: RetrieverSettings) -> None:
 
         revisions = RevisionMap()
         written = WrittenRevisions(time.monotonic)
-        remover = Remover(dense, lexical)
+        remover = Remover(dense, lexical, written)
         reader = ChunkReader((lexical, dense), revisions)
         servicer = RetrieverServicer(
             Searcher(

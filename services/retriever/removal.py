@@ -13,6 +13,7 @@ from services.retriever.models import RevisionKey
 from services.retriever.options import REMOVAL_TIMEOUT_S, ReconcileOptions
 from services.retriever.ports import DenseIndex, LexicalIndex
 from services.retriever.revision_map import RevisionMap
+from services.retriever.written import WrittenRevisions
 
 _log = structlog.get_logger()
 _MAX_QUEUED = 10_000
@@ -31,12 +32,14 @@ class Remover:
     removal are invisible already.
     """
 
-    def __init__(self, dense: DenseIndex, lexical: LexicalIndex) -> None:
+    def __init__(self, dense: DenseIndex, lexical: LexicalIndex, written: WrittenRevisions) -> None:
         self._dense = dense
         self._lexical = lexical
+        self._written = written
         self._queue: asyncio.Queue[RevisionKey | _Document] = asyncio.Queue(_MAX_QUEUED)
 
     def remove_revision(self, key: RevisionKey) -> None:
+        self._written.forget(key)
         self._enqueue(key)
 
     def remove_document(self, tenant_id: str, document_id: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from services.retriever.models import RevisionKey
 
 FRESH_S = 60.0
-"""Well below the age at which a revision that is not active counts as orphaned and may be removed."""
+"""Of what other processes do to the indexes nobody tells. They remove a revision that is not active when it is an hour old."""
 
 
 class WrittenRevisions:
@@ -17,7 +17,7 @@ class WrittenRevisions:
         """Chunks and time; the oldest come first."""
 
     def forget(self, key: RevisionKey) -> None:
-        """To be called before a revision is written again."""
+        """To be called before a revision is written again or removed."""
         self._written.pop(key, None)
 
     def note(self, key: RevisionKey, chunk_count: int) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kit.openvino import without_telemetry
 from services.reranker.adapters.onnxruntime import OnnxRuntimeEncoder
-from services.reranker.adapters.openvino import OpenVinoEncoder
+from services.reranker.adapters.openvino import OpenVinoEncoder, remove_nan_guards
 from services.reranker.errors import EncoderFailed, RuntimeMissing
 from services.reranker.model_files import MINILM_INT8, read_verified
 from services.reranker.padding import pad
@@ -41,6 +42,20 @@ def load(name: str, models_dir: Path) -> Encoder:
 def cosines(left: Any, right: Any) -> Any:
     left, right = left.astype(float), right.astype(float)
     return (left * right).sum(-1) / (np.linalg.norm(left, axis=-1) * np.linalg.norm(right, axis=-1))
+
+
+def test_openvino_finds_the_guards_that_keep_it_from_fusing_attention(models_dir: Path) -> None:
+    without_telemetry()
+    openvino = pytest.importorskip("openvino")
+    network = openvino.Core().read_model(read_verified(models_dir, MINILM_INT8.weights))
+    assert "IsNaN" in operations(network)
+    remove_nan_guards(network)
+    assert "IsNaN" not in operations(network)
+    assert "Softmax" in operations(network)
+
+
+def operations(network: Any) -> set[str]:
+    return {each.get_type_name() for each in network.get_ops()}
 
 
 def test_one_unit_vector_per_text_and_one_int8_vector_per_token(encoder: Encoder) -> None:

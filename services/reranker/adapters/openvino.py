@@ -55,7 +55,7 @@ class OpenVinoEncoder:
             "CPU_RUNTIME_CACHE_CAPACITY": _KERNEL_CACHE_ENTRIES,
         }
         network = core.read_model(model)
-        _remove_nan_guards(network)
+        remove_nan_guards(network)
         compiled = core.compile_model(_with_reduction(openvino, network), "CPU", options)
         self._dimension = int(compiled.output(0).get_partial_shape()[1].get_length())
         self._streams = streams
@@ -91,7 +91,7 @@ class OpenVinoEncoder:
         return Encoded(result[0], result[1])
 
 
-def _remove_nan_guards(network: Any) -> None:
+def remove_nan_guards(network: Any) -> None:
     """Takes the softmax of attentions as it is. PyTorch exports `where(isnan(weights), 0, weights)` behind it, for rows that may
     attend to nothing; here each row may attend to its text's own tokens. Without it OpenVINO fuses scores, mask, softmax and sum:
     two texts of 256 tokens take 71 ms of a core with AVX-512, not 88."""

@@ -3,20 +3,32 @@
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from kit.testing.harness import TEST_SECRET
 from services.reranker.adapters import cpu_model
+from services.reranker.settings import RerankerSettings
+from tests.unit.reranker.fakes import FakeEncoder
+
+
+def test_threads_that_a_runtime_starts_have_a_lower_priority_and_the_service_keeps_its_own(
+    models_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, seen = niceness(), []
+
+    def runtime(settings: RerankerSettings, weights: bytes) -> FakeEncoder:
+        with ThreadPoolExecutor(1) as computing:
+            seen.append(computing.submit(niceness).result())
+        return FakeEncoder()
+
+    monkeypatch.setattr(cpu_model, "_encoder", runtime)
+    cpu_model.load(RerankerSettings(auth_secret=TEST_SECRET, models_dir=models_dir))
+    has_thread_priorities = sys.platform == "linux"
+    assert seen == [before + 5 if has_thread_priorities else before]
+    assert niceness() == before
 
 
 def niceness() -> int:
     return os.getpriority(os.PRIO_PROCESS, 0)  # of the calling thread
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
-def test_threads_started_by_a_thread_of_lower_priority_have_it_too_and_others_do_not() -> None:
-    before = niceness()
-    with ThreadPoolExecutor(1, initializer=cpu_model._come_second) as loading:
-        started_by_it = loading.submit(lambda: ThreadPoolExecutor(1).submit(niceness).result()).result()
-    assert started_by_it == before + cpu_model._NICENESS
-    assert niceness() == before

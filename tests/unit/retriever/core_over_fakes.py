@@ -49,7 +49,7 @@ class Core:
     def __post_init__(self) -> None:
         clock = self.clock
         written = WrittenRevisions(clock)
-        self.remover = Remover(self.dense, self.lexical)
+        self.remover = Remover(self.dense, self.lexical, written)
         self.reader = ChunkReader((self.lexical, self.dense), self.revisions)
         self.writer = RevisionWriter(
             self.dense, self.lexical, self.revisions, written, IndexingOptions(batch_wait_s=0.2), clock=clock

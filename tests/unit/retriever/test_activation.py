@@ -74,6 +74,14 @@ async def test_attempt_that_breaks_off_makes_the_revision_be_counted(core: Core)
         await core.activate(R1, 1, 2)
 
 
+async def test_revision_that_was_removed_as_orphaned_is_counted(core: Core) -> None:
+    await core.index(R1, ["solar", "wind"])
+    async with _removing(core):
+        core.remover.remove_revision(R1)
+    with pytest.raises(RevisionIncomplete):
+        await core.activate(R1, 1, 2)
+
+
 def test_written_revisions_are_remembered_for_a_minute_and_no_longer() -> None:
     now = 0.0
     written = WrittenRevisions(lambda: now)
