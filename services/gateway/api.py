@@ -50,6 +50,7 @@ def create_api(backends: Backends) -> FastAPI:
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # Edge does it
     )
     app.state.backends = backends
     app.state.local_principal = Principal(settings.local_tenant_id, settings.local_subject)

@@ -77,8 +77,8 @@ async def open_backends(stack: AsyncExitStack, settings: GatewaySettings, closin
     )
 
 
-def backends(request: Request) -> Backends:
-    """The bundle of the running app."""
+async def backends(request: Request) -> Backends:
+    """The bundle of the running app. A coroutine, for FastAPI would send a plain function to a thread."""
     bundle: Backends = request.app.state.backends
     return bundle
 

@@ -2,13 +2,16 @@
 answer on a thread that is not there would be forgotten."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from groundwork.ingest.v1 import ingest_pb2
 from groundwork.memory.v1 import memory_pb2
 
 from kit.errors import Code, GroundworkError
 from services.gateway.backends import Backends
+
+T = TypeVar("T")
 
 _DOWN = {Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED}
 
@@ -27,6 +30,18 @@ async def require_existing(services: Backends, collection_ids: Sequence[str], th
     for refusal in refusals:
         if refusal is not None:
             raise refusal
+
+
+async def unless_missing(services: Backends, collection_ids: Sequence[str], call: Coroutine[Any, Any, T]) -> T:
+    """The answer to a call that changes nothing, which is made while the collections are looked up. Raises what
+    `require_existing` raises, first of all."""
+    answer = asyncio.create_task(call)
+    try:
+        await require_existing(services, collection_ids)
+        return await answer
+    finally:
+        answer.cancel()
+        await asyncio.gather(answer, return_exceptions=True)
 
 
 async def _refusal(call: Awaitable[object]) -> GroundworkError | None:

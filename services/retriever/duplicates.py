@@ -35,11 +35,17 @@ class Duplicate:
 
 
 class _Wording:
-    """What is compared of a text, each part worked out when a comparison gets as far as that: most fail at the length."""
+    """What is compared of a text, each part worked out when a comparison gets as far as that: most fail at the marks."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.text = chunk.text
         self.is_forward = _is_forward(chunk)
+
+    @cached_property
+    def marks(self) -> frozenset[str]:
+        """The digits and capital letters of the particulars: quick to find, and mostly enough to tell two texts apart."""
+        letters = filter(str.isalnum, set(self.text))
+        return frozenset(letter for letter in letters if letter.isdecimal() or letter != letter.lower())
 
     @cached_property
     def particulars(self) -> frozenset[str]:
@@ -53,6 +59,8 @@ class _Wording:
         return frozenset(zip(*(words[start:] for start in range(_SHINGLE_WORDS)), strict=False))
 
     def is_like(self, other: "_Wording") -> bool:
+        if self.is_forward == other.is_forward and self.marks != other.marks:
+            return False
         small, large = sorted((self, other), key=lambda wording: len(wording.text))
         if self.is_forward != other.is_forward:
             return large.is_forward and large.contains(small)

@@ -55,7 +55,7 @@ class Part:
 DENSE = Part("dense", "the dense search", "was left out")
 LEXICAL = Part("lexical", "the lexical search", "was left out")
 RERANK = Part("rerank", "the reranker", "was left out; hits are in fused order")
-VECTORS = Part("vectors", "reading vectors", "was left out; hits that words alone found have no similarity")
+COSINES = Part("cosines", "comparing vectors", "was left out; hits that words alone found have no similarity")
 DIVERSITY = Part("diversity", "choosing diverse hits", "was left out; hits are in order of relevance")
 NEIGHBOURS = Part("neighbours", "reading neighbours", "was left out; hits come without them")
 

@@ -1,14 +1,15 @@
-"""The engines as one search sees them: queries embedded, phrases looked up, both lists, vectors by id. Each part within its time;
-what fails is a degradation."""
+"""The engines as one search sees them: queries embedded, phrases looked up, both lists, vectors and cosines by id. Each part within
+its time; what fails is a degradation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from services.retriever.engine_answer import (
+    COSINES,
     DENSE,
+    DIVERSITY,
     LEXICAL,
-    VECTORS,
     EngineSearch,
     Lists,
     Part,
@@ -133,15 +134,23 @@ class Engines:
 
         return await self._listed(DENSE, search, is_visible, limit, trace)
 
-    async def vectors(
-        self, tenant_id: str, chunk_ids: Sequence[str], trace: Trace, part: Part = VECTORS
-    ) -> dict[str, Vector]:
-        """By chunk id; without those that are not to be had."""
+    async def cosines(
+        self, tenant_id: str, chunk_ids: Sequence[str], queries: Vectors, trace: Trace
+    ) -> list[dict[str, float]] | None:
+        """Of each query with those of the chunks that have a vector, by chunk id; None when the engine failed."""
         if not chunk_ids:
-            return {}
+            return [{} for _ in queries]
         watch = Stopwatch()
-        answer = await within(self._dense.vectors(tenant_id, chunk_ids), part, self._options.engine_timeout_s)
-        trace.timings_ms["vectors"] = trace.timings_ms.get("vectors", 0.0) + watch.lap_ms()
+        call = self._dense.cosines(tenant_id, chunk_ids, queries)
+        answer = await within(call, COSINES, self._options.engine_timeout_s)
+        trace.timings_ms["cosines"] = watch.lap_ms()
+        return _kept(answer, trace)
+
+    async def vectors(self, tenant_id: str, chunk_ids: Sequence[str], trace: Trace) -> dict[str, Vector]:
+        """For choosing diverse hits, by chunk id; without those that are not to be had."""
+        watch = Stopwatch()
+        answer = await within(self._dense.vectors(tenant_id, chunk_ids), DIVERSITY, self._options.engine_timeout_s)
+        trace.timings_ms["vectors"] = watch.lap_ms()
         return _kept(answer, trace) or {}
 
     async def _listed(

@@ -61,6 +61,9 @@ class DenseIndex(ChunkIndex, Protocol):
     async def search(self, scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
         """One list a query vector, best first, at most `limit` each. Scores are cosines."""
 
+    async def cosines(self, tenant_id: str, chunk_ids: Sequence[str], vectors: Vectors) -> list[dict[str, float]]:
+        """Of each query vector with those of the chunks that exist, of active revisions or not, by chunk id."""
+
     async def vectors(self, tenant_id: str, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of those of the chunks that exist, of active revisions or not, by chunk id."""
 

@@ -5,13 +5,11 @@ Stages run in the order of the methods; each notes what it drops.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import numpy as np
-
 from services.retriever import gate
 from services.retriever.duplicates import Duplicates
 from services.retriever.engine_answer import Lists
 from services.retriever.fusion import RankedList, convex_combination, reciprocal_rank_fusion
-from services.retriever.models import Chunk, DroppedHit, Explanation, FusionMethod, SearchPlan, Vector, Vectors
+from services.retriever.models import Chunk, DroppedHit, Explanation, FusionMethod, SearchPlan
 from services.retriever.phrases import contains_phrase
 from services.retriever.stored_chunk import Candidate, StoredChunk, citable_text
 
@@ -31,16 +29,14 @@ class Ranking:
         """`phrases` are what each hit of each query must contain; empty when nothing must."""
         self.dropped: list[DroppedHit] = []
         self._chunks: dict[str, Chunk] = {}
-        visible = {hit.stored: is_visible(hit.stored) for hits in (*dense, *lexical) for hit in hits}
-        self._drop_invisible(stored for stored, is_shown in visible.items() if not is_shown)
-        self._all = {stored.chunk_id: stored for stored, is_shown in visible.items() if is_shown}
-        self._dense = self._having(phrases, [_once_each(hit for hit in hits if visible[hit.stored]) for hits in dense])
-        self._lexical = self._having(
-            phrases, [_once_each(hit for hit in hits if visible[hit.stored]) for hits in lexical]
-        )
-        self.stored: dict[str, StoredChunk] = {
-            hit.stored.chunk_id: hit.stored for hits in (*self._lexical, *self._dense) for hit in hits
-        }
+        invisible: dict[str, StoredChunk] = {}
+        visible_dense = [_visible(hits, is_visible, invisible) for hits in dense]
+        visible_lexical = [_visible(hits, is_visible, invisible) for hits in lexical]
+        self._drop_invisible(invisible)
+        self._all = _stored(visible_dense, visible_lexical)
+        self._dense = self._having(phrases, visible_dense)
+        self._lexical = self._having(phrases, visible_lexical)
+        self.stored = _stored(self._lexical, self._dense)
         self._drop_without_phrases()
         self._completed: list[dict[str, float]] = [{} for _ in self._dense]
         self._best_dense = _best(self._dense)
@@ -60,17 +56,13 @@ class Ranking:
         ids = [{hit.stored.chunk_id for hit in hits} for hits in self._dense]
         return [chunk_id for chunk_id in self.stored if not all(chunk_id in known for known in ids)]
 
-    def complete(self, queries: Vectors, vectors: Mapping[str, Vector]) -> None:
-        """Fills in the cosines that the dense lists lack; no ranks come of it."""
-        if not vectors:
-            return
-        scores = np.stack(list(vectors.values())) @ queries.T
-        for column in range(scores.shape[1]):
-            listed = {hit.stored.chunk_id for hit in self._dense[column]} if self._dense else set()
-            found = {chunk_id: float(row[column]) for chunk_id, row in zip(vectors, scores, strict=True)}
+    def complete(self, cosines: Sequence[Mapping[str, float]]) -> None:
+        """Fills in the cosines that the dense lists lack, from those of each query by chunk id; no ranks come of it."""
+        for row, found in enumerate(cosines):
+            listed = {hit.stored.chunk_id for hit in self._dense[row]} if self._dense else set()
             missing = {chunk_id: cosine for chunk_id, cosine in found.items() if chunk_id not in listed}
             if self._dense:
-                self._completed[column] = missing
+                self._completed[row] = missing
             for chunk_id, cosine in missing.items():
                 self.cosines[chunk_id] = max(cosine, self.cosines.get(chunk_id, -1.0))
 
@@ -107,13 +99,13 @@ class Ranking:
         return ranks == (1, 1)
 
     def explain(
-        self, fused: Mapping[str, float], reranked: Mapping[str, float], chosen: Sequence[str] = ()
+        self, chosen: Sequence[str], fused: Mapping[str, float], reranked: Mapping[str, float], *, is_diverse: bool
     ) -> dict[str, Explanation]:
-        """Where each fused chunk stood at each stage; `chosen` in the order of diversity, when that was asked for."""
+        """Where each chosen chunk stood at each stage. `is_diverse`: they were chosen in the order of diversity."""
         fused_ranks, rerank_ranks = _ranks(fused), _ranks(sorted(reranked, key=lambda chunk_id: -reranked[chunk_id]))
-        diversity_ranks = _ranks(chosen)
+        diversity_ranks = _ranks(chosen) if is_diverse else {}
         explanations = {}
-        for chunk_id, fused_score in fused.items():
+        for chunk_id in chosen:
             dense_rank, _ = self._best_dense.get(chunk_id, (None, None))
             lexical_rank, lexical_score = self._best_lexical.get(chunk_id, (None, None))
             explanations[chunk_id] = Explanation(
@@ -122,7 +114,7 @@ class Ranking:
                 lexical_rank=lexical_rank,
                 lexical_score=lexical_score,
                 fused_rank=fused_ranks[chunk_id],
-                fused_score=fused_score,
+                fused_score=fused[chunk_id],
                 rerank_rank=rerank_ranks.get(chunk_id),
                 rerank_score=reranked.get(chunk_id),
                 diversity_rank=diversity_ranks.get(chunk_id),
@@ -152,8 +144,8 @@ class Ranking:
                 completed[row] if completed else {},
             )
 
-    def _drop_invisible(self, chunks: Iterable[StoredChunk]) -> None:
-        for chunk_id, stored in {stored.chunk_id: stored for stored in chunks}.items():
+    def _drop_invisible(self, chunks: Mapping[str, StoredChunk]) -> None:
+        for chunk_id, stored in chunks.items():
             reason = f"revision {stored.revision_id} of the document is not the active one"
             self.dropped.append(DroppedHit(chunk_id, stored.document_id, "revision", reason))
 
@@ -186,12 +178,22 @@ def _ranks(chunk_ids: Iterable[str]) -> dict[str, int]:
     return {chunk_id: rank for rank, chunk_id in enumerate(chunk_ids, start=1)}
 
 
-def _once_each(hits: Iterable[Candidate]) -> list[Candidate]:
-    """While a revision is being replaced the lexical index may hold a chunk twice; the better one stands for it."""
+def _visible(
+    hits: Iterable[Candidate], is_visible: Callable[[StoredChunk], bool], invisible: dict[str, StoredChunk]
+) -> list[Candidate]:
+    """Each chunk once: while a revision is being replaced the lexical index may hold a chunk twice; the better one stands for it.
+    What may not be seen goes to `invisible`."""
     first: dict[str, Candidate] = {}
     for hit in hits:
-        first.setdefault(hit.stored.chunk_id, hit)
+        if is_visible(hit.stored):
+            first.setdefault(hit.stored.chunk_id, hit)
+        else:
+            invisible.setdefault(hit.stored.chunk_id, hit.stored)
     return list(first.values())
+
+
+def _stored(*engines: Lists) -> dict[str, StoredChunk]:
+    return {hit.stored.chunk_id: hit.stored for lists in engines for hits in lists for hit in hits}
 
 
 def _best(lists: Lists) -> dict[str, tuple[int, float]]:

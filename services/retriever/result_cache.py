@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class CacheKey:
     def of(cls, request: SearchRequest, plan: SearchPlan) -> "CacheKey":
         return cls(replace(request, explain=False, no_cache=False), plan)
 
-    @property
+    @cached_property
     def beyond_wording(self) -> Hashable:
         """What two requests must have in common to be compared by meaning: a small model takes 2022 and 2023 for the same,
         and knows nothing of quotation marks."""

@@ -14,7 +14,7 @@ from itertools import islice
 from services.retriever import gate
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.diversity import most_diverse
-from services.retriever.engine_answer import DIVERSITY, NEIGHBOURS, Lists, Stopwatch, within
+from services.retriever.engine_answer import NEIGHBOURS, Lists, Stopwatch, within
 from services.retriever.engines import Engines, IsVisible, Trace, phrases_by_query
 from services.retriever.errors import SearchUnavailable
 from services.retriever.models import (
@@ -141,7 +141,7 @@ class Searcher:
         trace.timings_ms["fuse"] = watch.lap_ms()
         reranked = await self._rerank.run(request.queries[0], fused, ranking, plan, trace)
         chosen = await self._chosen(search, reranked.ranking, ranking)
-        explanations = ranking.explain(fused, reranked.scores, chosen if request.diversity else ())
+        explanations = ranking.explain(chosen, fused, reranked.scores, is_diverse=request.diversity > 0)
         hits = [
             Hit(ranking.chunk(chunk_id), reranked.ranking[chunk_id], explanations[chunk_id])
             for chunk_id in chosen
@@ -163,8 +163,9 @@ class Searcher:
         if search.queries is None or search.dense_is_down or not (is_convex or request.min_score is not None):
             return
         missing = ranking.without_cosine()
-        vectors = await self._engines.vectors(request.scope.tenant_id, missing, search.trace)
-        ranking.complete(search.queries, vectors)
+        cosines = await self._engines.cosines(request.scope.tenant_id, missing, search.queries, search.trace)
+        if cosines is not None:
+            ranking.complete(cosines)
 
     async def _chosen(self, search: _Search, final: Mapping[str, float], ranking: Ranking) -> list[str]:
         """The hits to return, in order; notes what was good, but not good enough."""
@@ -174,7 +175,7 @@ class Searcher:
         if request.diversity and len(best) > 1:
             pool = dict(islice(final.items(), _DIVERSITY_POOL * top_k))
             # Of an index that has just failed too: a request for diversity should hear that it was not fulfilled.
-            vectors = await self._engines.vectors(request.scope.tenant_id, list(pool), search.trace, DIVERSITY)
+            vectors = await self._engines.vectors(request.scope.tenant_id, list(pool), search.trace)
             watch = Stopwatch()
             if vectors:
                 chosen = most_diverse(pool, vectors, top_k, request.diversity)

@@ -145,8 +145,10 @@ class ChunkIndexContract:
 
     async def test_a_search_may_be_held_to_some_chunks(self, index: ChunkIndex) -> None:
         await store(index, KEY, [f"solar {n}" for n in range(5)])
-        scope = SearchScope("local", ("default",), chunk_ids=("r1-1", "r1-4", "unknown"))
-        assert await self.ids(index, scope, "solar") == {"r1-1", "r1-4"}
+        for unknown in (1, 100):
+            chunk_ids = ("r1-1", "r1-4", *(f"unknown-{n}" for n in range(unknown)))
+            scope = SearchScope("local", ("default",), chunk_ids=chunk_ids)
+            assert await self.ids(index, scope, "solar") == {"r1-1", "r1-4"}
 
     async def test_a_document_of_many_batches_is_whole(self, index: ChunkIndex) -> None:
         chunks = [make_chunk(f"solar {n}", n, key=KEY) for n in range(150)]

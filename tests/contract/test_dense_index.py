@@ -68,6 +68,16 @@ class TestDenseIndex(ChunkIndexContract):
         assert vectors["r1-1"] == pytest.approx(embed(["wind turbine"])[0], abs=1e-6)
         assert await index.vectors("local", []) == {}
 
+    async def test_cosines_with_chunks_by_id(self, index: DenseIndex) -> None:
+        await store(index, KEY, ["solar panel", "wind turbine", "not asked for"])
+        await store(index, RevisionKey("rival", "d1", "r1"), ["their own"])
+        queries = embed(["solar panel", "wind"])
+        first, second = await index.cosines("local", ["r1-0", "r1-1", "unknown"], queries)
+        texts = embed(["solar panel", "wind turbine"])
+        assert first == pytest.approx({"r1-0": texts[0] @ queries[0], "r1-1": texts[1] @ queries[0]}, abs=1e-5)
+        assert second == pytest.approx({"r1-0": texts[0] @ queries[1], "r1-1": texts[1] @ queries[1]}, abs=1e-5)
+        assert await index.cosines("local", [], queries) == [{}, {}]
+
     async def test_vectors_of_another_model_or_dimension_are_refused(self, index: DenseIndex) -> None:
         for space in (EmbeddingSpace("other", SPACE.dimension), EmbeddingSpace(SPACE.model, 8)):
             with pytest.raises(EmbeddingSpaceMismatch):

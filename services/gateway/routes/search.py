@@ -10,7 +10,7 @@ from groundwork.retriever.v1 import retriever_pb2 as pb
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
 from services.gateway.errors import ChunkNotFound
-from services.gateway.existence import require_existing
+from services.gateway.existence import unless_missing
 from services.gateway.models import Json
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.search import Filters, PassageWindow, SearchRequest, SearchResponse, end_of, start_of
@@ -21,9 +21,8 @@ router = APIRouter(prefix="/v1", tags=["search"])
 @router.post("/search", responses=problems(404, 413, 415, 504))
 async def search(request: SearchRequest, services: Services) -> SearchResponse:
     """Hybrid search. When an engine is down the others answer, and `degraded` says so."""
-    await require_existing(services, request.collection_ids)
-    answer = await services.retriever.Search(_contract(request), timeout=services.settings.search_timeout_s)
-    body = encode(answer)
+    call = services.retriever.Search(_contract(request), timeout=services.settings.search_timeout_s)
+    body = encode(await unless_missing(services, request.collection_ids, call))
     hits = [_hit(hit, explain=request.explain) for hit in body["hits"]]
     return SearchResponse.model_validate({**body, "hits": hits})
 

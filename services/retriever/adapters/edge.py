@@ -165,9 +165,18 @@ class EdgeIndex:
             )
             for row in vectors
         ]
-        batch = qe.QueryBatchRequest(queries)
-        answers = await self._on(self._reader, lambda shard: shard.query_batch(batch))
+        answers = await self._query(queries)
         return [[Candidate(decode(point.payload[_STORED]), point.score) for point in answer] for answer in answers]
+
+    async def cosines(self, tenant_id: str, chunk_ids: Sequence[str], vectors: Vectors) -> list[dict[str, float]]:
+        if self._shard is None or not chunk_ids:
+            return [{} for _ in vectors]
+        by_point = {point_id(tenant_id, chunk_id): chunk_id for chunk_id in chunk_ids}
+        these = qe.Filter(must=[qe.HasIdCondition(set(by_point))])
+        queries = [
+            qe.QueryRequest(limit=len(by_point), query=qe.Query.Nearest(row.tolist()), filter=these) for row in vectors
+        ]
+        return [{by_point[point.id]: point.score for point in answer} for answer in await self._query(queries)]
 
     async def vectors(self, tenant_id: str, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         if self._shard is None or not chunk_ids:
@@ -175,6 +184,10 @@ class EdgeIndex:
         by_point = {point_id(tenant_id, chunk_id): chunk_id for chunk_id in chunk_ids}
         records = await self._on(self._reader, lambda shard: shard.retrieve(list(by_point), False, True))
         return {by_point[record.id]: np.asarray(record.vector, dtype=np.float32) for record in records}
+
+    async def _query(self, queries: Sequence[Any]) -> list[list[Any]]:
+        batch = qe.QueryBatchRequest(list(queries))
+        return await self._on(self._reader, lambda shard: shard.query_batch(batch))
 
     async def _delete(self, condition: Any) -> None:
         if self._shard is None:

@@ -47,6 +47,7 @@ from services.retriever.options import READ_TIMEOUT_S, QdrantOptions
 from services.retriever.stored_chunk import Candidate, StoredChunk, decode, point_id
 
 _log = structlog.get_logger()
+_EXACT = models.SearchParams(exact=True)
 _POINTS_PER_REQUEST = 64
 """About 1 MB of JSON and 3 ms of encoding, far below the server's limit of 32 MB even for the longest chunks."""
 _READ_TIMEOUT_S = int(READ_TIMEOUT_S)
@@ -185,12 +186,25 @@ class QdrantIndex:
             models.QueryRequest(query=row, filter=scope_filter, limit=limit, with_payload=[STORED], with_vector=False)
             for row in vectors.tolist()
         ]
-        answers = await self._read(
-            lambda client: client.query_batch_points(held.name, requests, timeout=_READ_TIMEOUT_S)
-        )
+        answers = await self._query(held.name, requests)
         return [
             [Candidate(_stored(point.payload), float(point.score)) for point in answer.points] for answer in answers
         ]
+
+    async def cosines(self, tenant_id: str, chunk_ids: Sequence[str], vectors: Vectors) -> list[dict[str, float]]:
+        held = await self._current()
+        if held is None or not chunk_ids:
+            return [{} for _ in vectors]
+        chunk_of = {str(point_id(tenant_id, chunk_id)): chunk_id for chunk_id in chunk_ids}
+        these = models.Filter(must=[models.HasIdCondition(has_id=list(chunk_of))])
+        requests = [
+            models.QueryRequest(
+                query=row, filter=these, limit=len(chunk_of), params=_EXACT, with_payload=False, with_vector=False
+            )
+            for row in vectors.tolist()
+        ]
+        answers = await self._query(held.name, requests)
+        return [{chunk_of[str(point.id)]: float(point.score) for point in answer.points} for answer in answers]
 
     async def _current(self) -> _Collection | None:
         """The collection in use; None while nothing was ever written. Asks the server until there is one."""
@@ -265,6 +279,9 @@ class QdrantIndex:
             lambda client: client.count(collection, condition, exact=True, timeout=_READ_TIMEOUT_S)
         )
         return answer.count
+
+    async def _query(self, collection: str, requests: list[models.QueryRequest]) -> list[models.QueryResponse]:
+        return await self._read(lambda client: client.query_batch_points(collection, requests, timeout=_READ_TIMEOUT_S))
 
     async def _retrieve(self, tenant_id: str, chunk_ids: Sequence[str], *, with_vectors: bool) -> list[models.Record]:
         held = await self._current()

@@ -32,6 +32,10 @@ PHRASE_BOOST = 2.0
 _SEPARATOR = "\x1e"
 _MAX_TERMS = 128
 _MAX_PHRASES = 4
+_MAX_TERMS_JOINED = 32
+"""Values of a clause that are looked up one by one, which visits only what the rest of the query finds. A set of terms makes a
+bitmap of all that has one of them first: two clauses that 10 000 chunks meet take 1.1 ms then, not 0.1; with some 100 values
+it is as fast."""
 _QUOTED = re.compile(r"[\"“”„«]([^\"“”„«»]{3,200})[\"“”„»]")
 
 
@@ -66,8 +70,7 @@ class QueryBuilder:
 
     def _must(self, clause: Clause) -> tuple[Any, Any]:
         if isinstance(clause, AnyOf):
-            terms = [key_term(clause.field, value) for value in clause.values]
-            query = tantivy.Query.term_set_query(self._schema, KEY, terms)
+            query = self._any_of([key_term(clause.field, value) for value in clause.values])
         else:
             query = tantivy.Query.range_query(
                 self._schema,
@@ -78,6 +81,12 @@ class QueryBuilder:
                 include_upper=clause.lt is None,
             )
         return (tantivy.Occur.Must, tantivy.Query.const_score_query(query, 0.0))
+
+    def _any_of(self, terms: Sequence[str]) -> Any:
+        if len(terms) > _MAX_TERMS_JOINED:
+            return tantivy.Query.term_set_query(self._schema, KEY, list(terms))
+        queries = (tantivy.Query.term_query(self._schema, KEY, term, index_option="basic") for term in terms)
+        return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
 
     def _exact(self, words: Sequence[str]) -> Any:
         if len(words) == 1:

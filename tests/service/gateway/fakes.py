@@ -114,6 +114,8 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.CreateCollectionResponse(collection=self._collection(request.collection_id, request.name))
 
     async def GetCollection(self, request: Any, context: Any) -> ingest_pb2.GetCollectionResponse:
+        if request.collection_id == "nope":
+            raise NotFound("there is no collection nope", reason="COLLECTION_NOT_FOUND")
         return ingest_pb2.GetCollectionResponse(collection=self._collection(request.collection_id))
 
     async def ListCollections(self, request: Any, context: Any) -> ingest_pb2.ListCollectionsResponse:

@@ -10,7 +10,7 @@ from groundwork.ingest.v1 import ingest_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from groundwork.retriever.v1 import retriever_pb2
 
-from kit.errors import ResourceExhausted
+from kit.errors import GroundworkError, ResourceExhausted
 from kit.principal import Principal
 from tests.service.gateway.conftest import World
 from tests.service.gateway.fakes import AT, NATS_DOWN, document
@@ -314,6 +314,15 @@ async def test_killed_service_is_503_with_retry_after(client: httpx.AsyncClient,
     upload = await client.post("/v1/collections/default/documents", files={"file": ("a.txt", b"hello")})
     assert upload.status_code == 503
     assert "retry-after" in upload.headers
+
+
+@pytest.mark.parametrize("failure", [None, ResourceExhausted("too many searches", reason="TOO_MANY_SEARCHES")])
+async def test_a_search_of_an_unknown_collection_is_404_whatever_the_retriever_says(
+    client: httpx.AsyncClient, world: World, failure: GroundworkError | None
+) -> None:
+    world.retriever.failure = failure
+    answer = await client.post("/v1/search", json={"query": "notice", "collection_ids": ["default", "nope"]})
+    assert (answer.status_code, answer.json()["reason"]) == (404, "COLLECTION_NOT_FOUND")
 
 
 async def test_busy_service_is_429_with_retry_after(client: httpx.AsyncClient, world: World) -> None:

@@ -158,6 +158,10 @@ class FakeDense(_FakeIndex):
         rows = await self._in_scope(scope, limit)
         return [_top([Candidate(row.stored, float(row.vector @ vector)) for row in rows], limit) for vector in vectors]
 
+    async def cosines(self, tenant_id: str, chunk_ids: Sequence[str], vectors: Vectors) -> list[dict[str, float]]:
+        rows = await self.vectors(tenant_id, chunk_ids)
+        return [{chunk_id: float(row @ vector) for chunk_id, row in rows.items()} for vector in vectors]
+
     async def vectors(self, tenant_id: str, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         self._fail()
         return {

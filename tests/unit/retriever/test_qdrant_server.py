@@ -131,6 +131,20 @@ async def test_a_search_sends_every_clause_with_every_vector(server: QdrantServe
     assert all({**search, "query": None} == {**rest, "query": None} for search in asked.body["searches"])
 
 
+async def test_cosines_are_asked_for_by_id_and_exactly(server: QdrantServer, index: QdrantIndex) -> None:
+    await index.cosines("local", ["r1-0"], embed(["solar"]))
+    (asked,) = server.asked("POST", "/points/query/batch")
+    (search,) = asked.body["searches"]
+    assert search.pop("query")["nearest"] == pytest.approx(embed(["solar"])[0].tolist())
+    assert search == {
+        "filter": {"must": [{"has_id": [str(point_id("local", "r1-0"))]}]},
+        "limit": 1,
+        "params": {"exact": True},
+        "with_payload": False,
+        "with_vector": False,
+    }
+
+
 async def test_a_commit_deletes_only_what_another_attempt_left(server: QdrantServer, index: QdrantIndex) -> None:
     await store(index, KEY, ["one", "two"], "a")
     assert server.asked("POST", "/points/delete") == []

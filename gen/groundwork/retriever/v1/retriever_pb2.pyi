@@ -479,8 +479,8 @@ class SearchResponse(_message.Message):
 
     @_builtins.property
     def timings_ms(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Milliseconds by stage: "embed", "phrases", "dense", "lexical", "vectors", "fuse", "rerank", "diversity", "neighbours",
-        "total"; those that ran.
+        """Milliseconds by stage: "embed", "phrases", "dense", "lexical", "cosines", "fuse", "rerank", "vectors", "diversity",
+        "neighbours", "total"; those that ran.
         """
 
     @_builtins.property
