@@ -65,7 +65,7 @@ class DenseIndex(ChunkIndex, Protocol):
         """Of each query vector with those of the chunks that exist, of active revisions or not, by chunk id."""
 
     async def vectors(self, tenant_id: str, chunk_ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of those of the chunks that exist, of active revisions or not, by chunk id."""
+        """The vectors of those of the chunks that exist, of active revisions or not, by chunk id; float16 precision is enough."""
 
 
 class LexicalIndex(ChunkIndex, Protocol):

@@ -33,6 +33,9 @@ async def edge_index(path: Path) -> AsyncIterator[DenseIndex]:
     await edge.close()
 
 
+HALF_PRECISION = 5e-4
+"""An index may keep vectors as float16."""
+
 ENGINES = {
     "fake": fake_index,
     "edge": edge_index,
@@ -58,14 +61,14 @@ class TestDenseIndex(ChunkIndexContract):
         await store(index, KEY, ["solar panel", "wind turbine"])
         first, second = await index.search(SCOPE, embed(["solar panel", "wind turbine"]), 1)
         assert [hits[0].stored.chunk.text for hits in (first, second)] == ["solar panel", "wind turbine"]
-        assert first[0].score == pytest.approx(1.0, abs=1e-5)
+        assert first[0].score == pytest.approx(1.0, abs=HALF_PRECISION)
 
     async def test_vectors_are_read_back_as_they_were_written(self, index: DenseIndex) -> None:
         await store(index, KEY, ["solar panel", "wind turbine"])
         await store(index, RevisionKey("rival", "d1", "r1"), ["their own"])
         vectors = await index.vectors("local", ["r1-1", "unknown"])
         assert list(vectors) == ["r1-1"]
-        assert vectors["r1-1"] == pytest.approx(embed(["wind turbine"])[0], abs=1e-6)
+        assert vectors["r1-1"] == pytest.approx(embed(["wind turbine"])[0], abs=HALF_PRECISION)
         assert await index.vectors("local", []) == {}
 
     async def test_cosines_with_chunks_by_id(self, index: DenseIndex) -> None:
@@ -74,8 +77,12 @@ class TestDenseIndex(ChunkIndexContract):
         queries = embed(["solar panel", "wind"])
         first, second = await index.cosines("local", ["r1-0", "r1-1", "unknown"], queries)
         texts = embed(["solar panel", "wind turbine"])
-        assert first == pytest.approx({"r1-0": texts[0] @ queries[0], "r1-1": texts[1] @ queries[0]}, abs=1e-5)
-        assert second == pytest.approx({"r1-0": texts[0] @ queries[1], "r1-1": texts[1] @ queries[1]}, abs=1e-5)
+        assert first == pytest.approx(
+            {"r1-0": texts[0] @ queries[0], "r1-1": texts[1] @ queries[0]}, abs=HALF_PRECISION
+        )
+        assert second == pytest.approx(
+            {"r1-0": texts[0] @ queries[1], "r1-1": texts[1] @ queries[1]}, abs=HALF_PRECISION
+        )
         assert await index.cosines("local", [], queries) == [{}, {}]
 
     async def test_vectors_of_another_model_or_dimension_are_refused(self, index: DenseIndex) -> None:
@@ -92,8 +99,8 @@ async def test_edge_finds_what_was_committed_when_only_its_log_reached_the_disk(
     await index.prepare(SPACE)
     shutil.copytree(running, cut)
     await store(index, KEY, ["solar panel", "wind turbine"])
-    shutil.rmtree(cut / "shard-v2" / "wal")
-    shutil.copytree(running / "shard-v2" / "wal", cut / "shard-v2" / "wal")
+    shutil.rmtree(cut / "shard-v3" / "wal")
+    shutil.copytree(running / "shard-v3" / "wal", cut / "shard-v3" / "wal")
     await index.close()
     index = await EdgeIndex.open(cut)
     assert await index.count(KEY) == 2
@@ -112,8 +119,8 @@ async def test_edge_finds_everything_after_it_was_closed_and_opened(tmp_path: Pa
 
 
 async def test_edge_says_what_to_do_when_its_folder_is_broken(tmp_path: Path) -> None:
-    (tmp_path / "shard-v2").mkdir()
-    (tmp_path / "shard-v2" / "space.json").write_text("{")
+    (tmp_path / "shard-v3").mkdir()
+    (tmp_path / "shard-v3" / "space.json").write_text("{")
     with pytest.raises(IndexUnavailable, match="remove it and index all documents again"):
         await EdgeIndex.open(tmp_path)
 

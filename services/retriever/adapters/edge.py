@@ -35,8 +35,8 @@ from services.retriever.models import (
 )
 from services.retriever.stored_chunk import Candidate, StoredChunk, decode, encode, point_id
 
-_SHARD = "shard-v2"
-"""Folder of this payload. Change it with that: documents must then be indexed again."""
+_SHARD = "shard-v3"
+"""Folder of this payload and these vectors. Change it with either: documents must then be indexed again."""
 _BEING_CREATED = "shard.creating"
 _SPACE_FILE = "space.json"
 _STORED = "stored"
@@ -44,6 +44,8 @@ _ORDINAL = "ordinal"
 _PLACE = "place"
 """Tenant and collection in one field. A search names both, and the engine looks up each condition for each vector: one instead of
 two takes a third off a scan of 100 000."""
+_DATATYPE = qe.VectorStorageDatatype.Float16
+"""Half of the memory and disk, and a scan of 60 000 takes 10 ms, not 13. A cosine is off by 0.0001 at most."""
 _POINTS_PER_CALL = 32
 """About 4 ms of GIL at 384 dimensions: what a search may have to wait for."""
 _UPDATES_PER_FLUSH = 4096
@@ -232,9 +234,8 @@ class EdgeIndex:
         folder = self._path / _BEING_CREATED
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        shard = qe.EdgeShard.create(
-            str(folder), qe.EdgeConfig(vectors=qe.EdgeVectorParams(size=space.dimension, distance=qe.Distance.Dot))
-        )
+        vectors = qe.EdgeVectorParams(size=space.dimension, distance=qe.Distance.Dot, datatype=_DATATYPE)
+        shard = qe.EdgeShard.create(str(folder), qe.EdgeConfig(vectors=vectors))
         for field in (*filters.KEYWORD_FIELDS, _PLACE):
             shard.update(qe.UpdateOperation.create_field_index(field, qe.PayloadSchemaType.Keyword))
         for field in filters.NUMERIC_FIELDS:
