@@ -217,3 +217,9 @@ async def elasticsearch_server(
     server = ElasticsearchServer(version, product)
     async with server.running():
         yield server
+
+
+def error_body(kind: str, reason: str) -> dict[str, Any]:
+    """What a server sends with a status that is not 2xx."""
+    cause = {"type": kind, "reason": reason}
+    return {"error": {"root_cause": [cause], **cause}}

@@ -1,0 +1,153 @@
+"""What the adapter says when it searches, word for word. The contract suite proves what the requests mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.retriever.adapters.elasticsearch import ElasticsearchIndex
+from services.retriever.errors import IndexUnavailable
+from services.retriever.models import LexicalQuery, MetadataCondition, RevisionKey, SearchScope
+from services.retriever.stored_chunk import point_id
+from tests.contract.retriever_index_contract import KEY, SCOPE, store
+from tests.doubles.elasticsearch import ElasticsearchServer, error_body
+from tests.doubles.http_double import Failure
+from tests.unit.retriever.elasticsearch.specification import check_query
+
+
+class TestSearching:
+    async def test_filters_do_not_score_and_words_and_phrases_do(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex
+    ) -> None:
+        conditions = (MetadataCondition("year", ("2024", "2025")),)
+        scope = SearchScope("local", ("a", "b"), ("d1",), conditions, 5, None, ("c1",))
+        query = LexicalQuery('the "bear market" of 2008', ("Bear-Market", "x"), ("de",))
+        await index.search(scope, [query, LexicalQuery("?!")], 7)
+        (sent,) = server.asked("POST", "/groundwork/_msearch")
+        assert sent.query == {"routing": "local"}
+        header, body = sent.body
+        assert header == {}
+        condition = body.pop("query")["bool"]
+        assert body == {"size": 7, "_source": ["stored"], "track_total_hits": False, "timeout": "5s"}
+        assert condition["filter"] == [
+            {"terms": {"tenant": ["local"]}},
+            {"terms": {"collection": ["a", "b"]}},
+            {"terms": {"document": ["d1"]}},
+            {"terms": {"metadata": ["year\x1f2024", "year\x1f2025"]}},
+            {"range": {"date": {"gte": 5}}},
+            {"terms": {"chunk": ["c1"]}},
+        ]
+        assert condition["must"] == [{"match_phrase": {"exact": "bear market"}}, {"match_phrase": {"exact": "x"}}]
+        assert "minimum_should_match" not in condition
+        words = 'the "bear market" of 2008'
+        telling = {"query": words, "analyzer": "groundwork_de_telling"}
+        assert condition["should"][:3] == [
+            {
+                "bool": {
+                    "must": [
+                        {"match": {"text.de": {**telling, "zero_terms_query": "all"}}},
+                        {"match": {"text.de": {"query": words, "boost": 0.001}}},
+                    ]
+                }
+            },
+            {"match": {"title.de": {**telling, "boost": 0.25}}},
+            {"match_phrase": {"text.de": {"query": "bear market", "boost": 2.0}}},
+        ]
+        assert all("text.en" in str(part) or "title.en" in str(part) for part in condition["should"][3:])  # undetected
+
+    @pytest.mark.parametrize(
+        ("query_text", "finds"),
+        [
+            ("what is the pension?", {"the pension fund"}),
+            ("what is the", {"the pension fund", "what is the the the of what"}),
+            ("what is the geothermal", set()),
+        ],
+    )
+    async def test_words_without_meaning_count_only_when_there_is_nothing_else(
+        self, index: ElasticsearchIndex, query_text: str, finds: set[str]
+    ) -> None:
+        await store(index, KEY, ["what is the the the of what", "the pension fund"])
+        (hits,) = await index.search(SCOPE, [LexicalQuery(query_text, languages=("en",))], 5)
+        assert {hit.stored.chunk.text for hit in hits} == finds
+
+    async def test_each_language_is_written_and_searched_in_its_field(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex
+    ) -> None:
+        texts = {"en": "solar", "de": "Sonne", "he": "שמש", "ja": "東京タワー", "": "plain", "pt-BR": "sol"}
+        for number, (language, text) in enumerate(texts.items()):
+            await store(index, RevisionKey("local", f"d{number}", f"r{number}"), [text], language=language)
+        fields = [sent.body[1]["text"] for sent in server.asked("PUT", "/_bulk")]
+        assert [list(field) for field in fields] == [["en"], ["de"], ["he"], ["folded"], ["en"], ["pt"]]
+        assert "東京" in fields[3]["folded"].split()
+        (hits,) = await index.search(SCOPE, [LexicalQuery("東京", languages=("ja",))], 5)
+        assert [hit.stored.chunk.text for hit in hits] == ["東京タワー"]
+        (hits,) = await index.search(SCOPE, [LexicalQuery("Sonne")], 5)
+        assert [hit.stored.chunk.text for hit in hits] == ["Sonne"]
+
+    async def test_every_parameter_of_a_query_is_in_the_servers_specification(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex
+    ) -> None:
+        scope = SearchScope("local", ("a",), ("d1",), (MetadataCondition("year", ("2024",)),), 5, 9, ("c1",))
+        await index.search(scope, [LexicalQuery('a "quoted phrase" 東京', ("must",))], 7)
+        (sent,) = server.asked("POST", "/_msearch")
+        assert check_query(sent.body[1]["query"]) > 50
+
+    async def test_without_a_phrase_a_word_must_match(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex
+    ) -> None:
+        await index.search(SCOPE, [LexicalQuery("solar")], 7)
+        (sent,) = server.asked("POST", "/_msearch")
+        assert sent.body[1]["query"]["bool"]["minimum_should_match"] == 1
+
+    async def test_a_query_without_words_is_not_asked(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex
+    ) -> None:
+        assert await index.search(SCOPE, [LexicalQuery("?!")], 7) == [[]]
+        assert server.asked("POST", "/_msearch") == []
+
+    async def test_answers_with_a_missing_shard_are_no_answers(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex
+    ) -> None:
+        server.failed_shards = 1
+        for call in (index.search(SCOPE, [LexicalQuery("solar")], 3), index.count(KEY), index.writes()):
+            with pytest.raises(IndexUnavailable, match="in part only: 1 of 1 shards failed"):
+                await call
+
+    async def test_one_failed_search_of_several_fails_all(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex
+    ) -> None:
+        responses = {
+            "responses": [{**error_body("search_phase_execution_exception", "all shards failed"), "status": 503}]
+        }
+        server.failures.append(Failure("/_msearch", 200, responses))
+        with pytest.raises(IndexUnavailable, match="all shards failed"):
+            await index.search(SCOPE, [LexicalQuery("solar")], 3)
+
+    async def test_all_attempts_are_listed_page_by_page(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("services.retriever.adapters.elasticsearch._WRITES_PER_PAGE", 2)
+        keys = [RevisionKey("local", f"d{n}", f"r{n}") for n in range(5)]
+        for key in keys:
+            await store(index, key, ["solar"])
+        assert {write.revision for write in await index.writes()} == set(keys)
+        pages = server.asked("POST", "/_search")
+        assert all(page.query == {} for page in pages)  # over all tenants
+        composite = pages[1].body["aggs"]["writes"]["composite"]
+        assert composite["sources"] == [{"write": {"terms": {"field": "write"}}}]
+        assert composite["after"] == {"write": "local\x1fd1\x1fr1\x1f0\x1fa"}
+
+    async def test_chunks_are_fetched_by_id_from_their_shard(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex
+    ) -> None:
+        await index.fetch("local", ["c1"])
+        (sent,) = server.asked("POST", "/groundwork/_mget")
+        assert sent.query == {"routing": "local", "_source_includes": "stored"}
+        assert sent.body == {"ids": [str(point_id("local", "c1"))]}
+
+    async def test_a_search_is_tried_once_more_and_no_more(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex
+    ) -> None:
+        server.failures += [Failure("/_msearch", 503, error_body("no_shard_available", "red"))] * 5
+        with pytest.raises(IndexUnavailable, match="answered 503 no_shard_available: red"):
+            await index.search(SCOPE, [LexicalQuery("solar")], 3)
+        assert len(server.asked("POST", "/_msearch")) == 2
