@@ -14,7 +14,7 @@ MAX_TEXTS = 1024
 
 _SLICE_TEXTS = 64
 _SHORT_CHARACTERS = 200
-"""A question or two are tokenized on the event loop: 0.05 ms, and as much as waking a thread on a machine that slept (0.3 ms)."""
+"""Up to this many are tokenized on the event loop: a question takes 0.05 to 0.3 ms, no more than waking a thread for it."""
 _MAX_CHARACTERS_PER_TOKEN = 64
 """A text is cut to this many characters per token of the window before it is tokenized: a megabyte of text must not cost
 more than the window it is cut to. English takes about 5 characters per token."""

@@ -187,8 +187,8 @@ class EdgeIndex:
         records = await self._on(self._reader, lambda shard: shard.retrieve(list(by_point), False, True))
         return {by_point[record.id]: np.asarray(record.vector, dtype=np.float32) for record in records}
 
-    async def _query(self, queries: Sequence[Any]) -> list[list[Any]]:
-        batch = qe.QueryBatchRequest(list(queries))
+    async def _query(self, queries: list[Any]) -> list[list[Any]]:
+        batch = qe.QueryBatchRequest(queries)
         return await self._on(self._reader, lambda shard: shard.query_batch(batch))
 
     async def _delete(self, condition: Any) -> None:

@@ -1,7 +1,7 @@
 """Embedding and reranking over the fakes."""
 
 import asyncio
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -64,6 +64,15 @@ async def test_huge_text_is_cut_before_it_is_tokenized(executor: Executor) -> No
     tokenizer = WordTokenizer()
     await Preparation(tokenizer, executor).token_ids(["a" * 1_000_000])
     assert tokenizer.longest == 64 * tokenizer.window_tokens
+
+
+async def test_a_question_does_not_wait_for_a_thread_and_long_texts_do_not_hold_up_the_loop() -> None:
+    closed = ThreadPoolExecutor(1)
+    closed.shutdown()
+    preparation = Preparation(WordTokenizer(), closed)
+    assert len(await preparation.token_ids(["who repaired the pump?"])) == 1
+    with pytest.raises(RuntimeError, match="shutdown"):
+        await preparation.token_ids(["who repaired the pump? " * 10])
 
 
 async def test_passage_with_the_words_of_the_query_scores_highest(run_batcher: RunBatcher, executor: Executor) -> None:
