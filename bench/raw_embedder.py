@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from bench.corpus import SampleDocument
 from services.ingest.adapters.tokenizer import ModelTokenizer
-from services.ingest.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.reranker.adapters.cpu_model import LoadedModel, load
 from services.reranker.models import TokenIds
 from services.reranker.padding import pad, padded_length

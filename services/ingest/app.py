@@ -20,27 +20,27 @@ from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocume
 from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
-from services.ingest.catalog import Catalog
-from services.ingest.clearing import Clearing
-from services.ingest.deletion import Deletion
-from services.ingest.documents import Documents, Limits
-from services.ingest.embedding import BatchEmbedder
+from services.ingest.documents.catalog import Catalog
+from services.ingest.documents.deletion import Deletion
+from services.ingest.documents.documents import Documents, Limits
+from services.ingest.documents.revising import Reviser
+from services.ingest.documents.spool import Spool
 from services.ingest.handlers import IngestServicer, JobHandler
-from services.ingest.jobs.attempts import Attempts
-from services.ingest.jobs.backlog import Backlog
-from services.ingest.jobs.dead_letters import DeadLetters
-from services.ingest.jobs.leading import lead
-from services.ingest.jobs.ledger import Ledger
-from services.ingest.jobs.patience import Patience
-from services.ingest.jobs.reconciling import Reconciler
-from services.ingest.jobs.sweeping import Sweeper
 from services.ingest.metrics import Metrics
-from services.ingest.pipeline import Pipeline
 from services.ingest.reading.recognition import OcrLimits
-from services.ingest.reuse import ChangeEmbedder
-from services.ingest.revising import Reviser
 from services.ingest.settings import IngestSettings
-from services.ingest.spool import Spool
+from services.ingest.upkeep.backlog import Backlog
+from services.ingest.upkeep.clearing import Clearing
+from services.ingest.upkeep.leading import lead
+from services.ingest.upkeep.reconciling import Reconciler
+from services.ingest.upkeep.sweeping import Sweeper
+from services.ingest.work.attempts import Attempts
+from services.ingest.work.dead_letters import DeadLetters
+from services.ingest.work.embedding import BatchEmbedder
+from services.ingest.work.ledger import Ledger
+from services.ingest.work.patience import Patience
+from services.ingest.work.pipeline import Pipeline
+from services.ingest.work.reuse import ChangeEmbedder
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
 from kit.jetstream import Job
 from kit.principal import current_principal
-from services.ingest import records
 from services.ingest.adapters.encoding import (
     OUTCOME,
     STATUS_BY_NUMBER,
@@ -19,11 +18,12 @@ from services.ingest.adapters.encoding import (
     dead_letter_message,
     document_message,
 )
-from services.ingest.catalog import Catalog
-from services.ingest.documents import Documents, Upload
+from services.ingest.documents import records
+from services.ingest.documents.catalog import Catalog
+from services.ingest.documents.documents import Documents, Upload
 from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
-from services.ingest.jobs.attempts import Attempts
-from services.ingest.jobs.dead_letters import DeadLetters
+from services.ingest.work.attempts import Attempts
+from services.ingest.work.dead_letters import DeadLetters
 
 _log = structlog.get_logger()
 _DOWNLOAD_BYTES = 256 * 1024

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from services.ingest.child.prepare import PrepareRequest
+from services.ingest.documents.spool import SpooledFile
 from services.ingest.models import (
     Chunk,
     Collection,
@@ -21,7 +21,7 @@ from services.ingest.models import (
     RevisionCheck,
     StoredDocument,
 )
-from services.ingest.spool import SpooledFile
+from services.ingest.reading.child.prepare import PrepareRequest
 
 Vectors = NDArray[np.float32]
 """float32 [n, dim], each row L2-normalised."""
@@ -79,6 +79,13 @@ class CollectionStore(Protocol):
 
     def all_of(self, tenant_id: str) -> AsyncIterator[Collection]:
         """The tenant's collections; "*" means every tenant's."""
+
+
+class CollectionClearing(Protocol):
+    """Removes what a collection that is being deleted still holds."""
+
+    async def clear(self, tenant_id: str, collection_id: str) -> bool:
+        """Has a marked collection emptied; says whether that is done already."""
 
 
 class FileStore(Protocol):

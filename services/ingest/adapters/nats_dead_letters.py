@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 from kit.jetstream import KeyValue, Nats
-from services.ingest import records
+from services.ingest.documents import records
 from services.ingest.models import DeadLetter
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from kit.errors import DataLoss
 from kit.jetstream import Nats, ObjectStore
 from kit.jetstream.objects import PIECE_BYTES
-from services.ingest.spool import SpooledFile
+from services.ingest.documents.spool import SpooledFile
 
 
 class NatsFileStore:

@@ -5,7 +5,7 @@ from nats.js.errors import NotFoundError
 
 from kit.jetstream import Nats, WorkQueue, WorkQueueConfig
 from kit.jetstream.connection import translated_errors
-from services.ingest import records
+from services.ingest.documents import records
 from services.ingest.models import IngestJob
 
 CONFIG = WorkQueueConfig(stream="INGEST", subject="ingest")

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import KeyValue, Nats
-from services.ingest import records
+from services.ingest.documents import records
 from services.ingest.models import Collection, Document, StoredDocument
 
 

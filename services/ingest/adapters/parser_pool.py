@@ -14,11 +14,11 @@ import structlog
 
 from kit.errors import Unavailable
 from services.ingest.adapters.parser_lanes import ParserLanes
-from services.ingest.child import wire
-from services.ingest.child.failures import too_large
-from services.ingest.child.prepare import PrepareRequest
 from services.ingest.errors import DocumentRejected
 from services.ingest.models import PreparedDocument
+from services.ingest.reading.child import wire
+from services.ingest.reading.child.failures import too_large
+from services.ingest.reading.child.prepare import PrepareRequest
 from services.ingest.reading.recognition import OcrLimits
 
 _log = structlog.get_logger()
@@ -102,7 +102,7 @@ class ParserPool:
             child = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "services.ingest.child",
+                "services.ingest.reading.child",
                 str(self._memory_limit_bytes),
                 str(_PROCESSOR_SHARE * self._time_limit_s + self._ocr.threads * self._ocr.time_limit_s),
                 json.dumps(asdict(self._ocr)),

@@ -7,7 +7,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from services.ingest.chunks.tokens import MAX_CHARS_PER_TOKEN
+from services.ingest.reading.chunks.tokens import MAX_CHARS_PER_TOKEN
 
 _BATCH_CHARS = 200_000
 

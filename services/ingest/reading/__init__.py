@@ -1,1 +1,1 @@
-"""From the bytes of a file to its clean text: what the parsers of all formats share."""
+"""From the bytes of a file to chunks of clean text. All of it runs in the parsing child: the security boundary."""

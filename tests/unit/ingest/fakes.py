@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
-from services.ingest.child.prepare import PrepareRequest, prepare
-from services.ingest.chunks.tokens import EstimatedTokens
+from services.ingest.documents.spool import SpooledFile
 from services.ingest.models import (
     Chunk,
     Collection,
@@ -25,7 +24,8 @@ from services.ingest.models import (
     StoredDocument,
 )
 from services.ingest.ports import Vector, Vectors
-from services.ingest.spool import SpooledFile
+from services.ingest.reading.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.chunks.tokens import EstimatedTokens
 
 
 class FakeDocumentStore:

@@ -20,10 +20,10 @@ from kit.errors import (
     Unavailable,
 )
 from services.ingest.errors import DeadLetterNotFound
-from services.ingest.jobs.attempts import BACKOFF_S, FAILURES_MAX, NEIGHBOUR_FAILURES_MAX
-from services.ingest.jobs.ledger import DEATHS_MAX, REST_S, SUSPECT_DEATHS, Ledger
-from services.ingest.jobs.patience import Patience
 from services.ingest.models import Document, RequeueOutcome, Status
+from services.ingest.work.attempts import BACKOFF_S, FAILURES_MAX, NEIGHBOUR_FAILURES_MAX
+from services.ingest.work.ledger import DEATHS_MAX, REST_S, SUSPECT_DEATHS, Ledger
+from services.ingest.work.patience import Patience
 from tests.unit.ingest.world import TENANT, Crash, World
 
 

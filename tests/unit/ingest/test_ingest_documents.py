@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from kit.errors import GroundworkError
-from services.ingest import clearing as clearing_module
 from services.ingest.errors import (
     BadName,
     BadPageToken,
@@ -21,6 +20,7 @@ from services.ingest.errors import (
     UploadCorrupt,
 )
 from services.ingest.models import Status, StoredDocument
+from services.ingest.upkeep import clearing as clearing_module
 from tests.unit.ingest.world import LIMIT_BYTES, TENANT, Crash, World
 
 

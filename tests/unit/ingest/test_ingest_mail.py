@@ -8,8 +8,8 @@ import pytest
 
 from services.ingest.errors import DocumentRejected
 from services.ingest.models import ParsedDocument
-from services.ingest.parsers.registry import parse
 from services.ingest.reading import detection
+from services.ingest.reading.parsers.registry import parse
 
 
 def mail(text: str = "The pier is closed.") -> EmailMessage:

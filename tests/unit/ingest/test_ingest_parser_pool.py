@@ -9,9 +9,9 @@ import pytest
 from services.ingest.adapters import parser_pool
 from services.ingest.adapters.fasttext_languages import FastTextLanguages
 from services.ingest.adapters.parser_pool import ParserPool
-from services.ingest.child.prepare import PrepareRequest, prepare
-from services.ingest.chunks.tokens import EstimatedTokens
 from services.ingest.errors import DocumentRejected
+from services.ingest.reading.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.chunks.tokens import EstimatedTokens
 from tests.unit.ingest.pdf_files import pdf_of
 from tests.unit.ingest.recognizers import bytes_of, picture_of
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kit.errors import ResourceExhausted, Unavailable
-from services.ingest import pipeline
-from services.ingest.jobs.ledger import FailedTry
 from services.ingest.models import Document, Status
+from services.ingest.work import pipeline
+from services.ingest.work.ledger import FailedTry
 from tests.unit.ingest.world import TENANT, Crash, World
 
 TEXT = "\n\n".join(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kit.errors import Unimplemented
-from services.ingest.jobs.ledger import FailedTry
 from services.ingest.models import Status
+from services.ingest.work.ledger import FailedTry
 from tests.unit.ingest.world import World
 
 PARTS = [f"Part {n} says that item {n} costs {n * 7} euros.\n\n" + f"It is item {n}. " * 30 for n in range(12)]

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits are 
 
 _REPORT = """
 import json, os, resource, time
-from services.ingest.child.sandbox import allow_processor_time, confine
+from services.ingest.reading.child.sandbox import allow_processor_time, confine
 confine(2 * 1024**3)
 """
 
@@ -56,7 +56,10 @@ def test_child_cannot_write_large_files(tmp_path_factory: pytest.TempPathFactory
 
 def test_child_dies_with_its_parent() -> None:
     """The parent starts a confined child that sleeps, prints its id and is gone."""
-    child = "from services.ingest.child.sandbox import confine; confine(2**31); print(1, flush=True); import time; time.sleep(60)"
+    child = (
+        "import time; from services.ingest.reading.child.sandbox import confine; "
+        "confine(2**31); print(1, flush=True); time.sleep(60)"
+    )
     parent = (
         "import subprocess, sys, os\n"
         f"p = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=subprocess.PIPE)\n"

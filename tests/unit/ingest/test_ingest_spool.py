@@ -10,8 +10,8 @@ from unittest import mock
 
 import pytest
 
+from services.ingest.documents.spool import MEMORY_BYTES, Spool, SpooledFile
 from services.ingest.errors import SpoolFull
-from services.ingest.spool import MEMORY_BYTES, Spool, SpooledFile
 
 
 def test_folder_of_a_dead_process_is_removed_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from prometheus_client import CollectorRegistry
 
 from kit.errors import Unavailable
 from services.ingest.errors import LeaseLost
-from services.ingest.jobs.backlog import Backlog
-from services.ingest.jobs.leading import lead
 from services.ingest.metrics import Metrics
 from services.ingest.models import DeadLetter, Document, Failure, Status, StoredDocument
+from services.ingest.upkeep.backlog import Backlog
+from services.ingest.upkeep.leading import lead
 from tests.unit.ingest.world import TENANT, World
 
 
@@ -44,7 +44,7 @@ async def test_documents_of_a_purged_queue_get_their_jobs_back(world: World) -> 
 
 
 async def test_sweep_goes_through_a_long_queue_in_turns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.ingest.jobs.sweeping.LOOKS_MAX", 2)
+    monkeypatch.setattr("services.ingest.upkeep.sweeping.LOOKS_MAX", 2)
     for n in range(5):
         await world.upload(f"Text {n}.", f"{n}.txt")
     world.jobs.jobs.clear()
@@ -175,7 +175,7 @@ async def test_one_leads_and_the_next_takes_over(world: World) -> None:
 
 
 async def test_duty_that_fails_is_begun_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.ingest.jobs.leading._RETRY_AFTER_S", 0.0)
+    monkeypatch.setattr("services.ingest.upkeep.leading._RETRY_AFTER_S", 0.0)
     begun = 0
     twice = asyncio.Event()
 

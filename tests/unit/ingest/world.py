@@ -8,23 +8,23 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from services.ingest.catalog import Catalog
-from services.ingest.clearing import Clearing
-from services.ingest.deletion import Deletion
-from services.ingest.documents import Documents, Limits, Upload
-from services.ingest.embedding import BatchEmbedder
-from services.ingest.jobs.attempts import Attempts
-from services.ingest.jobs.dead_letters import DeadLetters
-from services.ingest.jobs.ledger import Ledger
-from services.ingest.jobs.patience import Patience
-from services.ingest.jobs.reconciling import Reconciler
-from services.ingest.jobs.sweeping import Sweeper
+from services.ingest.documents.catalog import Catalog
+from services.ingest.documents.deletion import Deletion
+from services.ingest.documents.documents import Documents, Limits, Upload
+from services.ingest.documents.revising import Reviser
+from services.ingest.documents.spool import Spool
 from services.ingest.metrics import Metrics
 from services.ingest.models import Document, IngestJob
-from services.ingest.pipeline import Pipeline
-from services.ingest.reuse import ChangeEmbedder
-from services.ingest.revising import Reviser
-from services.ingest.spool import Spool
+from services.ingest.upkeep.clearing import Clearing
+from services.ingest.upkeep.reconciling import Reconciler
+from services.ingest.upkeep.sweeping import Sweeper
+from services.ingest.work.attempts import Attempts
+from services.ingest.work.dead_letters import DeadLetters
+from services.ingest.work.embedding import BatchEmbedder
+from services.ingest.work.ledger import Ledger
+from services.ingest.work.patience import Patience
+from services.ingest.work.pipeline import Pipeline
+from services.ingest.work.reuse import ChangeEmbedder
 from tests.unit.ingest.fakes import (
     FakeCollectionStore,
     FakeDeadLetterStore,

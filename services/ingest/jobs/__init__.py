@@ -1,1 +1,0 @@
-"""What keeps a job alive, counts its tries and finds it again."""

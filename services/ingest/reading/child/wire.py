@@ -1,0 +1,64 @@
+"""How the worker and its parsing child talk: one JSON object a line. JSON and not pickle, because a child that a hostile file took
+over must not be able to run anything in the worker."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from services.ingest.models import Chunk, LineBox, PreparedDocument
+from services.ingest.reading.child.prepare import PrepareRequest
+
+
+def encode_request(request: PrepareRequest) -> bytes:
+    return _line(asdict(request))
+
+
+def decode_request(line: bytes) -> PrepareRequest:
+    return PrepareRequest(**json.loads(line))
+
+
+def stage_line(stage: str) -> bytes:
+    return _line({"stage": stage})
+
+
+def rejected_line(reason: str, message: str, detail: str = "") -> bytes:
+    """`detail` is for the log, when the parser itself is at fault."""
+    return _line({"rejected": [reason, message], "detail": detail})
+
+
+def result_lines(document: PreparedDocument) -> Iterator[bytes]:
+    """A line a chunk, then one that says what it was."""
+    for chunk in document.chunks:
+        yield _line({"chunk": chunk})
+    yield _line(
+        {
+            "done": {
+                "title": document.title,
+                "chunker": document.chunker,
+                "page_statuses": document.page_statuses,
+                "warnings": document.warnings,
+                "stage_seconds": document.stage_seconds,
+            }
+        }
+    )
+
+
+def decode_chunk(value: dict[str, Any]) -> Chunk:
+    boxes = tuple(LineBox(box["start"], box["end"], box["page"], tuple(box["box"])) for box in value["boxes"])
+    return Chunk(**{**value, "boxes": boxes, "heading_path": tuple(value["heading_path"])})
+
+
+def decode_done(value: dict[str, Any], chunks: list[Chunk]) -> PreparedDocument:
+    return PreparedDocument(
+        title=value["title"],
+        chunks=tuple(chunks),
+        chunker=value["chunker"],
+        page_statuses=tuple(value["page_statuses"]),
+        warnings=tuple(value["warnings"]),
+        stage_seconds=dict(value["stage_seconds"]),
+    )
+
+
+def _line(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, default=vars).encode("utf-8", "replace") + b"\n"

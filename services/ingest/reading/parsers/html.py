@@ -1,0 +1,240 @@
+"""HTML: the words a reader sees, without navigation and scripts. Headings, lists, code and table rows stay what they are. The walk
+keeps its own stack, because a hostile page nests deeper than Python recurses."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from services.ingest.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.decoding import decode
+from services.ingest.reading.parsers.plain import encoding_warnings
+from services.ingest.reading.parsers.tables import table_rows
+from services.ingest.reading.parsers.titles import title_or_name
+
+_DROPPED = (
+    "script, style, noscript, template, svg, iframe, object, canvas, nav, footer, aside, form, button, select, dialog, "
+    "[hidden], [aria-hidden=true], [role=navigation], [role=banner], [role=contentinfo], [role=search], [style*='display:none'], "
+    "[style*='display: none'], .mw-editsection, .navbox, .toc, #toc, .mw-jump-link, .reference, .noprint, .sidebar, "
+    ".breadcrumb, .breadcrumbs, .cookie-banner, .share-buttons"
+)
+_BLOCKS = frozenset(
+    re.findall(
+        r"\w+",
+        "address article blockquote body caption center dd details div dl dt fieldset figcaption figure h1 h2 h3 h4 h5 h6 header "
+        "hr html li main ol p pre section summary table tbody td tfoot th thead tr ul",
+    )
+)
+_LINE_BREAK = "\u2028"
+_PARAGRAPH_BREAK = re.compile(r"\u2028\s*\u2028\s*")
+_MAX_CELL_CHARS = 2000
+_MAX_INDENT = 8
+_MAX_LAYOUT_DEPTH = 16  # of tables in tables; deeper ones are read through
+_LINK_LIST_MIN_ITEMS = 6
+_MAX_LIST_ITEMS = 50_000
+"""Looked at for menus; an item counts once for each list around it."""
+_HEADING = re.compile(r"^h([1-6])$")
+_EMPTY_ELEMENT = re.compile(r"<([A-Za-z][\w:.-]*+)([^<>]*+)(?<=/)>")
+_VOID = frozenset(re.findall(r"\w+", "area base br col embed hr img input link meta param source track wbr"))
+# Elements that have to be closed: how deep they nest is how deep the tree gets.
+_NESTING_TAG = re.compile(
+    r"<(/?)(?:a|abbr|article|aside|b|blockquote|center|code|div|dl|em|fieldset|figure|font|form|g|i|ins|main|math|nav|ol"
+    r"|section|small|span|strike|strong|sub|sup|svg|table|template|u|ul)(?=[\s/>])[^<>]*+>?",
+    re.IGNORECASE,
+)
+_MAX_DEPTH = 500
+"""Beyond this the tree is made flat, as browsers do (Blink: 512): building it takes time with the square of its depth."""
+_XHTML_START = re.compile(r"\s*(?:<\?xml\b|<!doctype[^>]*xhtml)", re.IGNORECASE)
+
+
+def parse_html(path: Path, name: str) -> ParsedDocument:
+    """Reads a page. Its title is <title>, else the first heading, else the file's name."""
+    decoded = decode(path.read_bytes(), is_html=True)
+    text = without_empty_elements(decoded.text) if _XHTML_START.match(decoded.text) else decoded.text
+    tree = LexborHTMLParser(_flattened(text))
+    title_node = tree.css_first("head title") or tree.css_first("h1")
+    title = title_node.text() if title_node else None
+    blocks = tuple(_blocks(tree))
+    return ParsedDocument(title_or_name(title, name), blocks, warnings=encoding_warnings(decoded))
+
+
+def without_empty_elements(text: str) -> str:
+    """XHTML for a parser of HTML, to which <title/> or <script/> is an element that the rest of the page is in."""
+    return _EMPTY_ELEMENT.sub(lambda m: m[0] if m[1].lower() in _VOID else f"<{m[1]}{m[2][:-1]}></{m[1]}>", text)
+
+
+def blocks_of_html(fragment: str) -> list[Block]:
+    """Blocks of a piece of HTML, as found inside Markdown."""
+    return list(_blocks(LexborHTMLParser(_flattened(fragment))))
+
+
+def _flattened(text: str) -> str:
+    """The page without the opening tags that nest too deeply; their words stay."""
+    depth = 0
+
+    def kept(tag: "re.Match[str]") -> str:
+        nonlocal depth
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+        return tag[0] if depth <= _MAX_DEPTH or tag[1] else "<!---->"
+
+    return _NESTING_TAG.sub(kept, text)
+
+
+def _blocks(tree: LexborHTMLParser) -> Iterator[Block]:
+    for node in tree.css(_DROPPED):
+        if node.tag not in ("html", "body"):
+            node.decompose()
+    _drop_link_lists(tree)
+    root = _main_part(tree)
+    if root is not None:
+        yield from _Walk().run(root)
+
+
+def _drop_link_lists(tree: LexborHTMLParser) -> None:
+    """Removes menus that do not call themselves so: long lists of nothing but short links (link density, Kohlschütter et al.,
+    WSDM 2010). A page that is mostly such lists is a list of links, and keeps them."""
+    menus = []
+    budget = _MAX_LIST_ITEMS
+    for node in tree.css("ul, ol"):
+        items = node.css("li")
+        budget -= len(items)
+        if budget < 0:
+            break
+        if _is_link_list(node, len(items)):
+            menus.append(node)
+    size = sum(len(node.text()) for node in menus)
+    if tree.body is None or size > 0.5 * len(tree.body.text()):
+        return
+    for node in menus:
+        node.decompose()
+
+
+def _is_link_list(node: LexborNode, item_count: int) -> bool:
+    if item_count < _LINK_LIST_MIN_ITEMS:
+        return False
+    text = len("".join(node.text().split()))
+    linked = sum(len("".join(link.text().split())) for link in node.css("a"))
+    return text < 40 * item_count and linked > 0.9 * text
+
+
+def _main_part(tree: LexborHTMLParser) -> LexborNode | None:
+    """<main> or a lone <article> where it holds most of the page's words; else the body."""
+    body = tree.body
+    if body is None:
+        return None
+    total = len(body.text())
+    for selector in ("main", "[role=main]", "article"):
+        found = tree.css(selector)
+        if len(found) == 1 and len(found[0].text()) > 0.5 * total:
+            return found[0]
+    return body
+
+
+@dataclass
+class _Walk:
+    """Collects inline text until a block ends, then emits it as what that block is."""
+
+    blocks: list[Block] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    list_depth: int = 0
+    pre_depth: int = 0
+    tables: list[bool] = field(default_factory=list)
+    """For each open table whether it holds data; a layout table is read through."""
+    in_data: bool = False
+    """Whether one of them does: then a cell is open, or what stands between cells."""
+    rows: list[list[str]] = field(default_factory=list)
+    has_header: bool = False
+
+    def run(self, root: LexborNode) -> list[Block]:
+        stack: list[tuple[LexborNode, bool]] = [(root, False)]
+        while stack:
+            node, leaving = stack.pop()
+            if leaving:
+                self._leave(node.tag or "")
+                continue
+            if node.is_text_node:
+                self.words.append(node.text_content or "")
+                continue
+            self._enter(node, node.tag or "")
+            stack.append((node, True))
+            child = node.last_child
+            while child is not None:
+                if child.is_text_node or child.is_element_node:
+                    stack.append((child, False))
+                child = child.prev
+        self._flush(BlockKind.TEXT)
+        return self.blocks
+
+    def _enter(self, node: LexborNode, tag: str) -> None:
+        if tag == "br":
+            self.words.append("\n" if self.pre_depth else _LINE_BREAK)
+        elif tag in _BLOCKS:
+            self._flush(BlockKind.TEXT)
+        if tag in ("ul", "ol"):
+            self.list_depth += 1
+        elif tag == "pre":
+            self.pre_depth += 1
+        elif tag == "table":
+            shallow = len(self.tables) < _MAX_LAYOUT_DEPTH
+            self.tables.append(shallow and not self.in_data and _holds_data(node))
+            if self.tables[-1]:
+                self.in_data, self.rows, self.has_header = True, [], False
+        elif tag == "tr" and self.in_data:
+            self.rows.append([])
+        elif tag == "th" and len(self.rows) == 1:
+            self.has_header = True
+
+    def _leave(self, tag: str) -> None:
+        heading = _HEADING.match(tag)
+        if tag in ("td", "th") and self.in_data:
+            self._leave_cell()
+        elif heading:
+            self._flush(BlockKind.HEADING, int(heading[1]))
+        elif tag in _BLOCKS:
+            self._flush(BlockKind.TEXT)
+        if tag in ("ul", "ol"):
+            self.list_depth -= 1
+        elif tag == "pre":
+            self.pre_depth -= 1
+        elif tag == "table" and self.tables.pop():
+            self.blocks.extend(table_rows(self.rows, has_header=self.has_header))
+            self.in_data, self.rows = False, []
+
+    def _leave_cell(self) -> None:
+        if not self.rows:
+            self.rows.append([])
+        self.rows[-1].append(" ".join(self._take().split()))
+
+    def _take(self) -> str:
+        text, self.words = "".join(self.words), []
+        return text
+
+    def _flush(self, kind: BlockKind, level: int = 0) -> None:
+        if self.in_data:
+            self.words.append(" ")  # a paragraph in a cell belongs to the cell
+            return
+        text = self._take()
+        if self.pre_depth:
+            if text.strip():
+                self.blocks.append(Block(BlockKind.CODE, text.strip("\n")))
+            return
+        marker = (
+            "  " * min(self.list_depth - 1, _MAX_INDENT) + "- " if kind is BlockKind.TEXT and self.list_depth else ""
+        )
+        for part in _PARAGRAPH_BREAK.split(text):
+            lines = (" ".join(line.split()) for line in part.split(_LINE_BREAK))
+            words = "\n".join(line for line in lines if line)
+            if words:
+                self.blocks.append(Block(BlockKind.LIST if marker else kind, marker + words, level=level))
+
+
+def _holds_data(table: LexborNode) -> bool:
+    """Whether a table is one, and not a page layout: no table in it, several columns, no cell as long as a page."""
+    if any(inner.mem_id != table.mem_id for inner in table.css("table")):
+        return False
+    rows = table.css("tr")
+    widest = max((len(row.css("td, th")) for row in rows[:50]), default=0)
+    longest = max((len(cell.text()) for cell in table.css("td")), default=0)
+    return widest > 1 and (longest < _MAX_CELL_CHARS)

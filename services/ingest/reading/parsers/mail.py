@@ -1,0 +1,109 @@
+"""E-mails (.eml): who wrote what to whom and when, then the text. Attachments that are text are read too; others are named, so that
+they are found by their names and can be uploaded on their own."""
+
+import datetime as dt
+import email.policy
+import email.utils
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from email.message import EmailMessage
+from email.parser import BytesParser
+from pathlib import Path
+
+from services.ingest.errors import DocumentRejected
+from services.ingest.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.html import blocks_of_html
+from services.ingest.reading.parsers.plain import paragraphs
+from services.ingest.reading.parsers.titles import title_or_name
+
+_SHOWN = ("From", "To", "Cc", "Date", "Subject")
+_MAX_PARTS = 1000
+_MAX_HEADER_CHARS = 1000
+# The standard library's parsers of headers and charsets raise these on what senders make of the rules.
+_UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, AssertionError, RecursionError)
+
+
+def parse_mail(path: Path, name: str) -> ParsedDocument:
+    """Reads a message. Raises DocumentRejected: MAIL_BROKEN."""
+    with path.open("rb") as file:
+        message = BytesParser(policy=email.policy.default).parse(file)
+    shown = [(header, _header(message, header)) for header in _SHOWN]
+    if not any(value for _, value in shown):
+        raise DocumentRejected(
+            "MAIL_BROKEN",
+            f"{name} has no sender, date or subject: it is not an e-mail; save it as .txt and upload that",
+        )
+    metadata = _metadata(message)
+    blocks = [Block(BlockKind.LIST, f"{header}: {value}") for header, value in shown if value]
+    warnings: list[str] = []
+    blocks.extend(_parts(message, warnings))
+    title = title_or_name(_header(message, "Subject"), name)
+    return ParsedDocument(title, tuple(replace(block, metadata=metadata) for block in blocks), warnings=tuple(warnings))
+
+
+def _parts(message: EmailMessage, warnings: list[str]) -> Iterator[Block]:
+    """The body in its plainest form, then the attachments."""
+    alternatives: set[int] = set()
+    for number, part in enumerate(message.walk()):
+        if number >= _MAX_PARTS:
+            warnings.append(f"only the first {_MAX_PARTS} parts were read")
+            return
+        if part.get_content_type() == "multipart/alternative" and part.is_multipart():
+            alternatives.update(map(id, _unwanted(part.get_payload())))
+        if part.is_multipart() or id(part) in alternatives:
+            continue
+        attached = _file_name(part)
+        if attached:
+            yield Block(BlockKind.TEXT, f"Attachment: {attached}")
+        if part.get_content_maintype() in ("text", "multipart"):  # of several parts it may claim to be, and be none
+            yield from _text(part)
+        elif attached:
+            warnings.append(f"the attachment {attached} was not read; upload it on its own")
+
+
+def _unwanted(versions: object) -> Iterator[EmailMessage]:
+    """The HTML of a message that has plain text as well."""
+    parts = [part for part in versions if isinstance(part, EmailMessage)] if isinstance(versions, list) else []
+    if any(part.get_content_type() == "text/plain" and _content(part).strip() for part in parts):
+        yield from (inner for part in parts if part.get_content_type() != "text/plain" for inner in part.walk())
+
+
+def _text(part: EmailMessage) -> Iterator[Block]:
+    text = _content(part)
+    if part.get_content_subtype() == "html":
+        yield from blocks_of_html(text)
+    else:
+        yield from paragraphs(text)
+
+
+def _content(part: EmailMessage) -> str:
+    try:
+        return str(part.get_content())
+    except _UNREADABLE:  # a charset that nobody knows, base64 that is none
+        decoded = part.get_payload(decode=True)
+        return decoded.decode("utf-8", "replace") if isinstance(decoded, bytes) else str(part.get_payload())
+
+
+def _header(message: EmailMessage, header: str) -> str:
+    try:
+        return " ".join(str(message.get(header, "")).split())[:_MAX_HEADER_CHARS]
+    except _UNREADABLE:
+        return ""
+
+
+def _file_name(part: EmailMessage) -> str:
+    try:
+        return " ".join((part.get_filename() or "").split())[:200]
+    except _UNREADABLE:
+        return ""
+
+
+def _metadata(message: EmailMessage) -> Mapping[str, str]:
+    """The sender and the date in UTC, to filter by."""
+    sender, address = email.utils.parseaddr(_header(message, "From"))
+    try:
+        date = email.utils.parsedate_to_datetime(_header(message, "Date"))
+        utc = f"{date.astimezone(dt.UTC) if date.tzinfo else date:%Y-%m-%dT%H:%M:%SZ}"
+    except (*_UNREADABLE, OverflowError):
+        utc = ""
+    return {key: value for key, value in (("author", sender or address), ("date", utc)) if value}

@@ -1,0 +1,182 @@
+"""Ruled tables of a page: the grid that its lines make, and what is printed in each cell."""
+
+import bisect
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from services.ingest.models import Block, LineBox
+from services.ingest.reading.geometry import Box, turned_box
+from services.ingest.reading.parsers.pdf_rules import Rule, Rules
+from services.ingest.reading.parsers.tables import table_rows
+from services.ingest.reading.reading_order import Fragment, lines_in_order
+
+_TOUCH = 3.0
+"""Points by which lines may miss each other and still meet."""
+_MIN_SHARED_ROWS = 0.5
+_MAX_CELL_CHARS = 1500  # a frame around a page is no table
+_MAX_TITLE_ROWS = 3
+_FULL_LINE = 0.6
+_MIN_BANDED_COLUMNS = 3
+NUMBER = re.compile(r"^[-+(]?[\d\s.,]*\d\)?%?$")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it is printed."""
+
+    box: Box
+    rows: tuple[tuple[str, ...], ...]
+    """Cells from left to right, "" for an empty one."""
+    row_boxes: tuple[Box, ...]
+
+
+def find_tables(rules: Rules, fragments: Sequence[Fragment]) -> tuple[list[Table], list[Fragment]]:
+    """The page's tables, and its fragments with a placeholder for each table behind what stands above it."""
+    tables: list[Table] = []
+    for grid in _grids(rules):
+        inside = [fragment for fragment in fragments if fragment.table is None and grid.holds(fragment)]
+        table = _table(grid, inside)
+        if table is None:
+            continue
+        taken = {id(fragment) for fragment in inside}
+        others = [fragment for fragment in fragments if id(fragment) not in taken]
+        at = max((place for place, fragment in enumerate(others, 1) if _is_above(fragment, grid)), default=0)
+        fragments = [*others[:at], Fragment("", grid.box, table=len(tables)), *others[at:]]
+        tables.append(table)
+    return tables, list(fragments)
+
+
+def row_blocks(table: Table, page: int, turn: int = 0) -> Iterator[Block]:
+    """One block a row, with the names of its columns where the table has them; what stands above those comes first, as it is."""
+    rows = [(row, box) for row, box in zip(table.rows, table.row_boxes, strict=True) if any(row)]
+    names = _header([row for row, _ in rows])
+    for part, has_header in ((rows[:names], False), (rows[names:], True)) if names is not None else ((rows, False),):
+        blocks = list(table_rows([row for row, _ in part], has_header=has_header))
+        for block, (_, box) in zip(blocks, part[len(part) - len(blocks) :], strict=True):
+            place = LineBox(0, len(block.text), page, turned_box(box, -turn))
+            yield Block(block.kind, block.text, page=page, lines=(place,), label=block.label)
+
+
+def _header(rows: Sequence[Sequence[str]]) -> int | None:
+    """The row that names the columns: the first that fills at least half of them and holds no number; None without one."""
+    for at, row in enumerate(rows[:_MAX_TITLE_ROWS]):
+        filled = [cell for cell in row if cell]
+        if len(filled) > 1 and 2 * len(filled) >= len(row):
+            return None if any(NUMBER.match(cell) for cell in filled) else at
+    return None
+
+
+@dataclass(frozen=True)
+class _Grid:
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+
+    @property
+    def box(self) -> Box:
+        return self.xs[0], self.ys[0], self.xs[-1], self.ys[-1]
+
+    def holds(self, fragment: Fragment) -> bool:
+        x, y = _middle(fragment)
+        return not fragment.is_aside and self.xs[0] <= x <= self.xs[-1] and self.ys[0] <= y <= self.ys[-1]
+
+
+def _grids(rules: Rules) -> Iterator[_Grid]:
+    """Lines that meet belong to one grid. Sorted from the top."""
+    across, down = rules.horizontal, rules.vertical
+    group_of = list(range(len(across) + len(down)))
+
+    def root(index: int) -> int:
+        while group_of[index] != index:
+            group_of[index] = index = group_of[group_of[index]]
+        return index
+
+    for i, horizontal in enumerate(across):
+        for j, vertical in enumerate(down):
+            if _meet(horizontal, vertical):
+                group_of[root(len(across) + j)] = root(i)
+    groups: dict[int, tuple[list[float], list[float]]] = {}
+    for i, horizontal in enumerate(across):
+        group = groups.setdefault(root(i), ([], []))
+        group[1].append(horizontal.at)
+        group[0].extend((horizontal.start, horizontal.end))  # many tables have no rules at their sides
+    for j, vertical in enumerate(down):
+        group = groups.setdefault(root(len(across) + j), ([], []))
+        group[0].append(vertical.at)
+        group[1].extend((vertical.start, vertical.end))
+    grids = [_Grid(tuple(_distinct(xs)), tuple(_distinct(ys))) for xs, ys in groups.values()]
+    yield from sorted((grid for grid in grids if len(grid.xs) > 2 and len(grid.ys) > 2), key=lambda grid: grid.ys[0])
+
+
+def _meet(horizontal: Rule, vertical: Rule) -> bool:
+    return (
+        horizontal.start - _TOUCH <= vertical.at <= horizontal.end + _TOUCH
+        and vertical.start - _TOUCH <= horizontal.at <= vertical.end + _TOUCH
+    )
+
+
+def _distinct(values: Sequence[float]) -> Iterator[float]:
+    last: float | None = None
+    for value in sorted(values):
+        if last is None or value - last > _TOUCH:
+            yield value
+            last = value
+
+
+def _table(grid: _Grid, inside: Sequence[Fragment]) -> Table | None:
+    """None when the grid holds no table: a frame, a chart, a form of single cells."""
+    ys = _with_banded_rows(grid, inside)
+    cells: list[list[list[Fragment]]] = [[[] for _ in grid.xs[1:]] for _ in ys[1:]]
+    for fragment in inside:
+        row = min(max(bisect.bisect_right(ys, _middle(fragment)[1]) - 1, 0), len(cells) - 1)
+        cells[row][_column(grid, fragment)].append(fragment)
+    texts = [[_cell_text(cell) for cell in row] for row in cells]
+    used = [column for column in range(len(grid.xs) - 1) if any(row[column] for row in texts)]
+    rows = tuple(tuple(row[column] for column in used) for row in texts)
+    filled = [row for row in rows if any(row)]
+    shared = sum(1 for row in filled if sum(1 for cell in row if cell) > 1)
+    longest = max((len(cell) for row in rows for cell in row), default=0)
+    if len(filled) < 2 or len(used) < 2 or shared < _MIN_SHARED_ROWS * len(filled) or longest > _MAX_CELL_CHARS:
+        return None
+    left, _, right, _ = grid.box
+    boxes = tuple((left, top, right, bottom) for top, bottom in itertools.pairwise(ys))
+    return Table(grid.box, rows, boxes)
+
+
+def _column(grid: _Grid, fragment: Fragment) -> int:
+    """A cell that spans columns has its text in the first of them."""
+    return min(max(bisect.bisect_right(grid.xs, fragment.box[0] + _TOUCH) - 1, 0), len(grid.xs) - 2)
+
+
+def _with_banded_rows(grid: _Grid, inside: Sequence[Fragment]) -> list[float]:
+    """The horizontal borders, with more of them where several rows stand between two rules: every line fills most columns, which
+    the lines of wrapped cells do not."""
+    ys = [grid.ys[0]]
+    for top, bottom in itertools.pairwise(grid.ys):
+        lines: list[list[Fragment]] = []
+        for fragment in sorted((f for f in inside if top <= _middle(f)[1] < bottom), key=lambda f: f.box[1] + f.box[3]):
+            if lines and _middle(fragment)[1] < lines[-1][0].box[3]:
+                lines[-1].append(fragment)
+            else:
+                lines.append([fragment])
+        columns = {_column(grid, fragment) for line in lines for fragment in line}
+        needed = max(_MIN_BANDED_COLUMNS, _FULL_LINE * len(columns))
+        if all(len({_column(grid, fragment) for fragment in line}) >= needed for line in lines):
+            ys += [(above[0].box[3] + below[0].box[1]) / 2 for above, below in itertools.pairwise(lines)]
+        ys.append(bottom)
+    return ys
+
+
+def _is_above(fragment: Fragment, grid: _Grid) -> bool:
+    x0, _, x1, y1 = fragment.box
+    return not fragment.is_aside and y1 <= grid.ys[0] + _TOUCH and x0 < grid.xs[-1] and x1 > grid.xs[0]
+
+
+def _cell_text(fragments: Sequence[Fragment]) -> str:
+    return " ".join(line.text for line in lines_in_order(fragments, trust_order=False))
+
+
+def _middle(fragment: Fragment) -> tuple[float, float]:
+    x0, y0, x1, y1 = fragment.box
+    return (x0 + x1) / 2, (y0 + y1) / 2

@@ -1,0 +1,157 @@
+"""Presentations: a slide is a page. Its title is a heading; then the shapes in their order, tables as rows, the text of diagrams
+and charts, and the speaker's notes. Dates, footers and slide numbers are left out."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from services.ingest.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.package import Package, Relationship, damaged, open_package
+from services.ingest.reading.parsers.tables import table_rows
+from services.ingest.reading.parsers.titles import title_or_name
+
+_P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
+_DIAGRAM_DATA = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}dm"
+_CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}chart"
+_CHART_VALUE = "{http://schemas.openxmlformats.org/drawingml/2006/chart}v"
+_CHART_NUMBERS = "{http://schemas.openxmlformats.org/drawingml/2006/chart}numCache"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_TITLES = ("title", "ctrTitle")
+_FURNITURE = ("dt", "ftr", "hdr", "sldNum", "sldImg")
+_BODIES = ("body", "obj", "half", "quarter")
+_MAX_SLIDES = 5000
+
+
+def parse_pptx(path: Path, name: str) -> ParsedDocument:
+    """Reads the slides. Raises DocumentRejected: FILE_DAMAGED, FILE_ENCRYPTED, ARCHIVE_BOMB, UNSAFE_XML."""
+    with open_package(path, name) as package:
+        part = package.main_part("ppt/presentation.xml")
+        package.required(part)
+        slides = _slide_parts(package, part)
+        if not slides:
+            raise damaged(name, "it has no slides")
+        pages = [_slide(package, slide, number) for number, slide in enumerate(slides, 1)]
+        statuses = tuple(status for status, _ in pages)
+        if set(statuses) == {"failed"}:
+            raise damaged(name, "none of its slides can be read")
+        blocks = tuple(block for _, page in pages for block in page)
+        title = package.core_title() or next((block.text for block in blocks if block.kind is BlockKind.HEADING), None)
+        return ParsedDocument(title_or_name(title, name), blocks, statuses, tuple(package.warnings), flowing=True)
+
+
+def _slide_parts(package: Package, part: str) -> list[str]:
+    root = package.xml(part)
+    links = package.relationships(part)
+    ids = [element.get(_R_ID) for element in root.iter(_P + "sldId")] if root is not None else []
+    return list(dict.fromkeys(links[link_id].target for link_id in ids if link_id in links))[:_MAX_SLIDES]
+
+
+def _slide(package: Package, part: str, number: int) -> tuple[str, list[Block]]:
+    """A slide's status and its blocks."""
+    root = package.xml(part)
+    if root is None:
+        package.warnings.append(f"slide {number} could not be read")
+        return "failed", []
+    links = package.relationships(part)
+    titles: list[Block] = []
+    rest: list[Block] = []
+    for shape in _shapes(root):
+        kind = _placeholder(shape)
+        if kind in _TITLES:
+            text = " ".join(" ".join(_paragraph_text(paragraph) for paragraph in shape.iter(_A + "p")).split())
+            titles.extend([Block(BlockKind.HEADING, text, level=1, page=number)] if text else [])
+        elif kind not in _FURNITURE:
+            rest.extend(_shape(package, links, shape, number, kind))
+    rest.extend(_speaker_notes(package, links, number))
+    blocks = titles + rest
+    return "text" if blocks else "empty", blocks
+
+
+def _shapes(root: Any) -> Iterator[Any]:
+    """Shapes with text, tables and graphics in their order, also those in groups."""
+    stack = [root]
+    while stack:
+        element = stack.pop()
+        if element.tag in (_P + "sp", _P + "graphicFrame"):
+            yield element
+        elif element.tag != _FALLBACK:
+            stack.extend(reversed(element))
+
+
+def _shape(
+    package: Package, links: dict[str, Relationship], shape: Any, number: int, placeholder: str
+) -> Iterator[Block]:
+    for table in shape.iter(_A + "tbl"):
+        for row in table_rows(_grid(table)):
+            yield Block(row.kind, row.text, page=number, label=row.label)
+    for graphic, attribute in ((_DIAGRAM, _DIAGRAM_DATA), (_CHART, _R_ID)):
+        for element in shape.iter(graphic):
+            link = links.get(element.get(attribute) or "")
+            yield from _graphic(package.xml(link.target), number) if link else ()
+    if shape.tag == _P + "sp":
+        yield from _text(shape, number, placeholder)
+
+
+def _text(shape: Any, number: int, placeholder: str) -> Iterator[Block]:
+    paragraphs = [(_paragraph_text(paragraph), _depth(paragraph)) for paragraph in shape.iter(_A + "p")]
+    paragraphs = [(text.strip(), depth) for text, depth in paragraphs if text.strip()]
+    bullets = placeholder in _BODIES and len(paragraphs) > 1
+    for text, depth in paragraphs:
+        if bullets or depth:
+            yield Block(BlockKind.LIST, "  " * depth + f"- {text}", page=number)
+        else:
+            yield Block(BlockKind.TEXT, text, page=number)
+
+
+def _graphic(root: Any, number: int) -> Iterator[Block]:
+    """The words of a diagram or chart; a chart's numbers mean nothing without its axes."""
+    if root is None:
+        return
+    words = [_paragraph_text(paragraph) for paragraph in root.iter(_A + "p")]
+    numbers = {value for cache in root.iter(_CHART_NUMBERS) for value in cache.iter(_CHART_VALUE)}
+    words += [value.text or "" for value in root.iter(_CHART_VALUE) if value not in numbers]
+    words = list(dict.fromkeys(" ".join(word.split()) for word in words if word.strip()))
+    if words:
+        yield Block(BlockKind.TEXT, "; ".join(words), page=number)
+
+
+def _speaker_notes(package: Package, links: dict[str, Relationship], number: int) -> Iterator[Block]:
+    for link in links.values():
+        root = package.xml(link.target) if link.kind == "notesSlide" else None
+        for shape in _shapes(root) if root is not None else ():
+            if _placeholder(shape) not in _FURNITURE:
+                yield from _text(shape, number, "notes")
+
+
+def _grid(table: Any) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for row in table.iter(_A + "tr"):
+        cells: list[str] = []
+        for column, cell in enumerate(row.findall(_A + "tc")):
+            if cell.get("vMerge") in ("1", "true") and rows and column < len(rows[-1]):
+                cells.append(rows[-1][column])
+            else:
+                cells.append(" ".join(" ".join(_paragraph_text(p) for p in cell.iter(_A + "p")).split()))
+        rows.append(cells)
+    return rows
+
+
+def _placeholder(shape: Any) -> str:
+    """What the layout calls a shape: "title", "body" …; empty for a shape of its own."""
+    element = next(shape.iter(_P + "ph"), None)
+    return "" if element is None else element.get("type", "obj")
+
+
+def _depth(paragraph: Any) -> int:
+    properties = paragraph.find(_A + "pPr")
+    level = properties.get("lvl", "0") if properties is not None else "0"
+    return int(level) if level.isascii() and level.isdigit() and int(level) < 9 else 0
+
+
+def _paragraph_text(paragraph: Any) -> str:
+    breaks = {_A + "br": "\n", _A + "tab": "\t"}
+    elements = paragraph.iter(_A + "t", *breaks)
+    return "".join(breaks.get(element.tag) or element.text or "" for element in elements)

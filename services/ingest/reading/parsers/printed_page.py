@@ -1,0 +1,115 @@
+"""Pages of printed lines, from a text layer or recognised from a picture."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from services.ingest.models import Block, BlockKind, LineBox
+from services.ingest.reading.geometry import turned_box
+from services.ingest.reading.parsers.aligned_tables import find_aligned_tables
+from services.ingest.reading.parsers.pdf_tables import Table, row_blocks
+from services.ingest.reading.reading_order import Fragment, lines_in_order
+from services.ingest.reading.recognition import RecognizedPicture
+
+_MAX_LISTED = 20
+_MIN_LINE_NUMBERS = 5
+_CONSECUTIVE = 0.8
+
+
+@dataclass(frozen=True)
+class PageResult:
+    """What came of a page."""
+
+    status: str
+    """"text", "ocr", "empty" or "failed"."""
+    blocks: tuple[Block, ...] = ()
+    warning: str = ""
+    """What a person should know about it."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a recognised picture is worth."""
+
+    status: str
+    """"ocr" when it can be used, "empty" when nothing is written there, "failed" when it is but was not read."""
+    text: str = ""
+    """What is wrong, for a person; empty when nothing is."""
+
+
+def verdict(picture: RecognizedPicture, scripts: str) -> Verdict:
+    """Judges what was recognised. `scripts`: what the recogniser reads."""
+    read, unread = len(picture.lines), picture.unread_count
+    if unread >= max(1, read):
+        return Verdict(
+            "failed",
+            f"text recognition (OCR) could not read {unread} of its {read + unread} lines: it reads {scripts} writing",
+        )
+    if not picture.complete:
+        text = "text recognition (OCR) took too long and was stopped; the rest of the page is missing"
+        return Verdict("ocr" if read else "failed", text)
+    return Verdict("ocr") if read else Verdict("empty", "text recognition (OCR) found no text in it")
+
+
+def page_warnings(pages: Sequence[PageResult]) -> Iterator[str]:
+    """One for each page that is not simply text, with its number; only the first of many."""
+    odd = [(number, page) for number, page in enumerate(pages, 1) if page.warning or page.status in ("empty", "failed")]
+    for number, page in odd[:_MAX_LISTED]:
+        if page.warning:
+            yield f"page {number}: {page.warning}"
+        else:
+            yield f"page {number} has no text" if page.status == "empty" else f"page {number} could not be read"
+    if len(odd) > _MAX_LISTED:
+        rest = ", ".join(str(number) for number, _ in odd[_MAX_LISTED:][:100])
+        yield f"{len(odd) - _MAX_LISTED} more pages without text or with problems: {rest}"
+
+
+def page_of(
+    fragments: Sequence[Fragment], page: int, *, turn: int = 0, trust_order: bool, tables: Sequence[Table] = ()
+) -> tuple[Block, ...]:
+    """A page's text in reading order, with the place of each line, and the rows of its tables between. The boxes of fragments are
+    upright, those of the blocks are on the page as it is shown."""
+    blocks: list[Block] = []
+    aligned, fragments = find_aligned_tables(fragments, len(tables))
+    fragments = _without_line_numbers(fragments)
+    tables = [*tables, *aligned]
+    lines = lines_in_order(fragments, trust_order=trust_order)
+    for table, together in itertools.groupby(lines, key=lambda line: line.table):
+        if table is None:
+            blocks.append(_text_block(list(together), page, turn))
+        else:
+            blocks += row_blocks(tables[table], page, turn)
+    return tuple(blocks)
+
+
+def _without_line_numbers(fragments: Sequence[Fragment]) -> Sequence[Fragment]:
+    """The page without numbers beside its lines, as pleadings, transcripts and drafts have them: 1, 2, 3 … in a margin."""
+    numbers = sorted((f for f in fragments if f.text.isdecimal() and not f.is_aside), key=lambda f: f.box[1])
+    others = [f for f in fragments if f.table is None and not f.text.isdecimal()]
+    if len(numbers) < _MIN_LINE_NUMBERS or not others:
+        return fragments
+    steps = sum(1 for a, b in itertools.pairwise(numbers) if int(b.text) == int(a.text) + 1)
+    beside = max(f.box[2] for f in numbers) <= min(f.box[0] for f in others) + 1
+    if not beside or steps < _CONSECUTIVE * (len(numbers) - 1):
+        return fragments
+    dropped = {id(f) for f in numbers}
+    return [f for f in fragments if id(f) not in dropped]
+
+
+def _text_block(lines: Sequence[Fragment], page: int, turn: int) -> Block:
+    places: list[LineBox] = []
+    start = 0
+    for line in lines:
+        places.append(LineBox(start, start + len(line.text), page, turned_box(line.box, -turn)))
+        start += len(line.text) + 1
+    text = "\n".join(line.text for line in lines)
+    return Block(BlockKind.TEXT, text, page=page, lines=tuple(places), turn=turn)
+
+
+def recognized_fragments(picture: RecognizedPicture, points_per_pixel: float) -> tuple[Fragment, ...]:
+    """The lines of a picture, upright, in points."""
+    fragments = []
+    for line in picture.lines:
+        x0, y0, x1, y1 = (value * points_per_pixel for value in line.box)
+        fragments.append(Fragment(line.text, turned_box((x0, y0, x1, y1), picture.turn)))
+    return tuple(fragments)

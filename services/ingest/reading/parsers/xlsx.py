@@ -1,0 +1,172 @@
+"""Spreadsheets, read row by row through openpyxl with the values that the program last computed. Cells are written as they are
+shown: dates as dates, percentages as percentages. What a person cannot see (hidden sheets) is left out, and said."""
+
+import datetime as dt
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+from xml.etree.ElementTree import ParseError
+
+from defusedxml.common import DefusedXmlException
+from lxml import etree
+
+from services.ingest.errors import DocumentRejected
+from services.ingest.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.package import Package, check_xml, damaged, open_package, unsafe_xml
+from services.ingest.reading.parsers.sheet_tables import Row, sheet_blocks
+from services.ingest.reading.parsers.titles import title_or_name
+
+_MAX_CELLS = 2_000_000
+_MAX_ROWS = 1_048_576  # what a sheet can have
+_MIN_CHARS, _MAX_EXPANSION = 1024 * 1024, 8
+"""Characters read of a workbook: so many, or so many times its unpacked bytes. A text is stored once however often it is shown."""
+_MAX_MERGED = 20_000
+_MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_SHEET_NAME = re.compile(r"^(sheet|tabelle|feuil|hoja|foglio|лист|גיליון|ورقة)\s?\d*$", re.IGNORECASE)
+_DECIMALS = re.compile(r"[0#]\.(0+)")
+_QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
+_BROKEN = (ParseError, zipfile.BadZipFile, etree.LxmlError, KeyError, ValueError, TypeError, AttributeError, IndexError,
+           EOFError, OSError, zlib.error)  # fmt: skip
+
+
+def parse_xlsx(path: Path, name: str) -> ParsedDocument:
+    """Reads all visible sheets. Raises DocumentRejected: FILE_DAMAGED, FILE_ENCRYPTED, ARCHIVE_BOMB, UNSAFE_XML."""
+    with open_package(path, name) as package:
+        for part in package.parts():
+            if part.startswith("xl/") and part.endswith(".xml"):
+                # Bombs and entities are refused before openpyxl meets them.
+                check_xml(package.read(part) or b"", name)
+        with path.open("rb") as file:
+            return _Workbook(package, file, name).read()
+
+
+class _Workbook:
+    def __init__(self, package: Package, file: BinaryIO, name: str) -> None:
+        # A quarter of a second to load: only in the child, only when needed.
+        import openpyxl  # noqa: PLC0415
+        from openpyxl.utils.exceptions import InvalidFileException  # noqa: PLC0415
+
+        self._package = package
+        self._name = name
+        self._warnings: list[str] = []
+        self._cells_left = _MAX_CELLS
+        self._chars_left = max(_MIN_CHARS, _MAX_EXPANSION * package.size_bytes)
+        try:
+            self._book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        except DefusedXmlException as error:
+            raise unsafe_xml(name) from error
+        except (InvalidFileException, *_BROKEN) as error:
+            raise damaged(name, "its workbook cannot be read") from error
+
+    def read(self) -> ParsedDocument:
+        blocks: list[Block] = []
+        failed = 0
+        try:
+            sheets = [sheet for sheet in self._book.worksheets if sheet.sheet_state == "visible"]
+            hidden = len(self._book.worksheets) - len(sheets)
+            for sheet in sheets:
+                try:
+                    blocks.extend(self._sheet(sheet, alone=len(sheets) == 1))
+                except DefusedXmlException as error:
+                    raise unsafe_xml(self._name) from error
+                except _BROKEN:
+                    failed += 1
+                    self._warnings.append(f"the sheet {sheet.title!r} is damaged and was left out")
+            title = self._book.properties.title
+        finally:
+            self._book.close()
+        if failed and not blocks:
+            raise damaged(self._name, "none of its sheets can be read")
+        if hidden:
+            self._warnings.append(f"{hidden} hidden sheets were left out")
+        return ParsedDocument(title_or_name(title, self._name), tuple(blocks), warnings=tuple(self._warnings))
+
+    def _sheet(self, sheet: Any, *, alone: bool) -> Iterator[Block]:
+        rows = self._rows(sheet)
+        spans: dict[tuple[int, int], int] = {}
+        for top, left, bottom, right in self._merged(sheet):
+            if right > left:
+                spans[top, left] = right
+            _fill_down(rows, top, left, bottom)
+        blocks = list(sheet_blocks(rows, spans))
+        if blocks and not (alone and _SHEET_NAME.match(sheet.title)):
+            yield Block(BlockKind.HEADING, sheet.title, level=1)
+        yield from blocks
+
+    def _rows(self, sheet: Any) -> list[Row]:
+        """Cells as text, one list a row; stops where the workbook has given as much as one document may hold."""
+        sheet.reset_dimensions()  # the file may claim a million columns
+        rows: list[Row] = []
+        try:
+            for number, cells in enumerate(sheet.iter_rows()):
+                if number >= _MAX_ROWS or self._cells_left <= 0 or self._chars_left <= 0:
+                    self._warnings.append(f"the sheet {sheet.title!r} was read up to row {number}; split it")
+                    break
+                row = [_shown(cell) for cell in cells]
+                self._cells_left -= sum(1 for cell in row if cell)
+                self._chars_left -= sum(map(len, row))
+                rows.append(row)
+        except (DefusedXmlException, DocumentRejected):
+            raise
+        except _BROKEN:
+            if not any(map(any, rows)):
+                raise
+            self._warnings.append(f"the sheet {sheet.title!r} is damaged; it was read up to row {len(rows)}")
+        return rows
+
+    def _merged(self, sheet: Any) -> list[tuple[int, int, int, int]]:
+        """Merged cells as first row, first column, last row, last column, from 0. openpyxl leaves them out when it reads row by
+        row."""
+        part = getattr(sheet, "_worksheet_path", "")
+        data = self._package.read(part) or b""
+        found = [match.groups() for _, match in zip(range(_MAX_MERGED), _MERGED_CELLS.finditer(data), strict=False)]
+        return [(int(r1) - 1, _column(c1), int(r2) - 1, _column(c2)) for c1, r1, c2, r2 in found]
+
+
+def _fill_down(rows: list[Row], top: int, left: int, bottom: int) -> None:
+    if not 0 <= top < len(rows) or left >= len(rows[top]) or not rows[top][left]:
+        return
+    for row in rows[top + 1 : bottom + 1]:
+        if any(row):
+            row.extend([""] * (left + 1 - len(row)))
+            row[left] = row[left] or rows[top][left]
+
+
+def _column(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + letter - ord("A") + 1
+    return number - 1
+
+
+def _shown(cell: Any) -> str:
+    value = cell.value
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, (int, float)):
+        return _number(value, str(cell.number_format or ""))
+    if isinstance(value, dt.datetime):
+        whole_day = value.time() == dt.time()
+        return value.date().isoformat() if whole_day else value.isoformat(" ", "minutes")
+    return str(value)
+
+
+def _number(value: float, number_format: str) -> str:
+    """A number with the decimals of its format; thousands are not separated, so that it is found as it is typed."""
+    shape = _QUOTED.sub("", number_format).partition(";")[0]
+    decimals = _DECIMALS.search(shape)
+    percent = "%" if "%" in shape else ""
+    if percent:
+        value *= 100
+    if decimals and "E" not in shape.upper():
+        return f"{value:.{len(decimals[1])}f}{percent}"
+    if isinstance(value, int) or (percent and not decimals):
+        return f"{value:.0f}{percent}"
+    return f"{value:.15g}{percent}"

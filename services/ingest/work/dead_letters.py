@@ -1,0 +1,130 @@
+"""The use cases of jobs that were given up: see them, and queue them again once the cause is removed."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from services.ingest.documents import naming
+from services.ingest.documents.paging import age, decode_token, encode_token, page_length
+from services.ingest.documents.revising import Reviser
+from services.ingest.errors import DeadLetterNotFound
+from services.ingest.models import DeadLetter, Document, JobCounts, RequeueOutcome, Status
+from services.ingest.ports import DeadLetterStore, DocumentStore
+
+REQUEUED_LIFE = timedelta(days=1)
+"""How long a letter that was queued again is remembered, so that who asks twice is told so."""
+
+_AT_ONCE = 500
+"""Letters a bulk call queues again: a call ends in seconds, whatever has piled up."""
+
+
+@dataclass(frozen=True)
+class BulkOutcome:
+    """What became of many letters; `remaining` of those that match were not reached."""
+
+    requeued: int
+    dropped: int
+    remaining: int
+
+
+class DeadLetters:
+    """Everything is the tenant's own."""
+
+    def __init__(
+        self,
+        letters: DeadLetterStore,
+        records: DocumentStore,
+        reviser: Reviser,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._letters = letters
+        self._records = records
+        self._reviser = reviser
+        self._now = now
+
+    async def page(
+        self, tenant_id: str, collection_id: str, reason: str, page_size: int, page_token: str
+    ) -> tuple[list[DeadLetter], str]:
+        """Letters, newest first, and the token of the next page. Raises BadPageToken."""
+        after = decode_token(page_token) if page_token else None
+        found = [letter async for letter in self._open(tenant_id, collection_id, reason)]
+        found.sort(key=_age, reverse=True)
+        if after is not None:
+            found = [letter for letter in found if _age(letter) < after]
+        size = page_length(page_size)
+        return found[:size], encode_token(_age(found[size - 1])) if len(found) > size else ""
+
+    async def requeue(self, tenant_id: str, dead_letter_id: str) -> tuple[RequeueOutcome, Document | None]:
+        """Queues a letter's document again, under a fresh revision. Raises DeadLetterNotFound."""
+        known = naming.is_document_id(dead_letter_id)
+        letter = await self._letters.get(tenant_id, dead_letter_id) if known else None
+        if letter is None:
+            raise DeadLetterNotFound(
+                f"there is no dead letter {dead_letter_id[:80]}; its document may have been deleted or read again since"
+            )
+        return await self._requeue(letter)
+
+    async def requeue_all(self, tenant_id: str, collection_id: str, reason: str) -> BulkOutcome:
+        """Queues the letters of a collection and reason again, all when these are empty, a few hundred a call."""
+        letters = [letter async for letter in self._open(tenant_id, collection_id, reason)]
+        outcomes = [(await self._requeue(letter))[0] for letter in letters[:_AT_ONCE]]
+        requeued = outcomes.count(RequeueOutcome.REQUEUED)
+        return BulkOutcome(requeued, len(outcomes) - requeued, len(letters) - len(outcomes))
+
+    async def counts(self, tenant_id: str, collection_id: str) -> JobCounts:
+        """Documents on their way and given up, over a collection or, when that is empty, over all."""
+        queued: list[Document] = []
+        processing = 0
+        async for stored in self._records.all_of(tenant_id):
+            document = stored.document
+            if collection_id and document.collection_id != collection_id:
+                continue
+            if document.status is Status.QUEUED:
+                queued.append(document)
+            processing += document.status is Status.PROCESSING
+        letters = [letter async for letter in self._open(tenant_id, collection_id, "")]
+        oldest = min((document.updated_at for document in queued), default=None)
+        return JobCounts(len(queued), processing, len(letters), oldest)
+
+    async def sweep(self) -> int:
+        """Drops letters, over all tenants, that nobody needs any more; returns how many are left to be queued again."""
+        left = 0
+        async for letter in self._letters.all_of("*"):
+            forgotten = letter.requeued_at is not None and letter.requeued_at < self._now() - REQUEUED_LIFE
+            if forgotten or (letter.requeued_at is None and await self._passed_by(letter) is not None):
+                await self._letters.delete(letter)
+            else:
+                left += letter.requeued_at is None
+        return left
+
+    async def _requeue(self, letter: DeadLetter) -> tuple[RequeueOutcome, Document | None]:
+        stored = await self._records.get(letter.tenant_id, letter.document_id)
+        document = stored.document if stored and stored.document.status is not Status.DELETED else None
+        if letter.requeued_at is not None:
+            return RequeueOutcome.ALREADY_REQUEUED, document
+        passed_by = await self._passed_by(letter)
+        if passed_by is not None:
+            await self._letters.delete(letter)
+            return passed_by, document
+        queued = await self._reviser.reindex(letter.tenant_id, letter.document_id)
+        await self._letters.put(replace(letter, requeued_at=self._now()))
+        return RequeueOutcome.REQUEUED, queued
+
+    async def _passed_by(self, letter: DeadLetter) -> RequeueOutcome | None:
+        """Why a letter has become pointless; None when it has not."""
+        stored = await self._records.get(letter.tenant_id, letter.document_id)
+        if stored is None or stored.document.status is Status.DELETED:
+            return RequeueOutcome.DOCUMENT_DELETED
+        if stored.document.revision_count > letter.revision_number:
+            return RequeueOutcome.SUPERSEDED
+        return None
+
+    async def _open(self, tenant_id: str, collection_id: str, reason: str) -> AsyncIterator[DeadLetter]:
+        collection = naming.collection_id(collection_id) if collection_id else "*"
+        async for letter in self._letters.all_of(tenant_id, collection):
+            if letter.requeued_at is None and reason in ("", letter.failure.reason):
+                yield letter
+
+
+def _age(letter: DeadLetter) -> tuple[str, str]:
+    return age(letter.last_failed_at, letter.revision_id)

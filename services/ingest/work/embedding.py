@@ -1,0 +1,101 @@
+"""Embeds a document's chunks in batches of like length, several calls at once, so that the model server always has the next one
+waiting. All documents of a worker share the calls in flight."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from services.ingest.errors import BadVectors, ModelChanged
+from services.ingest.models import Chunk
+from services.ingest.ports import Embedder, Vectors
+from services.ingest.work.fairness import FairShares
+from services.ingest.work.patience import Patience
+
+_NORM_TOLERANCE = 0.02
+"""The retriever's: int8 and bf16 embedders normalise before they round, so that their rows are off by up to 1 %."""
+
+
+@dataclass(frozen=True)
+class EmbeddedChunks:
+    """Vectors in the order of the chunks, and how they were made."""
+
+    vectors: Vectors
+    model: str
+    batch_count: int
+
+
+class BatchEmbedder:
+    """Embeds whole documents. `in_flight` full batches bound what is under way over all of them; small calls count as little."""
+
+    def __init__(
+        self, embedder: Embedder, patience: Patience, *, batch_tokens: int, batch_texts: int, in_flight: int
+    ) -> None:
+        self._embedder = embedder
+        self._patience = patience
+        self._batch_tokens = batch_tokens
+        self._batch_texts = batch_texts
+        self._in_flight = in_flight
+        # Half of it keeps the model server as full as all of it does; the rest is there for other documents.
+        self._shares = FairShares(in_flight * batch_tokens, -(-in_flight // 2) * batch_tokens)
+
+    async def embed(self, chunks: Sequence[Chunk], model: str, on_progress: Callable[[float], None]) -> EmbeddedChunks:
+        """Vectors of all chunks. Raises ModelChanged when the server answers with another model than `model`."""
+        batches = plan_batches([chunk.token_count for chunk in chunks], self._batch_tokens, self._batch_texts)
+        rows: list[Vectors | None] = [None] * len(chunks)
+        waiting = iter(batches)
+        total, done = sum(chunk.token_count for chunk in chunks), 0
+
+        async def work() -> None:
+            nonlocal done
+            for batch in waiting:  # shared: each batch is taken once
+                size = sum(chunks[i].token_count for i in batch)
+                async with self._shares.hold(id(rows), size):
+                    vectors = await self._batch([chunks[i].embedded_text for i in batch], model)
+                for i, vector in zip(batch, vectors, strict=True):
+                    rows[i] = vector
+                done += size
+                on_progress(done / total)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._in_flight, len(batches))):
+                group.create_task(work())
+        return EmbeddedChunks(_stacked(rows), model, len(batches))
+
+    async def _batch(self, texts: list[str], model: str) -> Vectors:
+        vectors, answered = await self._patience.call("embed", lambda: self._embedder.embed(texts))
+        if answered != model:
+            raise ModelChanged(f"the embedding model changed from {model} to {answered} while a document was embedded")
+        check_vectors(vectors, len(texts))
+        return vectors
+
+
+def plan_batches(token_counts: Sequence[int], max_tokens: int, max_texts: int) -> list[list[int]]:
+    """Indices in batches of at most `max_texts` texts and `max_tokens` tokens, padding to the longest included; a longer text
+    goes alone. Sorted by length, longest first: like lengths together waste no padding, and the longest batch is not last."""
+    batches: list[list[int]] = []
+    for i in sorted(range(len(token_counts)), key=lambda i: (-token_counts[i], i)):
+        longest = token_counts[batches[-1][0]] if batches else 0
+        if batches and len(batches[-1]) < max_texts and (len(batches[-1]) + 1) * longest <= max_tokens:
+            batches[-1].append(i)
+        else:
+            batches.append([i])
+    return batches
+
+
+def check_vectors(vectors: Vectors, count: int) -> None:
+    """What an index of cosines needs: one finite, normalised row a text. Raises BadVectors: a broken model is not the document's
+    fault, and must not get into an index."""
+    if vectors.ndim != 2 or len(vectors) != count or not vectors.shape[1]:
+        raise BadVectors(f"the model server returned vectors of shape {vectors.shape} for {count} texts")
+    norms = np.linalg.norm(vectors, axis=1)
+    if not np.all(np.abs(norms - 1.0) <= _NORM_TOLERANCE):  # false for NaN and infinity too
+        raise BadVectors("the model server returned a vector that is not finite or not of length 1; check its model")
+
+
+def _stacked(rows: Sequence[Vectors | None]) -> Vectors:
+    complete = [row for row in rows if row is not None]
+    if len(complete) != len(rows) or len({len(row) for row in complete}) > 1:
+        raise BadVectors("the model server returned vectors of different lengths or left some out")
+    return np.stack(complete).astype(np.float32, copy=False)

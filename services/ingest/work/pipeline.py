@@ -1,0 +1,290 @@
+"""The worker's use case: make one revision of one document searchable, exactly once.
+
+The revision's id and number are fixed in the record when the job is queued. Every step rewrites the same revision, and the pointer
+flip comes last, so that a worker may be killed anywhere: the next delivery does the steps again and arrives at the same state.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+
+from kit.errors import DataLoss, FailedPrecondition, InvalidArgument
+from services.ingest.documents.deletion import Deletion, document_lease, file_lease
+from services.ingest.documents.file_users import files_of
+from services.ingest.documents.revising import Reviser
+from services.ingest.documents.spool import Spool
+from services.ingest.errors import DocumentRejected, Superseded
+from services.ingest.metrics import Metrics
+from services.ingest.models import (
+    Document,
+    EmbeddingModel,
+    Failure,
+    IngestJob,
+    PreparedDocument,
+    Report,
+    RevisionState,
+    Status,
+    Tries,
+)
+from services.ingest.ports import DocumentStore, Embedder, FileStore, HeldLease, Leases, Preparer, SearchIndex
+from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.chunks.languages import languages_of
+from services.ingest.reading.parsers.registry import check_readable
+from services.ingest.work.ledger import Ledger
+from services.ingest.work.patience import Patience
+from services.ingest.work.reuse import ChangeEmbedder, ChunkVectors
+from services.ingest.work.tracking import Pace, Tracker, wanted
+
+CHUNKS_SOON_MADE = 32
+"""What a write of the record costs (2 ms of CPU, with all who watch) is better spent on making so few again after a crash."""
+
+_log = structlog.get_logger()
+
+
+class Pipeline:
+    """Parse → clean → chunk → embed → index → activate → record."""
+
+    def __init__(
+        self,
+        *,
+        documents: DocumentStore,
+        files: FileStore,
+        leases: Leases,
+        preparer: Preparer,
+        embedder: Embedder,
+        change_embedder: ChangeEmbedder,
+        index: SearchIndex,
+        deletion: Deletion,
+        reviser: Reviser,
+        spool: Spool,
+        patience: Patience,
+        metrics: Metrics,
+        ledger: Ledger,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._ledger = ledger
+        self._documents = documents
+        self._files = files
+        self._leases = leases
+        self._preparer = preparer
+        self._embedder = embedder
+        self._change_embedder = change_embedder
+        self._index = index
+        self._deletion = deletion
+        self._reviser = reviser
+        self._spool = spool
+        self._patience = patience
+        self._metrics = metrics
+        self._now = now
+        self._pace = Pace()
+        self._to_come = 0
+        """Documents in hand that have not come to the index yet."""
+
+    async def handle(self, job: IngestJob, delivery: int) -> None:
+        """Does the job, or finds that it is done or no longer wanted. Raises FailedTry when another try may be needed, and
+        GroundworkError for what keeps a try from beginning."""
+        async with self._leases.hold(document_lease(job.tenant_id, job.document_id)) as lease:
+            try:
+                tracker = await Tracker.open(self._documents, job, self._now)
+                async with self._ledger.one_try(tracker, job) as tries:
+                    await self._ingest(tracker, lease, Report(attempts=delivery), tries)
+            except Superseded:
+                await self._clear_up(job)
+            except DocumentRejected as error:
+                await self.fail(job, Failure(error.reason, error.message))
+
+    async def fail(self, job: IngestJob, failure: Failure) -> None:
+        """Records why the revision could not be made. A document that has an active one stays READY on it."""
+        try:
+            tracker = await Tracker.open(self._documents, job, self._now)
+            before = tracker.document
+            content = before.active.content if before.active else before.content
+            after = await tracker.change(
+                status=Status.READY if before.active else Status.FAILED,
+                content=content,
+                pending=None,
+                stage="",
+                progress=0.0,
+                error=failure,
+                tries=Tries(),
+            )
+        except Superseded:
+            return
+        self._metrics.documents.labels(outcome="failed", reason=failure.reason).inc()
+        _log.info("document_failed", document_id=job.document_id, reason=failure.reason)
+        await self._release(before, after)
+
+    async def _ingest(self, tracker: Tracker, lease: HeldLease, report: Report, tries: Tries) -> None:
+        if await self._was_nearly_done(tracker):
+            return
+        await tracker.change(
+            status=Status.PROCESSING, stage="parse", progress=0.0, error=None, report=report, tries=tries
+        )
+        started = time.perf_counter()
+        async with tracker.reporting(lease, self._pace):
+            await self._make_revision(tracker, lease, report)
+        self._metrics.seconds.observe(time.perf_counter() - started)
+
+    async def _make_revision(self, tracker: Tracker, lease: HeldLease, report: Report) -> None:
+        self._to_come += 1
+        try:
+            prepared, embedded, seconds = await self._read_and_embed(tracker)
+        finally:
+            self._to_come -= 1
+
+        tracker.at("index")
+        lease.check()
+        began = time.perf_counter()
+        document, revision = tracker.document, tracker.revision
+        await self._rejecting(
+            "index",
+            tracker,
+            lambda: self._index.index(
+                document, revision, prepared.chunks, embedded.vectors, embedded.model, to_come=self._to_come
+            ),
+        )
+        seconds["index"] = round(time.perf_counter() - began, 4)
+
+        report = _report(report, prepared, embedded, seconds)
+        tracker.at("activate")
+        if report.chunk_count > CHUNKS_SOON_MADE:
+            # From here on a redelivery only has to flip the pointer.
+            await tracker.change(stage="activate", progress=0.98, report=report)
+        lease.check()
+        await self._finish(tracker, report)
+
+    async def _read_and_embed(self, tracker: Tracker) -> tuple[PreparedDocument, ChunkVectors, dict[str, float]]:
+        """All that precedes the index, and the seconds that its stages took."""
+        check_readable(tracker.revision.content.media_type, tracker.document.name)
+        model = await self._patience.call("model", self._embedder.model)
+        prepared = await self._prepare(tracker, model)
+        if not prepared.chunks:
+            raise DocumentRejected("NO_TEXT", f"{tracker.document.name} holds no text; upload a version that does")
+        tracker.at("embed")
+        began = time.perf_counter()
+        embedded = await self._change_embedder.embed(
+            tracker.document, prepared.chunks, model.name, lambda share: tracker.at("embed", share)
+        )
+        return prepared, embedded, {**prepared.stage_seconds, "embed": round(time.perf_counter() - began, 4)}
+
+    async def _prepare(self, tracker: Tracker, model: EmbeddingModel) -> PreparedDocument:
+        content, name = tracker.revision.content, tracker.document.name
+        tokenizer = await self._patience.call("tokenizer", self._embedder.tokenizer_path)
+        with self._spool.file() as path:
+            await self._fetch(tracker.document.tenant_id, content.sha256, path, name)
+            request = PrepareRequest(
+                str(path), content.media_type, name, str(tokenizer) if tokenizer else "", model.window_tokens
+            )
+            return await self._preparer.prepare(request, tracker.at)
+
+    async def _fetch(self, tenant_id: str, sha256: str, path: Path, name: str) -> None:
+        """Gets the stored file. One that is not what was uploaded is thrown away, so that the next upload stores it anew."""
+        if await self._fetched_whole(tenant_id, sha256, path):
+            return
+        async with self._leases.hold(file_lease(tenant_id, sha256)) as lease:
+            if await self._fetched_whole(tenant_id, sha256, path):  # it was uploaded again meanwhile
+                return
+            lease.check()
+            await self._files.delete(tenant_id, sha256)
+        raise DocumentRejected("FILE_LOST", f"the stored file of {name} is missing or damaged; upload it again")
+
+    async def _fetched_whole(self, tenant_id: str, sha256: str, path: Path) -> bool:
+        try:
+            await self._files.get_to_file(tenant_id, sha256, path)
+        except DataLoss:
+            return False
+        return True
+
+    async def _was_nearly_done(self, tracker: Tracker) -> bool:
+        """Finishes a revision whose worker died between indexing and recording. False when it has to be made again."""
+        report = tracker.document.report
+        if tracker.document.stage != "activate" or report is None or not report.chunk_count:
+            return False
+        try:
+            await self._finish(tracker, report)
+        except FailedPrecondition:
+            return False
+        return True
+
+    async def _finish(self, tracker: Tracker, report: Report) -> None:
+        document, revision = tracker.document, tracker.revision
+        began = time.perf_counter()
+        await self._rejecting(
+            "activate",
+            tracker,
+            lambda: self._index.activate(document, revision, report.chunk_count, report.languages),
+        )
+        report = replace(
+            report, stage_seconds={**report.stage_seconds, "activate": round(time.perf_counter() - began, 4)}
+        )
+        done = await tracker.change(
+            status=Status.READY,
+            active=revision,
+            pending=None,
+            stage="",
+            progress=1.0,
+            error=None,
+            report=report,
+            tries=Tries(),
+        )
+        self._metrics.documents.labels(outcome="ready", reason="").inc()
+        self._metrics.chunks.inc(report.chunk_count)
+        for stage, stage_s in report.stage_seconds.items():
+            self._metrics.stage_seconds.labels(stage=stage).inc(stage_s)
+        _log.info("document_ready", document_id=document.document_id, chunks=report.chunk_count)
+        await self._release(document, done)
+
+    async def _rejecting(self, what: str, tracker: Tracker, call: Callable[[], Awaitable[None]]) -> None:
+        """Calls the index, waiting out its backpressure; says what its refusals mean for the document. Those that are not about
+        the document (another embedding model, chunks that got lost) are raised as they are."""
+        try:
+            await self._patience.call(what, call)
+        except FailedPrecondition as error:
+            if error.reason == "REVISION_SUPERSEDED":
+                raise Superseded from error
+            if error.reason == "REVISION_INCOMPLETE":
+                error.retryable = True  # making the revision again is the cure
+            raise
+        except InvalidArgument as error:
+            raise DocumentRejected(error.reason, f"{tracker.document.name} was not indexed: {error.message}") from error
+
+    async def _clear_up(self, job: IngestJob) -> None:
+        """Takes out of the index what was written for a document that was deleted meanwhile."""
+        stored = await self._documents.get(job.tenant_id, job.document_id)
+        if stored is None or stored.document.status is Status.DELETED:
+            await self._patience.call("delete", lambda: self._index.delete(job.document_id))
+        elif wanted(stored, job):
+            await self._catch_up(job)
+
+    async def _catch_up(self, job: IngestJob) -> None:
+        """Brings a record up to an index that is ahead of it: a power cut took back the record's last seconds."""
+        (check,) = await self._patience.call("check", lambda: self._index.check([(job.document_id, job.revision_id)]))
+        _log.warning("record_behind_index", document_id=job.document_id, state=check.state.value)
+        if check.state is RevisionState.DELETED:
+            await self._deletion.delete(job.tenant_id, job.document_id)
+        else:
+            await self._reviser.outdo(job, check.active_number)
+
+    async def _release(self, before: Document, after: Document) -> None:
+        for sha256 in files_of(before) - files_of(after):
+            await self._deletion.release_file(before.tenant_id, sha256)
+
+
+def _report(report: Report, prepared: PreparedDocument, embedded: ChunkVectors, seconds: dict[str, float]) -> Report:
+    return replace(
+        report,
+        page_count=len(prepared.page_statuses),
+        chunk_count=len(prepared.chunks),
+        token_count=sum(chunk.token_count for chunk in prepared.chunks),
+        embed_batch_count=embedded.batch_count,
+        reused_chunk_count=embedded.reused_count,
+        stage_seconds=seconds,
+        page_statuses=prepared.page_statuses,
+        warnings=prepared.warnings,
+        chunker=prepared.chunker,
+        languages=languages_of(prepared.chunks),
+    )
