@@ -1,6 +1,6 @@
 """Work queues that lose nothing: a job is acknowledged only after its handler is done with it; a worker that dies or hangs loses it
-to another. Nobody counts deliveries here: the server's count holds those that a stopping worker handed back and those that its own
-restart made. What a failure is, and when to give a job up, only its handler knows."""
+to another. Tenants take turns. Nobody counts deliveries here: the server's count holds those that a stopping worker handed back and
+those that its own restart made. What a failure is, and when to give a job up, only its handler knows."""
 
 import asyncio
 import contextlib
@@ -10,24 +10,29 @@ from dataclasses import dataclass, field
 import nats.errors
 import structlog
 from nats.aio.msg import Msg
-from nats.js import JetStreamContext, api
+from nats.js import api
 from nats.js.errors import NoStreamResponseError, NotFoundError
 from opentelemetry import propagate, trace
 
 from kit.errors import GroundworkError
-from kit.jetstream.connection import Nats, cancellation_kept, translated_errors
+from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.tenant_consumers import TenantConsumers
+from kit.jetstream.turns import Turns
 from kit.principal import Principal, current_principal, use_principal
 
 _log = structlog.get_logger()
 _tracer = trace.get_tracer(__name__)
 
-PullSubscription = JetStreamContext.PullSubscription
-
 _TENANT, _SUBJECT, _SCOPES = "Groundwork-Tenant", "Groundwork-Subject", "Groundwork-Scopes"
-_FETCH_TIMEOUT_S = 5.0
+_ACK_TIMEOUT_S = 5.0
 _RETRY_AFTER_S = 1.0
-_SILENCES_BEFORE_PROOF = 6
-"""After so many empty fetches the server is asked whether queue and consumer still exist: an operator may have removed them."""
+_BELLS = "bells"
+"""Workers hear on `bells.<subject>.<tenant>` that there is a job. Not on the job's own subject: a publisher whose stream is gone
+would then not be told so, since somebody listens."""
+_LOOK_INTERVAL_S = 1.0
+"""Between two looks at which tenants have jobs: how long a job waits that came back from a worker that died."""
+_LOOKS_SHARE = 0.02
+"""Part of the time that these looks may take: one at ten thousand jobs takes a tenth of a second."""
 _DEDUPLICATION_WINDOW_S = 120.0
 
 
@@ -48,11 +53,11 @@ be killed between its work and the acknowledgement."""
 
 @dataclass(frozen=True)
 class WorkQueueConfig:
-    """A queue: one stream, one durable consumer that all workers share."""
+    """A queue: one stream, and a durable consumer for each tenant that all workers share."""
 
     stream: str
     subject: str
-    """Subject prefix; jobs go to `<subject>.<suffix>`."""
+    """Subject prefix; jobs go to `<subject>.<tenant>.<rest>`."""
     ack_wait_s: float = 15.0
     """A worker that has not been heard of for this long is taken for dead. It is heard of three times in it."""
     backoff_s: Sequence[float] = field(default=(1.0, 5.0, 15.0, 60.0))
@@ -84,7 +89,8 @@ class WorkQueue:
         )
 
     async def publish(self, suffix: str, data: bytes, *, job_id: str) -> None:
-        """Queues a job, once per `job_id` within two minutes. It is on the server's disk when this returns."""
+        """Queues a job, once per `job_id` within two minutes. `suffix` begins with the tenant whose turn it takes. It is on the
+        server's disk when this returns."""
         principal = current_principal()
         headers = {
             api.Header.MSG_ID: job_id,
@@ -100,6 +106,11 @@ class WorkQueue:
             except NoStreamResponseError:
                 await self._ensure()
                 await self._nats.js.publish(subject, data, headers=headers)
+            await self._ring(suffix.split(".", 1)[0])
+
+    async def _ring(self, tenant: str) -> None:
+        """Tells workers of a job. One that is not heard is found by their next look."""
+        await self._nats.nc.publish(f"{_BELLS}.{self._config.subject}.{tenant}")
 
     async def pending(self) -> int:
         """Jobs in the queue, those being worked on included."""
@@ -112,22 +123,15 @@ class WorkQueue:
         The handler runs as the principal that queued the job. A job whose handler raises comes back after the backoff, again and
         again: a handler that wants to give up says so by returning None.
         """
-        puller = _Puller(self._nats, self._config, self._ensure)
-        slots = asyncio.Semaphore(concurrency)
-        async with asyncio.TaskGroup() as group:
-            try:
-                while True:
-                    await slots.acquire()
-                    message = await puller.next()
-                    if message is None:
-                        slots.release()
-                        continue
-                    group.create_task(self._work(message, handler)).add_done_callback(lambda _: slots.release())
-            finally:
-                # Before jobs are handed back: a fetch that is still open would take them, and nobody would read it.
-                await puller.close()
+        puller = _Puller(self._nats, self._config, self._ensure, concurrency)
+        async with asyncio.TaskGroup() as group, puller.listening():
+            while True:
+                tenant, message = await puller.next()
+                task = group.create_task(self._work(tenant, message, handler))
+                task.add_done_callback(lambda done, tenant=tenant: puller.done(tenant, _result(done)))
 
-    async def _work(self, message: Msg, handler: Handler) -> None:
+    async def _work(self, tenant: str, message: Msg, handler: Handler) -> float | None:
+        """Does a job; returns after how many seconds it comes back, or None when it is settled or another's."""
         job = _to_job(message)
         context = propagate.extract(message.headers or {})
         with (
@@ -141,9 +145,12 @@ class WorkQueue:
                 await self._settle(message, retry_after_s)
             except asyncio.CancelledError:
                 await _quietly(message.nak())  # a worker that is told to stop hands its job over at once
+                await _quietly(self._ring(tenant))
                 raise
             except Exception as error:
                 _log.warning("job_not_settled", error=repr(error))
+                return None
+        return retry_after_s
 
     async def _run(self, job: Job, handler: Handler) -> float | None:
         try:
@@ -154,7 +161,7 @@ class WorkQueue:
 
     async def _settle(self, message: Msg, retry_after_s: float | None) -> None:
         if retry_after_s is None:
-            await message.ack_sync(timeout=_FETCH_TIMEOUT_S)
+            await message.ack_sync(timeout=_ACK_TIMEOUT_S)
         else:
             await message.nak(delay=retry_after_s)
 
@@ -178,70 +185,105 @@ class WorkQueue:
 
 
 class _Puller:
-    """The durable consumer as one worker pulls from it. Makes queue and consumer anew when they have vanished."""
+    """The queue as one worker pulls from it. Hears of new jobs as they are published, and looks every second or so for those that
+    came back from workers that died. Makes the queue anew when it has vanished."""
 
-    def __init__(self, nats_: Nats, config: WorkQueueConfig, ensure: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, nats_: Nats, config: WorkQueueConfig, ensure: Callable[[], Awaitable[None]], concurrency: int
+    ) -> None:
         self._nats = nats_
         self._config = config
         self._ensure = ensure
-        self._subscription: PullSubscription | None = None
-        self._silences = 0
+        self._clock = asyncio.get_running_loop().time
+        self._slots = asyncio.Semaphore(concurrency)
+        self._consumers = TenantConsumers(nats_, config.stream, config.subject, config.ack_wait_s)
+        self._turns = Turns(concurrency, self._clock)
+        self._changed = asyncio.Event()
+        self._look_at = 0.0
 
-    async def next(self) -> Msg | None:
-        """The next message, or None when there was none for a while."""
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Hears of jobs as they are published, for the block."""
+
+        async def heard(message: Msg) -> None:
+            self._turns.may_have([message.subject.rsplit(".", 1)[1]])
+            self._changed.set()
+
+        with translated_errors(self._config.stream):
+            subscription = await self._nats.nc.subscribe(f"{_BELLS}.{self._config.subject}.*", cb=heard)
         try:
-            with cancellation_kept():
-                if self._subscription is None:
-                    self._subscription = await self._subscribe()
-                (message,) = await self._subscription.fetch(1, timeout=_FETCH_TIMEOUT_S)
-        except (TimeoutError, nats.errors.TimeoutError):
-            await self._after_silence()
-            return None
-        except (nats.errors.Error, GroundworkError) as error:
-            # The connection is lost, or the queue is: without a pause this would be asked a thousand times a second.
-            _log.warning("queue_cannot_be_read", stream=self._config.stream, error=repr(error))
-            await asyncio.sleep(_RETRY_AFTER_S)
-            await self._prove()
-            return None
-        self._silences = 0
-        return message
-
-    async def close(self) -> None:
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None:
+            yield
+        finally:
             await _quietly(subscription.unsubscribe())
 
-    async def _subscribe(self) -> PullSubscription:
-        config = api.ConsumerConfig(
-            durable_name="workers",
-            ack_policy=api.AckPolicy.EXPLICIT,
-            ack_wait=self._config.ack_wait_s,
-            max_deliver=-1,
-            max_ack_pending=10_000,  # jobs that wait for their next try are among them
-        )
-        with translated_errors(self._config.stream):
-            return await self._nats.js.pull_subscribe(
-                f"{self._config.subject}.>", durable="workers", stream=self._config.stream, config=config
-            )
+    async def next(self) -> tuple[str, Msg]:
+        """The next job and its tenant, once there is one and a place for it. `done` gives the place back."""
+        await self._slots.acquire()
+        try:
+            while True:
+                self._changed.clear()
+                try:
+                    found = await self._take()
+                except (nats.errors.Error, GroundworkError, NotFoundError) as error:
+                    # The connection is lost, or the queue is: without a pause this would be asked a thousand times a second.
+                    _log.warning("queue_cannot_be_read", stream=self._config.stream, error=repr(error))
+                    await asyncio.sleep(_RETRY_AFTER_S)
+                    await self._prove()
+                    continue
+                if found is not None:
+                    return found
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._turns.wait_s(max(0.0, self._look_at - self._clock()))):
+                        await self._changed.wait()
+        except BaseException:
+            self._slots.release()
+            raise
 
-    async def _after_silence(self) -> None:
-        self._silences += 1
-        if self._silences % _SILENCES_BEFORE_PROOF == 0:
-            await self._prove()
+    def done(self, tenant: str, retry_after_s: float | None) -> None:
+        """Gives back the place of a job, which comes back itself after `retry_after_s`."""
+        self._turns.done(tenant)
+        if retry_after_s is not None:
+            self._turns.comes_back(tenant, retry_after_s)
+        self._slots.release()
+        self._changed.set()
+
+    async def _take(self) -> tuple[str, Msg] | None:
+        await self._look()
+        while (tenant := self._turns.next()) is not None:
+            message = await self._consumers.take(tenant)
+            if message is not None:
+                self._turns.took(tenant)
+                return tenant, message
+            self._turns.nothing(tenant)
+        return None
+
+    async def _look(self) -> None:
+        began = self._clock()
+        if began < self._look_at:
+            return
+        count, tenants = await self._consumers.tenants()
+        ended = self._clock()
+        self._look_at = ended + max(_LOOK_INTERVAL_S, (ended - began) / _LOOKS_SHARE)
+        if count > self._turns.in_hand:
+            self._turns.may_have(tenants)
 
     async def _prove(self) -> None:
-        """Whether the consumer is still there, as far as the server can be asked."""
+        """Makes queue and consumers anew if they are gone, as far as the server can be asked."""
         if not self._nats.nc.is_connected:
             return
         try:
             with translated_errors(self._config.stream):
-                await self._nats.js.consumer_info(self._config.stream, "workers")
+                await self._nats.js.stream_info(self._config.stream)
         except NotFoundError:
             _log.warning("queue_made_anew", stream=self._config.stream)
-            await self.close()
             await self._ensure()
+            self._consumers.forget()
         except (nats.errors.Error, GroundworkError):
             return
+
+
+def _result(task: "asyncio.Task[float | None]") -> float | None:
+    return None if task.cancelled() or task.exception() else task.result()
 
 
 def _to_job(message: Msg) -> Job:

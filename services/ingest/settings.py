@@ -28,9 +28,10 @@ class IngestSettings(ServiceSettings):
     upload_idle_timeout_s: float = Field(default=60.0, gt=0)
     """Seconds an upload may stand still before it is refused: a sender that went away must not keep its spool file."""
 
-    ingest_concurrency: int = Field(default=40, ge=1, le=128)
-    """Documents a worker has in hand at once. More than one, so that parsing and indexing overlap with embedding,
-    so that the model server has many texts to sort by length, and so that small documents share the indexes' commits."""
+    ingest_concurrency: int = Field(default=64, ge=1, le=256)
+    """Documents a worker has in hand at once, of which one tenant may have five eighths (40). More than one, so that parsing and
+    indexing overlap with embedding, so that the model server has many texts to sort by length, and so that small documents share the
+    indexes' commits."""
 
     parser_processes: int = Field(default=1, ge=1, le=32)
     """Parsing child processes a worker keeps. One parses far faster than two cores embed."""

@@ -219,8 +219,8 @@ async def test_job_runs_once_as_its_publisher_though_queued_twice(jetstream: Nat
     queue = await WorkQueue.open(jetstream, QUEUE)
     done, seen = asyncio.Event(), []
     with use_principal(ANN):
-        await queue.publish("acme", b"data", job_id="j1")
-        await queue.publish("acme", b"data", job_id="j1")
+        await queue.publish("acme.j1", b"data", job_id="j1")
+        await queue.publish("acme.j1", b"data", job_id="j1")
 
     async def handler(job: Job) -> None:
         seen.append((job.job_id, job.data, job.delivery, current_principal()))
@@ -234,7 +234,7 @@ async def test_job_comes_back_when_its_handler_says_so_and_after_every_error(jet
     queue = await WorkQueue.open(jetstream, QUEUE)
     done, deliveries = asyncio.Event(), []
     with use_principal(ANN):
-        await queue.publish("acme", b"", job_id="j1")
+        await queue.publish("acme.j1", b"", job_id="j1")
 
     async def handler(job: Job) -> float | None:
         deliveries.append(job.delivery)
@@ -253,7 +253,7 @@ async def test_long_job_is_not_given_to_another_worker(jetstream: Nats) -> None:
     queue = await WorkQueue.open(jetstream, QUEUE)
     done, starts = asyncio.Event(), []
     with use_principal(ANN):
-        await queue.publish("acme", b"", job_id="j1")
+        await queue.publish("acme.j1", b"", job_id="j1")
 
     async def handler(job: Job) -> None:
         starts.append(job.delivery)
@@ -268,7 +268,7 @@ async def test_job_of_a_stopped_worker_goes_to_another_at_once(jetstream: Nats) 
     queue = await WorkQueue.open(jetstream, QUEUE)
     started, done = asyncio.Event(), asyncio.Event()
     with use_principal(ANN):
-        await queue.publish("acme", b"", job_id="j1")
+        await queue.publish("acme.j1", b"", job_id="j1")
 
     async def hang(job: Job) -> None:
         started.set()
@@ -286,7 +286,6 @@ async def test_job_of_a_stopped_worker_goes_to_another_at_once(jetstream: Nats) 
 
 
 async def test_queue_that_an_operator_removed_is_made_anew(jetstream: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_queue, "_FETCH_TIMEOUT_S", 0.2)
     monkeypatch.setattr(work_queue, "_RETRY_AFTER_S", 0.05)
     queue = await WorkQueue.open(jetstream, QUEUE)
     done, first = asyncio.Event(), asyncio.Event()
@@ -298,14 +297,93 @@ async def test_queue_that_an_operator_removed_is_made_anew(jetstream: Nats, monk
     try:
         async with asyncio.timeout(10):
             with use_principal(ANN):
-                await queue.publish("acme", b"", job_id="j1")
+                await queue.publish("acme.j1", b"", job_id="j1")
                 await first.wait()
                 await jetstream.js.delete_stream(QUEUE.stream)
-                await queue.publish("acme", b"", job_id="j2")
+                await queue.publish("acme.j2", b"", job_id="j2")
             await done.wait()
     finally:
         worker.cancel()
         await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_failing_jobs_of_one_tenant_do_not_hold_up_anothers(jetstream: Nats) -> None:
+    queue = await WorkQueue.open(jetstream, QUEUE)
+    done, order = asyncio.Event(), []
+    with use_principal(ANN):
+        for n in range(200):
+            await queue.publish(f"acme.j{n}", b"acme", job_id=f"j{n}")
+
+    async def handler(job: Job) -> float | None:
+        order.append(job.data)
+        if len(order) == 20:
+            with use_principal(ANN):
+                await queue.publish("bee.k1", b"bee", job_id="k1")
+        if job.data == b"bee":
+            done.set()
+            return None
+        return 0.01  # each of them comes back for ever
+
+    worker = asyncio.create_task(queue.consume(handler, concurrency=2))
+    try:
+        async with asyncio.timeout(30):
+            await done.wait()
+    finally:
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+    assert len(order) < 30, "it was its turn after one or two of the others"
+
+
+async def test_jobs_that_rest_hold_no_place(jetstream: Nats) -> None:
+    queue = await WorkQueue.open(jetstream, QUEUE)
+    done, rested = asyncio.Event(), set()
+    with use_principal(ANN):
+        for n in range(5):
+            await queue.publish(f"acme.j{n}", b"", job_id=f"j{n}")
+        await queue.publish("acme.last", b"", job_id="last")
+
+    async def handler(job: Job) -> float | None:
+        if job.job_id == "last":
+            done.set()
+            return None
+        rested.add(job.job_id)
+        return 3600.0
+
+    worker = asyncio.create_task(queue.consume(handler, concurrency=1))
+    try:
+        async with asyncio.timeout(30):
+            await done.wait()
+    finally:
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+    assert len(rested) == 5
+
+
+async def test_consumer_of_an_older_version_is_replaced_and_its_jobs_are_done(jetstream: Nats) -> None:
+    queue = await WorkQueue.open(jetstream, QUEUE)
+    old = await jetstream.js.pull_subscribe(f"{QUEUE.subject}.>", durable="workers", stream=QUEUE.stream)
+    done = asyncio.Event()
+    with use_principal(ANN):
+        await queue.publish("acme.j1", b"", job_id="j1")
+    await old.fetch(1)  # in the hands of the older version
+
+    async def handler(job: Job) -> None:
+        done.set()
+
+    await consume_until(queue, handler, done)
+    await old.unsubscribe()
+
+
+async def test_tenant_whose_name_is_no_name_for_a_consumer_has_one_all_the_same(jetstream: Nats) -> None:
+    queue = await WorkQueue.open(jetstream, QUEUE)
+    done = asyncio.Event()
+    with use_principal(ANN):
+        await queue.publish("acme/de.j1", b"", job_id="j1")
+
+    async def handler(job: Job) -> None:
+        done.set()
+
+    await consume_until(queue, handler, done)
 
 
 async def test_reader_ends_when_this_process_closes_its_connection(jetstream: Nats) -> None:
