@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import nats.errors
 import structlog
@@ -128,7 +129,7 @@ class WorkQueue:
             while True:
                 tenant, message = await puller.next()
                 task = group.create_task(self._work(tenant, message, handler))
-                task.add_done_callback(lambda done, tenant=tenant: puller.done(tenant, _result(done)))
+                task.add_done_callback(partial(puller.done, tenant))
 
     async def _work(self, tenant: str, message: Msg, handler: Handler) -> float | None:
         """Does a job; returns after how many seconds it comes back, or None when it is settled or another's."""
@@ -239,10 +240,10 @@ class _Puller:
             self._slots.release()
             raise
 
-    def done(self, tenant: str, retry_after_s: float | None) -> None:
-        """Gives back the place of a job, which comes back itself after `retry_after_s`."""
+    def done(self, tenant: str, task: "asyncio.Task[float | None]") -> None:
+        """Gives back the place of a job, which itself comes back after as many seconds as its task returned."""
         self._turns.done(tenant)
-        if retry_after_s is not None:
+        if not task.cancelled() and task.exception() is None and (retry_after_s := task.result()) is not None:
             self._turns.comes_back(tenant, retry_after_s)
         self._slots.release()
         self._changed.set()
@@ -280,10 +281,6 @@ class _Puller:
             self._consumers.forget()
         except (nats.errors.Error, GroundworkError):
             return
-
-
-def _result(task: "asyncio.Task[float | None]") -> float | None:
-    return None if task.cancelled() or task.exception() else task.result()
 
 
 def _to_job(message: Msg) -> Job:
