@@ -97,6 +97,7 @@ async def run_worker(settings: IngestSettings) -> None:
             size=settings.parser_processes,
             time_limit_s=settings.parse_time_limit_s,
             memory_limit_bytes=settings.parse_memory_limit_bytes,
+            max_chunks=settings.ingest_max_chunks,
             ocr=OcrLimits(
                 max_pages=settings.ocr_max_pages,
                 time_limit_s=settings.ocr_time_limit_s,
@@ -124,7 +125,9 @@ async def run_worker(settings: IngestSettings) -> None:
             leases=shared.leases,
             preparer=preparer,
             embedder=embedder,
-            change_embedder=ChangeEmbedder(batches, shared.index, patience),
+            change_embedder=ChangeEmbedder(
+                batches, shared.index, patience, spool, memory_bytes=settings.ingest_memory_bytes
+            ),
             index=shared.index,
             deletion=shared.deletion,
             reviser=shared.reviser,

@@ -1,10 +1,11 @@
 """What ingestion works on: a parsed file, its cleaned text, its chunks; and the record that remembers a document. Plain data,
 shared by the API, the worker and the child process that parses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
 
 class BlockKind(StrEnum):
@@ -116,6 +117,34 @@ class PreparedDocument:
 
     title: str
     chunks: tuple[Chunk, ...]
+    chunker: str
+    page_statuses: tuple[str, ...]
+    warnings: tuple[str, ...]
+    stage_seconds: dict[str, float]
+
+
+class ChunkFile(Protocol):
+    """The chunks of a file, put aside: of a large file they are more than a worker wants to have in memory."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def size_bytes(self, start: int, stop: int) -> int:
+        """Bytes that the chunks from `start` to before `stop` take as they were put aside."""
+
+    async def read(self, start: int, stop: int) -> Sequence[Chunk]:
+        """The chunks from `start` to before `stop`."""
+
+
+@dataclass(frozen=True)
+class PreparedFile:
+    """What the parsing child made of a file, as the worker has it."""
+
+    chunks: ChunkFile
+    token_count: int
+    """Of all chunks."""
+    languages: tuple[str, ...]
+    """Of the chunks, most common first."""
     chunker: str
     page_statuses: tuple[str, ...]
     warnings: tuple[str, ...]

@@ -1,6 +1,6 @@
 """What ingestion needs from outside. Every method may raise Unavailable; every write is safe to repeat."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from services.ingest.documents.spool import SpooledFile
+from services.ingest.documents.spool import Scratch, SpooledFile
 from services.ingest.models import (
     Chunk,
     Collection,
@@ -16,7 +16,7 @@ from services.ingest.models import (
     Document,
     EmbeddingModel,
     IngestJob,
-    PreparedDocument,
+    PreparedFile,
     Revision,
     RevisionCheck,
     StoredDocument,
@@ -28,6 +28,10 @@ Vectors = NDArray[np.float32]
 
 Vector = NDArray[np.float32]
 """float32 [dim], one row of such."""
+
+
+ChunkBatch = tuple[Sequence[Chunk], Vectors]
+"""Chunks with their vectors, in the same order."""
 
 
 class DocumentStore(Protocol):
@@ -147,8 +151,8 @@ class HeldLease(Protocol):
 class Preparer(Protocol):
     """Parses, cleans and chunks a file."""
 
-    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
-        """Raises DocumentRejected."""
+    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None], scratch: Scratch) -> PreparedFile:
+        """Puts the chunks aside into `scratch`. Raises DocumentRejected, SpoolFull."""
 
 
 class Embedder(Protocol):
@@ -170,14 +174,14 @@ class SearchIndex(Protocol):
         self,
         document: Document,
         revision: Revision,
-        chunks: Sequence[Chunk],
-        vectors: Vectors,
+        batches: AsyncIterator[ChunkBatch],
+        chunk_count: int,
         model: str,
         *,
         to_come: int,
     ) -> None:
-        """Writes all chunks of a revision, invisibly. Repeating it replaces them. `to_come` documents are under way and will be
-        indexed too: the index may wait for them a moment."""
+        """Writes all chunks of a revision, of which there are `chunk_count`, invisibly. Repeating it replaces them. `to_come`
+        documents are under way and will be indexed too: the index may wait for them a moment."""
 
     async def activate(
         self, document: Document, revision: Revision, chunk_count: int, languages: Sequence[str]
@@ -187,8 +191,8 @@ class SearchIndex(Protocol):
     async def delete(self, document_id: str) -> None:
         """Hides the document, then removes its chunks. Harmless when repeated."""
 
-    async def vectors(self, document_id: str, model: str) -> Mapping[str, Vector]:
-        """Vectors of the active revision by content hash; nothing when it has none of `model`."""
+    def vectors(self, document_id: str, model: str) -> AsyncGenerator[tuple[Sequence[str], Vectors], None]:
+        """Content hashes of the active revision and their vectors, some at a time; nothing when it has none of `model`."""
 
     async def check(self, revisions: Sequence[tuple[str, str]]) -> list[RevisionCheck]:
         """What the indexes hold of revisions, given as (document id, revision id), at most 200; in their order."""

@@ -30,8 +30,16 @@ class IngestSettings(ServiceSettings):
 
     ingest_concurrency: int = Field(default=64, ge=1, le=256)
     """Documents a worker has in hand at once, of which one tenant may have five eighths (40). More than one, so that parsing and
-    indexing overlap with embedding, so that the model server has many texts to sort by length, and so that small documents share the
-    indexes' commits."""
+    indexing overlap with embedding, so that the model server has many texts to sort by length, and so that small documents share
+    the indexes' commits."""
+
+    ingest_memory_bytes: int = Field(default=256 * 1024**2, ge=16 * 1024**2)
+    """Memory that chunks and vectors of all documents in hand may take in a worker, in bytes; further ones wait on local disk until
+    there is room. The process itself takes some 150 MB more."""
+
+    ingest_max_chunks: int = Field(default=100_000, ge=1)
+    """Chunks that one document may have; a larger one fails as TOO_MANY_CHUNKS. The default is more than 100 MiB of text make, and
+    half an hour of a laptop's embedder."""
 
     parser_processes: int = Field(default=1, ge=1, le=32)
     """Parsing child processes a worker keeps. One parses far faster than two cores embed."""

@@ -14,15 +14,19 @@ import structlog
 
 from kit.errors import Unavailable
 from services.ingest.adapters.parser_lanes import ParserLanes
+from services.ingest.documents.spool import Scratch
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import PreparedDocument
+from services.ingest.models import PreparedFile
 from services.ingest.reading.child import wire
 from services.ingest.reading.child.failures import too_large
 from services.ingest.reading.child.prepare import PrepareRequest
 from services.ingest.reading.recognition import OcrLimits
+from services.ingest.work.put_aside import ChunkLines
 
 _log = structlog.get_logger()
 _LINE_LIMIT_BYTES = 16 * 1024 * 1024
+_UNFINISHED = {"PARSE_TIMEOUT", "PARSE_CRASHED", "PARSE_TOO_LARGE", "TOO_MANY_CHUNKS"}
+"""Reasons after which a child is dead or has not said all that it had to say."""
 _PROCESSOR_SHARE = 2
 """Seconds of computing for a second of waiting: recognising text in images uses several cores."""
 
@@ -37,24 +41,28 @@ class ParserPool:
         size: int,
         time_limit_s: float,
         memory_limit_bytes: int,
+        max_chunks: int = 100_000,
         ocr: OcrLimits | None = None,
         recycle_after: int = 200,
     ) -> None:
         self._lanes = ParserLanes(size)
         self._time_limit_s = time_limit_s
         self._memory_limit_bytes = memory_limit_bytes
+        self._max_chunks = max_chunks
         self._ocr = ocr or OcrLimits()
         self._recycle_after = recycle_after
         self._idle: list[tuple[Process, int]] = []
         self._all: set[Process] = set()
 
-    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
-        """Chunks of a file. Raises DocumentRejected, also for a file that crashes the parser or takes it too long."""
+    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None], scratch: Scratch) -> PreparedFile:
+        """Chunks of a file, put aside into `scratch`. Raises DocumentRejected, also for a file that crashes the parser or takes it
+        too long, and SpoolFull."""
+        chunks = ChunkLines(scratch, limit=self._max_chunks, name=request.name)
         size_bytes = (await asyncio.to_thread(Path(request.path).stat)).st_size
         async with self._child(size_bytes) as child:
             try:
                 async with asyncio.timeout(self._time_limit_s) as limit:
-                    return await _converse(child, request, lambda stage: self._went_on(stage, limit, on_stage))
+                    return await _converse(child, request, lambda stage: self._went_on(stage, limit, on_stage), chunks)
             except TimeoutError as error:
                 raise DocumentRejected(
                     "PARSE_TIMEOUT",
@@ -83,7 +91,7 @@ class ParserPool:
                 try:
                     yield child
                 except DocumentRejected as error:
-                    healthy = error.reason not in ("PARSE_TIMEOUT", "PARSE_CRASHED", "PARSE_TOO_LARGE")
+                    healthy = error.reason not in _UNFINISHED
                     raise
                 healthy = True
             finally:
@@ -124,20 +132,22 @@ class ParserPool:
         await child.wait()
 
 
-async def _converse(child: Process, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
+async def _converse(
+    child: Process, request: PrepareRequest, on_stage: Callable[[str], None], chunks: ChunkLines
+) -> PreparedFile:
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write(wire.encode_request(request))
     await child.stdin.drain()
-    chunks = []
     while True:
         line = await child.stdout.readline()
         if not line.endswith(b"\n"):
             raise asyncio.IncompleteReadError(line, None)
+        if wire.is_chunk(line):
+            await chunks.append(line)
+            continue
         answer = json.loads(line)
-        if "chunk" in answer:
-            chunks.append(wire.decode_chunk(answer["chunk"]))
-        elif "stage" in answer:
+        if "stage" in answer:
             on_stage(answer["stage"])
         elif "rejected" in answer:
             if answer["detail"]:

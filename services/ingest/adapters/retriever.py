@@ -1,7 +1,7 @@
 """The search indexes over gRPC: chunks of a revision streamed in batches, the pointer flip, removal."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,11 @@ from groundwork.retriever.v1 import retriever_pb2
 
 from kit.errors import Unavailable
 from services.ingest.models import Chunk, Document, Revision, RevisionCheck, RevisionState
-from services.ingest.ports import Vector, Vectors
+from services.ingest.ports import ChunkBatch, Vectors
 
-_BATCH_CHUNKS = 128
 _CALL_TIMEOUT_S = 60.0
+_VECTORS_TIMEOUT_S = 300.0
+"""For all vectors of a document: a hundred thousand take the engines a minute."""
 _CHUNK_TIMEOUT_S = 0.05
 _STATES = {
     retriever_pb2.REVISION_STATE_ACTIVE: RevisionState.ACTIVE,
@@ -33,8 +34,8 @@ class RetrieverIndex:
         self,
         document: Document,
         revision: Revision,
-        chunks: Sequence[Chunk],
-        vectors: Vectors,
+        batches: AsyncIterator[ChunkBatch],
+        chunk_count: int,
         model: str,
         *,
         to_come: int,
@@ -46,11 +47,11 @@ class RetrieverIndex:
             embedding_model=model,
             to_come=to_come,
         )
-        requests = _requests(header, document, revision, chunks, vectors)
-        timeout_s = _CALL_TIMEOUT_S + _CHUNK_TIMEOUT_S * len(chunks)
+        requests = _requests(header, document, revision, batches)
+        timeout_s = _CALL_TIMEOUT_S + _CHUNK_TIMEOUT_S * chunk_count
         answer = await self._stub.IndexChunks(requests, timeout=timeout_s)
-        if answer.chunk_count != len(chunks):
-            raise Unavailable(f"the index took {answer.chunk_count} of {len(chunks)} chunks", reason="INDEX_INCOMPLETE")
+        if answer.chunk_count != chunk_count:
+            raise Unavailable(f"the index took {answer.chunk_count} of {chunk_count} chunks", reason="INDEX_INCOMPLETE")
 
     async def activate(
         self, document: Document, revision: Revision, chunk_count: int, languages: Sequence[str]
@@ -67,13 +68,11 @@ class RetrieverIndex:
             timeout=_CALL_TIMEOUT_S,
         )
 
-    async def vectors(self, document_id: str, model: str) -> dict[str, Vector]:
+    async def vectors(self, document_id: str, model: str) -> AsyncGenerator[tuple[Sequence[str], Vectors], None]:
         request = retriever_pb2.FetchVectorsRequest(document_id=document_id, embedding_model=model)
-        found: dict[str, Vector] = {}
-        async for part in self._stub.FetchVectors(request, timeout=_CALL_TIMEOUT_S):
+        async for part in self._stub.FetchVectors(request, timeout=_VECTORS_TIMEOUT_S):
             rows = np.frombuffer(part.vectors, dtype="<f4").reshape(len(part.content_hashes), part.dimension)
-            found.update(zip(part.content_hashes, rows, strict=True))
-        return found
+            yield part.content_hashes, rows
 
     async def check(self, revisions: Sequence[tuple[str, str]]) -> list[RevisionCheck]:
         request = retriever_pb2.CheckRevisionsRequest(
@@ -96,20 +95,15 @@ def chunk_id(document: Document, revision: Revision, ordinal: int) -> str:
     return hashlib.sha256("|".join(parts).encode()).hexdigest()[:32]
 
 
-def _requests(
-    header: retriever_pb2.IndexHeader,
-    document: Document,
-    revision: Revision,
-    chunks: Sequence[Chunk],
-    vectors: Vectors,
-) -> Iterator[retriever_pb2.IndexChunksRequest]:
+async def _requests(
+    header: retriever_pb2.IndexHeader, document: Document, revision: Revision, batches: AsyncIterator[ChunkBatch]
+) -> AsyncIterator[retriever_pb2.IndexChunksRequest]:
     yield retriever_pb2.IndexChunksRequest(header=header)
-    for start in range(0, len(chunks), _BATCH_CHUNKS):
-        stop = start + _BATCH_CHUNKS
+    async for chunks, vectors in batches:
         yield retriever_pb2.IndexChunksRequest(
             batch=retriever_pb2.IndexBatch(
-                chunks=[_chunk(document, revision, chunk) for chunk in chunks[start:stop]],
-                vectors=vectors[start:stop].astype("<f4").tobytes(),
+                chunks=[_chunk(document, revision, chunk) for chunk in chunks],
+                vectors=vectors.astype("<f4").tobytes(),
                 dimension=vectors.shape[1],
             )
         )

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -40,6 +40,45 @@ class SpooledFile:
             yield piece
 
 
+class Scratch:
+    """Bytes that are put aside while a document is in hand: in memory while they are few, then in a file that goes with it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = tempfile.SpooledTemporaryFile(MEMORY_BYTES, dir=str(folder), prefix="spool-")  # noqa: SIM115
+        self._turn = asyncio.Lock()
+        self.size_bytes = 0
+
+    async def append(self, data: bytes) -> int:
+        """Returns where the data begins. Raises SpoolFull when the disk is."""
+        start = self.size_bytes
+        await self.write(start, data)
+        return start
+
+    async def write(self, offset: int, data: bytes) -> None:
+        """Raises SpoolFull when the disk is."""
+        async with self._turn:
+            size_bytes = max(self.size_bytes, offset + len(data))
+            await _off_loop_if_large(size_bytes, self._write, offset, data)
+            self.size_bytes = size_bytes
+
+    async def read(self, offset: int, size_bytes: int) -> bytes:
+        async with self._turn:
+            return await _off_loop_if_large(self.size_bytes, self._read, offset, size_bytes)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, offset: int, data: bytes) -> None:
+        with _full_disk_told("what was read of a document"):
+            self._file.seek(offset)
+            self._file.write(data)
+
+    def _read(self, offset: int, size_bytes: int) -> bytes:
+        with _full_disk_told("what was read of a document"):  # a read writes first what is still buffered
+            self._file.seek(offset)
+            return self._file.read(size_bytes)
+
+
 class Spool:
     """A folder for files on their way, this process's own."""
 
@@ -68,6 +107,12 @@ class Spool:
         """A fresh empty file, removed with the block."""
         with tempfile.NamedTemporaryFile(dir=self._folder, prefix="spool-") as file:
             yield Path(file.name)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Scratch]:
+        """Room for what is made of a document, given up with the block."""
+        with closing(Scratch(self._folder)) as scratch:
+            yield scratch
 
     @asynccontextmanager
     async def received(
@@ -130,10 +175,16 @@ async def _off_loop_if_large(size_bytes: int, call: Callable[..., ResultT], *arg
 
 
 def _append(file: IO[bytes], digest: "hashlib._Hash", piece: bytes) -> None:
-    try:
+    with _full_disk_told("the upload"):
         file.write(piece)
+    digest.update(piece)
+
+
+@contextmanager
+def _full_disk_told(what: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise SpoolFull(
-            f"the upload cannot be stored on local disk: {error.strerror}; free some space and try again"
+            f"{what} cannot be stored on local disk: {error.strerror}; free some space and try again"
         ) from error
-    digest.update(piece)

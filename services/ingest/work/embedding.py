@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from services.ingest.errors import BadVectors, ModelChanged
-from services.ingest.models import Chunk
+from services.ingest.models import Chunk, Document
 from services.ingest.ports import Embedder, Vectors
 from services.ingest.work.fairness import FairShares
 from services.ingest.work.patience import Patience
@@ -27,7 +27,7 @@ class EmbeddedChunks:
 
 
 class BatchEmbedder:
-    """Embeds whole documents. `in_flight` full batches bound what is under way over all of them; small calls count as little."""
+    """Embeds chunks. `in_flight` full batches bound what is under way over all documents; small calls count as little."""
 
     def __init__(
         self, embedder: Embedder, patience: Patience, *, batch_tokens: int, batch_texts: int, in_flight: int
@@ -40,23 +40,23 @@ class BatchEmbedder:
         # Half of it keeps the model server as full as all of it does; the rest is there for other documents.
         self._shares = FairShares(in_flight * batch_tokens, -(-in_flight // 2) * batch_tokens)
 
-    async def embed(self, chunks: Sequence[Chunk], model: str, on_progress: Callable[[float], None]) -> EmbeddedChunks:
-        """Vectors of all chunks. Raises ModelChanged when the server answers with another model than `model`."""
+    async def embed(
+        self, document: Document, chunks: Sequence[Chunk], model: str, on_tokens: Callable[[int], None]
+    ) -> EmbeddedChunks:
+        """Vectors of the chunks, which are the document's. `on_tokens` is told how many more tokens are done. Raises ModelChanged
+        when the server answers with another model than `model`."""
         batches = plan_batches([chunk.token_count for chunk in chunks], self._batch_tokens, self._batch_texts)
         rows: list[Vectors | None] = [None] * len(chunks)
         waiting = iter(batches)
-        total, done = sum(chunk.token_count for chunk in chunks), 0
 
         async def work() -> None:
-            nonlocal done
             for batch in waiting:  # shared: each batch is taken once
                 size = sum(chunks[i].token_count for i in batch)
-                async with self._shares.hold(id(rows), size):
+                async with self._shares.hold(document.tenant_id, document.document_id, size):
                     vectors = await self._batch([chunks[i].embedded_text for i in batch], model)
                 for i, vector in zip(batch, vectors, strict=True):
                     rows[i] = vector
-                done += size
-                on_progress(done / total)
+                on_tokens(size)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(min(self._in_flight, len(batches))):

@@ -5,7 +5,8 @@ flip comes last, so that a worker may be killed anywhere: the next delivery does
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from kit.errors import DataLoss, FailedPrecondition, InvalidArgument
 from services.ingest.documents.deletion import Deletion, document_lease, file_lease
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.revising import Reviser
-from services.ingest.documents.spool import Spool
+from services.ingest.documents.spool import Scratch, Spool
 from services.ingest.errors import DocumentRejected, Superseded
 from services.ingest.metrics import Metrics
 from services.ingest.models import (
@@ -24,23 +25,35 @@ from services.ingest.models import (
     EmbeddingModel,
     Failure,
     IngestJob,
-    PreparedDocument,
+    PreparedFile,
     Report,
     RevisionState,
     Status,
     Tries,
 )
-from services.ingest.ports import DocumentStore, Embedder, FileStore, HeldLease, Leases, Preparer, SearchIndex
+from services.ingest.ports import (
+    ChunkBatch,
+    DocumentStore,
+    Embedder,
+    FileStore,
+    HeldLease,
+    Leases,
+    Preparer,
+    SearchIndex,
+)
 from services.ingest.reading.child.prepare import PrepareRequest
-from services.ingest.reading.chunks.languages import languages_of
 from services.ingest.reading.parsers.registry import check_readable
 from services.ingest.work.ledger import Ledger
 from services.ingest.work.patience import Patience
-from services.ingest.work.reuse import ChangeEmbedder, ChunkVectors
+from services.ingest.work.put_aside import VectorRows
+from services.ingest.work.reuse import ChangeEmbedder, EmbeddingReport
 from services.ingest.work.tracking import Pace, Tracker, wanted
 
 CHUNKS_SOON_MADE = 32
 """What a write of the record costs (2 ms of CPU, with all who watch) is better spent on making so few again after a crash."""
+
+_BATCH_CHUNKS = 128
+"""Chunks that are sent to the index together: 200 KB of vectors at 384 dimensions."""
 
 _log = structlog.get_logger()
 
@@ -130,26 +143,18 @@ class Pipeline:
         self._metrics.seconds.observe(time.perf_counter() - started)
 
     async def _make_revision(self, tracker: Tracker, lease: HeldLease, report: Report) -> None:
-        self._to_come += 1
-        try:
-            prepared, embedded, seconds = await self._read_and_embed(tracker)
-        finally:
-            self._to_come -= 1
+        with self._spool.scratch() as chunk_scratch, self._spool.scratch() as vector_scratch:
+            made = _Making(VectorRows(vector_scratch))
+            self._to_come += 1
+            try:
+                await self._read_and_embed(tracker, made, chunk_scratch)
+            finally:
+                self._to_come -= 1
+            tracker.at("index")
+            lease.check()
+            await self._index_all(tracker, made)
 
-        tracker.at("index")
-        lease.check()
-        began = time.perf_counter()
-        document, revision = tracker.document, tracker.revision
-        await self._rejecting(
-            "index",
-            tracker,
-            lambda: self._index.index(
-                document, revision, prepared.chunks, embedded.vectors, embedded.model, to_come=self._to_come
-            ),
-        )
-        seconds["index"] = round(time.perf_counter() - began, 4)
-
-        report = _report(report, prepared, embedded, seconds)
+        report = made.report(report)
         tracker.at("activate")
         if report.chunk_count > CHUNKS_SOON_MADE:
             # From here on a redelivery only has to flip the pointer.
@@ -157,21 +162,22 @@ class Pipeline:
         lease.check()
         await self._finish(tracker, report)
 
-    async def _read_and_embed(self, tracker: Tracker) -> tuple[PreparedDocument, ChunkVectors, dict[str, float]]:
-        """All that precedes the index, and the seconds that its stages took."""
+    async def _read_and_embed(self, tracker: Tracker, made: "_Making", scratch: Scratch) -> None:
+        """All that precedes the index."""
         check_readable(tracker.revision.content.media_type, tracker.document.name)
         model = await self._patience.call("model", self._embedder.model)
-        prepared = await self._prepare(tracker, model)
-        if not prepared.chunks:
+        made.model = model.name
+        made.prepared = prepared = await self._prepare(tracker, model, scratch)
+        if not len(prepared.chunks):
             raise DocumentRejected("NO_TEXT", f"{tracker.document.name} holds no text; upload a version that does")
+        made.stage_seconds.update(prepared.stage_seconds)
         tracker.at("embed")
-        began = time.perf_counter()
-        embedded = await self._change_embedder.embed(
-            tracker.document, prepared.chunks, model.name, lambda share: tracker.at("embed", share)
-        )
-        return prepared, embedded, {**prepared.stage_seconds, "embed": round(time.perf_counter() - began, 4)}
+        with made.timed("embed"):
+            made.embedding = await self._change_embedder.embed(
+                tracker.document, prepared, model.name, made.vectors, lambda share: tracker.at("embed", share)
+            )
 
-    async def _prepare(self, tracker: Tracker, model: EmbeddingModel) -> PreparedDocument:
+    async def _prepare(self, tracker: Tracker, model: EmbeddingModel, scratch: Scratch) -> PreparedFile:
         content, name = tracker.revision.content, tracker.document.name
         tokenizer = await self._patience.call("tokenizer", self._embedder.tokenizer_path)
         with self._spool.file() as path:
@@ -179,7 +185,18 @@ class Pipeline:
             request = PrepareRequest(
                 str(path), content.media_type, name, str(tokenizer) if tokenizer else "", model.window_tokens
             )
-            return await self._preparer.prepare(request, tracker.at)
+            return await self._preparer.prepare(request, tracker.at, scratch)
+
+    async def _index_all(self, tracker: Tracker, made: "_Making") -> None:
+        document, revision = tracker.document, tracker.revision
+        with made.timed("index"):
+            await self._rejecting(
+                "index",
+                tracker,
+                lambda: self._index.index(
+                    document, revision, made.batches(), len(made.prepared.chunks), made.model, to_come=self._to_come
+                ),
+            )
 
     async def _fetch(self, tenant_id: str, sha256: str, path: Path, name: str) -> None:
         """Gets the stored file. One that is not what was uploaded is thrown away, so that the next upload stores it anew."""
@@ -274,17 +291,42 @@ class Pipeline:
             await self._deletion.release_file(before.tenant_id, sha256)
 
 
-def _report(report: Report, prepared: PreparedDocument, embedded: ChunkVectors, seconds: dict[str, float]) -> Report:
-    return replace(
-        report,
-        page_count=len(prepared.page_statuses),
-        chunk_count=len(prepared.chunks),
-        token_count=sum(chunk.token_count for chunk in prepared.chunks),
-        embed_batch_count=embedded.batch_count,
-        reused_chunk_count=embedded.reused_count,
-        stage_seconds=seconds,
-        page_statuses=prepared.page_statuses,
-        warnings=prepared.warnings,
-        chunker=prepared.chunker,
-        languages=languages_of(prepared.chunks),
-    )
+class _Making:
+    """A revision as far as it has been made."""
+
+    prepared: PreparedFile
+    embedding: EmbeddingReport
+    model: str
+
+    def __init__(self, vectors: VectorRows) -> None:
+        self.vectors = vectors
+        self.stage_seconds: dict[str, float] = {}
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.stage_seconds[stage] = round(time.perf_counter() - began, 4)
+
+    async def batches(self) -> AsyncIterator[ChunkBatch]:
+        """What was put aside, in reading order, some at a time."""
+        count = len(self.prepared.chunks)
+        for start in range(0, count, _BATCH_CHUNKS):
+            stop = min(start + _BATCH_CHUNKS, count)
+            yield await self.prepared.chunks.read(start, stop), await self.vectors.read(start, stop)
+
+    def report(self, report: Report) -> Report:
+        prepared, embedding = self.prepared, self.embedding
+        return replace(
+            report,
+            page_count=len(prepared.page_statuses),
+            chunk_count=len(prepared.chunks),
+            token_count=prepared.token_count,
+            embed_batch_count=embedding.batch_count,
+            reused_chunk_count=embedding.reused_count,
+            stage_seconds=self.stage_seconds,
+            page_statuses=prepared.page_statuses,
+            warnings=prepared.warnings,
+            chunker=prepared.chunker,
+            languages=prepared.languages,
+        )

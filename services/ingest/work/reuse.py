@@ -1,62 +1,140 @@
 """Embeds what has changed. A chunk whose embedded text stands in the document's active revision word for word keeps the vector that
-it has there, and a text that stands in a document twice is embedded once."""
+it has there, and a text that stands twice in a window is embedded once."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import numpy as np
 import structlog
 
 from kit.errors import GroundworkError
-from services.ingest.models import Chunk, Document
+from services.ingest.documents.spool import Scratch, Spool
+from services.ingest.models import Chunk, ChunkFile, Document, PreparedFile
 from services.ingest.ports import SearchIndex, Vector, Vectors
 from services.ingest.work.embedding import BatchEmbedder
+from services.ingest.work.fairness import FairShares
 from services.ingest.work.patience import Patience
+from services.ingest.work.put_aside import KnownVectors, VectorRows
 
 _log = structlog.get_logger()
 
+WINDOW_CHUNKS = 512
+"""Chunks of a document that are embedded together, sorted by length: enough for batches of like length."""
+_WINDOW_BYTES = 4 * 1024 * 1024
+"""Of chunks as they were put aside: no window is larger unless it is one chunk."""
+_WINDOWS_AT_ONCE = 2
+"""While the last batches of one window are made, the next one's are under way."""
+_MEMORY_PER_STORED_BYTE = 4
+"""A chunk in hand, as objects, takes some four times the bytes of its JSON; its vectors and requests come on top."""
+_MEMORY_PER_CHUNK = 8 * 1024
+
 
 @dataclass(frozen=True)
-class ChunkVectors:
-    """Vectors in the order of the chunks, and how they were come by."""
+class EmbeddingReport:
+    """How the vectors of a document were come by."""
 
-    vectors: Vectors
-    model: str
     batch_count: int
     reused_count: int
     """Chunks whose vector is that of the active revision."""
 
 
 class ChangeEmbedder:
-    """Embeds documents, sparing what the index has."""
+    """Embeds documents window by window, sparing what the index has. The windows in hand of all documents take `memory_bytes` at
+    most: further ones wait until there is room."""
 
-    def __init__(self, batches: BatchEmbedder, index: SearchIndex, patience: Patience) -> None:
+    def __init__(
+        self, batches: BatchEmbedder, index: SearchIndex, patience: Patience, spool: Spool, *, memory_bytes: int
+    ) -> None:
         self._batches = batches
         self._index = index
         self._patience = patience
+        self._spool = spool
+        self._memory = FairShares(memory_bytes, memory_bytes // 2)
 
     async def embed(
-        self, document: Document, chunks: Sequence[Chunk], model: str, on_progress: Callable[[float], None]
-    ) -> ChunkVectors:
-        """One vector of `model` a chunk. Raises what BatchEmbedder raises."""
-        known = await self._known(document, model)
-        fresh = {chunk.content_hash: chunk for chunk in chunks if chunk.content_hash not in known}
-        if not fresh:
-            return ChunkVectors(_rows(chunks, known), model, 0, len(chunks))
-        embedded = await self._batches.embed(list(fresh.values()), model, on_progress)
-        made = dict(zip(fresh, embedded.vectors, strict=True))
-        reused_count = sum(chunk.content_hash in known for chunk in chunks)
-        return ChunkVectors(_rows(chunks, {**known, **made}), model, embedded.batch_count, reused_count)
+        self,
+        document: Document,
+        prepared: PreparedFile,
+        model: str,
+        vectors: VectorRows,
+        on_progress: Callable[[float], None],
+    ) -> EmbeddingReport:
+        """Writes one vector of `model` a chunk to `vectors`. Raises what BatchEmbedder raises."""
+        with self._spool.scratch() as scratch:
+            known = await self._known(document, model, scratch)
+            windows = plan_windows(prepared.chunks)
+            reports: list[EmbeddingReport] = []
+            done = 0
 
-    async def _known(self, document: Document, model: str) -> Mapping[str, Vector]:
+            def on_tokens(count: int) -> None:
+                nonlocal done
+                done += count
+                on_progress(done / max(1, prepared.token_count))
+
+            async def work() -> None:
+                for start, stop in windows:  # shared: each window is taken once
+                    stored_bytes = prepared.chunks.size_bytes(start, stop)
+                    size = stored_bytes * _MEMORY_PER_STORED_BYTE + (stop - start) * _MEMORY_PER_CHUNK
+                    async with self._memory.hold(document.tenant_id, document.document_id, size):
+                        chunks = await prepared.chunks.read(start, stop)
+                        rows, report = await self._window(document, chunks, model, known, on_tokens)
+                        await vectors.write(start, rows)
+                    reports.append(report)
+
+            async with asyncio.TaskGroup() as group:
+                for _ in range(_WINDOWS_AT_ONCE):
+                    group.create_task(work())
+        return EmbeddingReport(
+            sum(report.batch_count for report in reports), sum(report.reused_count for report in reports)
+        )
+
+    async def _window(
+        self,
+        document: Document,
+        chunks: Sequence[Chunk],
+        model: str,
+        known: KnownVectors,
+        on_tokens: Callable[[int], None],
+    ) -> tuple[Vectors, EmbeddingReport]:
+        found = await known.find([chunk.content_hash for chunk in chunks])
+        fresh = {chunk.content_hash: chunk for chunk in chunks if chunk.content_hash not in found}
+        reused_count = sum(chunk.content_hash in found for chunk in chunks)
+        if not fresh:
+            return _rows(chunks, found), EmbeddingReport(0, reused_count)
+        embedded = await self._batches.embed(document, list(fresh.values()), model, on_tokens)
+        made = dict(zip(fresh, embedded.vectors, strict=True))
+        return _rows(chunks, {**found, **made}), EmbeddingReport(embedded.batch_count, reused_count)
+
+    async def _known(self, document: Document, model: str, scratch: Scratch) -> KnownVectors:
         if document.active is None:
-            return {}
+            return KnownVectors(scratch)
         try:
-            return await self._patience.call("vectors", lambda: self._index.vectors(document.document_id, model))
+            return await self._patience.call("vectors", lambda: self._loaded(document.document_id, model, scratch))
         except GroundworkError as error:
             # Sparing work is a convenience: whoever cannot say what it has gets everything anew.
             _log.warning("vectors_not_reused", document_id=document.document_id, error=error.message)
-            return {}
+            return KnownVectors(scratch)
+
+    async def _loaded(self, document_id: str, model: str, scratch: Scratch) -> KnownVectors:
+        known = KnownVectors(scratch)
+        async with aclosing(self._index.vectors(document_id, model)) as parts:
+            async for hashes, vectors in parts:
+                await known.add(hashes, vectors)
+        known.complete()
+        return known
+
+
+def plan_windows(chunks: ChunkFile) -> Iterator[tuple[int, int]]:
+    """First and last but one of each window."""
+    start = 0
+    while start < len(chunks):
+        stop = min(start + WINDOW_CHUNKS, len(chunks))
+        while stop > start + 1 and chunks.size_bytes(start, stop) > _WINDOW_BYTES:
+            stop = start + (stop - start) // 2
+        yield start, stop
+        start = stop
 
 
 def _rows(chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> Vectors:

@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import hashlib
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
-from services.ingest.documents.spool import SpooledFile
+from services.ingest.documents.spool import Scratch, SpooledFile
 from services.ingest.models import (
     Chunk,
     Collection,
@@ -17,15 +18,17 @@ from services.ingest.models import (
     Document,
     EmbeddingModel,
     IngestJob,
-    PreparedDocument,
+    PreparedFile,
     Revision,
     RevisionCheck,
     RevisionState,
     StoredDocument,
 )
-from services.ingest.ports import Vector, Vectors
+from services.ingest.ports import ChunkBatch, Vector, Vectors
+from services.ingest.reading.child import wire
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
+from services.ingest.work.put_aside import ChunkLines
 
 
 class FakeDocumentStore:
@@ -195,11 +198,16 @@ class InlinePreparer:
 
     def __init__(self) -> None:
         self.on_prepare: Callable[[], None] | None = None
+        self.max_chunks = 10_000
 
-    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
+    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None], scratch: Scratch) -> PreparedFile:
         if self.on_prepare:
             self.on_prepare()
-        return prepare(request, on_stage, EstimatedTokens())
+        *chunks, done = wire.result_lines(prepare(request, on_stage, EstimatedTokens()))
+        lines = ChunkLines(scratch, limit=self.max_chunks, name=request.name)
+        for chunk in chunks:
+            await lines.append(chunk)
+        return wire.decode_done(json.loads(done)["done"], lines)
 
 
 class FakeEmbedder:
@@ -244,21 +252,23 @@ class FakeIndex:
         self,
         document: Document,
         revision: Revision,
-        chunks: Sequence[Chunk],
-        vectors: Vectors,
+        batches: AsyncIterator[ChunkBatch],
+        chunk_count: int,
         model: str,
         *,
         to_come: int,
     ) -> None:
-        assert len(vectors) == len(chunks)
         self.log.append("index")
         self.to_come.append(to_come)
         key = (document.document_id, revision.revision_id)
-        self.revisions[key] = list(chunks)
-        self.stored_vectors[key] = (
-            model,
-            {chunk.content_hash: row for chunk, row in zip(chunks, vectors, strict=True)},
-        )
+        chunks: list[Chunk] = []
+        rows: list[Vector] = []
+        async for some, vectors in batches:
+            chunks += some
+            rows += list(vectors)
+        assert len(chunks) == len(rows) == chunk_count
+        self.revisions[key] = chunks
+        self.stored_vectors[key] = (model, {c.content_hash: row for c, row in zip(chunks, rows, strict=True)})
 
     async def activate(
         self, document: Document, revision: Revision, chunk_count: int, languages: Sequence[str]
@@ -279,11 +289,12 @@ class FakeIndex:
         for key in [key for key in self.revisions if key[0] == document_id]:
             del self.revisions[key]
 
-    async def vectors(self, document_id: str, model: str) -> dict[str, Vector]:
+    async def vectors(self, document_id: str, model: str) -> AsyncGenerator[tuple[Sequence[str], Vectors], None]:
         if document_id not in self.active:
-            return {}
+            return
         made_by, vectors = self.stored_vectors.get((document_id, self.active[document_id][1]), ("", {}))
-        return vectors if made_by == model else {}
+        if made_by == model and vectors:
+            yield list(vectors), np.stack(list(vectors.values()))
 
     async def check(self, revisions: Sequence[tuple[str, str]]) -> list[RevisionCheck]:
         return [self._check(*each) for each in revisions]

@@ -11,13 +11,13 @@ import pytest_asyncio
 
 from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import PreparedDocument
 from services.ingest.reading.child.prepare import PrepareRequest
 from services.ingest.reading.detection import detect_media_type
 from services.ingest.reading.parsers.registry import check_readable
 from tests.unit.ingest.malformed import bad_files
 from tests.unit.ingest.malformed.case import WORDS, BadFile
 from tests.unit.ingest.malformed.good import good_files
+from tests.unit.ingest.reading_files import ReadFile, read_by
 
 TIME_LIMIT_S = 30.0
 MEMORY_LIMIT_BYTES = 1024**3
@@ -34,11 +34,11 @@ async def pool() -> AsyncIterator[ParserPool]:
     await made.close()
 
 
-async def _read(pool: ParserPool, path: Path, name: str) -> PreparedDocument | DocumentRejected:
+async def _read(pool: ParserPool, path: Path, name: str) -> ReadFile | DocumentRejected:
     try:
         media_type = detect_media_type(io.BytesIO(path.read_bytes()), name)  # noqa: ASYNC240 - one file at a time
         check_readable(media_type, name)
-        return await pool.prepare(PrepareRequest(str(path), media_type, name, "", WINDOW_TOKENS), lambda _: None)
+        return await read_by(pool, PrepareRequest(str(path), media_type, name, "", WINDOW_TOKENS))
     except DocumentRejected as rejected:
         return rejected
 
@@ -72,9 +72,9 @@ async def test_good_file_is_read_after_all_the_bad_ones(pool: ParserPool, tmp_pa
     path = tmp_path / "spooled"
     path.write_bytes(good_files()[name])
     outcome = await _read(pool, path, name)
-    assert isinstance(outcome, PreparedDocument)
+    assert isinstance(outcome, ReadFile)
     assert any(WORDS in chunk.text for chunk in outcome.chunks)
-    assert not outcome.warnings
+    assert not outcome.file.warnings
 
 
 def test_corpus_is_large_and_its_names_are_unique() -> None:

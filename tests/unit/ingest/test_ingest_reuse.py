@@ -1,5 +1,6 @@
 """Unchanged content is not embedded again."""
 
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import numpy as np
@@ -70,8 +71,9 @@ async def test_another_embedding_model_embeds_everything_anew(world: World) -> N
 async def test_retriever_that_cannot_tell_its_vectors_costs_only_the_work(world: World) -> None:
     first = await world.ingest(await world.upload(markdown(PARTS), "items.md"))
 
-    async def unknown(*_: str) -> dict[str, np.ndarray]:
+    async def unknown(*_: str) -> AsyncGenerator[tuple[list[str], np.ndarray], None]:
         raise Unimplemented("an older retriever")
+        yield
 
     world.index.vectors = unknown  # type: ignore[method-assign, assignment]
     second = await world.ingest(await world.documents.reindex("local", first.document_id))

@@ -98,6 +98,8 @@ class World:
                 BatchEmbedder(self.embedder, patience, batch_tokens=256, batch_texts=8, in_flight=2),
                 self.index,
                 patience,
+                spool,
+                memory_bytes=16 * 1024**2,
             ),
             index=self.index,
             deletion=self.deletion,

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from services.ingest.models import Chunk, LineBox, PreparedDocument
+from services.ingest.models import Chunk, ChunkFile, LineBox, PreparedDocument, PreparedFile
 from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.chunks.languages import languages_of
+
+_CHUNK_BEGINS = b'{"chunk":'
 
 
 def encode_request(request: PrepareRequest) -> bytes:
@@ -39,20 +42,29 @@ def result_lines(document: PreparedDocument) -> Iterator[bytes]:
                 "page_statuses": document.page_statuses,
                 "warnings": document.warnings,
                 "stage_seconds": document.stage_seconds,
+                "token_count": sum(chunk.token_count for chunk in document.chunks),
+                "languages": languages_of(document.chunks),
             }
         }
     )
 
 
-def decode_chunk(value: dict[str, Any]) -> Chunk:
+def is_chunk(line: bytes) -> bool:
+    """Whether a line of the child's holds a chunk, which `decode_chunk` reads."""
+    return line.startswith(_CHUNK_BEGINS)
+
+
+def decode_chunk(line: bytes) -> Chunk:
+    value: dict[str, Any] = json.loads(line)["chunk"]
     boxes = tuple(LineBox(box["start"], box["end"], box["page"], tuple(box["box"])) for box in value["boxes"])
     return Chunk(**{**value, "boxes": boxes, "heading_path": tuple(value["heading_path"])})
 
 
-def decode_done(value: dict[str, Any], chunks: list[Chunk]) -> PreparedDocument:
-    return PreparedDocument(
-        title=value["title"],
-        chunks=tuple(chunks),
+def decode_done(value: dict[str, Any], chunks: ChunkFile) -> PreparedFile:
+    return PreparedFile(
+        chunks=chunks,
+        token_count=value["token_count"],
+        languages=tuple(value["languages"]),
         chunker=value["chunker"],
         page_statuses=tuple(value["page_statuses"]),
         warnings=tuple(value["warnings"]),

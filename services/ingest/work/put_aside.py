@@ -1,0 +1,130 @@
+"""What is made of a document and put aside until it is needed: its chunks as the child wrote them, its vectors, and the vectors of
+its active revision. A worker holds a window of each in memory, however large the document is."""
+
+import itertools
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+
+from services.ingest.documents.spool import Scratch
+from services.ingest.errors import BadVectors, DocumentRejected
+from services.ingest.models import Chunk
+from services.ingest.ports import Vector, Vectors
+from services.ingest.reading.child import wire
+
+_LARGEST_CHUNK_BYTES = 16 * 1024
+"""Of a chunk as JSON, on average over a document: with a box for each of its lines it has 3 to 8 KiB."""
+_PIECE_BYTES = 256 * 1024
+"""Lines are written in pieces of this size: each write to a disk costs a visit to a thread."""
+
+
+class ChunkLines:
+    """Chunks as lines of JSON. At most `limit` of them."""
+
+    def __init__(self, scratch: Scratch, *, limit: int, name: str) -> None:
+        self._scratch = scratch
+        self._limit = limit
+        self._name = name
+        self._starts = array("Q", [0])
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
+        self._few: Sequence[Chunk] | None = None
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def size_bytes(self, start: int, stop: int) -> int:
+        return self._starts[stop] - self._starts[start]
+
+    async def append(self, line: bytes) -> None:
+        """Raises DocumentRejected when there are too many, SpoolFull when the disk is full."""
+        if len(self) >= self._limit or self._starts[-1] > self._limit * _LARGEST_CHUNK_BYTES:
+            raise DocumentRejected(
+                "TOO_MANY_CHUNKS",
+                f"{self._name} holds more than {self._limit} passages; split it into smaller files, or raise "
+                "GROUNDWORK_INGEST_MAX_CHUNKS",
+            )
+        self._pending.append(line)
+        self._pending_bytes += len(line)
+        self._starts.append(self._starts[-1] + len(line))
+        if self._pending_bytes > _PIECE_BYTES:
+            await self._flush()
+
+    async def read(self, start: int, stop: int) -> Sequence[Chunk]:
+        """Decoded; those of a small document are remembered, since they are needed twice."""
+        if self._few is not None:
+            return self._few[start:stop]
+        await self._flush()
+        data = await self._scratch.read(self._starts[start], self.size_bytes(start, stop))
+        chunks = [wire.decode_chunk(line) for line in data.split(b"\n") if line]
+        if len(chunks) == len(self) and self._starts[-1] <= _PIECE_BYTES:
+            self._few = chunks
+        return chunks
+
+    async def _flush(self) -> None:
+        data, self._pending, self._pending_bytes = b"".join(self._pending), [], 0
+        if data:
+            await self._scratch.append(data)
+
+
+class VectorRows:
+    """The vectors of a document's chunks: float32 [n, dim], L2-normalised, by the chunks' order."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._row_bytes = 0
+
+    async def write(self, start: int, vectors: Vectors) -> None:
+        """Keeps the rows from `start` on. Raises BadVectors when they are not as long as the others."""
+        row_bytes = vectors.shape[1] * vectors.itemsize
+        if self._row_bytes not in (0, row_bytes):
+            raise BadVectors("the model server returned vectors of different lengths")
+        self._row_bytes = row_bytes
+        await self._scratch.write(start * row_bytes, np.ascontiguousarray(vectors, dtype=np.float32).tobytes())
+
+    async def read(self, start: int, stop: int) -> Vectors:
+        data = await self._scratch.read(start * self._row_bytes, (stop - start) * self._row_bytes)
+        return np.frombuffer(data, dtype=np.float32).reshape(stop - start, -1)
+
+
+class KnownVectors:
+    """The vectors of the active revision, by the hash of their text."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._rows = VectorRows(scratch)
+        self._parts: list[np.ndarray] = []
+        self._count = 0
+        self._hashes = np.zeros(0, dtype="S64")
+        self._order = np.zeros(0, dtype=np.intp)
+
+    async def add(self, hashes: Sequence[str], vectors: Vectors) -> None:
+        await self._rows.write(self._count, vectors)
+        self._count += len(hashes)
+        self._parts.append(np.array(hashes, dtype="S64"))
+
+    def complete(self) -> None:
+        """All have been added: `find` may be called."""
+        if self._parts:
+            hashes = np.concatenate(self._parts)
+            self._order = np.argsort(hashes)
+            self._hashes, self._parts = hashes[self._order], []
+
+    async def find(self, hashes: Sequence[str]) -> dict[str, Vector]:
+        """Vectors of those that are known."""
+        if not len(self._hashes):
+            return {}
+        wanted = np.array(hashes, dtype="S64")
+        places = np.minimum(np.searchsorted(self._hashes, wanted), len(self._hashes) - 1)
+        known = self._hashes[places] == wanted
+        rows = {i: row for i, row in enumerate(self._order[places].tolist()) if known[i]}
+        vectors = await self._vectors(sorted(set(rows.values())))
+        return {hashes[i]: vectors[row] for i, row in rows.items()}
+
+    async def _vectors(self, rows: Sequence[int]) -> dict[int, Vector]:
+        """By row. Neighbours, as which most chunks have stayed, are read together."""
+        found: dict[int, Vector] = {}
+        for _, run in itertools.groupby(enumerate(rows), key=lambda each: each[1] - each[0]):
+            numbers = [row for _, row in run]
+            found.update(zip(numbers, await self._rows.read(numbers[0], numbers[-1] + 1), strict=True))
+        return found

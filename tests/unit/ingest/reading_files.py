@@ -1,0 +1,28 @@
+"""Reading a file with a pool of parsing children, as the worker does."""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.ingest.adapters.parser_pool import ParserPool
+from services.ingest.documents.spool import Scratch
+from services.ingest.models import Chunk, PreparedFile
+from services.ingest.reading.child.prepare import PrepareRequest
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """What came of it, and the chunks that were put aside."""
+
+    file: PreparedFile
+    chunks: tuple[Chunk, ...]
+
+
+async def read_by(
+    pool: ParserPool, request: PrepareRequest, on_stage: Callable[[str], None] = lambda _: None
+) -> ReadFile:
+    """Raises DocumentRejected."""
+    with closing(Scratch(Path(request.path).parent)) as scratch:
+        file = await pool.prepare(request, on_stage, scratch)
+        return ReadFile(file, tuple(await file.chunks.read(0, len(file.chunks))))
