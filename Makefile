@@ -27,7 +27,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: setup run test lint type check bench eval gen constraints help
+.PHONY: setup run test lint type check bench eval chaos gen constraints help
 
 setup: $(STANDALONE) ## Create .venv, install Groundwork and its models (LLM=local: the local language model too)
 
@@ -56,6 +56,9 @@ bench: $(DEV) ## Measure start, ingestion, search, stalls, reranking and answers
 
 eval: $(DEV) ## Measure the quality of retrieval (ARGS='--help' for collections, modes, reports and gates)
 	$(BIN)/python -m evals $(ARGS)
+
+chaos: $(DEV) ## Kill, freeze, fill and damage a running system and count what is lost (ARGS='--help' for seed, rounds, faults)
+	$(BIN)/python -m chaos $(ARGS)
 
 gen: $(DEV) ## Generate the code of the contracts into gen/ and the reference pages into docs/
 	scripts/gen

@@ -1,0 +1,122 @@
+"""What is done to the system. A fault says what it did, and leaves nothing behind but what the system has to mend itself."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from chaos.system import ChaosSystem
+
+_DERIVED = ("retriever", "reranker")
+"""Folders of the data directory that hold nothing but what can be made again."""
+_LONGEST_FREEZE_S = 6.0
+_LONGEST_FULL_S = 6.0
+_MOST_FLIPPED_BYTES = 64
+
+Fault = Callable[[ChaosSystem, random.Random], str]
+"""Does it, and returns what was done, or "" when it was not possible now."""
+
+
+def kill_service(system: ChaosSystem, rng: random.Random) -> str:
+    """SIGKILL to one service; its supervisor starts it again."""
+    name = _service(system, rng)
+    return f"killed {name}" if name and _signal(system, name, signal.SIGKILL) else ""
+
+
+def freeze_service(system: ChaosSystem, rng: random.Random) -> str:
+    """A service stands still for a while, as one whose machine is overloaded does."""
+    name, seconds = _service(system, rng), rng.uniform(0.5, _LONGEST_FREEZE_S)
+    if not name:
+        return ""
+    pid = int(system.services()[name]["pid"])
+    if not _signal(system, name, signal.SIGSTOP):
+        return ""
+    time.sleep(seconds)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+    return f"froze {name} for {seconds:.1f} s"
+
+
+def kill_everything(system: ChaosSystem, _: random.Random) -> str:
+    """All processes at once, and a start on what they left."""
+    system.kill()
+    system.start()
+    return "killed everything"
+
+
+def fill_disk(system: ChaosSystem, rng: random.Random) -> str:
+    """No byte is free for a while."""
+    if not system.has_own_disk:
+        return ""
+    filler, seconds = system.folder / "filler", rng.uniform(1.0, _LONGEST_FULL_S)
+    try:
+        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(1024 * 1024))
+        with filler.open("ab", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        time.sleep(seconds)
+    finally:
+        filler.unlink()
+    return f"filled the disk for {seconds:.1f} s"
+
+
+def damage_index(system: ChaosSystem, rng: random.Random) -> str:
+    """A file of an index is cut short or has wrong bytes when the system starts again."""
+    system.stop()
+    try:
+        files = sorted(
+            path for folder in _DERIVED for path in (system.data_dir / folder).rglob("*") if _has_bytes(path)
+        )
+        return _damaged(rng.choice(files), system.data_dir, rng) if files else ""
+    finally:
+        system.start()
+
+
+ALL_FAULTS: dict[str, Fault] = {
+    "kill": kill_service,
+    "freeze": freeze_service,
+    "kill-all": kill_everything,
+    "full-disk": fill_disk,
+    "damage": damage_index,
+}
+WEIGHTS = {"kill": 12, "freeze": 6, "kill-all": 2, "full-disk": 2, "damage": 2}
+"""How often each happens beside the others."""
+
+
+def _service(system: ChaosSystem, rng: random.Random) -> str:
+    """One of those that are up."""
+    names = sorted(system.services())
+    return rng.choice(names) if names else ""
+
+
+def _signal(system: ChaosSystem, name: str, number: int) -> bool:
+    try:
+        os.kill(int(system.services()[name]["pid"]), number)
+    except (KeyError, ProcessLookupError):
+        return False
+    return True
+
+
+def _has_bytes(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
+
+
+def _damaged(path: Path, data_dir: Path, rng: random.Random) -> str:
+    size, name = path.stat().st_size, path.relative_to(data_dir)
+    if rng.random() < 0.5:
+        kept = rng.randrange(size)
+        os.truncate(path, kept)
+        return f"cut {name} to {kept} of {size} bytes"
+    count = min(size, rng.randrange(1, _MOST_FLIPPED_BYTES))
+    with path.open("r+b") as file:
+        for offset in rng.sample(range(size), count):
+            file.seek(offset)
+            byte = file.read(1)[0]
+            file.seek(offset)
+            file.write(bytes([byte ^ 1 << rng.randrange(8)]))
+    return f"flipped a bit in each of {count} bytes of {name}"

@@ -1,0 +1,145 @@
+"""What became of the promises: asked of the public API once the faults are over."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from chaos.clients import events
+from chaos.ledger import Answer, Ledger, Promise
+from chaos.system import ChaosSystem
+
+SETTLE_TIMEOUT_S = 300.0
+_POLL_S = 0.5
+_HEALED_AFTER_S = 150.0
+"""An index that was lost is filled again by the reconciler, which looks every 20 s here and a minute after a start."""
+
+
+@dataclass
+class Verdict:
+    """Each violation as a sentence."""
+
+    sent: int
+    acknowledged: int
+    questions: int
+    done: list[str] = field(default_factory=list)
+    """Faults, in their order."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Faults that were not possible, by kind."""
+    lost: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    """Answers that did not end, or whose events have gaps or came twice."""
+    unsettled: list[str] = field(default_factory=list)
+    """Documents that were still on their way, or had failed."""
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.lost or self.doubled or self.stale or self.broken or self.unsettled)
+
+
+def judge(system: ChaosSystem, collection_id: str, ledger: Ledger) -> Verdict:
+    """Waits until the system has come to rest, then looks each promise up."""
+    verdict = Verdict(ledger.sent, ledger.acknowledged, ledger.questions)
+    with httpx.Client(base_url=system.url, timeout=60.0, trust_env=False) as http:
+        documents = _settled(http, collection_id)
+        verdict.unsettled = [f"{each['name']} is {each['status']}" for each in documents if each["status"] != "ready"]
+        names = Counter(each["name"] for each in documents)
+        verdict.doubled = [f"{name} is listed {count} times" for name, count in names.items() if count > 1]
+        give_up_at = time.monotonic() + _HEALED_AFTER_S
+        for name, promise in ledger.promises.items():
+            _look_up(http, collection_id, name, promise, verdict, give_up_at)
+        for answer in ledger.answers:
+            _check(http, answer, verdict)
+    return verdict
+
+
+def _look_up(
+    http: httpx.Client, collection_id: str, name: str, promise: Promise, verdict: Verdict, give_up_at: float
+) -> None:
+    found = _found(http, collection_id, promise)
+    while None not in promise.may_hold and not found and time.monotonic() < give_up_at:
+        time.sleep(_POLL_S)  # an index may still be being filled
+        found = _found(http, collection_id, promise)
+    if not found and None not in promise.may_hold:
+        verdict.lost.append(f"{name} was acknowledged and is not found")
+    for word, count in found.items():
+        if word not in promise.may_hold:
+            verdict.stale.append(f"{name} is found by {word}, which was replaced or deleted")
+        elif count > 1:
+            verdict.doubled.append(f"{name} is found {count} times by {word}")
+    if len(found) > 1:
+        verdict.doubled.append(f"{name} is found in {len(found)} versions")
+
+
+def _found(http: httpx.Client, collection_id: str, promise: Promise) -> dict[str, int]:
+    """Words of the document that a search finds, and in how many documents."""
+    counts: dict[str, int] = {}
+    for word in promise.words:
+        body = {
+            "query": word,
+            "collection_ids": [collection_id],
+            "strategy": "lexical",
+            "top_k": 20,
+            "cache": False,
+        }
+        hits = _answered(http, "POST", "/v1/search", json=body)["hits"]
+        documents = {hit["document_id"] for hit in hits if word in hit["text"]}
+        if documents:
+            counts[word] = len(documents)
+    return counts
+
+
+def _check(http: httpx.Client, answer: Answer, verdict: Verdict) -> None:
+    numbers = [seq for seq, _ in answer.seen]
+    if numbers != list(range(1, len(numbers) + 1)):
+        verdict.broken.append(f"run {answer.run_id}: events came as {numbers}")
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    while (status := _answered(http, "GET", f"/v1/runs/{answer.run_id}")["status"]) == "running":
+        if time.monotonic() > deadline:
+            break
+        time.sleep(_POLL_S)
+    if status not in ("completed", "refused"):
+        verdict.broken.append(f"run {answer.run_id} ended as {status}")
+    replayed = [seq for seq, _, _ in events(http, "GET", f"/v1/runs/{answer.run_id}/events?after=0")]
+    if replayed != list(range(1, len(replayed) + 1)) or len(replayed) < len(numbers):
+        verdict.broken.append(f"run {answer.run_id}: {len(numbers)} events came, and a replay gives {replayed}")
+
+
+def _settled(http: httpx.Client, collection_id: str) -> list[dict[str, Any]]:
+    """The documents, once none is on its way, or after a long time."""
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    while True:
+        documents = list(_documents(http, collection_id))
+        if all(each["status"] in ("ready", "failed") for each in documents) or time.monotonic() > deadline:
+            return documents
+        time.sleep(_POLL_S)
+
+
+def _documents(http: httpx.Client, collection_id: str) -> Iterator[dict[str, Any]]:
+    token = ""
+    while True:
+        parameters = {"page_size": 500, **({"page_token": token} if token else {})}
+        page = _answered(http, "GET", f"/v1/collections/{collection_id}/documents", params=parameters)
+        yield from page["documents"]
+        token = page.get("next_page_token") or ""
+        if not token:
+            return
+
+
+def _answered(http: httpx.Client, method: str, path: str, **request: Any) -> Any:
+    """The JSON of a good answer. Services that were killed last may need a moment."""
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    while True:
+        try:
+            response = http.request(method, path, **request)
+            if response.is_success or time.monotonic() > deadline:
+                return response.raise_for_status().json()
+        except httpx.TransportError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_POLL_S)
