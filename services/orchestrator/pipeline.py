@@ -29,12 +29,10 @@ from services.orchestrator.followups import search_queries
 from services.orchestrator.journal import Journal
 from services.orchestrator.models import RunRecord, SearchQuery, Turn
 from services.orchestrator.ports import Memory, Searcher
+from services.orchestrator.refusals import SEARCH_DOWN
 from services.orchestrator.screen import Screen
 from services.orchestrator.verification import cite
 
-SEARCH_DOWN = (
-    "Search is not available at the moment, so this question cannot be answered. Please ask again in a minute."
-)
 DEFAULT_AGENT = "reasoning"
 _SEARCH_OUTAGES = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)
 """The retriever is away, hangs, is overloaded or broken. Any other error is the question's: the run fails and says why."""
@@ -172,7 +170,7 @@ class Pipeline:
         answer_tokens = request.budgets.answer_tokens or self._limits.answer_tokens
         async with clocks.step("answer"):
             draft = await self._drafter.write(
-                Question(request.question, history, retrieval.evidence, answer_tokens), journal
+                Question(request.question, history, retrieval.evidence, answer_tokens, retrieval.degraded), journal
             )
         answer = _published(draft, retrieval.evidence)
         if draft.verification is not None:
@@ -207,9 +205,8 @@ class Pipeline:
 
 
 def _published(draft: Draft, evidence: Sequence[Evidence]) -> Answer:
-    if draft.verification is None:
-        return Answer(draft.text, (), SupportStatus.INSUFFICIENT, draft.method)
-    return Answer(draft.text, cite(draft.text, evidence), draft.verification.support_status, draft.method)
+    citations = () if draft.is_refusal else cite(draft.text, evidence)
+    return Answer(draft.text, citations, draft.support_status, draft.method)
 
 
 def _is_refusal(answer: Answer) -> bool:

@@ -12,6 +12,7 @@ from services.orchestrator.events import (
     Answer,
     Degradation,
     Done,
+    Evidence,
     Payload,
     Retrieval,
     RunMode,
@@ -21,10 +22,11 @@ from services.orchestrator.events import (
     Token,
     Usage,
 )
-from services.orchestrator.generation import REFUSAL, Generator
+from services.orchestrator.generation import Generator
 from services.orchestrator.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord, RunRequest, Turn
-from services.orchestrator.pipeline import SEARCH_DOWN, Limits, Pipeline
+from services.orchestrator.pipeline import Limits, Pipeline
+from services.orchestrator.refusals import REFUSAL, SEARCH_DOWN
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeMemory, FakeModel, FakeScorer, FakeSearcher, MemoryLog
 
 KEY = RunKey("local", "a" * 32)
@@ -174,6 +176,43 @@ async def test_degraded_search_is_passed_on() -> None:
     stage = Stage()
     stage.searcher.retrieval = Retrieval(EVIDENCE, (Degradation("dense", "EMBEDDER_UNAVAILABLE", "words only"),))
     assert degradations(await stage.run()) == ["EMBEDDER_UNAVAILABLE"]
+
+
+DENSE_AWAY = Degradation("dense", "EMBEDDER_UNAVAILABLE", "words only")
+LEXICAL_AWAY = Degradation("lexical", "INDEX_UNAVAILABLE", "vectors only")
+UNRANKED = Degradation("rerank", "RERANKER_UNAVAILABLE", "fused order")
+
+
+@pytest.mark.parametrize("evidence", [(), EVIDENCE], ids=["nothing found", "nothing that answers"])
+@pytest.mark.parametrize("model", [None, FakeModel([REFUSAL])], ids=["extractive", "model"])
+@pytest.mark.parametrize(
+    "away", [DENSE_AWAY, LEXICAL_AWAY, Degradation("graph", "GRAPH_AWAY", "new")], ids=lambda each: str(each.part)
+)
+async def test_refusal_after_half_a_search_says_that_not_everything_was_searched(
+    away: Degradation, model: FakeModel | None, evidence: tuple[Evidence, ...]
+) -> None:
+    stage = Stage(model)
+    stage.searcher.retrieval = Retrieval(evidence, (away, UNRANKED))
+    payloads = await stage.run("What is the boiling point of ethanol?")
+    answer = answer_of(payloads)
+    assert answer.text != REFUSAL
+    assert "as far as they could be searched" in answer.text
+    assert shown_by(payloads) == answer.text
+    assert answer.support_status is SupportStatus.INSUFFICIENT
+    assert payloads[-1] == Done(RunStatus.REFUSED)
+
+
+async def test_refusal_after_neither_engine_answered_says_that_search_is_away() -> None:
+    stage = Stage()
+    stage.searcher.retrieval = Retrieval((), (DENSE_AWAY, LEXICAL_AWAY))
+    answer = answer_of(await stage.run())
+    assert (answer.text, answer.support_status) == (SEARCH_DOWN, SupportStatus.UNAVAILABLE)
+
+
+async def test_refusal_after_a_search_that_only_went_unranked_is_the_plain_one() -> None:
+    stage = Stage()
+    stage.searcher.retrieval = Retrieval((), (UNRANKED,))
+    assert answer_of(await stage.run()).text == REFUSAL
 
 
 async def test_turn_is_remembered_and_memory_outage_is_survived() -> None:
