@@ -118,11 +118,11 @@ class Drafter:
         return _checked(text, EXTRACTIVE, verify(text, Judge(question.evidence)))
 
 
-def _checked(text: str, method: str, verification: Verification, tokens: TokenUsage = TokenUsage()) -> Draft:  # noqa: B008 - frozen
+def _checked(text: str, method: str, verification: Verification, tokens: TokenUsage = TokenUsage()) -> Draft:
     return Draft(text, method, verification, verification.support_status, tokens)
 
 
-def _refused(question: Question, method: str, tokens: TokenUsage = TokenUsage()) -> Draft:  # noqa: B008 - frozen
+def _refused(question: Question, method: str, tokens: TokenUsage = TokenUsage()) -> Draft:
     said = refusal(question.search_degraded)
     return Draft(said.text, method, None, said.support_status, tokens)
 
