@@ -1,10 +1,16 @@
 """Why a run cannot be started, found or written, and what it says when a service it leans on is away."""
 
-from kit.errors import Aborted, InvalidArgument, NotFound, ResourceExhausted, Unavailable, Unimplemented
+from kit.errors import Aborted, DataLoss, InvalidArgument, NotFound, ResourceExhausted, Unavailable, Unimplemented
 
 
 class RunNotFound(NotFound):
     reason = "RUN_NOT_FOUND"
+
+
+class RunDamaged(DataLoss):
+    """The run's record cannot be decoded."""
+
+    reason = "RUN_DAMAGED"
 
 
 class InvalidRequest(InvalidArgument):

@@ -22,8 +22,8 @@ class EventLog(Protocol):
         """All events so far in order, and the position of the last (0 when there is none)."""
         ...
 
-    def follow(self, key: RunKey, after_seq: int) -> AsyncIterator[RunEvent]:
-        """Events with a higher seq, past and future, each once, in order; ends after `done`."""
+    def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncIterator[RunEvent]:
+        """Events with a higher seq, each once, in order; ends after `done`, and unless `live` at the end of what is stored."""
         ...
 
 

@@ -76,7 +76,8 @@ class Runs:
         record = await self.get(key)
         if record.status is RunStatus.RUNNING:
             await self._take_over(key)
-        async with aclosing(self._log.follow(key, after_seq)) as events:  # type: ignore[type-var] # a generator in fact
+        stream = self._log.follow(key, after_seq, live=record.finished_at is None)
+        async with aclosing(stream) as events:  # type: ignore[type-var] # a generator in fact
             async for event in events:
                 yield event
 
@@ -165,9 +166,11 @@ class Runs:
         """The run, going on; None when it has ended, or when its starter died before there was one: with the lease held,
         nobody is in the middle of making it."""
         record = await self._store.get(key)
-        if record is None or record.status is not RunStatus.RUNNING:
+        if record is None or record.finished_at is not None:
             await self._store.forget_active(key)
             return None
+        if record.status is not RunStatus.RUNNING:
+            return None  # a newer version knows what it waits for
         journal = await Journal.open(key, self._log, self._now)
         _log.info("run_taken_over", run_id=key.run_id)
         return self._execute(record, journal)

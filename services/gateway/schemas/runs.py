@@ -7,9 +7,10 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
-SupportStatus = Literal["supported", "partial", "insufficient", "unavailable"]
-RunMode = Literal["chat", "grounded", "qa", "agent"]
-RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed"]
+SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "unknown"]
+RunMode = Literal["chat", "grounded", "qa", "agent", "unknown"]
+RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "unknown"]
+"""`unknown` is what a newer version of a service wrote."""
 
 
 class QaRequest(BaseModel):

@@ -8,13 +8,20 @@ import json
 import secrets
 from collections.abc import AsyncIterator
 from datetime import datetime
+from enum import Enum
+from typing import Any, TypeVar
 
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import KeyValue, Nats
+from kit.records import UNREADABLE, set_aside
+from services.orchestrator.errors import RunDamaged
 from services.orchestrator.events import Budgets, RunMode, RunStatus
 from services.orchestrator.models import Page, RunKey, RunRecord, RunRequest
 
 _DAY_S = 86_400.0
+_RECORDS = "RUN_RECORDS"
+
+E = TypeVar("E", bound=Enum)
 
 
 class KeyValueRunStore:
@@ -31,7 +38,7 @@ class KeyValueRunStore:
     @classmethod
     async def open(cls, nats: Nats, *, lease_s: float, retention_days: float) -> "KeyValueRunStore":
         return cls(
-            await KeyValue.open(nats, "RUN_RECORDS", ttl_s=retention_days * _DAY_S),
+            await KeyValue.open(nats, _RECORDS, ttl_s=retention_days * _DAY_S),
             await KeyValue.open(nats, "RUN_ACTIVE"),
             await KeyValue.open(nats, "RUN_LEASES", ttl_s=lease_s),
             await KeyValue.open(nats, "RUN_CANCELS", ttl_s=_DAY_S),
@@ -44,7 +51,15 @@ class KeyValueRunStore:
 
     async def get(self, key: RunKey) -> RunRecord | None:
         entry = await self._records.get(_name(key))
-        return None if entry is None or entry.value is None else _decode(key, entry.value)
+        if entry is None or entry.value is None:
+            return None
+        try:
+            return _decode(key, entry.value)
+        except UNREADABLE as error:
+            set_aside(_RECORDS, _name(key), error)
+            raise RunDamaged(
+                f"the record of run {key.run_id} is damaged and cannot be read; delete the run", run_id=key.run_id
+            ) from error
 
     async def finish(self, record: RunRecord) -> None:
         await self._records.put(_name(record.key), _encode(record))
@@ -57,7 +72,7 @@ class KeyValueRunStore:
         # Run ids begin with their time, so newest first is descending order of keys.
         found = {_key(entry.key): entry.value async for entry in self._records.entries(f"{tenant_id}.>")}
         keys = sorted((key for key in found if not page_token or key.run_id < page_token), key=_by_time, reverse=True)
-        runs = [_decode(key, found[key] or b"{}") for key in keys[:page_size]]
+        runs = [record for key in keys[:page_size] if (record := _decoded(key, found[key] or b"")) is not None]
         return Page(runs, keys[page_size - 1].run_id if len(keys) > page_size else "")
 
     async def watch_running(self) -> AsyncIterator[tuple[RunKey, bool]]:
@@ -143,10 +158,20 @@ def _encode(record: RunRecord) -> bytes:
     ).encode()
 
 
+def _decoded(key: RunKey, value: bytes) -> RunRecord | None:
+    """The record, or None, said so, when it cannot be read."""
+    try:
+        return _decode(key, value)
+    except UNREADABLE as error:
+        set_aside(_RECORDS, _name(key), error)
+        return None
+
+
 def _decode(key: RunKey, value: bytes) -> RunRecord:
-    data = json.loads(value)
+    """Raises one of UNREADABLE. A word that only a newer version knows becomes UNKNOWN."""
+    data: dict[str, Any] = json.loads(value)
     request = RunRequest(
-        mode=RunMode(data["mode"]),
+        mode=_member(RunMode, data["mode"]),
         question=data["question"],
         collection_ids=tuple(data["collection_ids"]),
         thread_id=data["thread_id"],
@@ -157,4 +182,8 @@ def _decode(key: RunKey, value: bytes) -> RunRecord:
     )
     finished_at = datetime.fromisoformat(data["finished_at"]) if data["finished_at"] else None
     created_at = datetime.fromisoformat(data["created_at"])
-    return RunRecord(key, data["subject"], request, RunStatus(data["status"]), created_at, finished_at)
+    return RunRecord(key, data["subject"], request, _member(RunStatus, data["status"]), created_at, finished_at)
+
+
+def _member(kind: type[E], word: str) -> E:
+    return kind(word) if word in {member.value for member in kind} else kind["UNKNOWN"]

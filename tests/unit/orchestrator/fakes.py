@@ -36,7 +36,7 @@ class MemoryLog:
         events = list(self.events.get(key, ()))
         return events, len(events)
 
-    async def follow(self, key: RunKey, after_seq: int) -> AsyncIterator[RunEvent]:
+    async def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncIterator[RunEvent]:
         for event in self.events.get(key, ()):
             if event.seq > after_seq:
                 yield event
