@@ -1,5 +1,5 @@
-"""Stored records that cannot be decoded: cut off, overwritten, or not ours. One of them never stops a listing, a sweep or a replay; it
-is left out, counted, and named in the log."""
+"""Stored records that cannot be decoded: cut off, overwritten, or not ours. One of them never stops a listing, a sweep or a replay:
+it is left out, counted, and named in the log."""
 
 import structlog
 from prometheus_client import Counter

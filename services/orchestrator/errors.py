@@ -7,6 +7,25 @@ class RunNotFound(NotFound):
     reason = "RUN_NOT_FOUND"
 
 
+class RunForgotten(NotFound):
+    """The run's events were erased, since something that they quote was deleted."""
+
+    reason = "RUN_FORGOTTEN"
+
+
+def forgotten(run_id: str) -> RunForgotten:
+    return RunForgotten(
+        f"the events of run {run_id} were erased, because a document that they quote was deleted; ask the question again",
+        run_id=run_id,
+    )
+
+
+class ThreadForgotten(NotFound):
+    """The thread that a run was to continue is being deleted."""
+
+    reason = "THREAD_NOT_FOUND"
+
+
 class RunDamaged(DataLoss):
     """The run's record cannot be decoded."""
 

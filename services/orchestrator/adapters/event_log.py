@@ -4,7 +4,7 @@ an append expects to be the subject's last."""
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import nats.errors
 from google.protobuf.message import DecodeError
@@ -17,15 +17,18 @@ from kit.jetstream.connection import translated_errors
 from kit.jetstream.following import follow
 from kit.records import set_aside
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
-from services.orchestrator.errors import FencedOff
-from services.orchestrator.events import Degradation, Done, RunEvent, Thinking
+from services.orchestrator.errors import FencedOff, forgotten
+from services.orchestrator.events import Degradation, Done, Payload, RunEvent, Thinking
 from services.orchestrator.models import RunKey
 
 STREAM = "RUNS"
 _APPEND_TIMEOUT_S = 2.0
 _READ_TIMEOUT_S = 5.0
+_NO_EVENT = (DecodeError, ValueError, OverflowError)
 _WRONG_LAST_SEQUENCE = (10071, 10164)
 _DAY_S = 86_400.0
+_SEAL = "Groundwork-Erased"
+"""Header of the one message that stays of an erased log. Its place in the stream fences off whoever still writes the run."""
 _DAMAGED = Degradation("log", "EVENT_DAMAGED", "this step's entry in the run's log is damaged and cannot be shown")
 
 
@@ -100,6 +103,20 @@ class JetStreamEventLog:
                 if isinstance(event.payload, Done):
                     return
 
+    async def erase(self, key: RunKey) -> None:
+        with translated_errors("the event log"):
+            await self._nats.js.publish(_subject(key), b"", timeout=_APPEND_TIMEOUT_S, headers={_SEAL: "1"})
+            await self._nats.js.purge_stream(STREAM, subject=_subject(key), keep=1)
+
+    async def payloads(self) -> AsyncIterator[tuple[RunKey, Payload]]:
+        async with aclosing(follow(self._nats, STREAM, "runs.*.*")) as messages:
+            async for message in messages:
+                if message is None:
+                    return
+                _, tenant_id, run_id = message.subject.split(".")
+                with suppress(*_NO_EVENT):
+                    yield RunKey(tenant_id, run_id), event_from_bytes(message.data).payload
+
     def _messages(self, key: RunKey) -> AsyncGenerator[Msg | None, None]:
         return follow(self._nats, STREAM, _subject(key))
 
@@ -117,10 +134,13 @@ class _Decoder:
         self._seq = 0
 
     def decode(self, message: Msg) -> RunEvent:
+        """Raises RunForgotten at the seal of an erased log."""
+        if _SEAL in (message.headers or {}):
+            raise forgotten(self._key.run_id)
         try:
             event = event_from_bytes(message.data)
             self._check(event)
-        except (DecodeError, ValueError, OverflowError) as error:
+        except _NO_EVENT as error:
             set_aside(STREAM, message.subject, error)
             placeholder = Thinking("log", _DAMAGED.message, _DAMAGED)
             event = RunEvent(self._key.run_id, self._seq + 1, message.metadata.timestamp, placeholder)

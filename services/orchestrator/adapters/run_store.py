@@ -6,7 +6,7 @@ history of all runs; RUN_LEASES expires by itself when its holder falls silent; 
 
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar
@@ -62,11 +62,45 @@ class KeyValueRunStore:
             ) from error
 
     async def finish(self, record: RunRecord) -> None:
-        await self._records.put(_name(record.key), _encode(record))
+        end = {"status": record.status.value, "finished_at": _time(record.finished_at)}
+        await self._change(record.key, lambda _: end)
         await self.forget_active(record.key)
+
+    async def forget(self, key: RunKey, at: datetime) -> None:
+        await self._change(key, lambda data: _forgotten(data, at))
+        await self.forget_active(key)
+
+    async def delete(self, key: RunKey) -> None:
+        # The marker last: until it is gone, a sweeper that finds no record clears it away too.
+        await self._records.purge(_name(key))
+        await self._cancels.purge(_name(key))
+        await self.forget_active(key)
+
+    async def _change(self, key: RunKey, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Changes what `change` names and keeps the rest, which a newer version may have added to. A record that is gone stays
+        gone; one that cannot be read goes."""
+        while (entry := await self._records.get(_name(key))) is not None and entry.value is not None:
+            try:
+                data: dict[str, Any] = json.loads(entry.value)
+                value = json.dumps(data | change(data)).encode()
+            except UNREADABLE as error:
+                set_aside(_RECORDS, _name(key), error)
+                await self._records.purge(_name(key))
+                return
+            try:
+                await self._records.update(_name(key), value, entry.revision)
+            except Aborted:
+                continue
+            return
 
     async def forget_active(self, key: RunKey) -> None:
         await self._active.purge(_name(key))
+
+    async def all(self) -> AsyncIterator[RunRecord]:
+        async for entry in self._records.entries(">"):
+            record = _decoded(_key(entry.key), entry.value or b"")
+            if record is not None:
+                yield record
 
     async def list(self, tenant_id: str, page_size: int, page_token: str) -> Page:
         # Run ids begin with their time, so newest first is descending order of keys.
@@ -144,7 +178,7 @@ def _encode(record: RunRecord) -> bytes:
             "subject": record.subject,
             "status": record.status.value,
             "created_at": record.created_at.isoformat(),
-            "finished_at": record.finished_at.isoformat() if record.finished_at else None,
+            "finished_at": _time(record.finished_at),
             "mode": request.mode.value,
             "question": request.question,
             "collection_ids": list(request.collection_ids),
@@ -180,9 +214,30 @@ def _decode(key: RunKey, value: bytes) -> RunRecord:
         budgets=Budgets(data["wall_clock_s"], data["answer_tokens"]),
         top_k=data["top_k"],
     )
-    finished_at = datetime.fromisoformat(data["finished_at"]) if data["finished_at"] else None
-    created_at = datetime.fromisoformat(data["created_at"])
-    return RunRecord(key, data["subject"], request, _member(RunStatus, data["status"]), created_at, finished_at)
+    return RunRecord(
+        key,
+        data["subject"],
+        request,
+        _member(RunStatus, data["status"]),
+        datetime.fromisoformat(data["created_at"]),
+        _moment(data["finished_at"]),
+        _moment(data.get("forgotten_at")),
+    )
+
+
+def _forgotten(data: dict[str, Any], at: datetime) -> dict[str, Any]:
+    now = _time(at)
+    if data["finished_at"]:
+        return {"forgotten_at": now}
+    return {"forgotten_at": now, "finished_at": now, "status": RunStatus.CANCELLED.value}
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
 
 
 def _member(kind: type[E], word: str) -> E:

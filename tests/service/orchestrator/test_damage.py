@@ -92,9 +92,7 @@ async def test_event_of_a_newer_version_reaches_the_follower_as_it_was_stored(
     assert len(replayed) == len(live)
 
 
-async def test_record_that_cannot_be_read_is_left_out_of_the_list(
-    start_orchestrator: Start, records: KeyValue
-) -> None:
+async def test_record_that_cannot_be_read_is_left_out_of_the_list(start_orchestrator: Start, records: KeyValue) -> None:
     orchestrator = await start_orchestrator()
     key, _ = await _ended(orchestrator)
     broken = [b"", b"{", b"[]", b"null", b'{"mode": "qa"}', b"\xff\xfe"]
