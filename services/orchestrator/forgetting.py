@@ -11,7 +11,7 @@ cancelled, then cut off: its log is sealed, and whoever still writes it is refus
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
 import structlog
@@ -69,14 +69,14 @@ class Forgetting:
             await self._sources.drop_source(tenant_id, each)
         return None
 
-    async def _follow_answers(self, tenant_id: str, found: "dict[Source, list[Dependent]]") -> None:
+    async def _follow_answers(self, tenant_id: str, found: dict[Source, Sequence[Dependent]]) -> None:
         """Adds the runs whose model was shown an answer of those found: it may have repeated what that quoted."""
         pending = [run.key for runs in found.values() for run in runs]
         while pending:
             source = Source.run(pending.pop().run_id)
             if source not in found:
                 await self._sources.mark_forgotten(tenant_id, source)
-                found[source] = list(await self._sources.dependents(tenant_id, source))
+                found[source] = await self._sources.dependents(tenant_id, source)
                 pending += [run.key for run in found[source]]
 
     async def _erase_all(self, runs: list[Dependent], request: ForgetRequest) -> list[float]:
