@@ -33,7 +33,7 @@ from services.orchestrator.models import RunRecord, SearchQuery, Turn
 from services.orchestrator.ports import Memory, RunSources, Searcher
 from services.orchestrator.refusals import SEARCH_DOWN
 from services.orchestrator.screen import Screen
-from services.orchestrator.verification import cite
+from services.orchestrator.verification import cite, let_go_of_texts
 
 DEFAULT_AGENT = "reasoning"
 _SEARCH_OUTAGES = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)
@@ -204,6 +204,7 @@ class Pipeline:
                 Question(request.question, history, retrieval.evidence, answer_tokens, retrieval.degraded), journal
             )
         answer = _published(draft, retrieval.evidence)
+        let_go_of_texts()
         if draft.verification is not None:
             await journal.write(draft.verification)
         await journal.write(answer)

@@ -8,6 +8,7 @@ from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, NotFound, ResourceExhausted
 from kit.forgetting import Source
 from kit.llm import ModelUnavailable
+from services.orchestrator import verification
 from services.orchestrator.drafting import Drafter
 from services.orchestrator.events import (
     Answer,
@@ -250,6 +251,11 @@ async def test_document_deleted_while_it_was_searched_for_is_neither_logged_nor_
     assert isinstance(retrieval, Retrieval)
     assert [(hit.number, hit.document_id) for hit in retrieval.evidence] == [(1, "d2")]
     assert "1889" not in repr(payloads)
+
+
+async def test_process_keeps_no_text_of_documents_once_the_answer_is_given() -> None:
+    await Stage(FakeModel(["The tower was built in 1889. [1]"])).run()
+    assert verification._terms.cache_info().currsize == 0
 
 
 async def test_text_whose_source_cannot_be_noted_is_shown_live_and_kept_nowhere() -> None:
