@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from kit.jetstream import Nats, WorkQueue, WorkQueueConfig
+from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig
 from kit.principal import current_principal
 
 QUEUE = WorkQueueConfig(stream="FORGET", subject="forget")
@@ -74,8 +74,10 @@ def encode(request: ForgetRequest) -> bytes:
     return json.dumps(record).encode()
 
 
-def decode(data: bytes) -> ForgetRequest:
-    """Raises ValueError, KeyError or TypeError for what this version does not understand."""
-    record = json.loads(data)
+def decode(job: Job) -> ForgetRequest:
+    """Raises one of kit.records.UNREADABLE for what this version does not understand."""
+    if not job.principal.tenant_id:
+        raise ValueError("the request names no tenant")
+    record = json.loads(job.data)
     source = Source(SourceKind(record["kind"]), record["item_id"])
     return ForgetRequest(source, datetime.fromisoformat(record["requested_at"]))

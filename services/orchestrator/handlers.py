@@ -104,7 +104,7 @@ class ForgetHandler:
     async def handle(self, job: Job) -> float | None:
         """What is left of a request comes back after the seconds returned."""
         try:
-            request = decode(job.data)
+            request = decode(job)
         except UNREADABLE as error:
             # A newer version's, perhaps: it waits for an orchestrator that knows it.
             set_aside(QUEUE.stream, job.job_id, error)

@@ -36,6 +36,8 @@ def decode_deletion(job: Job) -> Deletion:
     """Raises one of kit.records.UNREADABLE."""
     record = json.loads(job.data)
     owner = Owner(job.principal.tenant_id, job.principal.subject)
+    if not (owner.tenant_id and owner.subject):
+        raise ValueError("the deletion names no owner")
     return Deletion(owner, record["thread_id"], datetime.fromisoformat(record["requested_at"]))
 
 

@@ -1,7 +1,8 @@
 """Which runs hold text of which documents, threads and earlier runs, in two NATS key-value buckets.
 
 RUN_SOURCES has a key `<tenant>.<kind>.<item>.<run>` for each source of each run, so that the runs of a source are listed by the
-server; FORGOTTEN a key `<tenant>.<kind>.<item>` for each source that is being forgotten or was, for a day.
+server; FORGOTTEN a key `<tenant>.<kind>.<item>` for each source that is being forgotten or was, for a day, and a key `<tenant>` for
+each tenant that has such a source.
 """
 
 import asyncio
@@ -39,6 +40,8 @@ class KeyValueRunSources:
     async def depend(self, run: Dependent, sources: Sequence[Source]) -> frozenset[Source]:
         # Written first and read second, while forgetting marks first and lists second: one of the two sees the other.
         await asyncio.gather(*(self._note(run, source) for source in sources))
+        if await self._forgotten.get(run.key.tenant_id) is None:
+            return frozenset()  # the common case, in one question
         marks = await asyncio.gather(*(self._forgotten.get(_mark(run.key.tenant_id, source)) for source in sources))
         return frozenset(source for source, mark in zip(sources, marks, strict=True) if mark is not None)
 
@@ -53,6 +56,7 @@ class KeyValueRunSources:
 
     async def mark_forgotten(self, tenant_id: str, source: Source) -> None:
         await self._forgotten.put(_mark(tenant_id, source), b"")
+        await self._forgotten.put(tenant_id, b"")
 
     async def dependents(self, tenant_id: str, source: Source) -> Sequence[Dependent]:
         pattern = f"{_mark(tenant_id, source)}.*"

@@ -92,7 +92,7 @@ async def test_deletion_goes_through_the_queue_and_has_the_runs_forgotten(addres
     asked: asyncio.Future[tuple[Principal, ForgetRequest]] = asyncio.get_running_loop().create_future()
 
     async def note(job: Job) -> None:
-        asked.set_result((job.principal, decode(job.data)))
+        asked.set_result((job.principal, decode(job)))
 
     queue = await ForgetQueue.open(jetstream)
     consumer = asyncio.create_task(queue.queue.consume(note, concurrency=1))
