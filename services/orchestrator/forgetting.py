@@ -95,7 +95,10 @@ class Forgetting:
         return [wait_s for wait_s in waits if wait_s is not None]
 
     async def _erase(self, run: Dependent, request: ForgetRequest) -> float | None:
-        wait_s = await self._wait_s(run, request)
+        record = await self._record(run.key)
+        if record is not None and record.forgotten_at is not None and request.source.kind is SourceKind.DOCUMENT:
+            return None  # noted last of all: there is nothing left to do
+        wait_s = await self._wait_s(run, record, request)
         if wait_s is not None:
             return wait_s
         await self._log.erase(run.key)
@@ -111,9 +114,8 @@ class Forgetting:
         FORGOTTEN_RUNS.labels(source=request.source.kind.value).inc()
         return None
 
-    async def _wait_s(self, run: Dependent, request: ForgetRequest) -> float | None:
+    async def _wait_s(self, run: Dependent, record: RunRecord | None, request: ForgetRequest) -> float | None:
         """How long to leave the run alone; None when it can be erased."""
-        record = await self._record(run.key)
         now = self._now()
         if record is None:
             started = run.key.started_at_s

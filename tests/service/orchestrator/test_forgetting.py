@@ -167,6 +167,30 @@ async def test_run_that_reads_the_document_may_end_and_is_erased_then(
     assert "1889" not in await stored(jetstream)
 
 
+async def test_runs_that_are_erased_are_not_erased_again_while_another_is_waited_for(
+    start_orchestrator: Start,
+) -> None:
+    model = GatedModel()
+    orchestrator = await start_orchestrator(model)
+    model.gate.set()
+    await ended(orchestrator)
+    model.gate.clear()
+    model.speaking.clear()
+    await orchestrator.runs.start(ANN, QUESTION)
+    await model.speaking.wait()
+    erased: list[RunKey] = []
+    erase = orchestrator.forgetting._log.erase
+
+    async def counted(key: RunKey) -> None:
+        erased.append(key)
+        await erase(key)
+
+    orchestrator.forgetting._log.erase = counted  # type: ignore[method-assign]
+    for _ in range(3):
+        assert await forget(orchestrator, TOWER) == RECHECK_S
+    assert len(erased) == 1
+
+
 async def test_run_that_takes_longer_is_cancelled_and_erased(start_orchestrator: Start, jetstream: Nats) -> None:
     model = GatedModel()
     orchestrator = await start_orchestrator(model)
