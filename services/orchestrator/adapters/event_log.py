@@ -132,6 +132,8 @@ class _Decoder:
     def __init__(self, key: RunKey) -> None:
         self._key = key
         self._seq = 0
+        self._is_counting = False
+        """Once an event could be read: the first entries of a long run may have expired."""
 
     def decode(self, message: Msg) -> RunEvent:
         """Raises RunForgotten at the seal of an erased log."""
@@ -140,6 +142,7 @@ class _Decoder:
         try:
             event = event_from_bytes(message.data)
             self._check(event)
+            self._is_counting = True
         except _NO_EVENT as error:
             set_aside(STREAM, message.subject, error)
             placeholder = Thinking("log", _DAMAGED.message, _DAMAGED)
@@ -148,6 +151,6 @@ class _Decoder:
         return event
 
     def _check(self, event: RunEvent) -> None:
-        # Damaged bytes may still parse. The first entries of a long run may have expired: only what follows one is counted.
-        if event.run_id != self._key.run_id or (self._seq and event.seq != self._seq + 1):
+        # Damaged bytes may still parse.
+        if event.run_id != self._key.run_id or (self._is_counting and event.seq != self._seq + 1):
             raise ValueError("the event is another's, or out of order")

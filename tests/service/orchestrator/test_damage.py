@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 from kit.jetstream import KeyValue, Nats
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.errors import RunDamaged
-from services.orchestrator.events import Done, RunEvent, RunMode, RunStatus, Thinking
+from services.orchestrator.events import Done, RunEvent, RunMode, RunStatus, Thinking, Token
 from services.orchestrator.models import RunKey
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect
 from tests.service.orchestrator.test_runs import until
@@ -67,6 +67,17 @@ async def test_replay_goes_on_around_an_event_that_cannot_be_read(
     assert shown.degraded is not None
     assert shown.degraded.reason == "EVENT_DAMAGED"
     assert _set_aside("RUNS") == before + 1
+
+
+async def test_log_whose_first_entries_expired_is_read_from_where_it_can_be(jetstream: Nats) -> None:
+    log = await JetStreamEventLog.open(jetstream, retention_days=1)
+    key = RunKey("acme", "c" * 32)
+    await jetstream.js.publish(f"runs.acme.{key.run_id}", b"\xff")
+    for seq in (57, 58):
+        event = pb.RunEvent(run_id=key.run_id, seq=seq, token=pb.Token(text="text"))
+        await jetstream.js.publish(f"runs.acme.{key.run_id}", event.SerializeToString())
+    events, _ = await log.read(key)
+    assert [(event.seq, type(event.payload)) for event in events] == [(1, Thinking), (57, Token), (58, Token)]
 
 
 async def test_run_with_a_damaged_event_can_be_continued(jetstream: Nats) -> None:
