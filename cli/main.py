@@ -11,6 +11,7 @@ from urllib.parse import quote
 import typer
 
 from cli.asking import Outcome, Question, ask
+from cli.deleting import delete_each
 from cli.errors import UsageError
 from cli.finding import find_files
 from cli.gateway import Gateway, Json
@@ -18,6 +19,7 @@ from cli.ingestion import Ingestion, ingest
 from cli.jobs import jobs
 from cli.output import Output, describe_document
 from cli.running import run as run_connected
+from cli.runs import runs
 from cli.searching import SearchRerank, SearchStrategy, metadata_of
 
 app = typer.Typer(
@@ -29,6 +31,7 @@ app = typer.Typer(
 documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, delete.")
 app.add_typer(documents, name="documents")
 app.add_typer(jobs, name="jobs")
+app.add_typer(runs, name="runs")
 
 LIST_PAGE = 1000
 
@@ -180,19 +183,9 @@ def show_document(document_id: str, as_json: AsJson = False) -> None:
 def delete_documents(
     document_ids: Annotated[list[str], typer.Argument(help="Documents.")], as_json: AsJson = False
 ) -> None:
-    """Remove documents everywhere; they are gone from the next search on."""
+    """Remove documents everywhere; they are gone from the next search on, and what quotes them within a minute."""
     output = Output(as_json=as_json)
-
-    async def run(gateway: Gateway) -> int:
-        for document_id in document_ids:
-            await gateway.request("DELETE", f"/v1/documents/{quote(document_id, safe='')}")
-            if not as_json:
-                output.out.print(f"deleted {document_id}")
-        if as_json:
-            output.json({"deleted": document_ids})
-        return 0
-
-    run_connected(run)
+    run_connected(lambda gateway: delete_each(gateway, "/v1/documents", document_ids, output))
 
 
 @app.command()

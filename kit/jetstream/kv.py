@@ -1,5 +1,6 @@
 """Key-value buckets. Keys are subjects, so a listing by prefix is filtered by the server, not here."""
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -74,11 +75,11 @@ class KeyValue:
         with translated_errors(self._name):
             return int(await self._bucket.put(key, value))
 
-    async def create(self, key: str, value: bytes) -> int:
-        """Writes a key that is not there. Returns its revision; raises AlreadyExists."""
+    async def create(self, key: str, value: bytes, *, ttl_s: float | None = None) -> int:
+        """Writes a key that is not there, which vanishes after `ttl_s`. Returns its revision; raises AlreadyExists."""
         with translated_errors(self._name):
             try:
-                return int(await self._bucket.create(key, value))
+                return int(await self._bucket.create(key, value, msg_ttl=None if ttl_s is None else math.ceil(ttl_s)))
             except KeyWrongLastSequenceError as error:
                 raise AlreadyExists(f"{self._name}/{key} is already there", reason="KEY_EXISTS") from error
 
@@ -104,6 +105,11 @@ class KeyValue:
         """Deletes with all history. The marker for watchers goes too, after a day: keys that come and go leave nothing behind."""
         with translated_errors(self._name):
             await self._bucket.purge(key, msg_ttl=_MARKER_TTL_S)
+
+    async def purge_matching(self, pattern: str) -> None:
+        """Removes all keys that match `pattern` with their history. Watchers are not told."""
+        with translated_errors(self._name):
+            await self._nats.js.purge_stream(f"KV_{self._name}", subject=f"{self._prefix}{pattern}")
 
     async def entries(self, pattern: str, *, after: int = 0) -> AsyncIterator[Entry]:
         """The current entries that match `pattern` (subject wildcards: "tenant.>", "tenant.*.id"), by age of last write; with

@@ -14,6 +14,7 @@ from kit.jetstream import connect
 from kit.service import Service
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
 from services.ingest.adapters.nats_files import NatsFileStore
+from services.ingest.adapters.nats_forgetting import NatsForgetting
 from services.ingest.adapters.nats_jobs import NatsJobQueue
 from services.ingest.adapters.nats_leases import NatsLeases
 from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocumentStore
@@ -179,7 +180,7 @@ async def _shared(service: Service, settings: IngestSettings) -> _Shared:
     files = await NatsFileStore.open(nats)
     leases = await NatsLeases.open(nats, ttl_s=settings.ingest_lease_ttl_s)
     index = RetrieverIndex(retriever_pb2_grpc.RetrieverServiceStub(channel))
-    deletion = Deletion(documents, files, leases, index, _now)
+    deletion = Deletion(documents, files, leases, index, await NatsForgetting.open(nats, _now), _now)
     clearing = Clearing(collections, documents, deletion, leases)
     jobs = await NatsJobQueue.open(nats)
     dead_letters = await NatsDeadLetterStore.open(nats)

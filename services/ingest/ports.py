@@ -196,3 +196,10 @@ class SearchIndex(Protocol):
 
     async def check(self, revisions: Sequence[tuple[str, str]]) -> list[RevisionCheck]:
         """What the indexes hold of revisions, given as (document id, revision id), at most 200; in their order."""
+
+
+class Forgetting(Protocol):
+    """Who has copies of documents' text besides the indexes: the logs of runs quote it."""
+
+    async def forget(self, document_id: str) -> None:
+        """Has all copies erased within a minute. The wish is on disk when this returns. Harmless when repeated."""

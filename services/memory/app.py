@@ -7,13 +7,15 @@ from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 
 from kit.jetstream import connect
 from kit.service import Service
+from services.memory.adapters.deletions import NatsDeletions
 from services.memory.adapters.nats import NatsThreadStore
-from services.memory.handlers import MemoryServicer
+from services.memory.handlers import DeletionHandler, MemoryServicer
 from services.memory.settings import MemorySettings
 from services.memory.threads import Threads
 
 THREAD_ID_BYTES = 6
 """12 hex characters, as the contract says."""
+_DELETIONS_AT_ONCE = 8
 
 
 async def run(settings: MemorySettings) -> None:
@@ -21,7 +23,10 @@ async def run(settings: MemorySettings) -> None:
     async with Service("memory", settings) as service:
         nats = await service.stack.enter_async_context(connect(settings.nats_url, name="memory"))
         store = await NatsThreadStore.open(nats)
-        threads = Threads(store, now=_now, new_thread_id=lambda: secrets.token_hex(THREAD_ID_BYTES))
+        deletions = await NatsDeletions.open(nats)
+        threads = Threads(store, deletions, now=_now, new_thread_id=lambda: secrets.token_hex(THREAD_ID_BYTES))
+        handler = DeletionHandler(threads)
+        service.spawn(deletions.queue_of_threads.consume(handler.handle, concurrency=_DELETIONS_AT_ONCE))
         service.require("nats", nats.check)
         service.add_servicer(
             memory_pb2_grpc.add_MemoryServiceServicer_to_server,

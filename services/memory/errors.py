@@ -1,12 +1,18 @@
 """What the memory service refuses, and why."""
 
-from kit.errors import InvalidArgument, NotFound
+from kit.errors import DataLoss, InvalidArgument, NotFound
 
 
 class ThreadNotFound(NotFound):
     """No such thread, or another subject's: the two look the same from outside."""
 
     reason = "THREAD_NOT_FOUND"
+
+
+class ThreadDamaged(DataLoss):
+    """The thread's head cannot be decoded."""
+
+    reason = "THREAD_DAMAGED"
 
 
 class BadMessage(InvalidArgument):

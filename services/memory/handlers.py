@@ -1,4 +1,4 @@
-"""The gRPC edge of the memory service: decode, call, encode."""
+"""The edges of the memory service, gRPC and the queue of deletions: decode, call, encode."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -8,13 +8,33 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc
 
+from kit.jetstream import Job
 from kit.principal import current_principal
+from kit.records import UNREADABLE, set_aside
+from services.memory.adapters.deletions import QUEUE, decode_deletion
 from services.memory.errors import BadMessage
 from services.memory.models import Message, Owner, Role, Thread
 from services.memory.threads import Threads
 
+_UNKNOWN_COMES_BACK_AFTER_S = 600.0
 _ROLES = {pb.ROLE_USER: Role.USER, pb.ROLE_ASSISTANT: Role.ASSISTANT}
-_ROLE_NUMBERS = {role: number for number, role in _ROLES.items()}
+_ROLE_NUMBERS = {Role.UNKNOWN: pb.ROLE_UNKNOWN, **{role: number for number, role in _ROLES.items()}}
+
+
+class DeletionHandler:
+    """The consumer of the queue of deletions."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    async def handle(self, job: Job) -> float | None:
+        """Comes back after the seconds returned."""
+        try:
+            deletion = decode_deletion(job)
+        except UNREADABLE as error:
+            set_aside(QUEUE.stream, job.job_id, error)
+            return _UNKNOWN_COMES_BACK_AFTER_S  # a newer version's, perhaps
+        return await self._threads.finish_deletion(deletion)
 
 
 class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
@@ -50,6 +70,10 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
         thread = await self._threads.append(_owner(), request.thread_id, messages)
         return pb.AppendMessagesResponse(thread=_encode_thread(thread))
 
+    async def ForgetAnswer(self, request: pb.ForgetAnswerRequest, context: Any) -> pb.ForgetAnswerResponse:
+        await self._threads.forget_answer(_owner(), request.thread_id, request.run_id)
+        return pb.ForgetAnswerResponse()
+
     async def GetHistory(self, request: pb.GetHistoryRequest, context: Any) -> pb.GetHistoryResponse:
         messages = await self._threads.history(_owner(), request.thread_id, request.limit)
         return pb.GetHistoryResponse(messages=[_encode_message(message) for message in messages])
@@ -84,6 +108,7 @@ def _encode_message(message: Message) -> pb.Message:
         text=message.text,
         run_id=message.run_id,
         at=_timestamp(message.at),
+        forgotten=message.forgotten,
     )
 
 

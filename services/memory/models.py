@@ -10,6 +10,8 @@ class Role(StrEnum):
 
     USER = "user"
     ASSISTANT = "assistant"
+    UNKNOWN = "unknown"
+    """What a newer version wrote."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Message:
     text: str
     run_id: str
     at: datetime
+    forgotten: bool = False
+    """Its text was removed, and is a notice now."""
 
 
 @dataclass(frozen=True)
@@ -56,3 +60,12 @@ class ThreadPage:
 
     threads: list[Thread]
     next_page_token: str
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """A thread that is to be deleted, and since when."""
+
+    owner: Owner
+    thread_id: str
+    requested_at: datetime

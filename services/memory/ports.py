@@ -1,9 +1,9 @@
-"""What the threads need from a store."""
+"""What the threads need from outside."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
-from services.memory.models import Message, Owner, StoredThread, Thread
+from services.memory.models import Deletion, Message, Owner, StoredThread, Thread
 
 
 class ThreadStore(Protocol):
@@ -13,7 +13,9 @@ class ThreadStore(Protocol):
         """Raises AlreadyExists when the id is taken."""
         ...
 
-    async def get_head(self, owner: Owner, thread_id: str) -> StoredThread | None: ...
+    async def get_head(self, owner: Owner, thread_id: str) -> StoredThread | None:
+        """Raises ThreadDamaged."""
+        ...
 
     async def update_head(self, owner: Owner, thread: Thread, revision: int) -> None:
         """Raises Aborted when the head no longer has `revision`, or is gone."""
@@ -24,7 +26,7 @@ class ThreadStore(Protocol):
         ...
 
     def list_heads(self, owner: Owner) -> AsyncIterator[Thread]:
-        """All heads of the owner, in no particular order."""
+        """All heads of the owner, in no particular order, without those that cannot be read."""
         ...
 
     async def take_position(self, owner: Owner, thread_id: str, position: int, message: Message) -> Message | None:
@@ -40,9 +42,25 @@ class ThreadStore(Protocol):
         ...
 
     async def read(self, owner: Owner, thread_id: str, first: int, last: int) -> list[Message]:
-        """Messages at positions first … last, in order; those that are not there are left out."""
+        """Messages at positions first … last, in order; those that are not there or cannot be read are left out."""
+        ...
+
+    async def rewrite(self, owner: Owner, thread_id: str, change: Callable[[Message], Message]) -> None:
+        """Puts what `change` makes of each message into its place. What is purged meanwhile stays so."""
         ...
 
     async def purge_messages(self, owner: Owner, thread_id: str) -> None:
         """Removes all messages and marks of the thread. Harmless when repeated."""
+        ...
+
+
+class Deletions(Protocol):
+    """Deletions of threads that have been asked for, and what is to follow them elsewhere."""
+
+    async def queue(self, deletion: Deletion) -> None:
+        """The deletion is on disk when this returns, and will be worked on until it is done. Raises Unavailable."""
+        ...
+
+    async def forget_runs(self, deletion: Deletion) -> None:
+        """Has the runs of the thread's questions removed, within a minute. Harmless when repeated. Raises Unavailable."""
         ...

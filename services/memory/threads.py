@@ -12,12 +12,12 @@ import binascii
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from kit.errors import Aborted, AlreadyExists
 from services.memory.errors import BadMessage, BadPageToken, BadTitle, ThreadNotFound
-from services.memory.models import Message, Owner, Role, StoredThread, Thread, ThreadPage
-from services.memory.ports import ThreadStore
+from services.memory.models import Deletion, Message, Owner, Role, StoredThread, Thread, ThreadPage
+from services.memory.ports import Deletions, ThreadStore
 
 TITLE_CHARACTERS_MAX = 200
 DERIVED_TITLE_CHARACTERS = 80
@@ -28,14 +28,25 @@ MESSAGES_PER_APPEND_MAX = 100
 HISTORY_DEFAULT, HISTORY_MAX = 50, 1000
 PAGE_DEFAULT, PAGE_MAX = 100, 1000
 HEAD_RETRY_S = 0.005
+LATE_APPENDS_END_AFTER = timedelta(seconds=20)
+"""How long after a deletion an append that began before it may still write: calls end with their deadline, which is shorter."""
+FORGOTTEN_TEXT = "This answer was removed, because a document that it quotes was deleted."
 _THREAD_ID = re.compile(r"[0-9a-f]{12}")
 
 
 class Threads:
     """The use cases. The owner of every call is the caller; another's thread is not found."""
 
-    def __init__(self, store: ThreadStore, *, now: Callable[[], datetime], new_thread_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        store: ThreadStore,
+        deletions: Deletions,
+        *,
+        now: Callable[[], datetime],
+        new_thread_id: Callable[[], str],
+    ) -> None:
         self._store = store
+        self._deletions = deletions
         self._now = now
         self._new_thread_id = new_thread_id
 
@@ -74,17 +85,45 @@ class Threads:
         return await self._change_head(owner, thread_id, lambda thread: replace(thread, title=title))
 
     async def delete(self, owner: Owner, thread_id: str) -> None:
-        """The head goes first: from then on nobody finds the thread, even if the rest is left to a repetition."""
+        """The thread is gone when this returns, and its runs within a minute. Harmless when repeated. Raises Unavailable."""
         if _THREAD_ID.fullmatch(thread_id):
-            await self._store.delete_head(owner, thread_id)
-            await self._store.purge_messages(owner, thread_id)
+            await self._deletions.queue(Deletion(owner, thread_id, self._now()))
+            await self._erase(owner, thread_id)
+
+    async def finish_deletion(self, deletion: Deletion) -> float | None:
+        """All of a deletion, from the queue. None when it is done, else the seconds after which to look once more: an append that
+        read the head before it went may write, and be killed before it cleans up after itself."""
+        await self._erase(deletion.owner, deletion.thread_id)
+        await self._deletions.forget_runs(deletion)
+        remaining = deletion.requested_at + LATE_APPENDS_END_AFTER - self._now()
+        return remaining.total_seconds() if remaining > timedelta(0) else None
+
+    async def _erase(self, owner: Owner, thread_id: str) -> None:
+        """The head goes first: from then on nobody finds the thread."""
+        await self._store.delete_head(owner, thread_id)
+        await self._store.purge_messages(owner, thread_id)
+
+    async def forget_answer(self, owner: Owner, thread_id: str, run_id: str) -> None:
+        """Replaces what a run answered by a notice; the question stays. Harmless where there is no such thread or run."""
+
+        def without_text(message: Message) -> Message:
+            if message.run_id != run_id or message.role is Role.USER or message.forgotten:
+                return message
+            return replace(message, text=FORGOTTEN_TEXT, forgotten=True)
+
+        if run_id and _THREAD_ID.fullmatch(thread_id):
+            await self._store.rewrite(owner, thread_id, without_text)
 
     async def append(self, owner: Owner, thread_id: str, messages: Sequence[Message]) -> Thread:
         """Appends in order; a message whose id is already there is not appended again."""
         _check(messages)
         thread = (await self._head(owner, thread_id)).thread
-        for message in messages:
-            thread = await self._append_one(owner, thread, message)
+        try:
+            for message in messages:
+                thread = await self._append_one(owner, thread, message)
+        except ThreadNotFound:
+            await self._store.purge_messages(owner, thread_id)  # deleted while this wrote
+            raise
         return thread
 
     async def history(self, owner: Owner, thread_id: str, limit: int) -> list[Message]:

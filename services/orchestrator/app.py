@@ -1,13 +1,19 @@
 """Composition root of the orchestrator."""
 
+import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
+import structlog
 from groundwork.memory.v1 import memory_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 
 from kit.channel import open_channel
+from kit.errors import GroundworkError
+from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats, connect
 from kit.llm import open_chat_model
 from kit.service import Service
@@ -16,42 +22,88 @@ from services.orchestrator.adapters.memory import MemoryThreads
 from services.orchestrator.adapters.model_server import RerankerSentenceScorer
 from services.orchestrator.adapters.retriever import RetrieverSearcher
 from services.orchestrator.adapters.run_store import KeyValueRunStore
+from services.orchestrator.adapters.sources import KeyValueRunSources
 from services.orchestrator.drafting import Drafter
+from services.orchestrator.forgetting import Forgetting, RunDeletion, note_older_runs
 from services.orchestrator.generation import Generator
-from services.orchestrator.handlers import OrchestratorServicer
+from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.models import RunLimits
 from services.orchestrator.pipeline import Limits, Pipeline
 from services.orchestrator.runs import Runs
 from services.orchestrator.settings import OrchestratorSettings
+
+_log = structlog.get_logger()
+_RETRY_AFTER_S = 2.0
+_FORGET_AT_ONCE = 4
+"""Deletions worked on at once. Each erases several runs at a time."""
 
 
 async def run(settings: OrchestratorSettings) -> None:
     """Runs the orchestrator until it is told to stop."""
     async with Service("orchestrator", settings) as service:
         nats = await service.stack.enter_async_context(connect(settings.nats_url, name="orchestrator"))
-        pipeline = await _pipeline(service, settings)
-        runs = await _runs(nats, pipeline, settings)
+        state = await _State.open(nats, settings)
+        memory = await _memory(service, settings)
+        pipeline = await _pipeline(service, settings, memory, state.sources)
+        limits = RunLimits(settings.run_wall_clock_s, settings.run_lease_s, settings.max_concurrent_runs)
+        runs = Runs(state.store, state.log, state.sources, pipeline, limits)
+        forgetting = Forgetting(state.store, state.log, state.sources, memory, now=_now)
         service.stack.push_async_callback(runs.close)
+        service.spawn(_forget(state, forgetting))
         service.spawn(runs.watch_cancels())
         service.spawn(runs.watch_running())
         service.spawn(runs.sweep())
         service.require("nats", nats.check)
         service.add_servicer(
             orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server,
-            OrchestratorServicer(runs),
+            OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now)),
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"],
         )
         await service.serve()
 
 
-async def _runs(nats: Nats, pipeline: Pipeline, settings: OrchestratorSettings) -> Runs:
-    retention_days = settings.run_retention_days
-    limits = RunLimits(settings.run_wall_clock_s, settings.run_lease_s, settings.max_concurrent_runs)
-    store = await KeyValueRunStore.open(nats, lease_s=settings.run_lease_s, retention_days=retention_days)
-    return Runs(store, await JetStreamEventLog.open(nats, retention_days=retention_days), pipeline, limits)
+@dataclass(frozen=True)
+class _State:
+    """What the orchestrator keeps in the message store."""
+
+    store: KeyValueRunStore
+    log: JetStreamEventLog
+    sources: KeyValueRunSources
+    forget_queue: ForgetQueue
+
+    @classmethod
+    async def open(cls, nats: Nats, settings: OrchestratorSettings) -> "_State":
+        days = settings.run_retention_days
+        return cls(
+            await KeyValueRunStore.open(nats, lease_s=settings.run_lease_s, retention_days=days),
+            await JetStreamEventLog.open(nats, retention_days=days),
+            await KeyValueRunSources.open(nats, retention_days=days),
+            await ForgetQueue.open(nats),
+        )
 
 
-async def _pipeline(service: Service, settings: OrchestratorSettings) -> Pipeline:
+async def _forget(state: _State, forgetting: Forgetting) -> None:
+    """Works on the queue of what is to be forgotten, until cancelled. The runs of earlier versions are noted first: nothing that
+    they quote is to be missed."""
+    while True:
+        try:
+            await note_older_runs(state.store, state.log, state.sources)
+            break
+        except GroundworkError as error:
+            _log.warning("older_runs_not_noted", reason=error.reason, error=error.message)
+            await asyncio.sleep(_RETRY_AFTER_S)
+    await state.forget_queue.queue.consume(ForgetHandler(forgetting).handle, concurrency=_FORGET_AT_ONCE)
+
+
+async def _memory(service: Service, settings: OrchestratorSettings) -> MemoryThreads:
+    contract = [memory_pb2.DESCRIPTOR.services_by_name["MemoryService"]]
+    channel = await service.stack.enter_async_context(open_channel(settings.memory_address, service.signer, contract))
+    return MemoryThreads(channel, timeout_s=settings.run_memory_timeout_s)
+
+
+async def _pipeline(
+    service: Service, settings: OrchestratorSettings, memory: MemoryThreads, sources: KeyValueRunSources
+) -> Pipeline:
     enter = service.stack.enter_async_context
     signer = service.signer
     retriever = await enter(
@@ -62,12 +114,10 @@ async def _pipeline(service: Service, settings: OrchestratorSettings) -> Pipelin
     reranker = await enter(
         open_channel(settings.reranker_address, signer, [reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]])
     )
-    memory = await enter(
-        open_channel(settings.memory_address, signer, [memory_pb2.DESCRIPTOR.services_by_name["MemoryService"]])
-    )
     return Pipeline(
         RetrieverSearcher(retriever, timeout_s=settings.run_search_timeout_s),
-        MemoryThreads(memory, timeout_s=settings.run_memory_timeout_s),
+        memory,
+        sources,
         Drafter(
             RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s),
             await _generator(service.stack, settings),
@@ -95,3 +145,7 @@ async def _generator(stack: AsyncExitStack, settings: OrchestratorSettings) -> G
         )
     )
     return Generator(model, context_tokens=settings.context_tokens)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

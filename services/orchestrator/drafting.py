@@ -9,10 +9,11 @@ from kit.llm import TokenUsage
 from services.orchestrator import extractive
 from services.orchestrator.events import Degradation, Evidence, SupportStatus, Thinking, Verification
 from services.orchestrator.extractive import ExtractiveSettings, Passage
-from services.orchestrator.generation import REFUSAL, Generator
+from services.orchestrator.generation import Generator
 from services.orchestrator.journal import Journal
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import SentenceScorer
+from services.orchestrator.refusals import refusal
 from services.orchestrator.screen import Screen
 from services.orchestrator.verification import Judge, attribute, verify
 
@@ -27,6 +28,8 @@ class Question:
     history: Sequence[Turn]
     evidence: Sequence[Evidence]
     answer_tokens: int
+    search_degraded: Sequence[Degradation] = ()
+    """What the search that found the evidence had to do without: decides what a refusal may claim."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Draft:
     text: str
     method: str
     verification: Verification | None
+    support_status: SupportStatus
     tokens: TokenUsage = TokenUsage()
 
     @property
@@ -44,7 +48,7 @@ class Draft:
 
     @property
     def carries_something(self) -> bool:
-        return self.verification is not None and self.verification.support_status is not SupportStatus.INSUFFICIENT
+        return self.verification is not None and self.support_status is not SupportStatus.INSUFFICIENT
 
 
 class Drafter:
@@ -91,13 +95,13 @@ class Drafter:
             question.text, question.history, question.evidence, screen, max_tokens=question.answer_tokens
         )
         if generated.is_refusal:
-            return Draft(REFUSAL, MODEL, None, generated.usage)
+            return _refused(question, MODEL, generated.usage)
         if generated.invented_citations:
             text = f"{generated.invented_citations} citation(s) of sources that do not exist were removed."
             await journal.write(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
         judge = Judge(question.evidence, question.text)
         text = attribute(generated.text, judge)
-        return Draft(text, MODEL, verify(text, judge), generated.usage)
+        return _checked(text, MODEL, verify(text, judge), generated.usage)
 
     async def _extract(self, question: Question, journal: Journal, screen: Screen) -> Draft:
         passages = [_passage(source) for source in question.evidence]
@@ -106,12 +110,21 @@ class Drafter:
             note = Degradation("rerank", "SENTENCE_SCORES_UNAVAILABLE", found.degraded_reason)
             await journal.write(Thinking("answer", "Choosing sentences by their words alone.", note))
         if not found.answerable:
-            return Draft(REFUSAL, EXTRACTIVE, None)
+            return _refused(question, EXTRACTIVE)
         text = ""
         for piece in extractive.render(found):
             text += piece
             await screen.show(text)
-        return Draft(text, EXTRACTIVE, verify(text, Judge(question.evidence)))
+        return _checked(text, EXTRACTIVE, verify(text, Judge(question.evidence)))
+
+
+def _checked(text: str, method: str, verification: Verification, tokens: TokenUsage = TokenUsage()) -> Draft:
+    return Draft(text, method, verification, verification.support_status, tokens)
+
+
+def _refused(question: Question, method: str, tokens: TokenUsage = TokenUsage()) -> Draft:
+    said = refusal(question.search_degraded)
+    return Draft(said.text, method, None, said.support_status, tokens)
 
 
 def _passage(source: Evidence) -> Passage:

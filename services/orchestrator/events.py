@@ -1,5 +1,5 @@
 """The vocabulary of a run, as the core speaks it: one frozen dataclass per payload of orchestrator.proto's RunEvent, field for
-field. What a client may see of a run is what is in here, and nothing else."""
+field. What a client may see of a run is what is in here, and nothing else. UNKNOWN stands for what a newer version wrote."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ class RunMode(Enum):
     GROUNDED = "grounded"
     QA = "qa"
     AGENT = "agent"
+    UNKNOWN = "unknown"
 
 
 class RunStatus(Enum):
@@ -22,6 +23,7 @@ class RunStatus(Enum):
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     FAILED = "failed"
+    UNKNOWN = "unknown"
 
 
 class SupportStatus(Enum):
@@ -29,6 +31,7 @@ class SupportStatus(Enum):
     PARTIAL = "partial"
     INSUFFICIENT = "insufficient"
     UNAVAILABLE = "unavailable"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -187,8 +190,24 @@ class Done:
     status: RunStatus
 
 
+@dataclass(frozen=True)
+class Unknown:
+    """A payload of a kind that this version does not know; it is in `RunEvent.raw`."""
+
+
 Payload = (
-    RunStarted | AgentChosen | Thinking | Plan | Retrieval | Token | Verification | Answer | Usage | RunError | Done
+    RunStarted
+    | AgentChosen
+    | Thinking
+    | Plan
+    | Retrieval
+    | Token
+    | Verification
+    | Answer
+    | Usage
+    | RunError
+    | Done
+    | Unknown
 )
 
 
@@ -200,3 +219,5 @@ class RunEvent:
     seq: int
     at: datetime
     payload: Payload
+    raw: bytes | None = field(default=None, compare=False, repr=False)
+    """The event as it was read from the log, so that it is passed on with what a newer version put into it."""

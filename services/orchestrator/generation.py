@@ -11,9 +11,9 @@ from services.orchestrator.citations import MarkFilter, cited_sentences
 from services.orchestrator.events import Evidence
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import LanguageModel
+from services.orchestrator.refusals import REFUSAL
 from services.orchestrator.screen import Screen
 
-REFUSAL = "The documents do not say."
 FLUSH_AFTER_S = 0.05
 FLUSH_AFTER_PIECES = 40
 """Tokens are written together for at most this long or this many: one log entry a token would be waste."""

@@ -1,4 +1,4 @@
-"""The gRPC edge of the orchestrator: decode, call the run service, encode."""
+"""The edges of the orchestrator, gRPC and the queue of what is to be forgotten: decode, call, encode."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -7,19 +7,26 @@ from typing import Any
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 
+from kit.forgetting import QUEUE, decode
+from kit.jetstream import Job
 from kit.principal import current_principal
+from kit.records import UNREADABLE, set_aside
 from services.orchestrator.adapters.codec import budgets_from_proto, enum_from_number, enum_number, event_to_proto
 from services.orchestrator.errors import InvalidRequest
 from services.orchestrator.events import RunMode
+from services.orchestrator.forgetting import Forgetting, RunDeletion
 from services.orchestrator.models import RunKey, RunRecord, RunRequest
 from services.orchestrator.runs import Runs
+
+_UNKNOWN_COMES_BACK_AFTER_S = 600.0
 
 
 class OrchestratorServicer(rpc.OrchestratorServiceServicer):
     """OrchestratorService over Runs."""
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: Runs, deletion: RunDeletion) -> None:
         self._runs = runs
+        self._deletion = deletion
 
     async def StartRun(self, request: pb.StartRunRequest, context: Any) -> AsyncIterator[pb.StartRunResponse]:
         _, events = await self._runs.start(current_principal(), _request(request))
@@ -34,6 +41,10 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
 
     async def CancelRun(self, request: pb.CancelRunRequest, context: Any) -> pb.CancelRunResponse:
         return pb.CancelRunResponse(run=_run(await self._runs.cancel(_key(request.run_id))))
+
+    async def DeleteRun(self, request: pb.DeleteRunRequest, context: Any) -> pb.DeleteRunResponse:
+        await self._deletion.delete(_key(request.run_id))
+        return pb.DeleteRunResponse()
 
     async def GetRun(self, request: pb.GetRunRequest, context: Any) -> pb.GetRunResponse:
         return pb.GetRunResponse(run=_run(await self._runs.get(_key(request.run_id))))
@@ -79,4 +90,23 @@ def _run(record: RunRecord) -> pb.Run:
     run.created_at.FromDatetime(record.created_at)
     if record.finished_at is not None:
         run.finished_at.FromDatetime(record.finished_at)
+    if record.forgotten_at is not None:
+        run.forgotten_at.FromDatetime(record.forgotten_at)
     return run
+
+
+class ForgetHandler:
+    """The consumer of the queue FORGET."""
+
+    def __init__(self, forgetting: Forgetting) -> None:
+        self._forgetting = forgetting
+
+    async def handle(self, job: Job) -> float | None:
+        """What is left of a request comes back after the seconds returned."""
+        try:
+            request = decode(job)
+        except UNREADABLE as error:
+            # A newer version's, perhaps: it waits for an orchestrator that knows it.
+            set_aside(QUEUE.stream, job.job_id, error)
+            return _UNKNOWN_COMES_BACK_AFTER_S
+        return await self._forgetting.forget(job.principal.tenant_id, request)

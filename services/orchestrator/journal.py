@@ -59,11 +59,16 @@ class Journal:
             try:
                 self._position = await self._log.append(self.key, event, self._position)
             except Unavailable as error:
-                self.durable = False
-                _log.warning("run_not_durable", run_id=self.key.run_id, error=error.message)
-                self._publish(self._next(Thinking("durability", _NOT_DURABLE.message, _NOT_DURABLE)))
+                self.go_on_live(error)
                 event = self._next(payload)
         self._publish(event)
+
+    def go_on_live(self, error: Unavailable) -> None:
+        """From now on nothing is written to the log any more; who follows live is told."""
+        if self.durable:
+            self.durable = False
+            _log.warning("run_not_durable", run_id=self.key.run_id, error=error.message)
+            self._publish(self._next(Thinking("durability", _NOT_DURABLE.message, _NOT_DURABLE)))
 
     def _next(self, payload: Payload) -> RunEvent:
         return RunEvent(self.key.run_id, self.progress.seq + 1, self.now(), payload)

@@ -1,4 +1,4 @@
-"""Instruments of the orchestrator. Labels are bounded: mode and status."""
+"""Instruments of the orchestrator. Labels are bounded: mode, status and kind of source."""
 
 from prometheus_client import Counter, Histogram
 
@@ -8,4 +8,9 @@ RUN_SECONDS = Histogram(
     "Seconds from start to end of a run",
     ["mode"],
     buckets=(0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30, 60, 120),
+)
+FORGOTTEN_RUNS = Counter(
+    "groundwork_forgotten_runs",
+    "Runs whose events were erased, by what was deleted: document, thread or run",
+    ["source"],
 )

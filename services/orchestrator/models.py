@@ -41,6 +41,21 @@ class RunKey:
     tenant_id: str
     run_id: str
 
+    @property
+    def started_at_s(self) -> float:
+        """Seconds since 1970: run ids begin with their time, 12 hex digits of milliseconds."""
+        return int(self.run_id[:12], 16) / 1000
+
+
+@dataclass(frozen=True)
+class Dependent:
+    """A run as a holder of text that comes from elsewhere, and the thread that its answer went into: both are erased with it."""
+
+    key: RunKey
+    thread_id: str = ""
+    subject: str = ""
+    """Whose thread."""
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -52,6 +67,12 @@ class RunRecord:
     status: RunStatus
     created_at: datetime
     finished_at: datetime | None = None
+    forgotten_at: datetime | None = None
+    """When its events were erased, because a document that they quote was deleted."""
+
+    @property
+    def dependent(self) -> Dependent:
+        return Dependent(self.key, self.request.thread_id, self.subject)
 
     def finished(self, status: RunStatus, at: datetime) -> "RunRecord":
         return replace(self, status=status, finished_at=at)
@@ -102,6 +123,8 @@ class Turn:
 
     role: str
     text: str
+    run_id: str = ""
+    """Run that wrote it, if one did."""
 
 
 @dataclass(frozen=True)

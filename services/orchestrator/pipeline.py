@@ -4,10 +4,11 @@ the log before the next begins; a step whose result is already there is not done
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, ResourceExhausted, Unavailable
+from kit.forgetting import Source
 from kit.llm import TokenUsage
 from services.orchestrator.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question, degraded
 from services.orchestrator.events import (
@@ -26,15 +27,14 @@ from services.orchestrator.events import (
     Usage,
 )
 from services.orchestrator.followups import search_queries
+from services.orchestrator.forgetting import documents_of
 from services.orchestrator.journal import Journal
 from services.orchestrator.models import RunRecord, SearchQuery, Turn
-from services.orchestrator.ports import Memory, Searcher
+from services.orchestrator.ports import Memory, RunSources, Searcher
+from services.orchestrator.refusals import SEARCH_DOWN
 from services.orchestrator.screen import Screen
-from services.orchestrator.verification import cite
+from services.orchestrator.verification import cite, let_go_of_texts
 
-SEARCH_DOWN = (
-    "Search is not available at the moment, so this question cannot be answered. Please ask again in a minute."
-)
 DEFAULT_AGENT = "reasoning"
 _SEARCH_OUTAGES = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)
 """The retriever is away, hangs, is overloaded or broken. Any other error is the question's: the run fails and says why."""
@@ -71,9 +71,12 @@ class Clocks:
 class Pipeline:
     """Runs the modes qa and grounded."""
 
-    def __init__(self, searcher: Searcher, memory: Memory, drafter: Drafter, limits: Limits) -> None:
+    def __init__(
+        self, searcher: Searcher, memory: Memory, sources: RunSources, drafter: Drafter, limits: Limits
+    ) -> None:
         self._searcher = searcher
         self._memory = memory
+        self._sources = sources
         self._drafter = drafter
         self._limits = limits
 
@@ -123,10 +126,19 @@ class Pipeline:
         if not thread_id or journal.progress.answer is not None:
             return ()
         try:
-            return await self._memory.history(thread_id, self._limits.history_turns)
+            history = await self._memory.history(thread_id, self._limits.history_turns)
+            return await self._without_forgotten_turns(record, history)
         except GroundworkError as error:
             await journal.write(degraded("memory", "memory", error, "Going on without what was said before."))
             return ()
+
+    async def _without_forgotten_turns(self, record: RunRecord, history: Sequence[Turn]) -> Sequence[Turn]:
+        """What may be shown to a model, which may repeat it: this run then holds text of the runs that gave the answers."""
+        if not self._drafter.model_name:
+            return history
+        answers = {turn.run_id for turn in history if turn.run_id and turn.role == "assistant"}
+        forgotten = await self._sources.depend(record.dependent, [Source.run(run_id) for run_id in answers])
+        return [turn for turn in history if turn.role != "assistant" or Source.run(turn.run_id) not in forgotten]
 
     async def _evidence(
         self, record: RunRecord, journal: Journal, history: Sequence[Turn], clocks: Clocks
@@ -148,10 +160,27 @@ class Pipeline:
                 raise
             await journal.write(degraded("retrieve", "search", error, "Search does not answer."))
             return None
+        retrieval = await self._without_forgotten_documents(record, journal, retrieval)
         await journal.write(retrieval)
         for part in retrieval.degraded:
             await journal.write(Thinking("retrieve", part.message, part))
         return retrieval
+
+    async def _without_forgotten_documents(
+        self, record: RunRecord, journal: Journal, retrieval: Retrieval
+    ) -> Retrieval:
+        """The evidence without documents that were deleted while it was searched for. What cannot be noted is not logged."""
+        if not journal.durable:
+            return retrieval
+        try:
+            forgotten = await self._sources.depend(record.dependent, documents_of(retrieval))
+        except Unavailable as error:
+            journal.go_on_live(error)
+            return retrieval
+        kept = [hit for hit in retrieval.evidence if Source.document(hit.document_id) not in forgotten]
+        return replace(
+            retrieval, evidence=tuple(replace(hit, number=number) for number, hit in enumerate(kept, start=1))
+        )
 
     async def _answer(
         self,
@@ -172,9 +201,10 @@ class Pipeline:
         answer_tokens = request.budgets.answer_tokens or self._limits.answer_tokens
         async with clocks.step("answer"):
             draft = await self._drafter.write(
-                Question(request.question, history, retrieval.evidence, answer_tokens), journal
+                Question(request.question, history, retrieval.evidence, answer_tokens, retrieval.degraded), journal
             )
         answer = _published(draft, retrieval.evidence)
+        let_go_of_texts()
         if draft.verification is not None:
             await journal.write(draft.verification)
         await journal.write(answer)
@@ -198,7 +228,8 @@ class Pipeline:
 
     async def _remember(self, record: RunRecord, journal: Journal, answer: Answer) -> None:
         request = record.request
-        if not request.thread_id:
+        # A run that is not durable is done again by whoever finds it unfinished, and remembered then.
+        if not request.thread_id or not journal.durable:
             return
         try:
             await self._memory.remember(request.thread_id, record.key.run_id, request.question, answer.text)
@@ -207,9 +238,8 @@ class Pipeline:
 
 
 def _published(draft: Draft, evidence: Sequence[Evidence]) -> Answer:
-    if draft.verification is None:
-        return Answer(draft.text, (), SupportStatus.INSUFFICIENT, draft.method)
-    return Answer(draft.text, cite(draft.text, evidence), draft.verification.support_status, draft.method)
+    citations = () if draft.is_refusal else cite(draft.text, evidence)
+    return Answer(draft.text, citations, draft.support_status, draft.method)
 
 
 def _is_refusal(answer: Answer) -> bool:

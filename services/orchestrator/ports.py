@@ -1,11 +1,13 @@
 """What the core needs from outside."""
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from typing import Protocol
 
+from kit.forgetting import Source
 from kit.llm import ChatMessage, TokenUsage
-from services.orchestrator.events import Retrieval, RunEvent
-from services.orchestrator.models import Page, RunKey, RunRecord, SearchQuery, Turn
+from services.orchestrator.events import Payload, Retrieval, RunEvent
+from services.orchestrator.models import Dependent, Page, RunKey, RunRecord, SearchQuery, Turn
 
 
 class EventLog(Protocol):
@@ -19,11 +21,23 @@ class EventLog(Protocol):
         ...
 
     async def read(self, key: RunKey) -> tuple[Sequence[RunEvent], int]:
-        """All events so far in order, and the position of the last (0 when there is none)."""
+        """All events so far in order, and the position of the last (0 when there is none). Raises RunForgotten."""
         ...
 
-    def follow(self, key: RunKey, after_seq: int) -> AsyncIterator[RunEvent]:
-        """Events with a higher seq, past and future, each once, in order; ends after `done`."""
+    def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncIterator[RunEvent]:
+        """Events with a higher seq, each once, in order; ends after `done`, and unless `live` at the end of what is stored.
+
+        Raises RunForgotten once the log has been erased.
+        """
+        ...
+
+    async def erase(self, key: RunKey) -> None:
+        """Removes all events and seals the log: nobody appends to it again, and whoever reads it is told. Harmless when repeated,
+        and where there are no events."""
+        ...
+
+    def payloads(self) -> AsyncIterator[tuple[RunKey, Payload]]:
+        """What all runs have written so far, by age."""
         ...
 
 
@@ -35,11 +49,23 @@ class RunStore(Protocol):
     async def get(self, key: RunKey) -> RunRecord | None: ...
 
     async def finish(self, record: RunRecord) -> None:
-        """Stores a finished record; harmless when repeated."""
+        """Stores how and when a run ended, unless its record has been deleted; harmless when repeated."""
+        ...
+
+    async def forget(self, key: RunKey, at: datetime) -> None:
+        """Notes that the run's events were erased; one that had not ended ends as cancelled. Harmless where there is none."""
+        ...
+
+    async def delete(self, key: RunKey) -> None:
+        """Removes all that is stored of a run. Harmless when repeated."""
         ...
 
     async def forget_active(self, key: RunKey) -> None:
         """Strikes a run from the list of those that have not ended."""
+        ...
+
+    def all(self) -> AsyncIterator[RunRecord]:
+        """The records of all tenants."""
         ...
 
     async def list(self, tenant_id: str, page_size: int, page_token: str) -> Page: ...
@@ -67,6 +93,37 @@ class RunStore(Protocol):
     async def is_cancelled(self, key: RunKey) -> bool: ...
 
 
+class RunSources(Protocol):
+    """Which runs hold text from which sources."""
+
+    async def depend(self, run: Dependent, sources: Sequence[Source]) -> frozenset[Source]:
+        """Notes that the run is about to write text from these sources. Returns those that are forgotten: their text must not be
+        written. Raises Unavailable."""
+        ...
+
+    async def mark_forgotten(self, tenant_id: str, source: Source) -> None:
+        """From now on `depend` tells of it, for a day."""
+        ...
+
+    async def dependents(self, tenant_id: str, source: Source) -> Sequence[Dependent]:
+        """The runs that have noted the source."""
+        ...
+
+    async def drop_source(self, tenant_id: str, source: Source) -> None:
+        """Removes what runs have noted of this source."""
+        ...
+
+    async def drop_run(self, key: RunKey) -> None:
+        """Removes what this run has noted."""
+        ...
+
+    async def is_complete(self) -> bool:
+        """Whether the runs of earlier versions have been noted too."""
+        ...
+
+    async def set_complete(self) -> None: ...
+
+
 class Searcher(Protocol):
     async def search(self, query: SearchQuery) -> Retrieval:
         """The evidence set, numbered from 1. Raises Unavailable when neither engine answers."""
@@ -86,6 +143,10 @@ class Memory(Protocol):
 
     async def remember(self, thread_id: str, run_id: str, question: str, answer: str) -> None:
         """Appends the turn; harmless when repeated."""
+        ...
+
+    async def forget_answer(self, thread_id: str, run_id: str) -> None:
+        """Replaces the text of a run's answer by a notice; harmless when repeated, and where there is none."""
         ...
 
 

@@ -12,14 +12,22 @@ from typing import Any
 import structlog
 
 from kit.errors import Unavailable
+from kit.forgetting import Source
 from kit.principal import Principal, use_principal
-from services.orchestrator.errors import InvalidRequest, ModeNotOffered, RunNotFound, TooManyRuns
+from services.orchestrator.errors import (
+    InvalidRequest,
+    ModeNotOffered,
+    RunNotFound,
+    ThreadForgotten,
+    TooManyRuns,
+    forgotten,
+)
 from services.orchestrator.events import RunEvent, RunMode, RunStatus
 from services.orchestrator.execution import Execution, Worker
 from services.orchestrator.journal import Journal
-from services.orchestrator.models import Page, Progress, RunKey, RunLimits, RunRecord, RunRequest
+from services.orchestrator.models import Dependent, Page, Progress, RunKey, RunLimits, RunRecord, RunRequest
 from services.orchestrator.pipeline import DEFAULT_AGENT
-from services.orchestrator.ports import EventLog, RunStore
+from services.orchestrator.ports import EventLog, RunSources, RunStore
 
 _log = structlog.get_logger()
 _OFFERED_MODES = (RunMode.QA, RunMode.GROUNDED)
@@ -37,6 +45,7 @@ class Runs:
         self,
         store: RunStore,
         log: EventLog,
+        sources: RunSources,
         worker: Worker,
         limits: RunLimits,
         *,
@@ -44,6 +53,7 @@ class Runs:
     ) -> None:
         self._store = store
         self._log = log
+        self._sources = sources
         self._worker = worker
         self._limits = limits
         self._now = now
@@ -72,11 +82,14 @@ class Runs:
         return key, execution.journal.follow()
 
     async def attach(self, key: RunKey, after_seq: int) -> AsyncIterator[RunEvent]:
-        """Events of a run after `after_seq`, wherever it runs or ran. Raises RunNotFound."""
+        """Events of a run after `after_seq`, wherever it runs or ran. Raises RunNotFound, RunForgotten."""
         record = await self.get(key)
+        if record.forgotten_at is not None:
+            raise forgotten(key.run_id)
         if record.status is RunStatus.RUNNING:
             await self._take_over(key)
-        async with aclosing(self._log.follow(key, after_seq)) as events:  # type: ignore[type-var] # a generator in fact
+        stream = self._log.follow(key, after_seq, live=record.finished_at is None)
+        async with aclosing(stream) as events:  # type: ignore[type-var] # a generator in fact
             async for event in events:
                 yield event
 
@@ -141,11 +154,17 @@ class Runs:
         # The lease before the record: nobody may find the run before it has an owner.
         await self._store.acquire_lease(record.key)
         try:
+            await self._note_thread(record.dependent)
             await self._store.create(record)
             return self._execute(record, Journal(record.key, self._log, Progress(), 0, self._now))
         except BaseException:
             await self._let_go(record.key)
             raise
+
+    async def _note_thread(self, run: Dependent) -> None:
+        """The record and the log hold text of the thread: the question."""
+        if run.thread_id and await self._sources.depend(run, [Source.thread(run.subject, run.thread_id)]):
+            raise ThreadForgotten(f"thread {run.thread_id} has been deleted; start a new one", thread_id=run.thread_id)
 
     async def _take_over(self, key: RunKey) -> None:
         """Continues a run that nobody works on; does nothing when somebody does, or when it has ended."""
@@ -165,9 +184,11 @@ class Runs:
         """The run, going on; None when it has ended, or when its starter died before there was one: with the lease held,
         nobody is in the middle of making it."""
         record = await self._store.get(key)
-        if record is None or record.status is not RunStatus.RUNNING:
+        if record is None or record.finished_at is not None:
             await self._store.forget_active(key)
             return None
+        if record.status is not RunStatus.RUNNING:
+            return None  # a newer version knows what it waits for
         journal = await Journal.open(key, self._log, self._now)
         _log.info("run_taken_over", run_id=key.run_id)
         return self._execute(record, journal)

@@ -43,6 +43,11 @@ def _terms(text: str) -> _Terms:
     return _Terms(frozenset(token.stem for token in content), strict)
 
 
+def let_go_of_texts() -> None:
+    """Empties the memory of texts that were analysed, which serves one answer: a document may be deleted later."""
+    _terms.cache_clear()
+
+
 def coverage(sentence: str, passages: Sequence[str]) -> float:
     """Share of the sentence's content words found in the passages, 0 to 1; 0 when a number or a name is missing there."""
     wanted = _terms(sentence)

@@ -50,15 +50,16 @@ async def run(settings: RetrieverSettings) -> None:
         written = WrittenRevisions(time.monotonic)
         remover = Remover(dense, lexical, written)
         reader = ChunkReader((lexical, dense), revisions)
+        searcher = Searcher(
+            Engines(dense, lexical, models, settings.search),
+            RerankStage(models, settings.search),
+            reader,
+            revisions,
+            ResultCache(settings.search),
+            settings.search,
+        )
         servicer = RetrieverServicer(
-            Searcher(
-                Engines(dense, lexical, models, settings.search),
-                RerankStage(models, settings.search),
-                reader,
-                revisions,
-                ResultCache(settings.search),
-                settings.search,
-            ),
+            searcher,
             reader,
             RevisionWriter(dense, lexical, revisions, written, settings.indexing),
             RevisionSwitch(dense, lexical, store, revisions, remover, written),
@@ -66,6 +67,7 @@ async def run(settings: RetrieverSettings) -> None:
             RevisionReader(dense, lexical, revisions),
         )
         service.spawn(revisions.follow(store, retry_s=_WATCH_RETRY_S, resync_s=settings.retriever_resync_s))
+        service.spawn(searcher.forget_outdated())
         service.spawn(remover.run())
         service.spawn(Reconciler(dense, lexical, revisions, remover, settings.reconcile).run())
         service.require("revisions", revisions.wait_loaded)

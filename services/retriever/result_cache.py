@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from services.retriever.engines import phrases_by_query
-from services.retriever.models import Chunk, SearchPlan, SearchRequest, SearchResult, Vectors
+from services.retriever.models import Chunk, SearchPlan, SearchRequest, SearchResult, SearchScope, Vectors
 from services.retriever.options import SearchOptions
 from services.retriever.phrases import numbers_in, phrase_tokens
 
@@ -105,6 +105,13 @@ class ResultCache:
             del wordings[:-_MAX_WORDINGS]
         while self._size_bytes > self._options.cache_bytes:
             self._forget(next(iter(self._entries)))
+
+    def drop_outdated(self, versions_now: Callable[[SearchScope], Versions]) -> None:
+        """Lets go of answers that nothing may return any more: they hold text of documents that may have been deleted."""
+        now_s = self._clock()
+        for key, entry in list(self._entries.items()):
+            if entry.expires_at_s <= now_s or entry.versions != versions_now(key.request.scope):
+                self._forget(key)
 
     def _means_the_same(self, known: Vectors | None, queries: Vectors) -> bool:
         if known is None or known.shape != queries.shape:

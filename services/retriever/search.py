@@ -25,6 +25,7 @@ from services.retriever.models import (
     SearchPlan,
     SearchRequest,
     SearchResult,
+    SearchScope,
     Strategy,
     Vectors,
 )
@@ -38,6 +39,8 @@ from services.retriever.validation import check_search
 
 _DIVERSITY_POOL = 5
 """Candidates a hit wanted among which diverse ones are chosen: what ranks lower is not relevant enough to be interesting."""
+_FORGET_INTERVAL_S = 15.0
+"""A deleted document is to be forgotten within a minute."""
 
 
 @dataclass
@@ -77,7 +80,7 @@ class Searcher:
         total = Stopwatch()
         scope = request.scope
         # Read before the engines are asked: what changes meanwhile makes the answer one of yesterday.
-        versions = self._revisions.versions(scope.tenant_id, scope.collection_ids)
+        versions = self._versions(scope)
         chunk_count = self._revisions.chunk_count(scope.tenant_id, scope.collection_ids)
         key = CacheKey.of(request, plan_search(request, chunk_count, self._options))
         may_remember = self._cache.is_on and not request.no_cache
@@ -96,6 +99,16 @@ class Searcher:
         if not result.degraded:
             self._cache.put(key, result, search.queries, versions)
         return result
+
+    async def forget_outdated(self) -> None:
+        """Keeps text of deleted documents out of memory: remembered answers go when they are outdated, also if nobody asks again.
+        Runs until cancelled."""
+        while True:
+            await asyncio.sleep(_FORGET_INTERVAL_S)
+            self._cache.drop_outdated(self._versions)
+
+    def _versions(self, scope: SearchScope) -> Versions:
+        return self._revisions.versions(scope.tenant_id, scope.collection_ids)
 
     async def _find(self, search: _Search, key: CacheKey | None, versions: Versions) -> Ranking | SearchResult:
         """What the engines find, or the answer to the same question in other words."""

@@ -1,4 +1,4 @@
-"""Runs: list, look at, follow from anywhere, stop."""
+"""Runs: list, look at, follow from anywhere, stop, delete."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -43,6 +43,14 @@ async def cancel_run(run_id: str, services: Services) -> Run:
     return _run(answer.run)
 
 
+@router.delete("/{run_id}", status_code=204, responses=problems())
+async def delete_run(run_id: str, services: Services) -> None:
+    """Removes a run and its events. One that is going on is cancelled first, and gone within a minute. What it put into a thread
+    stays there. Harmless when repeated."""
+    request = pb.DeleteRunRequest(run_id=run_id)
+    await services.orchestrator.DeleteRun(request, timeout=services.settings.rpc_timeout_s)
+
+
 @router.get(
     "/{run_id}/events",
     status_code=200,
@@ -59,7 +67,8 @@ async def follow_run(
     after: Annotated[int, Query(ge=0, description="`seq` of the last event already seen; 0 for all.")] = 0,
     last_event_id: Annotated[str | None, Header(description="As `after`; wins over it.")] = None,
 ) -> Response:
-    """Follows a run from any point, running or finished: every event after `after` exactly once, in order."""
+    """Follows a run from any point, running or finished: every event after `after` exactly once, in order. Of a run
+    whose events were erased, because a document that they quote was deleted: 404 with reason `RUN_FORGOTTEN`."""
     after_seq = after if last_event_id is None else _seq(last_event_id)
     run = await _fetched(run_id, services)
     events = follow(

@@ -60,7 +60,7 @@ async def rename_thread(thread_id: str, title: ThreadTitle, services: Services) 
 
 @router.delete("/{thread_id}", status_code=204, responses=problems())
 async def delete_thread(thread_id: str, services: Services) -> None:
-    """Removes a thread and its messages. Harmless when repeated."""
+    """Removes a thread, its messages, and within a minute the runs of its questions. Harmless when repeated."""
     request = pb.DeleteThreadRequest(thread_id=thread_id)
     await services.memory.DeleteThread(request, timeout=services.settings.rpc_timeout_s)
 

@@ -7,9 +7,10 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
-SupportStatus = Literal["supported", "partial", "insufficient", "unavailable"]
-RunMode = Literal["chat", "grounded", "qa", "agent"]
-RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed"]
+SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "unknown"]
+RunMode = Literal["chat", "grounded", "qa", "agent", "unknown"]
+RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "unknown"]
+"""`unknown` is what a newer version of a service wrote."""
 
 
 class QaRequest(BaseModel):
@@ -91,6 +92,9 @@ class Run(BaseModel):
     created_at: Moment | None = Field(description="Start.")
     finished_at: Moment | None = Field(description="End, once there is one.")
     collection_ids: list[str] = Field(description="Collections searched.")
+    forgotten_at: Moment | None = Field(
+        description="When its events were erased, because a document that they quote was deleted; null otherwise."
+    )
 
 
 class RunList(BaseModel):
@@ -114,10 +118,11 @@ class Message(BaseModel):
     """One message."""
 
     id: str | None = Field(validation_alias=AliasChoices("id", "message_id"), description="Unique within the thread.")
-    role: Literal["user", "assistant"] | None = Field(description="Who wrote it.")
+    role: Literal["user", "assistant", "unknown"] | None = Field(description="Who wrote it.")
     text: str = Field(description="Its text.")
     run_id: str | None = Field(description="Run that made it.")
     at: Moment | None = Field(description="When it was written.")
+    forgotten: bool = Field(description="The text was removed with a document that it quoted, and is a notice now.")
 
 
 class ThreadWithMessages(Thread):

@@ -11,7 +11,7 @@ from kit.errors import Aborted
 from services.ingest.documents.file_users import FileUsers, files_of
 from services.ingest.errors import DocumentNotFound
 from services.ingest.models import Status, StoredDocument
-from services.ingest.ports import DocumentStore, FileStore, Leases, SearchIndex
+from services.ingest.ports import DocumentStore, FileStore, Forgetting, Leases, SearchIndex
 
 _TOGETHER = 100
 """Documents that are deleted together: who else uses their files is asked once for all of them."""
@@ -30,17 +30,19 @@ class Deletion:
         files: FileStore,
         leases: Leases,
         index: SearchIndex,
+        forgetting: Forgetting,
         now: Callable[[], datetime],
     ) -> None:
         self._documents = documents
         self._files = files
         self._leases = leases
         self._index = index
+        self._forgetting = forgetting
         self._now = now
         self._file_users = FileUsers(documents)
 
     async def delete(self, tenant_id: str, document_id: str) -> None:
-        """Tombstone, then both indexes, then the file. Repeating it is harmless. Raises DocumentNotFound."""
+        """Tombstone, then both indexes, then what quotes it, then the file. Repeating it is harmless. Raises DocumentNotFound."""
         await self.finish(await self._bury(tenant_id, document_id))
 
     async def delete_all(self, tenant_id: str, documents: Sequence[StoredDocument]) -> None:
@@ -73,6 +75,8 @@ class Deletion:
     async def _finish_all(self, tenant_id: str, tombstones: Sequence[StoredDocument]) -> None:
         left = [stored for stored in tombstones if not stored.document.swept]
         await _each(left, lambda stored: self._index.delete(stored.document.document_id))
+        # After the indexes, so that no search finds the text any more once its copies are being erased.
+        await _each(left, lambda stored: self._forgetting.forget(stored.document.document_id))
         await self._release({sha256 for stored in left for sha256 in files_of(stored.document)}, tenant_id)
         await _each(left, self._swept)
 

@@ -3,17 +3,20 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-from datetime import datetime
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
 from typing import Any
 
-from kit.errors import AlreadyExists
-from kit.jetstream import KeyValue, Nats
-from kit.jetstream.connection import translated_errors
+from kit.errors import Aborted, AlreadyExists
+from kit.jetstream import Entry, KeyValue, Nats
+from kit.records import UNREADABLE, set_aside
+from services.memory.errors import ThreadDamaged
 from services.memory.models import Message, Owner, Role, StoredThread, Thread
 
 HEADS, MESSAGES = "THREADS", "THREAD_MESSAGES"
+_NOBODYS = Message("", Role.UNKNOWN, "", "", datetime.fromtimestamp(0, UTC))
+"""Stands for a message that cannot be read: its place is taken, and it is nobody's."""
 READS_AT_ONCE = 64
 """Direct gets in flight for one history: enough to hide the round trip, too few to crowd out other callers."""
 
@@ -21,15 +24,14 @@ READS_AT_ONCE = 64
 class NatsThreadStore:
     """A ThreadStore. Keys are `<tenant>.<owner>.<thread>…`, so that listing and purging are the server's work."""
 
-    def __init__(self, nats: Nats, heads: KeyValue, messages: KeyValue) -> None:
-        self._nats = nats
+    def __init__(self, heads: KeyValue, messages: KeyValue) -> None:
         self._heads = heads
         self._messages = messages
 
     @classmethod
     async def open(cls, nats: Nats) -> "NatsThreadStore":
         """Opens the buckets, making them on first use."""
-        return cls(nats, await KeyValue.open(nats, HEADS), await KeyValue.open(nats, MESSAGES))
+        return cls(await KeyValue.open(nats, HEADS), await KeyValue.open(nats, MESSAGES))
 
     async def create_head(self, owner: Owner, thread: Thread) -> None:
         await self._heads.create(_key(owner, thread.thread_id), _encode_head(thread))
@@ -38,7 +40,11 @@ class NatsThreadStore:
         entry = await self._heads.get(_key(owner, thread_id))
         if entry is None or entry.value is None:
             return None
-        return StoredThread(_decode_head(thread_id, entry.value), entry.revision)
+        try:
+            return StoredThread(_decode_head(thread_id, entry.value), entry.revision)
+        except UNREADABLE as error:
+            set_aside(HEADS, entry.key, error)
+            raise ThreadDamaged(f"the record of thread {thread_id} is damaged and cannot be read; delete it") from error
 
     async def update_head(self, owner: Owner, thread: Thread, revision: int) -> None:
         await self._heads.update(_key(owner, thread.thread_id), _encode_head(thread), revision)
@@ -51,8 +57,12 @@ class NatsThreadStore:
             async for entry in entries:
                 if entry is None:
                     return
-                if entry.value is not None:
+                if entry.value is None:
+                    continue
+                try:
                     yield _decode_head(entry.key.rpartition(".")[2], entry.value)
+                except UNREADABLE as error:
+                    set_aside(HEADS, entry.key, error)
 
     async def take_position(self, owner: Owner, thread_id: str, position: int, message: Message) -> Message | None:
         key = _position_key(owner, thread_id, position)
@@ -61,7 +71,7 @@ class NatsThreadStore:
         except AlreadyExists:
             entry = await self._messages.get(key)
             # Purged meanwhile: the thread is being deleted, which the caller's next look at the head will say.
-            return _decode_message(entry.value) if entry and entry.value else None
+            return _decoded(entry) or _NOBODYS if entry and entry.value is not None else None
         return None
 
     async def is_marked(self, owner: Owner, thread_id: str, message_id: str) -> bool:
@@ -76,15 +86,24 @@ class NatsThreadStore:
         async def one(position: int) -> Message | None:
             async with gate:
                 entry = await self._messages.get(_position_key(owner, thread_id, position))
-            return _decode_message(entry.value) if entry and entry.value else None
+            return _decoded(entry) if entry else None
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(position)) for position in range(first, last + 1)]
         return [message for task in tasks if (message := task.result()) is not None]
 
+    async def rewrite(self, owner: Owner, thread_id: str, change: Callable[[Message], Message]) -> None:
+        async for entry in self._messages.entries(f"{_key(owner, thread_id)}.at.*"):
+            message = _decoded(entry)
+            if message is None or (changed := change(message)) == message:
+                continue
+            # Fields that a newer version has added are kept. One that is gone or was rewritten meanwhile is left alone.
+            record = json.loads(entry.value or b"") | _record(changed)
+            with suppress(Aborted):
+                await self._messages.update(entry.key, _encode(record), entry.revision)
+
     async def purge_messages(self, owner: Owner, thread_id: str) -> None:
-        with translated_errors(MESSAGES):
-            await self._nats.js.purge_stream(f"KV_{MESSAGES}", subject=f"$KV.{MESSAGES}.{_key(owner, thread_id)}.>")
+        await self._messages.purge_matching(f"{_key(owner, thread_id)}.>")
 
 
 def _key(owner: Owner, thread_id: str) -> str:
@@ -123,22 +142,40 @@ def _decode_head(thread_id: str, value: bytes) -> Thread:
 
 
 def _encode_message(message: Message) -> bytes:
-    record = {
+    return _encode(_record(message))
+
+
+def _record(message: Message) -> dict[str, Any]:
+    return {
         "message_id": message.message_id,
         "role": message.role.value,
         "text": message.text,
         "run_id": message.run_id,
         "at": message.at.isoformat(),
+        "forgotten": message.forgotten,
     }
+
+
+def _encode(record: dict[str, Any]) -> bytes:
     return json.dumps(record, ensure_ascii=False).encode()
+
+
+def _decoded(entry: Entry) -> Message | None:
+    """The message, or None, said so, when it cannot be read."""
+    try:
+        return _decode_message(entry.value or b"")
+    except UNREADABLE as error:
+        set_aside(MESSAGES, entry.key, error)
+        return None
 
 
 def _decode_message(value: bytes) -> Message:
     record: dict[str, Any] = json.loads(value)
     return Message(
         record["message_id"],
-        Role(record["role"]),
+        Role(record["role"]) if record["role"] in set(Role) else Role.UNKNOWN,
         record["text"],
         record["run_id"],
         datetime.fromisoformat(record["at"]),
+        record.get("forgotten", False),
     )

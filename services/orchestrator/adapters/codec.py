@@ -36,6 +36,9 @@ _FIELDS = {kind: name for name, kind in _KINDS.items()}
 
 
 def event_to_proto(event: RunEvent) -> pb.RunEvent:
+    """The event's message; of one that was read, the very message that was stored."""
+    if event.raw is not None:
+        return pb.RunEvent.FromString(event.raw)
     message = pb.RunEvent(run_id=event.run_id, seq=event.seq)
     message.at.FromDatetime(event.at)
     payload = getattr(message, _FIELDS[type(event.payload)])
@@ -44,13 +47,12 @@ def event_to_proto(event: RunEvent) -> pb.RunEvent:
     return message
 
 
-def event_from_proto(message: pb.RunEvent) -> RunEvent:
-    """Raises ValueError for a payload that this version does not know."""
+def event_from_bytes(data: bytes) -> RunEvent:
+    """The event of a stored message. Raises DecodeError, ValueError or OverflowError for bytes that are none."""
+    message = pb.RunEvent.FromString(data)
     name = message.WhichOneof("payload")
-    if name not in _KINDS:
-        raise ValueError(f"run {message.run_id} has an event of unknown kind {name}")
-    payload: Payload = read(getattr(message, name), _KINDS[name])
-    return RunEvent(message.run_id, message.seq, message.at.ToDatetime(tzinfo=UTC), payload)
+    payload: Payload = read(getattr(message, name), _KINDS[name]) if name in _KINDS else events.Unknown()
+    return RunEvent(message.run_id, message.seq, message.at.ToDatetime(tzinfo=UTC), payload, data)
 
 
 def fill(message: Message, value: Any) -> None:
@@ -127,9 +129,11 @@ def enum_number(descriptor: Any, item: Enum) -> int:
 
 
 def enum_from_number(descriptor: Any, number: int, kind: type[_E]) -> _E:
-    """Raises KeyError for the unspecified value."""
+    """The member for a number of the contract, UNKNOWN for one that this version does not have."""
     prefix = descriptor.values[0].name.removesuffix("UNSPECIFIED")
-    return kind[descriptor.values_by_number[number].name.removeprefix(prefix)]
+    value = descriptor.values_by_number.get(number)
+    name = value.name.removeprefix(prefix) if value is not None else ""
+    return kind[name if name in kind.__members__ else "UNKNOWN"]
 
 
 def budgets_to_proto(budgets: Budgets, message: pb.Budgets) -> None:

@@ -4,10 +4,10 @@ an append expects to be the subject's last."""
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import nats.errors
-from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import APIError
@@ -15,16 +15,21 @@ from nats.js.errors import APIError
 from kit.jetstream import Nats
 from kit.jetstream.connection import translated_errors
 from kit.jetstream.following import follow
-from services.orchestrator.adapters.codec import event_from_proto, event_to_proto
-from services.orchestrator.errors import FencedOff
-from services.orchestrator.events import Done, RunEvent
+from kit.records import set_aside
+from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
+from services.orchestrator.errors import FencedOff, forgotten
+from services.orchestrator.events import Degradation, Done, Payload, RunEvent, Thinking
 from services.orchestrator.models import RunKey
 
 STREAM = "RUNS"
 _APPEND_TIMEOUT_S = 2.0
 _READ_TIMEOUT_S = 5.0
+_NO_EVENT = (DecodeError, ValueError, OverflowError)
 _WRONG_LAST_SEQUENCE = (10071, 10164)
 _DAY_S = 86_400.0
+_SEAL = "Groundwork-Erased"
+"""Header of the one message that stays of an erased log. Its place in the stream fences off whoever still writes the run."""
+_DAMAGED = Degradation("log", "EVENT_DAMAGED", "this step's entry in the run's log is damaged and cannot be shown")
 
 
 class JetStreamEventLog:
@@ -74,25 +79,43 @@ class JetStreamEventLog:
     async def read(self, key: RunKey) -> tuple[Sequence[RunEvent], int]:
         events: list[RunEvent] = []
         position = 0
+        decoder = _Decoder(key)
         with translated_errors("the event log"):
             async with asyncio.timeout(_READ_TIMEOUT_S), aclosing(self._messages(key)) as messages:
                 async for message in messages:
                     if message is None:
                         break
-                    events.append(_decode(message))
+                    events.append(decoder.decode(message))
                     position = message.metadata.sequence.stream
         return events, position
 
-    async def follow(self, key: RunKey, after_seq: int) -> AsyncIterator[RunEvent]:
+    async def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncIterator[RunEvent]:
+        decoder = _Decoder(key)
         async with aclosing(self._messages(key)) as messages:
             async for message in messages:
                 if message is None:
-                    continue
-                event = _decode(message)
+                    if live:
+                        continue
+                    return
+                event = decoder.decode(message)
                 if event.seq > after_seq:
                     yield event
                 if isinstance(event.payload, Done):
                     return
+
+    async def erase(self, key: RunKey) -> None:
+        with translated_errors("the event log"):
+            await self._nats.js.publish(_subject(key), b"", timeout=_APPEND_TIMEOUT_S, headers={_SEAL: "1"})
+            await self._nats.js.purge_stream(STREAM, subject=_subject(key), keep=1)
+
+    async def payloads(self) -> AsyncIterator[tuple[RunKey, Payload]]:
+        async with aclosing(follow(self._nats, STREAM, "runs.*.*")) as messages:
+            async for message in messages:
+                if message is None:
+                    return
+                _, tenant_id, run_id = message.subject.split(".")
+                with suppress(*_NO_EVENT):
+                    yield RunKey(tenant_id, run_id), event_from_bytes(message.data).payload
 
     def _messages(self, key: RunKey) -> AsyncGenerator[Msg | None, None]:
         return follow(self._nats, STREAM, _subject(key))
@@ -102,5 +125,32 @@ def _subject(key: RunKey) -> str:
     return f"runs.{key.tenant_id}.{key.run_id}"
 
 
-def _decode(message: Msg) -> RunEvent:
-    return event_from_proto(pb.RunEvent.FromString(message.data))
+class _Decoder:
+    """Events of one run from its messages, in order. A message that is no event keeps its place in the count and is said to be
+    damaged: the events around it are still shown."""
+
+    def __init__(self, key: RunKey) -> None:
+        self._key = key
+        self._seq = 0
+        self._is_counting = False
+        """Once an event could be read: the first entries of a long run may have expired."""
+
+    def decode(self, message: Msg) -> RunEvent:
+        """Raises RunForgotten at the seal of an erased log."""
+        if _SEAL in (message.headers or {}):
+            raise forgotten(self._key.run_id)
+        try:
+            event = event_from_bytes(message.data)
+            self._check(event)
+            self._is_counting = True
+        except _NO_EVENT as error:
+            set_aside(STREAM, message.subject, error)
+            placeholder = Thinking("log", _DAMAGED.message, _DAMAGED)
+            event = RunEvent(self._key.run_id, self._seq + 1, message.metadata.timestamp, placeholder)
+        self._seq = event.seq
+        return event
+
+    def _check(self, event: RunEvent) -> None:
+        # Damaged bytes may still parse.
+        if event.run_id != self._key.run_id or (self._is_counting and event.seq != self._seq + 1):
+            raise ValueError("the event is another's, or out of order")

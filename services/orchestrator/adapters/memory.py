@@ -11,6 +11,8 @@ from kit.errors import Cancelled, DeadlineExceeded, Unavailable
 from services.orchestrator.errors import MemorySilent
 from services.orchestrator.models import Turn
 
+_ROLES: dict[int, str] = {pb.ROLE_USER: "user", pb.ROLE_ASSISTANT: "assistant"}
+
 
 class MemoryThreads:
     """Memory over the memory service's contract."""
@@ -23,8 +25,17 @@ class MemoryThreads:
         request = pb.GetHistoryRequest(thread_id=thread_id, limit=limit)
         with _in_our_words():
             response = await self._stub.GetHistory(request, timeout=self._timeout_s)
-        roles = {pb.ROLE_USER: "user", pb.ROLE_ASSISTANT: "assistant"}
-        return tuple(Turn(roles[message.role], message.text) for message in response.messages)
+        return tuple(
+            Turn(_ROLES[message.role], message.text, message.run_id)
+            for message in response.messages
+            # What was forgotten says nothing, and a role of a newer version means something that a prompt has no place for.
+            if not message.forgotten and message.role in _ROLES
+        )
+
+    async def forget_answer(self, thread_id: str, run_id: str) -> None:
+        request = pb.ForgetAnswerRequest(thread_id=thread_id, run_id=run_id)
+        with _in_our_words():
+            await self._stub.ForgetAnswer(request, timeout=self._timeout_s)
 
     async def remember(self, thread_id: str, run_id: str, question: str, answer: str) -> None:
         # The ids follow from the run, so that a run that is finished twice is remembered once.

@@ -6,15 +6,22 @@ history of all runs; RUN_LEASES expires by itself when its holder falls silent; 
 
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
+from enum import Enum
+from typing import Any, TypeVar
 
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import KeyValue, Nats
+from kit.records import UNREADABLE, set_aside
+from services.orchestrator.errors import RunDamaged
 from services.orchestrator.events import Budgets, RunMode, RunStatus
 from services.orchestrator.models import Page, RunKey, RunRecord, RunRequest
 
 _DAY_S = 86_400.0
+_RECORDS = "RUN_RECORDS"
+
+E = TypeVar("E", bound=Enum)
 
 
 class KeyValueRunStore:
@@ -31,7 +38,7 @@ class KeyValueRunStore:
     @classmethod
     async def open(cls, nats: Nats, *, lease_s: float, retention_days: float) -> "KeyValueRunStore":
         return cls(
-            await KeyValue.open(nats, "RUN_RECORDS", ttl_s=retention_days * _DAY_S),
+            await KeyValue.open(nats, _RECORDS, ttl_s=retention_days * _DAY_S),
             await KeyValue.open(nats, "RUN_ACTIVE"),
             await KeyValue.open(nats, "RUN_LEASES", ttl_s=lease_s),
             await KeyValue.open(nats, "RUN_CANCELS", ttl_s=_DAY_S),
@@ -44,20 +51,62 @@ class KeyValueRunStore:
 
     async def get(self, key: RunKey) -> RunRecord | None:
         entry = await self._records.get(_name(key))
-        return None if entry is None or entry.value is None else _decode(key, entry.value)
+        if entry is None or entry.value is None:
+            return None
+        try:
+            return _decode(key, entry.value)
+        except UNREADABLE as error:
+            set_aside(_RECORDS, _name(key), error)
+            raise RunDamaged(
+                f"the record of run {key.run_id} is damaged and cannot be read; delete the run", run_id=key.run_id
+            ) from error
 
     async def finish(self, record: RunRecord) -> None:
-        await self._records.put(_name(record.key), _encode(record))
+        end = {"status": record.status.value, "finished_at": _time(record.finished_at)}
+        await self._change(record.key, lambda _: end)
         await self.forget_active(record.key)
+
+    async def forget(self, key: RunKey, at: datetime) -> None:
+        await self._change(key, lambda data: _forgotten(data, at))
+        await self.forget_active(key)
+
+    async def delete(self, key: RunKey) -> None:
+        # The marker last: until it is gone, a sweeper that finds no record clears it away too.
+        await self._records.purge(_name(key))
+        await self._cancels.purge(_name(key))
+        await self.forget_active(key)
+
+    async def _change(self, key: RunKey, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Changes what `change` names and keeps the rest, which a newer version may have added to. A record that is gone stays
+        gone; one that cannot be read goes."""
+        while (entry := await self._records.get(_name(key))) is not None and entry.value is not None:
+            try:
+                data: dict[str, Any] = json.loads(entry.value)
+                value = json.dumps(data | change(data)).encode()
+            except UNREADABLE as error:
+                set_aside(_RECORDS, _name(key), error)
+                await self._records.purge(_name(key))
+                return
+            try:
+                await self._records.update(_name(key), value, entry.revision)
+            except Aborted:
+                continue
+            return
 
     async def forget_active(self, key: RunKey) -> None:
         await self._active.purge(_name(key))
+
+    async def all(self) -> AsyncIterator[RunRecord]:
+        async for entry in self._records.entries(">"):
+            record = _decoded(_key(entry.key), entry.value or b"")
+            if record is not None:
+                yield record
 
     async def list(self, tenant_id: str, page_size: int, page_token: str) -> Page:
         # Run ids begin with their time, so newest first is descending order of keys.
         found = {_key(entry.key): entry.value async for entry in self._records.entries(f"{tenant_id}.>")}
         keys = sorted((key for key in found if not page_token or key.run_id < page_token), key=_by_time, reverse=True)
-        runs = [_decode(key, found[key] or b"{}") for key in keys[:page_size]]
+        runs = [record for key in keys[:page_size] if (record := _decoded(key, found[key] or b"")) is not None]
         return Page(runs, keys[page_size - 1].run_id if len(keys) > page_size else "")
 
     async def watch_running(self) -> AsyncIterator[tuple[RunKey, bool]]:
@@ -129,7 +178,7 @@ def _encode(record: RunRecord) -> bytes:
             "subject": record.subject,
             "status": record.status.value,
             "created_at": record.created_at.isoformat(),
-            "finished_at": record.finished_at.isoformat() if record.finished_at else None,
+            "finished_at": _time(record.finished_at),
             "mode": request.mode.value,
             "question": request.question,
             "collection_ids": list(request.collection_ids),
@@ -143,10 +192,20 @@ def _encode(record: RunRecord) -> bytes:
     ).encode()
 
 
+def _decoded(key: RunKey, value: bytes) -> RunRecord | None:
+    """The record, or None, said so, when it cannot be read."""
+    try:
+        return _decode(key, value)
+    except UNREADABLE as error:
+        set_aside(_RECORDS, _name(key), error)
+        return None
+
+
 def _decode(key: RunKey, value: bytes) -> RunRecord:
-    data = json.loads(value)
+    """Raises one of UNREADABLE. A word that only a newer version knows becomes UNKNOWN."""
+    data: dict[str, Any] = json.loads(value)
     request = RunRequest(
-        mode=RunMode(data["mode"]),
+        mode=_member(RunMode, data["mode"]),
         question=data["question"],
         collection_ids=tuple(data["collection_ids"]),
         thread_id=data["thread_id"],
@@ -155,6 +214,31 @@ def _decode(key: RunKey, value: bytes) -> RunRecord:
         budgets=Budgets(data["wall_clock_s"], data["answer_tokens"]),
         top_k=data["top_k"],
     )
-    finished_at = datetime.fromisoformat(data["finished_at"]) if data["finished_at"] else None
-    created_at = datetime.fromisoformat(data["created_at"])
-    return RunRecord(key, data["subject"], request, RunStatus(data["status"]), created_at, finished_at)
+    return RunRecord(
+        key,
+        data["subject"],
+        request,
+        _member(RunStatus, data["status"]),
+        datetime.fromisoformat(data["created_at"]),
+        _moment(data["finished_at"]),
+        _moment(data.get("forgotten_at")),
+    )
+
+
+def _forgotten(data: dict[str, Any], at: datetime) -> dict[str, Any]:
+    now = _time(at)
+    if data["finished_at"]:
+        return {"forgotten_at": now}
+    return {"forgotten_at": now, "finished_at": now, "status": RunStatus.CANCELLED.value}
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def _member(kind: type[E], word: str) -> E:
+    return kind(word) if word in {member.value for member in kind} else kind["UNKNOWN"]

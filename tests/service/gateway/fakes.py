@@ -197,6 +197,9 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
 
 
 class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
+    async def ForgetAnswer(self, request: Any, context: Any) -> memory_pb2.ForgetAnswerResponse:
+        return memory_pb2.ForgetAnswerResponse()
+
     def _thread(self, thread_id: str = "0123456789ab", title: str = "Notice") -> memory_pb2.Thread:
         return memory_pb2.Thread(thread_id=thread_id, title=title, created_at=AT, updated_at=AT, message_count=1)
 
@@ -262,6 +265,8 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.requests: list[run_pb.StartRunRequest] = []
         self.attached: list[int] = []
         self.cancelled: list[str] = []
+        self.deleted: list[str] = []
+        self.forgotten_at: Any = None
         self.hung_up = asyncio.Event()
         self.start_failure: GroundworkError | None = None
         self.attach_failures: list[GroundworkError] = []
@@ -302,13 +307,24 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     def _run(self, run_id: str) -> run_pb.Run:
         if run_id != "r1":
             raise NotFound(f"there is no run {run_id}", reason="RUN_NOT_FOUND")
-        return run_pb.Run(run_id="r1", mode=run_pb.RUN_MODE_QA, status=self.status, question="How long?", created_at=AT)
+        return run_pb.Run(
+            run_id="r1",
+            mode=run_pb.RUN_MODE_QA,
+            status=self.status,
+            question="How long?",
+            created_at=AT,
+            forgotten_at=self.forgotten_at,
+        )
 
     async def GetRun(self, request: Any, context: Any) -> run_pb.GetRunResponse:
         return run_pb.GetRunResponse(run=self._run(request.run_id))
 
     async def ListRuns(self, request: Any, context: Any) -> run_pb.ListRunsResponse:
         return run_pb.ListRunsResponse(runs=[self._run("r1")])
+
+    async def DeleteRun(self, request: Any, context: Any) -> run_pb.DeleteRunResponse:
+        self.deleted.append(request.run_id)
+        return run_pb.DeleteRunResponse()
 
     async def CancelRun(self, request: Any, context: Any) -> run_pb.CancelRunResponse:
         self.cancelled.append(request.run_id)

@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.ingest.v1 import ingest_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 
-from kit.errors import ResourceExhausted
+from kit.errors import NotFound, ResourceExhausted
 from kit.principal import Principal
 from tests.service.gateway.conftest import World
 from tests.service.gateway.fakes import AT, NATS_DOWN, document
@@ -174,6 +174,32 @@ async def test_runs_are_listed_shown_and_cancelled(client: httpx.AsyncClient, wo
     assert world.orchestrator.cancelled == ["r1"]
     assert (await client.get("/v1/runs/r9")).json()["reason"] == "RUN_NOT_FOUND"
     assert (await client.get("/v1/runs/r9/events")).status_code == 404
+
+
+async def test_run_is_deleted(client: httpx.AsyncClient, world: World) -> None:
+    assert (await client.delete("/v1/runs/r1")).status_code == 204
+    assert world.orchestrator.deleted == ["r1"]
+
+
+async def test_forgotten_run_is_shown_as_such_and_its_events_are_not_found(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    world.orchestrator.status = run_pb.RUN_STATUS_COMPLETED
+    world.orchestrator.forgotten_at = Timestamp(seconds=1_800_000_000)
+    world.orchestrator.attach_failures = [NotFound("the events of run r1 were erased", reason="RUN_FORGOTTEN")]
+    run = (await client.get("/v1/runs/r1")).json()
+    assert (run["status"], run["forgotten_at"]) == ("completed", "2027-01-15T08:00:00.000Z")
+    events = await client.get("/v1/runs/r1/events")
+    assert (events.status_code, events.json()["reason"]) == (404, "RUN_FORGOTTEN")
+
+
+@pytest.mark.parametrize("status", [run_pb.RUN_STATUS_UNKNOWN, 99])
+async def test_state_of_a_newer_version_is_shown_as_unknown(
+    client: httpx.AsyncClient, world: World, status: Any
+) -> None:
+    world.orchestrator.status = status
+    assert (await client.get("/v1/runs/r1")).json()["status"] == "unknown"
+    assert [run["status"] for run in (await client.get("/v1/runs")).json()["runs"]] == ["unknown"]
 
 
 async def test_threads_are_made_listed_shown_renamed_and_removed(client: httpx.AsyncClient) -> None:

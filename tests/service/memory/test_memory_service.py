@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc
 
 from kit.errors import InvalidArgument, NotFound
+from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
+from kit.jetstream import Job, Nats
 from kit.principal import Principal
 from kit.testing.harness import free_port, open_test_channel, running_service
 from kit.testing.nats import NatsServer
@@ -70,6 +74,45 @@ async def test_a_message_without_a_role_is_refused_and_nothing_is_stored(address
         assert (
             await stub.GetThread(pb.GetThreadRequest(thread_id=thread.thread_id), timeout=5)
         ).thread.message_count == 0
+
+
+async def _thread_of(stub: Any, message: pb.Message) -> str:
+    thread_id = (await stub.CreateThread(pb.CreateThreadRequest(), timeout=5)).thread.thread_id
+    request = pb.AppendMessagesRequest(thread_id=thread_id, messages=[message])
+    await stub.AppendMessages(request, timeout=5)
+    return str(thread_id)
+
+
+async def test_deletion_goes_through_the_queue_and_has_the_runs_forgotten(address: str, jetstream: Nats) -> None:
+    async with open_test_channel(address, services=SERVICES) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        message = pb.Message(message_id="q1", role=pb.ROLE_USER, text="How much leave?", run_id="r1")
+        thread_id = await _thread_of(stub, message)
+        await stub.DeleteThread(pb.DeleteThreadRequest(thread_id=thread_id), timeout=5)
+    asked: asyncio.Future[tuple[Principal, ForgetRequest]] = asyncio.get_running_loop().create_future()
+
+    async def note(job: Job) -> None:
+        asked.set_result((job.principal, decode(job)))
+
+    queue = await ForgetQueue.open(jetstream)
+    consumer = asyncio.create_task(queue.queue.consume(note, concurrency=1))
+    async with asyncio.timeout(20):
+        principal, forget = await asked
+    assert forget.source == Source.thread(principal.subject, thread_id)
+    consumer.cancel()
+    await asyncio.gather(consumer, return_exceptions=True)
+
+
+async def test_forgotten_answer_is_told_as_such(address: str) -> None:
+    async with open_test_channel(address, services=SERVICES) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        answer = pb.Message(message_id="a1", role=pb.ROLE_ASSISTANT, text="30 days [1]", run_id="r1")
+        thread_id = await _thread_of(stub, answer)
+        await stub.ForgetAnswer(pb.ForgetAnswerRequest(thread_id=thread_id, run_id="r1"), timeout=5)
+        history = await stub.GetHistory(pb.GetHistoryRequest(thread_id=thread_id), timeout=5)
+        (message,) = history.messages
+        assert message.forgotten
+        assert "30 days" not in message.text
 
 
 async def test_a_renamed_and_a_deleted_thread(address: str) -> None:

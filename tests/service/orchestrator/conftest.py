@@ -3,16 +3,21 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
 
 import pytest
 
+from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
 from kit.principal import Principal
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.run_store import KeyValueRunStore
+from services.orchestrator.adapters.sources import KeyValueRunSources
 from services.orchestrator.drafting import Drafter
 from services.orchestrator.events import Done, RunEvent, RunMode
+from services.orchestrator.forgetting import Forgetting, RunDeletion
 from services.orchestrator.generation import Generator
+from services.orchestrator.handlers import ForgetHandler
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
 from services.orchestrator.pipeline import Limits, Pipeline
 from services.orchestrator.ports import LanguageModel
@@ -27,9 +32,18 @@ LEASE_S = 1.0
 class Orchestrator:
     """One orchestrator's run service with its background loops. `die()` stops it the way SIGKILL would: nothing is released."""
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: Runs, forgetting: Forgetting, queue: ForgetQueue, memory: FakeMemory) -> None:
         self.runs = runs
+        self.forgetting = forgetting
+        self.queue = queue
+        self.memory = memory
+        self.deletion = RunDeletion(forgetting, queue.request, now)
         self._loops = [asyncio.create_task(loop) for loop in (runs.watch_cancels(), runs.watch_running(), runs.sweep())]
+
+    def consume(self) -> None:
+        """Begins to work on the queue of what is to be forgotten."""
+        work = self.queue.queue.consume(ForgetHandler(self.forgetting).handle, concurrency=4)
+        self._loops.append(asyncio.create_task(work))
 
     async def die(self) -> None:
         for execution in self.runs._executions.values():
@@ -41,6 +55,10 @@ class Orchestrator:
             loop.cancel()
         await self.runs.close()
         await asyncio.gather(*self._loops, return_exceptions=True)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
 
 
 async def _nothing(key: RunKey) -> None:
@@ -57,11 +75,15 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
 
         async def start(model: LanguageModel | None = None, **limits: float) -> Orchestrator:
             generator = Generator(model, context_tokens=500) if model else None
-            pipeline = Pipeline(FakeSearcher(), FakeMemory(), Drafter(FakeScorer(), generator), Limits())
+            memory = FakeMemory()
+            sources = await KeyValueRunSources.open(jetstream, retention_days=1)
+            pipeline = Pipeline(FakeSearcher(), memory, sources, Drafter(FakeScorer(), generator), Limits())
             store = await KeyValueRunStore.open(jetstream, lease_s=LEASE_S, retention_days=1)
             log = await JetStreamEventLog.open(jetstream, retention_days=1)
             run_limits = RunLimits(**{"lease_s": LEASE_S, **limits})  # type: ignore[arg-type]
-            orchestrator = Orchestrator(Runs(store, log, pipeline, run_limits))
+            forgetting = Forgetting(store, log, sources, memory, now=now)
+            queue = await ForgetQueue.open(jetstream)
+            orchestrator = Orchestrator(Runs(store, log, sources, pipeline, run_limits), forgetting, queue, memory)
             stack.push_async_callback(orchestrator.stop)
             return orchestrator
 

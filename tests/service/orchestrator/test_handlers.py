@@ -1,5 +1,6 @@
 """The orchestrator's contract over a real gRPC server and a real NATS server."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -19,7 +20,7 @@ async def stub(
     start_orchestrator: Callable[..., Awaitable[Orchestrator]],
 ) -> AsyncIterator[rpc.OrchestratorServiceStub]:
     orchestrator = await start_orchestrator()
-    servicer = OrchestratorServicer(orchestrator.runs)
+    servicer = OrchestratorServicer(orchestrator.runs, orchestrator.deletion)
     async with (
         running_servicer(rpc.add_OrchestratorServiceServicer_to_server, servicer) as address,
         open_test_channel(address) as channel,
@@ -50,6 +51,21 @@ async def test_run_over_the_wire_tells_everything(stub: rpc.OrchestratorServiceS
     assert (run.question, run.mode) == ("When was the tower built?", pb.RUN_MODE_QA)
     assert [r.run_id for r in (await stub.ListRuns(pb.ListRunsRequest(), timeout=5)).runs] == [run_id]
     await stub.CancelRun(pb.CancelRunRequest(run_id=run_id), timeout=5)
+
+
+async def test_deleted_run_is_gone_at_once_and_may_be_deleted_again(stub: rpc.OrchestratorServiceStub) -> None:
+    events = [r.event async for r in stub.StartRun(request(), timeout=20)]
+    run_id = events[0].run_id
+    with use_principal(Principal("other", "eve")):
+        await stub.DeleteRun(pb.DeleteRunRequest(run_id=run_id), timeout=5)
+    async with asyncio.timeout(20):
+        while not (await stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=5)).run.HasField("finished_at"):
+            await asyncio.sleep(0.02)
+    for _ in range(2):
+        await stub.DeleteRun(pb.DeleteRunRequest(run_id=run_id), timeout=5)
+    with pytest.raises(NotFound):
+        await stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=5)
+    assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=5)).runs
 
 
 async def test_other_tenant_cannot_see_the_run(stub: rpc.OrchestratorServiceStub) -> None:

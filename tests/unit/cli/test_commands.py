@@ -274,6 +274,19 @@ def test_documents_are_listed_over_all_pages_shown_and_deleted(server: FakeServe
     assert (missing.exit_code, "ROUTE_NOT_FOUND" in missing.stderr) == (1, True)
 
 
+def test_runs_are_listed_and_deleted(server: FakeServer, groundwork: Command) -> None:
+    run = {"id": "r1", "status": "completed", "created_at": "2026-01-01T00:00:00.000Z", "question": "How long?"}
+    listed = {"runs": [{**run, "forgotten_at": None}, {**run, "id": "r2", "forgotten_at": "2026-01-02T00:00:00.000Z"}]}
+    server.on("GET", "/v1/runs", lambda http: http.json(listed))
+    server.on("DELETE", "/v1/runs/r1", lambda http: http.json({}))
+    lines = groundwork("runs", "list", "-n", "2").stdout.splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [["r1", "completed"], ["r2", "forgotten"]]
+    assert server.asked("GET") == ["/v1/runs?page_size=2"]
+    assert json.loads(groundwork("runs", "list", "--json").stdout) == listed
+    assert groundwork("runs", "delete", "r1").stdout == "deleted r1\n"
+    assert json.loads(groundwork("runs", "delete", "r1", "--json").stdout) == {"deleted": ["r1"]}
+
+
 def test_an_id_stays_in_one_piece_and_a_row_on_one_line_in_a_pipe(server: FakeServer, groundwork: Command) -> None:
     id_, name = "0123456789abcdef" * 2, "folder/" * 30 + "a.txt"
     listed = {"documents": [_document(id_, "processing", name=name, size_bytes=1)], "next_page_token": None}

@@ -313,3 +313,15 @@ class FakeIndex:
         if document_id not in self.active:
             return []
         return [chunk.text for chunk in self.revisions[document_id, self.active[document_id][1]]]
+
+
+class FakeForgetting:
+    """Takes note of documents whose copies are to be erased, which the index must have let go before."""
+
+    def __init__(self, index: FakeIndex) -> None:
+        self._index = index
+        self.forgotten: list[str] = []
+
+    async def forget(self, document_id: str) -> None:
+        assert document_id in self._index.deleted
+        self.forgotten.append(document_id)

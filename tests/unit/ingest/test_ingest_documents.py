@@ -231,6 +231,29 @@ async def test_file_stays_while_another_document_uses_it(world: World) -> None:
     assert world.files.files == {}
 
 
+async def test_copies_of_a_deleted_document_s_text_are_forgotten(world: World) -> None:
+    document = await world.upload("something")
+    await world.documents.delete(TENANT, document.document_id)
+    assert world.forgetting.forgotten == [document.document_id]
+
+
+async def test_copies_are_forgotten_by_the_sweep_when_the_deletion_was_killed_before(world: World) -> None:
+    document = await world.upload("something")
+    real = world.forgetting.forget
+
+    async def crash(document_id: str) -> None:
+        raise Crash("forget")
+
+    world.forgetting.forget = crash  # type: ignore[method-assign]
+    with pytest.raises(Crash):
+        await world.documents.delete(TENANT, document.document_id)
+    world.forgetting.forget = real  # type: ignore[method-assign]
+    world.clock.now += timedelta(minutes=1)
+    await world.sweeper.sweep()
+    assert world.forgetting.forgotten == [document.document_id]
+    assert (await world.record(document)).swept
+
+
 async def test_deleting_twice_is_harmless(world: World) -> None:
     document = await world.upload("hello")
     await world.documents.delete(TENANT, document.document_id)

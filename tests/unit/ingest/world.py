@@ -31,6 +31,7 @@ from tests.unit.ingest.fakes import (
     FakeDocumentStore,
     FakeEmbedder,
     FakeFileStore,
+    FakeForgetting,
     FakeIndex,
     FakeJobQueue,
     FakeLeases,
@@ -71,7 +72,8 @@ class World:
         self.clock = Clock()
         numbers = itertools.count(1)
         spool = Spool(folder)
-        self.deletion = Deletion(self.store, self.files, self.leases, self.index, self.clock)
+        self.forgetting = FakeForgetting(self.index)
+        self.deletion = Deletion(self.store, self.files, self.leases, self.index, self.forgetting, self.clock)
         self.clearing = Clearing(self.collections, self.store, self.deletion, self.leases)
         self.catalog = Catalog(self.collections, self.clearing, self.clock)
         self.reviser = Reviser(self.store, self.jobs, self.clock, new_id=lambda: f"{next(numbers):032x}")

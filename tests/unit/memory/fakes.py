@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from kit.errors import Aborted, AlreadyExists
-from services.memory.models import Message, Owner, StoredThread, Thread
+from services.memory.models import Deletion, Message, Owner, StoredThread, Thread
 
 
 class MemoryThreadStore:
@@ -17,6 +17,8 @@ class MemoryThreadStore:
         self.messages: dict[tuple[Owner, str], dict[int, Message]] = {}
         self.marks: dict[tuple[Owner, str], set[str]] = {}
         self.dies_in: str | None = None
+        self.before: dict[str, Callable[[], Awaitable[None]]] = {}
+        """What happens before the next call of an operation, as if another process did it."""
         self._revision = 0
 
     async def create_head(self, owner: Owner, thread: Thread) -> None:
@@ -67,6 +69,12 @@ class MemoryThreadStore:
         taken = self.messages.get((owner, thread_id), {})
         return [taken[position] for position in range(first, last + 1) if position in taken]
 
+    async def rewrite(self, owner: Owner, thread_id: str, change: Callable[[Message], Message]) -> None:
+        await self._turn("rewrite")
+        taken = self.messages.get((owner, thread_id), {})
+        for position, message in taken.items():
+            taken[position] = change(message)
+
     async def purge_messages(self, owner: Owner, thread_id: str) -> None:
         await self._turn("purge_messages")
         self.messages.pop((owner, thread_id), None)
@@ -78,6 +86,26 @@ class MemoryThreadStore:
 
     async def _turn(self, operation: str) -> None:
         await asyncio.sleep(0)
+        if operation in self.before:
+            await self.before.pop(operation)()
         if self.dies_in == operation:
             self.dies_in = None
             raise ConnectionError(f"killed before {operation}")
+
+
+class FakeDeletions:
+    """Deletions in memory: `finish` works on them as the queue's consumer does."""
+
+    def __init__(self) -> None:
+        self.queued: list[Deletion] = []
+        self.runs_forgotten: list[Deletion] = []
+        self.dies = False
+
+    async def queue(self, deletion: Deletion) -> None:
+        self.queued.append(deletion)
+
+    async def forget_runs(self, deletion: Deletion) -> None:
+        if self.dies:
+            self.dies = False
+            raise ConnectionError("killed before forget_runs")
+        self.runs_forgotten.append(deletion)

@@ -9,13 +9,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kit.errors import Aborted, AlreadyExists
-from kit.jetstream import Nats
-from services.memory.adapters.nats import NatsThreadStore
 from services.memory.errors import BadMessage, BadPageToken, BadTitle, ThreadNotFound
 from services.memory.models import Message, Owner, Role, Thread
 from services.memory.ports import ThreadStore
 from services.memory.threads import Threads
-from tests.unit.memory.fakes import MemoryThreadStore
+from tests.unit.memory.fakes import FakeDeletions, MemoryThreadStore
 
 ANNA, BERT = Owner("local", "anna@example.org"), Owner("local", "bert")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,27 +23,18 @@ def _message(message_id: str, role: Role = Role.USER, text: str = "", at: dateti
     return Message(message_id, role, text or f"text of {message_id}", "run1", at)
 
 
-@pytest.fixture
-async def nats_store(jetstream: Nats) -> ThreadStore:
-    return await NatsThreadStore.open(jetstream)
-
-
-@pytest.fixture
-def fake_store() -> ThreadStore:
-    return MemoryThreadStore()
-
-
 @pytest.fixture(params=["fake_store", "nats_store"])
 def store(request: pytest.FixtureRequest) -> ThreadStore:
     made: ThreadStore = request.getfixturevalue(request.param)
     return made
 
 
-def _threads(store: ThreadStore) -> Threads:
+def _threads(store: ThreadStore, deletions: FakeDeletions | None = None) -> Threads:
     clock = itertools.count()
     ids = itertools.count(1)
     return Threads(
         store,
+        deletions or FakeDeletions(),
         now=lambda: START + timedelta(seconds=next(clock)),
         new_thread_id=lambda: f"{next(ids):012x}",
     )

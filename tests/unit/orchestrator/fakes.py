@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from kit.errors import Unavailable
+from kit.forgetting import Source
 from kit.llm import ChatMessage, TokenUsage
+from kit.principal import current_principal
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.events import Evidence, Retrieval, RunEvent
-from services.orchestrator.models import RunKey, SearchQuery, Turn
+from services.orchestrator.models import Dependent, RunKey, SearchQuery, Turn
 
 EVIDENCE = (
     Evidence(1, "c1", "d1", "tower.txt", "The tower was built in 1889 by Gustave Eiffel.", dense_score=0.8, score=1.0),
@@ -36,7 +38,7 @@ class MemoryLog:
         events = list(self.events.get(key, ()))
         return events, len(events)
 
-    async def follow(self, key: RunKey, after_seq: int) -> AsyncIterator[RunEvent]:
+    async def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncIterator[RunEvent]:
         for event in self.events.get(key, ()):
             if event.seq > after_seq:
                 yield event
@@ -70,6 +72,8 @@ class FakeMemory:
     def __init__(self, turns: Sequence[Turn] = ()) -> None:
         self.turns = turns
         self.remembered: list[tuple[str, str, str, str]] = []
+        self.forgotten: list[tuple[str, str, str]] = []
+        """Subject, thread and run of each answer that was forgotten."""
         self.down = False
 
     async def history(self, thread_id: str, limit: int) -> Sequence[Turn]:
@@ -81,6 +85,47 @@ class FakeMemory:
         if self.down:
             raise Unavailable("memory is down")
         self.remembered.append((thread_id, run_id, question, answer))
+
+    async def forget_answer(self, thread_id: str, run_id: str) -> None:
+        if self.down:
+            raise Unavailable("memory is down")
+        self.forgotten.append((current_principal().subject, thread_id, run_id))
+
+
+class FakeSources:
+    """RunSources in memory."""
+
+    def __init__(self) -> None:
+        self.noted: dict[tuple[str, Source], dict[RunKey, Dependent]] = {}
+        self.forgotten: set[tuple[str, Source]] = set()
+        self.complete = False
+        self.down = False
+
+    async def depend(self, run: Dependent, sources: Sequence[Source]) -> frozenset[Source]:
+        if self.down:
+            raise Unavailable("the store is down")
+        for source in sources:
+            self.noted.setdefault((run.key.tenant_id, source), {})[run.key] = run
+        return frozenset(source for source in sources if (run.key.tenant_id, source) in self.forgotten)
+
+    async def mark_forgotten(self, tenant_id: str, source: Source) -> None:
+        self.forgotten.add((tenant_id, source))
+
+    async def dependents(self, tenant_id: str, source: Source) -> Sequence[Dependent]:
+        return list(self.noted.get((tenant_id, source), {}).values())
+
+    async def drop_source(self, tenant_id: str, source: Source) -> None:
+        self.noted.pop((tenant_id, source), None)
+
+    async def drop_run(self, key: RunKey) -> None:
+        for runs in self.noted.values():
+            runs.pop(key, None)
+
+    async def is_complete(self) -> bool:
+        return self.complete
+
+    async def set_complete(self) -> None:
+        self.complete = True
 
 
 class FakeModel:

@@ -1,9 +1,12 @@
 from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
 
 import pytest
+from google.protobuf.message import DecodeError
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
-from services.orchestrator.adapters.codec import event_from_proto, event_to_proto
+from services.orchestrator.adapters.codec import enum_from_number, event_from_bytes, event_to_proto
 from services.orchestrator.events import (
     AgentChosen,
     Answer,
@@ -25,6 +28,7 @@ from services.orchestrator.events import (
     SupportStatus,
     Thinking,
     Token,
+    Unknown,
     Usage,
     Verification,
 )
@@ -53,10 +57,48 @@ PAYLOADS: list[Payload] = [
 @pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: type(payload).__name__)
 def test_event_survives_the_wire(payload: Payload) -> None:
     event = RunEvent("r", 7, datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC), payload)
-    message = pb.RunEvent.FromString(event_to_proto(event).SerializeToString())
-    assert event_from_proto(message) == event
+    assert event_from_bytes(event_to_proto(event).SerializeToString()) == event
 
 
-def test_event_of_a_newer_version_is_named() -> None:
-    with pytest.raises(ValueError, match="unknown kind"):
-        event_from_proto(pb.RunEvent(run_id="r", seq=1))
+UNKNOWN_KIND = b"\xfa\x3f\x02hi"
+"""Field 1023, as a newer version might have it."""
+
+
+@pytest.mark.parametrize(
+    ("newer", "payload"),
+    [
+        (pb.RunEvent(run_id="r", seq=3).SerializeToString() + UNKNOWN_KIND, Unknown()),
+        (pb.RunEvent(run_id="r", seq=3, tool=pb.ToolCall(name="search")).SerializeToString(), Unknown()),
+        (
+            pb.RunEvent(run_id="r", seq=3, token=pb.Token(text="hi")).SerializeToString() + UNKNOWN_KIND,
+            Token("hi", 0),
+        ),
+        (pb.RunEvent(run_id="r", seq=3, done=pb.Done(status=99)).SerializeToString(), Done(RunStatus.UNKNOWN)),  # type: ignore[arg-type]
+    ],
+    ids=["kind", "kind of the contract", "field", "status"],
+)
+def test_event_of_a_newer_version_is_passed_on_as_it_was_stored(newer: bytes, payload: Payload) -> None:
+    event = event_from_bytes(newer)
+    assert (event.seq, event.payload) == (3, payload)
+    assert event_to_proto(event).SerializeToString() == newer
+
+
+@pytest.mark.parametrize("torn", [b"\xff\xff", b"\x0a\x7fcut off", b"\x12"])
+def test_torn_event_is_told_by_an_error_of_the_decoder(torn: bytes) -> None:
+    with pytest.raises(DecodeError):
+        event_from_bytes(torn)
+
+
+def test_number_without_a_member_is_unknown() -> None:
+    for number in (0, 99):
+        assert enum_from_number(pb.RunMode.DESCRIPTOR, number, RunMode) is RunMode.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("kind", "descriptor"),
+    [(RunMode, pb.RunMode), (RunStatus, pb.RunStatus), (SupportStatus, pb.SupportStatus)],
+    ids=["mode", "status", "support"],
+)
+def test_enums_have_the_members_of_the_contract(kind: type[Enum], descriptor: Any) -> None:
+    prefix = descriptor.DESCRIPTOR.values[0].name.removesuffix("UNSPECIFIED")
+    assert {f"{prefix}{member.name}" for member in kind} == set(descriptor.keys()) - {f"{prefix}UNSPECIFIED"}

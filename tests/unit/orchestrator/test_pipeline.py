@@ -6,14 +6,18 @@ import pytest
 
 from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, NotFound, ResourceExhausted
+from kit.forgetting import Source
 from kit.llm import ModelUnavailable
+from services.orchestrator import verification
 from services.orchestrator.drafting import Drafter
 from services.orchestrator.events import (
     Answer,
     Degradation,
     Done,
+    Evidence,
     Payload,
     Retrieval,
+    RunEvent,
     RunMode,
     RunStatus,
     SupportStatus,
@@ -21,11 +25,20 @@ from services.orchestrator.events import (
     Token,
     Usage,
 )
-from services.orchestrator.generation import REFUSAL, Generator
+from services.orchestrator.generation import Generator
 from services.orchestrator.journal import Journal
-from services.orchestrator.models import RunKey, RunRecord, RunRequest, Turn
-from services.orchestrator.pipeline import SEARCH_DOWN, Limits, Pipeline
-from tests.unit.orchestrator.fakes import EVIDENCE, FakeMemory, FakeModel, FakeScorer, FakeSearcher, MemoryLog
+from services.orchestrator.models import Dependent, RunKey, RunRecord, RunRequest, Turn
+from services.orchestrator.pipeline import Limits, Pipeline
+from services.orchestrator.refusals import REFUSAL, SEARCH_DOWN
+from tests.unit.orchestrator.fakes import (
+    EVIDENCE,
+    FakeMemory,
+    FakeModel,
+    FakeScorer,
+    FakeSearcher,
+    FakeSources,
+    MemoryLog,
+)
 
 KEY = RunKey("local", "a" * 32)
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,11 +56,12 @@ class Stage:
         self.log = MemoryLog()
         self.searcher = FakeSearcher()
         self.memory = FakeMemory()
+        self.sources = FakeSources()
         self.model = model
 
     async def run(self, question: str = QUESTION, mode: RunMode = RunMode.QA, thread_id: str = "") -> list[Payload]:
         generator = Generator(self.model, context_tokens=500) if self.model else None
-        pipeline = Pipeline(self.searcher, self.memory, Drafter(FakeScorer(), generator), Limits())
+        pipeline = Pipeline(self.searcher, self.memory, self.sources, Drafter(FakeScorer(), generator), Limits())
         request = RunRequest(mode, question, ("default",), thread_id=thread_id)
         journal = await Journal.open(KEY, self.log, now)
         await pipeline.run(RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT), journal)
@@ -174,6 +188,98 @@ async def test_degraded_search_is_passed_on() -> None:
     stage = Stage()
     stage.searcher.retrieval = Retrieval(EVIDENCE, (Degradation("dense", "EMBEDDER_UNAVAILABLE", "words only"),))
     assert degradations(await stage.run()) == ["EMBEDDER_UNAVAILABLE"]
+
+
+DENSE_AWAY = Degradation("dense", "EMBEDDER_UNAVAILABLE", "words only")
+LEXICAL_AWAY = Degradation("lexical", "INDEX_UNAVAILABLE", "vectors only")
+UNRANKED = Degradation("rerank", "RERANKER_UNAVAILABLE", "fused order")
+
+
+@pytest.mark.parametrize("evidence", [(), EVIDENCE], ids=["nothing found", "nothing that answers"])
+@pytest.mark.parametrize("model", [None, FakeModel([REFUSAL])], ids=["extractive", "model"])
+@pytest.mark.parametrize(
+    "away", [DENSE_AWAY, LEXICAL_AWAY, Degradation("graph", "GRAPH_AWAY", "new")], ids=lambda each: str(each.part)
+)
+async def test_refusal_after_half_a_search_says_that_not_everything_was_searched(
+    away: Degradation, model: FakeModel | None, evidence: tuple[Evidence, ...]
+) -> None:
+    stage = Stage(model)
+    stage.searcher.retrieval = Retrieval(evidence, (away, UNRANKED))
+    payloads = await stage.run("What is the boiling point of ethanol?")
+    answer = answer_of(payloads)
+    assert answer.text != REFUSAL
+    assert "as far as they could be searched" in answer.text
+    assert shown_by(payloads) == answer.text
+    assert answer.support_status is SupportStatus.INSUFFICIENT
+    assert payloads[-1] == Done(RunStatus.REFUSED)
+
+
+async def test_refusal_after_neither_engine_answered_says_that_search_is_away() -> None:
+    stage = Stage()
+    stage.searcher.retrieval = Retrieval((), (DENSE_AWAY, LEXICAL_AWAY))
+    answer = answer_of(await stage.run())
+    assert (answer.text, answer.support_status) == (SEARCH_DOWN, SupportStatus.UNAVAILABLE)
+
+
+async def test_refusal_after_a_search_that_only_went_unranked_is_the_plain_one() -> None:
+    stage = Stage()
+    stage.searcher.retrieval = Retrieval((), (UNRANKED,))
+    assert answer_of(await stage.run()).text == REFUSAL
+
+
+async def test_sources_are_noted_before_their_text_is_logged() -> None:
+    stage = Stage()
+    noted_before: list[bool] = []
+    append = stage.log.append
+
+    async def watched(key: RunKey, event: RunEvent, last_position: int) -> int:
+        if isinstance(event.payload, Retrieval):
+            noted_before.append(len(stage.sources.noted) == 2)
+        return await append(key, event, last_position)
+
+    stage.log.append = watched  # type: ignore[method-assign]
+    await stage.run(mode=RunMode.GROUNDED, thread_id="t1")
+    assert noted_before == [True]
+    assert await stage.sources.dependents("local", Source.document("d1")) == [Dependent(KEY, "t1", "ann")]
+
+
+async def test_document_deleted_while_it_was_searched_for_is_neither_logged_nor_quoted() -> None:
+    stage = Stage()
+    await stage.sources.mark_forgotten("local", Source.document("d1"))
+    payloads = await stage.run()
+    (retrieval,) = only(payloads, Retrieval)
+    assert isinstance(retrieval, Retrieval)
+    assert [(hit.number, hit.document_id) for hit in retrieval.evidence] == [(1, "d2")]
+    assert "1889" not in repr(payloads)
+
+
+async def test_process_keeps_no_text_of_documents_once_the_answer_is_given() -> None:
+    await Stage(FakeModel(["The tower was built in 1889. [1]"])).run()
+    assert verification._terms.cache_info().currsize == 0
+
+
+async def test_text_whose_source_cannot_be_noted_is_shown_live_and_kept_nowhere() -> None:
+    stage = Stage()
+    stage.sources.down = True
+    payloads = await stage.run(mode=RunMode.GROUNDED, thread_id="t1")
+    assert "1889" not in repr(payloads)
+    assert stage.memory.remembered == []
+
+
+async def test_answers_shown_to_a_model_are_sources_and_forgotten_ones_are_not_shown() -> None:
+    model = FakeModel(["The tower was built in 1889. [1]"])
+    stage = Stage(model)
+    stage.memory.turns = [
+        Turn("user", "hello", "r1"),
+        Turn("assistant", "the old secret", "r1"),
+        Turn("user", "and", "r2"),
+        Turn("assistant", "fine", "r2"),
+    ]
+    await stage.sources.mark_forgotten("local", Source.run("r1"))
+    await stage.run(mode=RunMode.GROUNDED, thread_id="t1")
+    (prompt,) = model.prompts
+    assert [message.content for message in prompt[1:-1]] == ["hello", "and", "fine"]
+    assert [each.key for each in await stage.sources.dependents("local", Source.run("r2"))] == [KEY]
 
 
 async def test_turn_is_remembered_and_memory_outage_is_survived() -> None:

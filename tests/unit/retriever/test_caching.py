@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kit.errors import Unavailable
+from services.retriever import search
 from services.retriever.models import CacheOutcome, RevisionKey, SearchScope
 from tests.unit.retriever.core_over_fakes import OPTIONS, Core, texts
 
@@ -103,6 +104,28 @@ async def test_a_deleted_document_is_gone_from_the_next_query_on(core: Core, que
     await core.switch.delete("local", "d1")
     changed = await core.search(query_text)
     assert (changed.cache, texts(changed)) == (CacheOutcome.MISS, [])
+
+
+async def test_text_of_a_deleted_document_does_not_stay_in_memory_until_somebody_asks(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await core.publish(OLD, ["the notice period is two weeks"])
+    await core.publish(RevisionKey("rival", "d1", "r1"), ["solar theirs"])
+    await core.search(QUESTION)
+    await core.search("solar", tenant_id="rival")
+    assert core._searcher is not None
+    searcher = core._searcher[1]
+    monkeypatch.setattr(search, "_FORGET_INTERVAL_S", 0.0)
+    upkeep = asyncio.create_task(searcher.forget_outdated())
+    await core.switch.delete("local", "d1")
+    async with asyncio.timeout(20):
+        while len(searcher._cache._entries) > 1:
+            await asyncio.sleep(0)
+    assert "notice period is two weeks" not in repr(searcher._cache._entries)
+    assert searcher._cache._wordings.keys() == {key.beyond_wording for key in searcher._cache._entries}
+    assert await outcome(core, "solar", tenant_id="rival") is CacheOutcome.HIT
+    upkeep.cancel()
+    await asyncio.gather(upkeep, return_exceptions=True)
 
 
 async def test_a_pointer_that_another_retriever_changed_voids_answers_too(core: Core) -> None:

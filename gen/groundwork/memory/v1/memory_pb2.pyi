@@ -33,6 +33,8 @@ class _RoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Role.ValueType],
     """The user."""
     ROLE_ASSISTANT: _Role.ValueType  # 2
     """The assistant."""
+    ROLE_UNKNOWN: _Role.ValueType  # 3
+    """A role that a newer version wrote. Refused in a request."""
 
 class Role(_Role, metaclass=_RoleEnumTypeWrapper):
     """Who wrote a message."""
@@ -43,6 +45,8 @@ ROLE_USER: Role.ValueType  # 1
 """The user."""
 ROLE_ASSISTANT: Role.ValueType  # 2
 """The assistant."""
+ROLE_UNKNOWN: Role.ValueType  # 3
+"""A role that a newer version wrote. Refused in a request."""
 Global___Role: _TypeAlias = Role  # noqa: Y015
 
 @_typing.final
@@ -98,6 +102,7 @@ class Message(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
     AT_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """Unique within the thread, chosen by the writer: the key that makes appending idempotent."""
     role: Global___Role.ValueType
@@ -106,6 +111,8 @@ class Message(_message.Message):
     """Its text."""
     run_id: _builtins.str
     """Run that made it, or empty."""
+    forgotten: _builtins.bool
+    """The text was removed and replaced by a notice. Ignored in a request."""
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """When it was written."""
@@ -118,10 +125,11 @@ class Message(_message.Message):
         text: _builtins.str = ...,
         run_id: _builtins.str = ...,
         at: _timestamp_pb2.Timestamp | None = ...,
+        forgotten: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "message_id", b"message_id", "role", b"role", "run_id", b"run_id", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "forgotten", b"forgotten", "message_id", b"message_id", "role", b"role", "run_id", b"run_id", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -411,6 +419,49 @@ class AppendMessagesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AppendMessagesResponse: _TypeAlias = AppendMessagesResponse  # noqa: Y015
+
+@_typing.final
+class ForgetAnswerRequest(_message.Message):
+    """Names the answer to forget."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    thread_id: _builtins.str
+    """Thread."""
+    run_id: _builtins.str
+    """Run that gave the answer."""
+    def __init__(
+        self,
+        *,
+        thread_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id", "thread_id", b"thread_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetAnswerRequest: _TypeAlias = ForgetAnswerRequest  # noqa: Y015
+
+@_typing.final
+class ForgetAnswerResponse(_message.Message):
+    """It is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetAnswerResponse: _TypeAlias = ForgetAnswerResponse  # noqa: Y015
 
 @_typing.final
 class GetHistoryRequest(_message.Message):

@@ -65,6 +65,11 @@ class MemoryServiceStub:
                 request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.AppendMessagesRequest.SerializeToString,
                 response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.AppendMessagesResponse.FromString,
                 _registered_method=True)
+        self.ForgetAnswer = channel.unary_unary(
+                '/groundwork.memory.v1.MemoryService/ForgetAnswer',
+                request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetAnswerRequest.SerializeToString,
+                response_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetAnswerResponse.FromString,
+                _registered_method=True)
         self.GetHistory = channel.unary_unary(
                 '/groundwork.memory.v1.MemoryService/GetHistory',
                 request_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.GetHistoryRequest.SerializeToString,
@@ -105,7 +110,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteThread(self, request, context):
-        """Removes a thread and its messages. Harmless when repeated.
+        """Removes a thread and its messages, and has the runs of its questions removed within a minute. Harmless when repeated.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -113,6 +118,14 @@ class MemoryServiceServicer:
 
     def AppendMessages(self, request, context):
         """Appends messages; one whose id is already there is not appended again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForgetAnswer(self, request, context):
+        """Replaces what an answer in a thread says by a notice that it was removed, because a document that it quotes was deleted. The
+        question stays. Harmless when repeated, and where there is no such thread or answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -157,6 +170,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.AppendMessages,
                     request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.AppendMessagesRequest.FromString,
                     response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.AppendMessagesResponse.SerializeToString,
+            ),
+            'ForgetAnswer': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetAnswer,
+                    request_deserializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetAnswerRequest.FromString,
+                    response_serializer=groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetAnswerResponse.SerializeToString,
             ),
             'GetHistory': grpc.unary_unary_rpc_method_handler(
                     servicer.GetHistory,
@@ -327,6 +345,33 @@ class MemoryService:
             '/groundwork.memory.v1.MemoryService/AppendMessages',
             groundwork_dot_memory_dot_v1_dot_memory__pb2.AppendMessagesRequest.SerializeToString,
             groundwork_dot_memory_dot_v1_dot_memory__pb2.AppendMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetAnswer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.memory.v1.MemoryService/ForgetAnswer',
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetAnswerRequest.SerializeToString,
+            groundwork_dot_memory_dot_v1_dot_memory__pb2.ForgetAnswerResponse.FromString,
             options,
             channel_credentials,
             insecure,

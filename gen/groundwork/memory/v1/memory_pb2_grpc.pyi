@@ -42,9 +42,13 @@ class MemoryServiceStub:
     RenameThread: _grpc.UnaryUnaryMultiCallable[_memory_pb2.RenameThreadRequest, _memory_pb2.RenameThreadResponse]
     """Gives a thread another title."""
     DeleteThread: _grpc.UnaryUnaryMultiCallable[_memory_pb2.DeleteThreadRequest, _memory_pb2.DeleteThreadResponse]
-    """Removes a thread and its messages. Harmless when repeated."""
+    """Removes a thread and its messages, and has the runs of its questions removed within a minute. Harmless when repeated."""
     AppendMessages: _grpc.UnaryUnaryMultiCallable[_memory_pb2.AppendMessagesRequest, _memory_pb2.AppendMessagesResponse]
     """Appends messages; one whose id is already there is not appended again."""
+    ForgetAnswer: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ForgetAnswerRequest, _memory_pb2.ForgetAnswerResponse]
+    """Replaces what an answer in a thread says by a notice that it was removed, because a document that it quotes was deleted. The
+    question stays. Harmless when repeated, and where there is no such thread or answer.
+    """
     GetHistory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.GetHistoryRequest, _memory_pb2.GetHistoryResponse]
     """The last messages of a thread, oldest first."""
 
@@ -62,9 +66,13 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     RenameThread: _aio.UnaryUnaryMultiCallable[_memory_pb2.RenameThreadRequest, _memory_pb2.RenameThreadResponse]  # type: ignore[assignment]
     """Gives a thread another title."""
     DeleteThread: _aio.UnaryUnaryMultiCallable[_memory_pb2.DeleteThreadRequest, _memory_pb2.DeleteThreadResponse]  # type: ignore[assignment]
-    """Removes a thread and its messages. Harmless when repeated."""
+    """Removes a thread and its messages, and has the runs of its questions removed within a minute. Harmless when repeated."""
     AppendMessages: _aio.UnaryUnaryMultiCallable[_memory_pb2.AppendMessagesRequest, _memory_pb2.AppendMessagesResponse]  # type: ignore[assignment]
     """Appends messages; one whose id is already there is not appended again."""
+    ForgetAnswer: _aio.UnaryUnaryMultiCallable[_memory_pb2.ForgetAnswerRequest, _memory_pb2.ForgetAnswerResponse]  # type: ignore[assignment]
+    """Replaces what an answer in a thread says by a notice that it was removed, because a document that it quotes was deleted. The
+    question stays. Harmless when repeated, and where there is no such thread or answer.
+    """
     GetHistory: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetHistoryRequest, _memory_pb2.GetHistoryResponse]  # type: ignore[assignment]
     """The last messages of a thread, oldest first."""
 
@@ -109,7 +117,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.DeleteThreadRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.DeleteThreadResponse, _abc.Awaitable[_memory_pb2.DeleteThreadResponse]]:
-        """Removes a thread and its messages. Harmless when repeated."""
+        """Removes a thread and its messages, and has the runs of its questions removed within a minute. Harmless when repeated."""
 
     @_abc_1.abstractmethod
     def AppendMessages(
@@ -118,6 +126,16 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.AppendMessagesResponse, _abc.Awaitable[_memory_pb2.AppendMessagesResponse]]:
         """Appends messages; one whose id is already there is not appended again."""
+
+    @_abc_1.abstractmethod
+    def ForgetAnswer(
+        self,
+        request: _memory_pb2.ForgetAnswerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_pb2.ForgetAnswerResponse, _abc.Awaitable[_memory_pb2.ForgetAnswerResponse]]:
+        """Replaces what an answer in a thread says by a notice that it was removed, because a document that it quotes was deleted. The
+        question stays. Harmless when repeated, and where there is no such thread or answer.
+        """
 
     @_abc_1.abstractmethod
     def GetHistory(

@@ -39,6 +39,8 @@ class _RunModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunMode.Value
     """One search, one answer."""
     RUN_MODE_AGENT: _RunMode.ValueType  # 4
     """Planned search in several steps."""
+    RUN_MODE_UNKNOWN: _RunMode.ValueType  # 5
+    """Of a run that a newer version started. Refused in a request."""
 
 class RunMode(_RunMode, metaclass=_RunModeEnumTypeWrapper):
     """Which pipeline answers."""
@@ -53,6 +55,8 @@ RUN_MODE_QA: RunMode.ValueType  # 3
 """One search, one answer."""
 RUN_MODE_AGENT: RunMode.ValueType  # 4
 """Planned search in several steps."""
+RUN_MODE_UNKNOWN: RunMode.ValueType  # 5
+"""Of a run that a newer version started. Refused in a request."""
 Global___RunMode: _TypeAlias = RunMode  # noqa: Y015
 
 class _RunStatus:
@@ -75,6 +79,8 @@ class _RunStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunStatus.V
     """Its wall-clock budget ran out."""
     RUN_STATUS_FAILED: _RunStatus.ValueType  # 6
     """Broke; the error event says why."""
+    RUN_STATUS_UNKNOWN: _RunStatus.ValueType  # 7
+    """A state that a newer version wrote."""
 
 class RunStatus(_RunStatus, metaclass=_RunStatusEnumTypeWrapper):
     """How a run ended, or that it has not."""
@@ -93,6 +99,8 @@ RUN_STATUS_TIMEOUT: RunStatus.ValueType  # 5
 """Its wall-clock budget ran out."""
 RUN_STATUS_FAILED: RunStatus.ValueType  # 6
 """Broke; the error event says why."""
+RUN_STATUS_UNKNOWN: RunStatus.ValueType  # 7
+"""A state that a newer version wrote."""
 Global___RunStatus: _TypeAlias = RunStatus  # noqa: Y015
 
 class _SupportStatus:
@@ -111,6 +119,8 @@ class _SupportStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Support
     """None is, or the documents do not say."""
     SUPPORT_STATUS_UNAVAILABLE: _SupportStatus.ValueType  # 4
     """Search was down; nothing could be judged."""
+    SUPPORT_STATUS_UNKNOWN: _SupportStatus.ValueType  # 5
+    """A judgement that a newer version wrote."""
 
 class SupportStatus(_SupportStatus, metaclass=_SupportStatusEnumTypeWrapper):
     """How well the evidence carries the answer."""
@@ -125,6 +135,8 @@ SUPPORT_STATUS_INSUFFICIENT: SupportStatus.ValueType  # 3
 """None is, or the documents do not say."""
 SUPPORT_STATUS_UNAVAILABLE: SupportStatus.ValueType  # 4
 """Search was down; nothing could be judged."""
+SUPPORT_STATUS_UNKNOWN: SupportStatus.ValueType  # 5
+"""A judgement that a newer version wrote."""
 Global___SupportStatus: _TypeAlias = SupportStatus  # noqa: Y015
 
 @_typing.final
@@ -332,6 +344,45 @@ class CancelRunResponse(_message.Message):
 Global___CancelRunResponse: _TypeAlias = CancelRunResponse  # noqa: Y015
 
 @_typing.final
+class DeleteRunRequest(_message.Message):
+    """Names a run to remove."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """Run."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteRunRequest: _TypeAlias = DeleteRunRequest  # noqa: Y015
+
+@_typing.final
+class DeleteRunResponse(_message.Message):
+    """The run is gone, or going."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteRunResponse: _TypeAlias = DeleteRunResponse  # noqa: Y015
+
+@_typing.final
 class GetRunRequest(_message.Message):
     """Names a run."""
 
@@ -443,6 +494,7 @@ class Run(_message.Message):
     CREATED_AT_FIELD_NUMBER: _builtins.int
     FINISHED_AT_FIELD_NUMBER: _builtins.int
     COLLECTION_IDS_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_AT_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Unique within the tenant."""
     mode: Global___RunMode.ValueType
@@ -465,6 +517,12 @@ class Run(_message.Message):
     def collection_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Collections searched."""
 
+    @_builtins.property
+    def forgotten_at(self) -> _timestamp_pb2.Timestamp:
+        """When its events were erased because a document that they quote was deleted. Absent otherwise. AttachRun then fails with
+        NOT_FOUND and reason RUN_FORGOTTEN.
+        """
+
     def __init__(
         self,
         *,
@@ -476,10 +534,11 @@ class Run(_message.Message):
         created_at: _timestamp_pb2.Timestamp | None = ...,
         finished_at: _timestamp_pb2.Timestamp | None = ...,
         collection_ids: _abc.Iterable[_builtins.str] | None = ...,
+        forgotten_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "finished_at", b"finished_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_ids", b"collection_ids", "created_at", b"created_at", "finished_at", b"finished_at", "mode", b"mode", "question", b"question", "run_id", b"run_id", "status", b"status", "thread_id", b"thread_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_ids", b"collection_ids", "created_at", b"created_at", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "mode", b"mode", "question", b"question", "run_id", b"run_id", "status", b"status", "thread_id", b"thread_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

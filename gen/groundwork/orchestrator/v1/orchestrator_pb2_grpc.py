@@ -55,6 +55,11 @@ class OrchestratorServiceStub:
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetRunRequest.SerializeToString,
                 response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetRunResponse.FromString,
                 _registered_method=True)
+        self.DeleteRun = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/DeleteRun',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.DeleteRunRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.DeleteRunResponse.FromString,
+                _registered_method=True)
         self.ListRuns = channel.unary_unary(
                 '/groundwork.orchestrator.v1.OrchestratorService/ListRuns',
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsRequest.SerializeToString,
@@ -94,6 +99,14 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteRun(self, request, context):
+        """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
+        a thread stays there. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListRuns(self, request, context):
         """Runs of the tenant, newest first.
         """
@@ -123,6 +136,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.GetRun,
                     request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetRunRequest.FromString,
                     response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetRunResponse.SerializeToString,
+            ),
+            'DeleteRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteRun,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.DeleteRunRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.DeleteRunResponse.SerializeToString,
             ),
             'ListRuns': grpc.unary_unary_rpc_method_handler(
                     servicer.ListRuns,
@@ -239,6 +257,33 @@ class OrchestratorService:
             '/groundwork.orchestrator.v1.OrchestratorService/GetRun',
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetRunRequest.SerializeToString,
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/DeleteRun',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.DeleteRunRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.DeleteRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

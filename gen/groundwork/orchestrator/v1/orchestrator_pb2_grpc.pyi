@@ -41,6 +41,10 @@ class OrchestratorServiceStub:
     """Asks a run to stop. Answers at once; the run ends with `done` CANCELLED unless it had already ended."""
     GetRun: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetRunRequest, _orchestrator_pb2.GetRunResponse]
     """One run's summary."""
+    DeleteRun: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteRunRequest, _orchestrator_pb2.DeleteRunResponse]
+    """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
+    a thread stays there. Harmless when repeated.
+    """
     ListRuns: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]
     """Runs of the tenant, newest first."""
 
@@ -57,6 +61,10 @@ class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
     """Asks a run to stop. Answers at once; the run ends with `done` CANCELLED unless it had already ended."""
     GetRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetRunRequest, _orchestrator_pb2.GetRunResponse]  # type: ignore[assignment]
     """One run's summary."""
+    DeleteRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteRunRequest, _orchestrator_pb2.DeleteRunResponse]  # type: ignore[assignment]
+    """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
+    a thread stays there. Harmless when repeated.
+    """
     ListRuns: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]  # type: ignore[assignment]
     """Runs of the tenant, newest first."""
 
@@ -94,6 +102,16 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.GetRunResponse, _abc.Awaitable[_orchestrator_pb2.GetRunResponse]]:
         """One run's summary."""
+
+    @_abc_1.abstractmethod
+    def DeleteRun(
+        self,
+        request: _orchestrator_pb2.DeleteRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_orchestrator_pb2.DeleteRunResponse, _abc.Awaitable[_orchestrator_pb2.DeleteRunResponse]]:
+        """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
+        a thread stays there. Harmless when repeated.
+        """
 
     @_abc_1.abstractmethod
     def ListRuns(

@@ -1,0 +1,83 @@
+"""Asking for a text to be forgotten. Whoever deletes a document or a thread puts a request into the work queue FORGET, as a step of
+the deletion that is repeated until it is done; the service that keeps copies of the text consumes it, and answers for the rest.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig
+from kit.principal import current_principal
+
+QUEUE = WorkQueueConfig(stream="FORGET", subject="forget")
+
+
+class SourceKind(StrEnum):
+    """What text comes from."""
+
+    DOCUMENT = "document"
+    THREAD = "thread"
+    RUN = "run"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that is the source of text elsewhere. `item_id` is unique within tenant and kind, and part of a subject."""
+
+    kind: SourceKind
+    item_id: str
+
+    @classmethod
+    def document(cls, document_id: str) -> "Source":
+        return cls(SourceKind.DOCUMENT, document_id)
+
+    @classmethod
+    def thread(cls, subject: str, thread_id: str) -> "Source":
+        """A thread of `subject`. The owner is part of the name: nobody forgets another's thread by its id."""
+        return cls(SourceKind.THREAD, hashlib.sha256(f"{subject}\0{thread_id}".encode()).hexdigest()[:32])
+
+    @classmethod
+    def run(cls, run_id: str) -> "Source":
+        return cls(SourceKind.RUN, run_id)
+
+
+@dataclass(frozen=True)
+class ForgetRequest:
+    """All text from `source` is to be erased; the tenant is the principal's who asks."""
+
+    source: Source
+    requested_at: datetime
+
+
+class ForgetQueue:
+    """The queue. It may be asked the same twice: what is forgotten stays so."""
+
+    def __init__(self, queue: WorkQueue) -> None:
+        self.queue = queue
+
+    @classmethod
+    async def open(cls, nats: Nats) -> "ForgetQueue":
+        return cls(await WorkQueue.open(nats, QUEUE))
+
+    async def request(self, request: ForgetRequest) -> None:
+        """Returns once the request is on disk. Raises Unavailable."""
+        source = request.source
+        name = f"{current_principal().tenant_id}.{source.kind}.{source.item_id}"
+        await self.queue.publish(name, encode(request), job_id=name)
+
+
+def encode(request: ForgetRequest) -> bytes:
+    source = request.source
+    record = {"kind": source.kind, "item_id": source.item_id, "requested_at": request.requested_at.isoformat()}
+    return json.dumps(record).encode()
+
+
+def decode(job: Job) -> ForgetRequest:
+    """Raises one of kit.records.UNREADABLE for what this version does not understand."""
+    if not job.principal.tenant_id:
+        raise ValueError("the request names no tenant")
+    record = json.loads(job.data)
+    source = Source(SourceKind(record["kind"]), record["item_id"])
+    return ForgetRequest(source, datetime.fromisoformat(record["requested_at"]))

@@ -1,0 +1,45 @@
+"""Deletions of threads: the work queue MEMORY, whose jobs this service gives itself, and requests to the queue FORGET for the
+runs."""
+
+import json
+from datetime import datetime
+
+from kit.forgetting import ForgetQueue, ForgetRequest, Source
+from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig
+from services.memory.models import Deletion, Owner
+
+QUEUE = WorkQueueConfig(stream="MEMORY", subject="memory")
+
+
+class NatsDeletions:
+    """Deletions over the two queues. Both are called as the thread's owner, who is the principal of the job."""
+
+    def __init__(self, queue: WorkQueue, forget_queue: ForgetQueue) -> None:
+        self.queue_of_threads = queue
+        self._forget_queue = forget_queue
+
+    @classmethod
+    async def open(cls, nats: Nats) -> "NatsDeletions":
+        return cls(await WorkQueue.open(nats, QUEUE), await ForgetQueue.open(nats))
+
+    async def queue(self, deletion: Deletion) -> None:
+        source = _source(deletion)
+        record = {"thread_id": deletion.thread_id, "requested_at": deletion.requested_at.isoformat()}
+        name = f"{deletion.owner.tenant_id}.{source.item_id}"
+        await self.queue_of_threads.publish(name, json.dumps(record).encode(), job_id=name)
+
+    async def forget_runs(self, deletion: Deletion) -> None:
+        await self._forget_queue.request(ForgetRequest(_source(deletion), deletion.requested_at))
+
+
+def decode_deletion(job: Job) -> Deletion:
+    """Raises one of kit.records.UNREADABLE."""
+    record = json.loads(job.data)
+    owner = Owner(job.principal.tenant_id, job.principal.subject)
+    if not (owner.tenant_id and owner.subject):
+        raise ValueError("the deletion names no owner")
+    return Deletion(owner, record["thread_id"], datetime.fromisoformat(record["requested_at"]))
+
+
+def _source(deletion: Deletion) -> Source:
+    return Source.thread(deletion.owner.subject, deletion.thread_id)

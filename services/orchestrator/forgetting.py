@@ -1,0 +1,176 @@
+"""Erasing what runs have kept of something that was deleted.
+
+A run notes its sources before it writes their text, and then asks whether one of them is forgotten; forgetting marks the source
+and then lists the runs that noted it. So no order of the two leaves text behind. A run that is going on is given a moment, then
+cancelled, then cut off: its log is sealed, and whoever still writes it is refused by the store. Every step may be repeated.
+
+    of a document    the events of the runs that quote it, and of runs that were shown their answers; the answers in threads.
+                     The question stays, in the run's record and in the thread: it is the user's own words.
+    of a thread      the runs of its questions, whole; its messages are the memory service's to remove.
+    of a run         the run, whole; what it put into a thread stays there.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+
+import structlog
+
+from kit.forgetting import ForgetRequest, Source, SourceKind
+from kit.principal import Principal, use_principal
+from services.orchestrator.errors import RunDamaged
+from services.orchestrator.events import Retrieval
+from services.orchestrator.metrics import FORGOTTEN_RUNS
+from services.orchestrator.models import Dependent, RunKey, RunRecord
+from services.orchestrator.ports import EventLog, Memory, RunSources, RunStore
+
+RECHECK_S = 1.0
+"""Until a run that is going on is looked at again."""
+GRACE = timedelta(seconds=10)
+"""What a run gets to end by itself when a document that it read is deleted; most take less. Nobody waits for an answer in a thread
+that is gone: those are cancelled at once."""
+CUT_OFF_AFTER = timedelta(seconds=30)
+"""A run that has not ended by then hangs, or its orchestrator does: all is to be erased within a minute."""
+SETTLE = timedelta(seconds=5)
+"""After a run's end its last call to memory may still be under way, and before its start its record may; calls take at most two
+seconds."""
+_RETRY_FAILED_S = 5.0
+_AT_ONCE = 16
+
+_log = structlog.get_logger()
+
+
+class Forgetting:
+    """Does what the queue FORGET asks for."""
+
+    def __init__(
+        self, store: RunStore, log: EventLog, sources: RunSources, memory: Memory, *, now: Callable[[], datetime]
+    ) -> None:
+        self._store = store
+        self._log = log
+        self._sources = sources
+        self._memory = memory
+        self._now = now
+
+    async def forget(self, tenant_id: str, request: ForgetRequest) -> float | None:
+        """Erases what can be erased now. None when that was all, else the seconds after which to ask again."""
+        source = request.source
+        if source.kind is SourceKind.RUN:
+            return await self._erase(Dependent(RunKey(tenant_id, source.item_id)), request)
+        await self._sources.mark_forgotten(tenant_id, source)
+        found = {source: await self._sources.dependents(tenant_id, source)}
+        if source.kind is SourceKind.DOCUMENT:
+            await self._follow_answers(tenant_id, found)
+        runs = {run.key: run for runs in found.values() for run in runs}
+        waits = await self._erase_all(list(runs.values()), request)
+        if waits:
+            return min(waits)
+        for each in found:
+            await self._sources.drop_source(tenant_id, each)
+        return None
+
+    async def _follow_answers(self, tenant_id: str, found: dict[Source, Sequence[Dependent]]) -> None:
+        """Adds the runs whose model was shown an answer of those found: it may have repeated what that quoted."""
+        pending = [run.key for runs in found.values() for run in runs]
+        while pending:
+            source = Source.run(pending.pop().run_id)
+            if source not in found:
+                await self._sources.mark_forgotten(tenant_id, source)
+                found[source] = await self._sources.dependents(tenant_id, source)
+                pending += [run.key for run in found[source]]
+
+    async def _erase_all(self, runs: list[Dependent], request: ForgetRequest) -> list[float]:
+        """The waits of those that could not be erased yet. One that fails does not keep the others from being erased."""
+        slots = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(run: Dependent) -> float | None:
+            async with slots:
+                try:
+                    return await self._erase(run, request)
+                except Exception as error:
+                    _log.exception("run_cannot_be_forgotten", run_id=run.key.run_id, error=repr(error))
+                    return _RETRY_FAILED_S
+
+        waits = await asyncio.gather(*map(one, runs))
+        return [wait_s for wait_s in waits if wait_s is not None]
+
+    async def _erase(self, run: Dependent, request: ForgetRequest) -> float | None:
+        record = await self._record(run.key)
+        if record is not None and record.forgotten_at is not None and request.source.kind is SourceKind.DOCUMENT:
+            return None  # noted last of all: there is nothing left to do
+        wait_s = await self._wait_s(run, record, request)
+        if wait_s is not None:
+            return wait_s
+        await self._log.erase(run.key)
+        if request.source.kind is SourceKind.DOCUMENT:
+            if run.thread_id:
+                with use_principal(Principal(run.key.tenant_id, run.subject)):
+                    await self._memory.forget_answer(run.thread_id, run.key.run_id)
+            await self._store.forget(run.key, self._now())
+        else:
+            await self._store.delete(run.key)
+        if request.source.kind is SourceKind.THREAD:
+            await self._sources.drop_run(run.key)
+        FORGOTTEN_RUNS.labels(source=request.source.kind.value).inc()
+        return None
+
+    async def _wait_s(self, run: Dependent, record: RunRecord | None, request: ForgetRequest) -> float | None:
+        """How long to leave the run alone; None when it can be erased."""
+        now = self._now()
+        if record is None:
+            started = run.key.started_at_s
+            return SETTLE.total_seconds() if 0 <= now.timestamp() - started < SETTLE.total_seconds() else None
+        if record.finished_at is None:
+            waited = now - request.requested_at
+            if waited >= CUT_OFF_AFTER:
+                return None
+            if request.source.kind is not SourceKind.DOCUMENT or waited >= GRACE:
+                await self._store.request_cancel(run.key)
+            return RECHECK_S
+        settles_in = record.finished_at + SETTLE - now
+        return settles_in.total_seconds() if run.thread_id and settles_in > timedelta(0) else None
+
+    async def _record(self, key: RunKey) -> RunRecord | None:
+        try:
+            return await self._store.get(key)
+        except RunDamaged:
+            return None
+
+
+class RunDeletion:
+    """Deletes runs on demand. The request is on disk first, so that a deletion which is interrupted is finished."""
+
+    def __init__(
+        self, forgetting: Forgetting, request: Callable[[ForgetRequest], Awaitable[None]], now: Callable[[], datetime]
+    ) -> None:
+        self._forgetting = forgetting
+        self._request = request
+        self._now = now
+
+    async def delete(self, key: RunKey) -> None:
+        """Removes a run at once, or within a minute when it is going on. Harmless when repeated. Raises Unavailable."""
+        request = ForgetRequest(Source.run(key.run_id), self._now())
+        await self._request(request)
+        await self._forgetting.forget(key.tenant_id, request)
+
+
+async def note_older_runs(store: RunStore, log: EventLog, sources: RunSources) -> None:
+    """Notes the sources of runs from before sources were noted, once: reads all that is stored."""
+    if await sources.is_complete():
+        return
+    threads: dict[RunKey, Dependent] = {}
+    async for record in store.all():
+        run = record.dependent
+        if run.thread_id:
+            threads[run.key] = run
+            await sources.depend(run, [Source.thread(run.subject, run.thread_id)])
+    async for key, payload in log.payloads():
+        if isinstance(payload, Retrieval):
+            await sources.depend(threads.get(key, Dependent(key)), documents_of(payload))
+    await sources.set_complete()
+    _log.info("older_runs_noted")
+
+
+def documents_of(retrieval: Retrieval) -> list[Source]:
+    """The documents whose text the retrieval holds."""
+    return [Source.document(each) for each in dict.fromkeys(hit.document_id for hit in retrieval.evidence)]

@@ -1,0 +1,40 @@
+"""What an answer says when it has nothing to say: that the documents do not say, or that they could not all be looked at. The first
+is never claimed of a search that went without a part of itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.orchestrator.events import Degradation, SupportStatus
+
+REFUSAL = "The documents do not say."
+SEARCH_DOWN = (
+    "Search is not available at the moment, so this question cannot be answered. Please ask again in a minute."
+)
+_ENGINES = {"dense": "search by meaning", "lexical": "search by words"}
+"""The engines, as `Degradation.part` names them, in words of the user."""
+_LOOKED_EVERYWHERE = frozenset({"rerank", "cosines", "diversity", "neighbours"})
+"""Parts of a search that order and complete what was found: without them the documents have still been searched."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The text of an answer without citations, and how well it is founded."""
+
+    text: str
+    support_status: SupportStatus
+
+
+def refusal(degraded: Sequence[Degradation]) -> Refusal:
+    """The refusal that is true after a search with these degradations. A part that this version does not know counts as
+    one that was not searched."""
+    missing = [part for part in dict.fromkeys(each.part for each in degraded) if part not in _LOOKED_EVERYWHERE]
+    if not missing:
+        return Refusal(REFUSAL, SupportStatus.INSUFFICIENT)
+    if _ENGINES.keys() <= set(missing):
+        return Refusal(SEARCH_DOWN, SupportStatus.UNAVAILABLE)
+    away = " and ".join(_ENGINES.get(part, f"a part of the search ({part})") for part in missing)
+    text = (
+        f"The documents do not say, as far as they could be searched: {away} did not answer, so there may be more in them. "
+        "Please ask again in a minute."
+    )
+    return Refusal(text, SupportStatus.INSUFFICIENT)

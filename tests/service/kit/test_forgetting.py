@@ -1,0 +1,54 @@
+"""Requests to forget, through the queue."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
+from kit.jetstream import Job, Nats
+from kit.principal import Principal, use_principal
+from kit.records import UNREADABLE
+
+ANN = Principal("acme", "ann")
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def test_request_arrives_with_its_tenant_and_once(jetstream: Nats) -> None:
+    queue = await ForgetQueue.open(jetstream)
+    requests = [ForgetRequest(source, AT) for source in (Source.document("d1"), Source.thread("ann", "t1"))]
+    with use_principal(ANN):
+        for request in requests * 2:
+            await queue.request(request)
+    assert await queue.queue.pending() == len(requests)
+    arrived: asyncio.Queue[tuple[str, ForgetRequest]] = asyncio.Queue()
+
+    async def note(job: Job) -> None:
+        arrived.put_nowait((job.principal.tenant_id, decode(job)))
+
+    consumer = asyncio.create_task(queue.queue.consume(note, concurrency=1))
+    async with asyncio.timeout(20):
+        assert [await arrived.get() for _ in requests] == [("acme", request) for request in requests]
+    consumer.cancel()
+    await asyncio.gather(consumer, return_exceptions=True)
+
+
+def test_thread_is_named_with_its_owner() -> None:
+    names = {Source.thread(subject, thread).item_id for subject, thread in (("a", "t"), ("b", "t"), ("a", "u"))}
+    assert len(names) == 3
+    assert all(name.isalnum() for name in names)
+
+
+@pytest.mark.parametrize(
+    ("data", "principal"),
+    [
+        (b"", ANN),
+        (b"[]", ANN),
+        (b'{"kind": "dream", "item_id": "x", "requested_at": "2026-01-01"}', ANN),
+        (b'{"kind": "document", "item_id": "x", "requested_at": "soon"}', ANN),
+        (b'{"kind": "document", "item_id": "x", "requested_at": "2026-01-01"}', Principal("", "")),
+    ],
+)
+def test_what_is_no_request_is_told_by_an_error(data: bytes, principal: Principal) -> None:
+    with pytest.raises(UNREADABLE):
+        decode(Job("id", data, 1, principal))
