@@ -12,7 +12,7 @@ import tantivy
 
 from services.retriever import filters
 from services.retriever.adapters.engine_thread import EngineThread
-from services.retriever.adapters.group_commit import GroupCommit
+from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
 from services.retriever.adapters.tantivy_analysis import Analysis
 from services.retriever.adapters.tantivy_query import EXACT, KEY, TEXT, TITLE, QueryBuilder, key_term
 from services.retriever.errors import IndexUnavailable
@@ -39,7 +39,7 @@ class TantivyIndex:
         self._reader = EngineThread("tantivy-read", max_waiting)
         self._writer = EngineThread("tantivy-write", max_waiting)
         self._analysis = Analysis()
-        self._commit = GroupCommit(lambda: self._on(self._writer, self._commit_now))
+        self._commit = GroupCommit(lambda: self._on(self._writer, self._commit_now), IN_PROCESS)
         self._index: Any = None
         self._index_writer: Any = None
 
