@@ -139,10 +139,18 @@ class ElasticsearchIndex:
         return [_stored(hit) for hit in answer["hits"]["hits"]]
 
     async def writes(self) -> list[WriteKey]:
+        return await self._writes(None)
+
+    async def revisions(self, tenant_id: str, document_id: str) -> set[RevisionKey]:
+        await self._refresh()  # what was written is found by a search
+        writes = await self._writes(matching(filters.document_clauses(tenant_id, document_id)))
+        return {write.revision for write in writes}
+
+    async def _writes(self, query: Json | None) -> list[WriteKey]:
         found: list[WriteKey] = []
         after: Json | None = None
         while True:
-            body = writes_page(_WRITES_PER_PAGE, after)
+            body = writes_page(_WRITES_PER_PAGE, after, query)
             # With the patience of a write: each page passes over every chunk, and nobody waits for it.
             answer = await self._write(lambda client, body=body: client.search(index=self._alias, **body))  # type: ignore[misc]
             self._check_whole(answer)
