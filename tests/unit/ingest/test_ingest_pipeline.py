@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ from kit.errors import ResourceExhausted, Unavailable
 from services.ingest import pipeline
 from services.ingest.jobs.ledger import FailedTry
 from services.ingest.models import Document, Status
-from services.ingest.ports import Vectors
-from tests.unit.ingest.world import IN_FLIGHT, TENANT, Crash, World
+from tests.unit.ingest.world import TENANT, Crash, World
 
 TEXT = "\n\n".join(
     f"Paragraph {n} says that item {n} costs {n * 7} euros. It was bought in {1990 + n}." for n in range(40)
@@ -136,28 +134,6 @@ async def test_index_is_told_how_many_documents_are_still_to_come(world: World) 
     await asyncio.gather(*(world.ingest(each) for each in queued))
     await world.ingest(await world.upload("Alone.", "alone.txt"))
     assert sorted(world.index.to_come) == [0, 0, 1, 2]
-
-
-@pytest.mark.parametrize("world", [0], indirect=True, ids=["large"])
-async def test_progress_is_told_while_embedding_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The embedder goes on when what it has done is told, so that no speed of a machine can skip it."""
-    queued = await world.upload(TEXT)
-    embed, told, calls = world.embedder.embed, [0.1], itertools.count(1)
-
-    async def embed_when_told(texts: Sequence[str]) -> tuple[Vectors, str]:
-        if next(calls) > IN_FLIGHT and len(told) < 3:
-            before = told[-1]
-            while (progress := (await world.record(queued)).progress) <= before:
-                await asyncio.sleep(0.01)
-            told.append(progress)
-        return await embed(texts)
-
-    monkeypatch.setattr(world.embedder, "embed", embed_when_told)
-    done = await world.ingest(queued)
-    assert done.status is Status.READY
-    assert len(told) >= 3
-    assert told == sorted(told)
-    assert told[-1] < 0.9, "embedding ends there"
 
 
 async def test_document_deleted_during_ingestion_stays_deleted(world: World) -> None:
