@@ -97,7 +97,7 @@ async def test_slot_handed_out_in_the_moment_of_a_cancellation_is_given_back() -
     task.cancel()  # the slot is its own by now, and it does not know yet
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(30), shares.hold("z", 1):
+    async with asyncio.timeout(1), shares.hold("z", 1):
         pass
 
 
