@@ -122,7 +122,7 @@ async def compose(
         rerank_runtime=scorer.runtime,
     )
     _log.info("models_ready", embedding=info.embedding_model, runtime=info.runtime, rerank=info.rerank_model)
-    servicer = RerankerServicer(embedder.embedder, scorer.reranker, info, embedder.tokenizer_json)
+    servicer = RerankerServicer(embedder.embedder, scorer.reranker, info, embedder.tokenizer_json, known)
     return servicer, [*batchers.values(), *([known] if known else [])]
 
 
@@ -132,7 +132,13 @@ async def _known_texts(cpu: LoadedModel, settings: RerankerSettings, stack: Asyn
     if settings.reranker_store_bytes:
         dimension = cpu.encoder.dimension
         space = VectorSpace(f"{cpu.model.name}/{VECTOR_FORMAT}", dimension, min(TOKEN_DIMENSION, dimension))
-        store = await asyncio.to_thread(SqlitePassageStore, settings.store_folder, settings.reranker_store_bytes, space)
+        store = await asyncio.to_thread(
+            SqlitePassageStore,
+            settings.store_folder,
+            settings.reranker_store_bytes,
+            space,
+            max_idle_days=settings.reranker_store_days,
+        )
         stack.push_async_callback(asyncio.to_thread, store.close)
     return KnownTexts(PassageCache(settings.reranker_cache_bytes), store, executor)
 

@@ -7,7 +7,7 @@ import numpy as np
 from services.reranker.batching import Batcher
 from services.reranker.known_texts import KnownTexts
 from services.reranker.models import Embeddings, Float32, Lane, TextKind, TextVectors, TokenIds
-from services.reranker.passage_cache import text_key
+from services.reranker.passage_cache import query_key, text_key
 from services.reranker.pooling import pooled, text_vectors
 from services.reranker.preparation import Preparation, check_texts
 
@@ -47,8 +47,8 @@ class Embedding:
         if self._known is None or (kind is TextKind.PASSAGE and not keep_token_vectors):
             rows = await self._batcher.submit(ids, pooled, lane, timeout_s)
         else:
-            keys = [text_key(text) for text in texts]
-            there = await self._known.find(keys) if kind is TextKind.PASSAGE else {}
+            keys = [query_key(text) if kind is TextKind.QUERY else text_key(text) for text in texts]
+            there = (await self._known.find(keys)).vectors if kind is TextKind.PASSAGE else {}
             keep = self._known.remember if kind is TextKind.QUERY else self._known.keep
             rows = [each.pooled for each in await self._completed(keys, ids, there, keep, lane, timeout_s)]
         return Embeddings(np.stack(rows), [len(tokens) for tokens in ids])

@@ -22,9 +22,15 @@ class TextCountOutOfRange(InvalidArgument):
 
 
 class ContentHashWrong(InvalidArgument):
-    """Content hashes that are not one a passage, or that are no sha256."""
+    """Content hashes that are not one a passage, that are no sha256, or that are too many."""
 
     reason = "CONTENT_HASH_WRONG"
+
+
+class PassageStoreUnavailable(Unavailable):
+    """The disk did not let token vectors be removed that are to be forgotten."""
+
+    reason = "PASSAGE_STORE_UNAVAILABLE"
 
 
 class QueueFull(ResourceExhausted):

@@ -7,9 +7,11 @@ import numpy as np
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
 from kit.deadline import bounded_timeout_s
-from services.reranker.errors import KindMissing
+from services.reranker.errors import ContentHashWrong, KindMissing
+from services.reranker.known_texts import KnownTexts
 from services.reranker.models import ModelInfo, TextKind
 from services.reranker.ports import TextEmbedder, TextReranker
+from services.reranker.reranking import sha256_bytes
 
 _KINDS = {
     reranker_pb2.EMBED_KIND_QUERY: TextKind.QUERY,
@@ -18,15 +20,24 @@ _KINDS = {
 LONGEST_REQUEST_S = 120.0
 """Cap for a caller whose deadline is further away than any of our requests takes."""
 
+_MAX_FORGOTTEN = 4096
+"""Texts of one request to forget: 300 KB, and a fraction of a second of the disk."""
+
 
 class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
-    """groundwork.reranker.v1.RerankerService."""
+    """groundwork.reranker.v1.RerankerService. `known` is given where token vectors are kept."""
 
     def __init__(
-        self, embedding: TextEmbedder, reranking: TextReranker, info: ModelInfo, tokenizer_json: bytes
+        self,
+        embedding: TextEmbedder,
+        reranking: TextReranker,
+        info: ModelInfo,
+        tokenizer_json: bytes,
+        known: KnownTexts | None = None,
     ) -> None:
         self._embedding = embedding
         self._reranking = reranking
+        self._known = known
         self._info = info
         self._tokenizer = reranker_pb2.GetTokenizerResponse(
             tokenizer_json=tokenizer_json, sha256=hashlib.sha256(tokenizer_json).hexdigest()
@@ -58,6 +69,19 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
             content_hashes=request.content_hashes,
         )
         return reranker_pb2.RerankResponse(scores=scores, model=self._info.rerank_model)
+
+    async def ForgetTexts(
+        self, request: reranker_pb2.ForgetTextsRequest, context: Any
+    ) -> reranker_pb2.ForgetTextsResponse:
+        if len(request.content_hashes) > _MAX_FORGOTTEN:
+            raise ContentHashWrong(
+                f"content_hashes holds {len(request.content_hashes)} hashes; send at most {_MAX_FORGOTTEN} at once",
+                field="content_hashes",
+            )
+        digests = [sha256_bytes(each, index) for index, each in enumerate(request.content_hashes)]
+        if self._known is not None:
+            await self._known.forget(digests)
+        return reranker_pb2.ForgetTextsResponse()
 
     async def GetModelInfo(
         self, request: reranker_pb2.GetModelInfoRequest, context: Any

@@ -28,7 +28,8 @@ UNSERVED = Counter(
 PASSAGE_CACHE = Counter("reranker_passage_cache_total", "Look-ups of encoded texts in memory.", ["outcome"])
 PASSAGE_STORE = Counter(
     "reranker_passage_store_total",
-    "Encoded passages on disk: looked up (hit, miss), or not kept because too much waited for the disk (dropped).",
+    "Encoded passages on disk: looked up (hit, miss, or slow: the disk did not answer in time), not kept because too much "
+    "waited for the disk (dropped), or removed because nobody had used them for long (collected).",
     ["outcome"],
 )
 PASSAGE_STORE_BYTES = Gauge("reranker_passage_store_bytes", "Bytes on disk that encoded passages take.")

@@ -4,13 +4,23 @@ is embedded before its passages are scored."""
 from collections import OrderedDict
 from hashlib import sha256
 
-from services.reranker import metrics
 from services.reranker.models import TextVectors
 
 
 def text_key(text: str) -> bytes:
-    """sha256 of the text, in 32 bytes: what a chunk carries as its content hash, and no document text."""
+    """Key of an embedded passage: the sha256 of its text, in 32 bytes, which a chunk carries as its content hash."""
     return sha256(text.encode()).digest()
+
+
+def stand_in_key(content_hash: bytes) -> bytes:
+    """Key of what Rerank makes of a passage whose embedded text it does not have. The passage may lack the title that stands in
+    front of the embedded text, so the key must never be one of an embedding: those have 32 bytes."""
+    return content_hash + b"r"
+
+
+def query_key(query_text: str) -> bytes:
+    """Key of a query, which a model may read with another instruction than a passage of the same words."""
+    return text_key(query_text) + b"q"
 
 
 class PassageCache:
@@ -25,7 +35,6 @@ class PassageCache:
         found = self._entries.get(key)
         if found is not None:
             self._entries.move_to_end(key)
-        metrics.PASSAGE_CACHE.labels("miss" if found is None else "hit").inc()
         return found
 
     def put(self, key: bytes, vectors: TextVectors) -> None:
@@ -37,3 +46,8 @@ class PassageCache:
         while self.size_bytes > self._max_bytes:
             _, oldest = self._entries.popitem(last=False)
             self.size_bytes -= oldest.size_bytes
+
+    def forget(self, key: bytes) -> None:
+        """Drops what is there."""
+        if (vectors := self._entries.pop(key, None)) is not None:
+            self.size_bytes -= vectors.size_bytes

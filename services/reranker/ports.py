@@ -92,3 +92,10 @@ class PassageStore(Protocol):
 
     def put(self, entries: Mapping[bytes, TextVectors]) -> None:
         """Keeps these; the oldest make room."""
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        """Removes these, whichever model made them, so that nothing of them can be read from the disk. Raises
+        PassageStoreUnavailable when the disk does not let it."""
+
+    def collect(self) -> int:
+        """Removes some of what nobody has used for long; returns how many, 0 when there are none left."""

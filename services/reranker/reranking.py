@@ -19,7 +19,7 @@ from services.reranker.batching import Batcher
 from services.reranker.errors import ContentHashWrong
 from services.reranker.known_texts import KnownTexts
 from services.reranker.models import Float32, Lane, TextVectors
-from services.reranker.passage_cache import text_key
+from services.reranker.passage_cache import query_key, stand_in_key, text_key
 from services.reranker.pooling import TOKEN_STEPS, text_vectors
 from services.reranker.preparation import Preparation, check_texts
 
@@ -34,7 +34,8 @@ _SHA256_BYTES = 32
 
 class Reranking:
     """The use case behind Rerank. Query and passages share one trip through the batcher; texts met before are not encoded
-    again, and where all were, the model is not asked."""
+    again, and where all were, the model is not asked. What is read here is never an embedding: a passage may lack the title
+    that stands in front of its chunk's embedded text, so it has a key of its own."""
 
     def __init__(self, preparation: Preparation, batcher: Batcher, known: KnownTexts, executor: Executor) -> None:
         self._preparation = preparation
@@ -55,20 +56,28 @@ class Reranking:
         stands for its passage."""
         check_texts([query_text], "query_text")
         check_texts(passages, "passages")
-        query_key, keys = text_key(query_text), passage_keys(passages, content_hashes)
+        keys = passage_keys(passages, content_hashes)
         self._batcher.check_open(Lane.RERANK)
-        texts = {**dict(zip(keys, passages, strict=True)), query_key: query_text}
-        known = await self._known.find(texts)
+        found = await self._known.find(keys, stand_ins=True)
+        to_read = {
+            stand_in_key(key): text for key, text in zip(keys, passages, strict=True) if key not in found.vectors
+        }
+        query = self._known.recent(query_key(query_text))
+        if query is None:
+            to_read[query_key(query_text)] = query_text
+        # Where the disk did not answer in time, the embedded text may lie there: what is read instead is not kept.
         chunks = {key for key, content_hash in zip(keys, content_hashes, strict=False) if content_hash}
-        known |= await self._encode({key: texts[key] for key in texts.keys() - known.keys()}, chunks, timeout_s)
+        to_keep = set(map(stand_in_key, chunks)) if found.was_disk_read else set()
+        read = await self._encode(to_read, to_keep, timeout_s)
+        rows = [found.vectors.get(key) or read[stand_in_key(key)] for key in keys]
         loop = asyncio.get_running_loop()
         weight = 1.0 if candidates_are_ranked else MAXSIM_WEIGHT
-        return await loop.run_in_executor(self._executor, score, known[query_key], [known[key] for key in keys], weight)
+        return await loop.run_in_executor(self._executor, score, query or read[query_key(query_text)], rows, weight)
 
     async def _encode(
-        self, texts: dict[bytes, str], chunks: set[bytes], timeout_s: float | None
+        self, texts: dict[bytes, str], to_keep: set[bytes], timeout_s: float | None
     ) -> dict[bytes, TextVectors]:
-        """What the model makes of `texts`. `chunks` will be asked for again: they go to the disk, too."""
+        """What the model makes of `texts`, by their keys. It is remembered for a while; what is `to_keep` goes to the disk, too."""
         if not texts:
             return {}
         keys = list(texts)
@@ -77,7 +86,7 @@ class Reranking:
         def keep(position: int, vectors: TextVectors) -> None:
             # Each as it comes: a budget too short for all passages is enough for the second try.
             self._known.remember(keys[position], vectors)
-            if keys[position] in chunks:
+            if keys[position] in to_keep:
                 self._known.keep(keys[position], vectors)
 
         encoded = await self._batcher.submit(ids, text_vectors, Lane.RERANK, timeout_s, keep)
@@ -94,12 +103,13 @@ def passage_keys(passages: Sequence[str], content_hashes: Sequence[str]) -> list
             field="content_hashes",
         )
     return [
-        _sha256(content_hash, index) if content_hash else text_key(passage)
+        sha256_bytes(content_hash, index) if content_hash else text_key(passage)
         for index, (content_hash, passage) in enumerate(zip(content_hashes, passages, strict=True))
     ]
 
 
-def _sha256(content_hash: str, index: int) -> bytes:
+def sha256_bytes(content_hash: str, index: int) -> bytes:
+    """The digest that `content_hashes[index]` names in hex. Raises ContentHashWrong."""
     try:
         digest = bytes.fromhex(content_hash)
     except ValueError:

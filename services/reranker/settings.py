@@ -57,6 +57,10 @@ class RerankerSettings(ServiceSettings):
     """Disk for the token vectors of indexed passages, with which late interaction reranks at once: 21 KB for 200 tokens, 50 000
     passages. The oldest make room. A cache: delete it as you like, with the server stopped. 0: none."""
 
+    reranker_store_days: int = Field(default=30, ge=1, le=3650)
+    """Days that token vectors stay on disk after they were last used. Those of a deleted document are removed at once by the server
+    that is told; this bounds how long another replica, which keeps a store of its own, may hold them."""
+
     reranker_gpu_device: str = "cuda"
     """torch's name of the device, for example "cuda:1"."""
 

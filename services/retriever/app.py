@@ -12,12 +12,13 @@ from kit.jetstream import connect
 from kit.service import Service
 from services.retriever.activation import RevisionSwitch
 from services.retriever.adapters.edge import EdgeIndex
-from services.retriever.adapters.model_server import ModelServer
+from services.retriever.adapters.model_server import ModelServer, ModelServerReplicas
 from services.retriever.adapters.revisions import NatsRevisions
 from services.retriever.adapters.tantivy import TantivyIndex
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.engines import Engines
 from services.retriever.errors import EngineUnsupported
+from services.retriever.forgetting import ForgettingRemoval
 from services.retriever.handlers import RetrieverServicer
 from services.retriever.indexing import RevisionWriter
 from services.retriever.ports import DenseIndex, LexicalIndex
@@ -48,7 +49,8 @@ async def run(settings: RetrieverSettings) -> None:
 
         revisions = RevisionMap()
         written = WrittenRevisions(time.monotonic)
-        remover = Remover(dense, lexical, written)
+        replicas = ModelServerReplicas(settings.reranker_address, service.signer)
+        remover = Remover(dense, ForgettingRemoval(lexical, revisions, replicas), written)
         reader = ChunkReader((lexical, dense), revisions)
         searcher = Searcher(
             Engines(dense, lexical, models, settings.search),

@@ -121,6 +121,11 @@ def revision_term(key: RevisionKey) -> str:
     return _SEPARATOR.join((key.tenant_id, key.document_id, key.revision_id))
 
 
+def document_prefix(tenant_id: str, document_id: str) -> str:
+    """With it begin the terms of the document's revisions and attempts."""
+    return _SEPARATOR.join((tenant_id, document_id, ""))
+
+
 def write_term(key: WriteKey) -> str:
     """An attempt at a revision in one term."""
     return _SEPARATOR.join((revision_term(key.revision), str(key.started_at_ms), key.attempt_id))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from kit.errors import DeadlineExceeded
-from services.retriever.concurrency import KeyedLock, both
+from services.retriever.concurrency import KeyedLock, both, engine_deadline
 from services.retriever.errors import IndexUnavailable, InvalidRequest, RevisionSuperseded
 from services.retriever.models import EmbeddingSpace, IndexBatch, RevisionKey, WriteKey
 from services.retriever.options import IndexingOptions
@@ -96,7 +96,8 @@ class RevisionWriter:
                 seen.add(item.chunk.chunk_id)
             if dimension is None:
                 dimension = batch.vectors.shape[1]
-                await self._dense.prepare(EmbeddingSpace(header.embedding_model, dimension))
+                async with engine_deadline(self._options.engine_timeout_s):
+                    await self._dense.prepare(EmbeddingSpace(header.embedding_model, dimension))
             await both(
                 self._dense.write(key, batch),
                 self._lexical.write(key, batch),

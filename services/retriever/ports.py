@@ -48,6 +48,16 @@ class ChunkIndex(Protocol):
         """Every attempt that has chunks in the index, over all tenants: for the reconciler."""
 
 
+class ChunkRemoval(Protocol):
+    """What the remover needs of an index."""
+
+    async def delete_revision(self, key: RevisionKey) -> None:
+        """As ChunkIndex."""
+
+    async def delete_document(self, tenant_id: str, document_id: str) -> None:
+        """As ChunkIndex."""
+
+
 class DenseIndex(ChunkIndex, Protocol):
     """Vectors, searched by cosine similarity."""
 
@@ -73,6 +83,9 @@ class LexicalIndex(ChunkIndex, Protocol):
 
     async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
         """One list a query, best first, at most `limit` each. Any text is a valid query. Scores are BM25."""
+
+    async def revisions(self, tenant_id: str, document_id: str) -> set[RevisionKey]:
+        """Every revision of the document that has chunks in the index, whether it was ever active or not."""
 
 
 class RevisionStore(Protocol):
@@ -105,3 +118,10 @@ class Reranker(Protocol):
     ) -> list[float]:
         """One score a passage, in their order; higher is better. `content_hashes` are those of the passages' chunks, under which
         the reranker may know them from their ingestion; empty where a chunk has none."""
+
+
+class TextForgetter(Protocol):
+    """Whoever keeps what was computed of texts."""
+
+    async def forget(self, tenant_id: str, content_hashes: Sequence[str]) -> None:
+        """Removes what is kept of these texts, given by the hashes that chunks carry. Raises a GroundworkError when nobody did."""

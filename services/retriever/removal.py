@@ -11,7 +11,7 @@ from kit.errors import GroundworkError
 from services.retriever.concurrency import both
 from services.retriever.models import RevisionKey
 from services.retriever.options import REMOVAL_TIMEOUT_S, ReconcileOptions
-from services.retriever.ports import DenseIndex, LexicalIndex
+from services.retriever.ports import ChunkRemoval, DenseIndex, LexicalIndex
 from services.retriever.revision_map import RevisionMap
 from services.retriever.written import WrittenRevisions
 
@@ -32,7 +32,7 @@ class Remover:
     removal are invisible already.
     """
 
-    def __init__(self, dense: DenseIndex, lexical: LexicalIndex, written: WrittenRevisions) -> None:
+    def __init__(self, dense: ChunkRemoval, lexical: ChunkRemoval, written: WrittenRevisions) -> None:
         self._dense = dense
         self._lexical = lexical
         self._written = written

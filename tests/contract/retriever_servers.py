@@ -17,6 +17,7 @@ from services.retriever.adapters.elasticsearch_mapping import index_name
 from services.retriever.adapters.qdrant import QdrantIndex
 from services.retriever.options import ElasticsearchOptions, QdrantOptions
 from tests.doubles.elasticsearch import elasticsearch_server
+from tests.doubles.http_double import LOOPBACK
 from tests.doubles.qdrant import qdrant_server
 
 
@@ -29,8 +30,8 @@ def server_url(variable: str) -> str:
 
 
 @asynccontextmanager
-async def qdrant_over_double() -> AsyncIterator[QdrantIndex]:
-    async with qdrant_server() as server:
+async def qdrant_over_double(host: str = LOOPBACK) -> AsyncIterator[QdrantIndex]:
+    async with qdrant_server(host=host) as server:
         index = await QdrantIndex.open(QdrantOptions(server.url))
         yield index
         await index.close()
@@ -44,11 +45,13 @@ async def qdrant_over_real_server() -> AsyncIterator[QdrantIndex]:
         yield index
     finally:
         await index.close()
-        await _remove_collections(url, name)
+        await remove_collections(url, name)
 
 
-async def _remove_collections(url: str, name: str) -> None:
-    client = AsyncQdrantClient(url=url)
+async def remove_collections(url: str, name: str) -> None:
+    """Removes the alias and its collections. The client must not compare versions: it warns of one that it does not know, from a
+    thread, and the warning fails the next test."""
+    client = AsyncQdrantClient(url=url, check_compatibility=False)
     removal = models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=name))
     await client.update_collection_aliases([removal])
     for collection in (await client.get_collections()).collections:

@@ -18,6 +18,7 @@ from services.retriever.stored_chunk import Candidate
 from tests.contract.retriever_index_contract import KEY, SCOPE, ChunkIndexContract, store
 from tests.contract.retriever_kill import killed_while_writing
 from tests.contract.retriever_servers import qdrant_over_double, qdrant_over_real_server
+from tests.doubles.http_double import OTHER_LOOPBACK
 from tests.unit.retriever.fakes import SPACE, FakeDense, embed
 
 
@@ -40,6 +41,7 @@ ENGINES = {
     "fake": fake_index,
     "edge": edge_index,
     "qdrant double": lambda _: qdrant_over_double(),
+    "qdrant double elsewhere": lambda _: qdrant_over_double(OTHER_LOOPBACK),
     "qdrant": lambda _: qdrant_over_real_server(),
 }
 

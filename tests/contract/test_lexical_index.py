@@ -41,6 +41,9 @@ ENGINES = {
 }
 
 
+OTHER_REVISIONS = [("local", "d1", "r2"), ("local", "d11", "r3"), ("rival", "d1", "r4")]
+
+
 @pytest.fixture(params=ENGINES)
 async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LexicalIndex]:
     async with ENGINES[request.param](tmp_path) as made:
@@ -90,6 +93,15 @@ class TestLexicalIndex(ChunkIndexContract):
         assert await found("market", "bear market", "2008") == {texts[0]}
         assert await found("market", "bear markets") == set()
         assert await found("", "the") == {texts[0], texts[1]}
+
+    async def test_revisions_of_a_document_are_those_that_have_chunks(self, index: LexicalIndex) -> None:
+        never_active, other, theirs = (RevisionKey(*names) for names in OTHER_REVISIONS)
+        for key in (KEY, never_active, other, theirs):
+            await store(index, key, ["solar panel", "wind turbine"])
+        assert await index.revisions("local", "d1") == {KEY, never_active}
+        await index.delete_revision(never_active)
+        assert await index.revisions("local", "d1") == {KEY}
+        assert await index.revisions("local", "d") == set()
 
     async def test_phrases_are_found_in_headings_too(self, index: LexicalIndex) -> None:
         await store(index, KEY, ["thirty days"], heading_path=("Paid leave", "Parents"))

@@ -4,7 +4,7 @@ shard of its own."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -149,7 +149,10 @@ class ElasticsearchServer(HttpDouble):
         if unknown := set(body) - known:
             raise RequestRefused(400, "parsing_exception", f"unknown key {unknown}")
         if "aggs" in body:
-            return self._whole() | {"hits": {"hits": []}, "aggregations": self._composite(body["aggs"])}
+            documents = list(self._searchable.values())
+            if "query" in body:
+                documents = [document for document, _ in self._evaluator(routing).found(body["query"])]
+            return self._whole() | {"hits": {"hits": []}, "aggregations": self._composite(body["aggs"], documents)}
         found = self._evaluator(routing).found(body["query"])[: body.get("size", 10)]
         hits = [
             {"_id": document.identifier, "_score": score, "_source": _only_fields(document.source, body["_source"])}
@@ -157,12 +160,12 @@ class ElasticsearchServer(HttpDouble):
         ]
         return self._whole() | {"hits": {"hits": hits}}
 
-    def _composite(self, aggregations: Json) -> Json:
+    def _composite(self, aggregations: Json, documents: Sequence[Document]) -> Json:
         ((name, aggregation),) = aggregations.items()
         composite = aggregation["composite"]
         ((key, source),) = composite["sources"][0].items()
         field = source["terms"]["field"]
-        values = sorted({value for document in self._searchable.values() for value in document.source[field]})
+        values = sorted({value for document in documents for value in document.source[field]})
         after = composite.get("after", {}).get(key, "")
         page = [value for value in values if value > after][: composite["size"]]
         result: Json = {"buckets": [{"key": {key: value}, "doc_count": 1} for value in page]}

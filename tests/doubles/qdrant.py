@@ -1,6 +1,7 @@
 """A Qdrant server over HTTP. Requests are checked against the models that Qdrant generates from its OpenAPI description, which
 know every field and forbid all others; what they mean is computed by the in-memory mode of qdrant-client, which Qdrant keeps
-equal to the server. Error bodies have the server's form."""
+equal to the server. Error bodies have the server's form, and longer answers are compressed for whoever takes that, as the server
+does it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from qdrant_client import models
 from qdrant_client.local.async_qdrant_local import AsyncQdrantLocal
 
-from tests.doubles.http_double import HttpDouble, Recorded
+from tests.doubles.http_double import LOOPBACK, HttpDouble, Recorded
+
+_COMPRESSED_FROM_BYTES = 1024
 
 
 class QdrantServer(HttpDouble):
@@ -24,11 +27,13 @@ class QdrantServer(HttpDouble):
         self.version = version
         self.api_key = api_key
         self.update_status = "completed"
+        self.compressed_count = 0
         self.payload_indexes: dict[str, Any] = {}
         self._local = AsyncQdrantLocal(":memory:")
         self._routes: dict[tuple[str, str], Callable[[str, Any], Awaitable[Any]]] = {
             ("GET", ""): self._collection,
             ("PUT", ""): self._create,
+            ("DELETE", ""): self._remove,
             ("GET", "exists"): self._exists,
             ("PUT", "index"): self._index,
             ("PUT", "points"): self._upsert,
@@ -50,6 +55,14 @@ class QdrantServer(HttpDouble):
         await self._local.update_collection_aliases([removal])
 
     async def respond(self, request: Recorded) -> web.Response:
+        response = await self._answered(request)
+        is_long = len(response.text or "") > _COMPRESSED_FROM_BYTES
+        if is_long and "gzip" in request.headers.get("accept-encoding", ""):
+            response.enable_compression(web.ContentCoding.gzip)
+            self.compressed_count += 1
+        return response
+
+    async def _answered(self, request: Recorded) -> web.Response:
         if self.api_key and request.headers.get("api-key") != self.api_key:
             return self.answer(401, "Must provide an API key or an Authorization bearer token")
         try:
@@ -64,6 +77,8 @@ class QdrantServer(HttpDouble):
         match request.path.strip("/").split("/", 2):
             case [""]:
                 return self.answer(200, {"title": "qdrant - vector search engine", "version": self.version})
+            case ["collections"]:
+                return self._result(await self._local.get_collections())
             case ["aliases"]:
                 return self._result(await self._local.get_aliases())
             case ["collections", "aliases"]:
@@ -83,6 +98,9 @@ class QdrantServer(HttpDouble):
     async def _create(self, collection: str, body: Any) -> Any:
         wanted = models.CreateCollection(**body)
         return await self._local.create_collection(collection, wanted.vectors, metadata=wanted.metadata)
+
+    async def _remove(self, collection: str, _: Any) -> Any:
+        return await self._local.delete_collection(collection)
 
     async def _index(self, collection: str, body: Any) -> Any:
         await self._local.get_collection(collection)
@@ -149,7 +167,9 @@ class QdrantServer(HttpDouble):
 
 
 @asynccontextmanager
-async def qdrant_server(version: str = "1.20.0", api_key: str = "") -> AsyncIterator[QdrantServer]:
+async def qdrant_server(
+    version: str = "1.20.0", api_key: str = "", host: str = LOOPBACK
+) -> AsyncIterator[QdrantServer]:
     server = QdrantServer(version, api_key)
-    async with server.running():
+    async with server.running(host):
         yield server

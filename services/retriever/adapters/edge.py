@@ -20,7 +20,7 @@ import qdrant_edge as qe
 
 from services.retriever import filters
 from services.retriever.adapters.engine_thread import EngineThread
-from services.retriever.adapters.group_commit import GroupCommit
+from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
 from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable
 from services.retriever.filters import AnyOf, Clause
 from services.retriever.models import (
@@ -64,7 +64,7 @@ class EdgeIndex:
         self._writer = EngineThread("qdrant-edge-write", max_waiting)
         self._shard: Any = None
         self._space: EmbeddingSpace | None = None
-        self._commit = GroupCommit(self._commit_now)
+        self._commit = GroupCommit(self._commit_now, IN_PROCESS)
         self._unflushed = 0
         self._preparing = asyncio.Lock()
 

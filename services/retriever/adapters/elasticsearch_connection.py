@@ -12,7 +12,7 @@ from elasticsearch import ApiError, AsyncElasticsearch, TransportError, Unsuppor
 from elasticsearch import ConnectionError as NotConnected
 from elasticsearch import ConnectionTimeout as NoAnswer
 
-from services.retriever.adapters.server_retry import READ, WRITE, RetryPolicy, cure, retried, shown
+from services.retriever.adapters.server_retry import READ, WRITE, RetryPolicy, cure, retried, shown, too_slow
 from services.retriever.errors import EngineUnsupported, IndexUnavailable
 from services.retriever.options import READ_TIMEOUT_S, ElasticsearchOptions
 
@@ -86,10 +86,7 @@ class ElasticsearchConnection:
 
     def _failure(self, error: ApiError | TransportError) -> Exception:
         if not isinstance(error, ApiError):
-            return IndexUnavailable(
-                f"Elasticsearch at {self.url} could not be reached ({type(error).__name__}: {error.message}); "
-                f"{cure(str(error.message), 'ELASTICSEARCH')}"
-            )
+            return self._not_reached(error)
         if error.error == "media_type_header_exception":
             return self._too_old(f"older than {OLDEST_MAJOR}")
         if error.status_code == 401:
@@ -103,6 +100,14 @@ class ElasticsearchConnection:
         if error.error == "index_not_found_exception":
             return NotThere(reason)
         return IndexUnavailable(reason, retry_after_s=1.0 if error.status_code in _TRANSIENT else None)
+
+    def _not_reached(self, error: TransportError) -> IndexUnavailable:
+        if isinstance(error, NoAnswer):
+            return IndexUnavailable(too_slow(f"Elasticsearch at {self.url}", error), retry_after_s=1.0)
+        return IndexUnavailable(
+            f"Elasticsearch at {self.url} could not be reached ({type(error).__name__}: {error.message}); "
+            f"{cure(str(error.message), 'ELASTICSEARCH')}"
+        )
 
 
 class NotThere(IndexUnavailable):

@@ -67,12 +67,14 @@ def at_positions(key: RevisionKey, ordinals: Sequence[int]) -> Json:
     return _found({"filter": conditions}, len(ordinals)) | {"sort": ["_doc"]}
 
 
-def writes_page(size: int, after: Json | None) -> Json:
-    """Body of a search for one page of all attempts: a composite aggregation, as it reads on where the last page ended."""
+def writes_page(size: int, after: Json | None, query: Json | None = None) -> Json:
+    """Body of a search for one page of the attempts whose chunks match, or of all: a composite aggregation, as it reads on where
+    the last page ended."""
     composite: Json = {"size": size, "sources": [{filters.WRITE: {"terms": {"field": filters.WRITE}}}]}
     if after:
         composite["after"] = after
-    return {"size": 0, "track_total_hits": False, "aggs": {"writes": {"composite": composite}}}
+    body: Json = {"size": 0, "track_total_hits": False, "aggs": {"writes": {"composite": composite}}}
+    return body | ({"query": query} if query else {})
 
 
 def _found(condition: Json, limit: int) -> Json:

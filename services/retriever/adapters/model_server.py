@@ -1,18 +1,28 @@
-"""Embedder and Reranker by the reranker service."""
+"""Embedder, Reranker and TextForgetter by the reranker service."""
 
+import asyncio
+import socket
 from collections.abc import Sequence
 
 import grpc
 import numpy as np
+import structlog
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
-from kit.errors import DeadlineExceeded, Internal, Unavailable
+from kit.channel import open_channel
+from kit.errors import DeadlineExceeded, GroundworkError, Internal, Unavailable
+from kit.principal import Principal, TokenSigner, use_principal
 from services.retriever.errors import EmbedderUnavailable, RerankerUnavailable
 from services.retriever.models import EmbeddingSpace, Vectors
 
+_log = structlog.get_logger()
+_SUBJECT = "retriever"
+_HASHES_PER_CALL = 4096
+_FORGET_TIMEOUT_S = 10.0
+
 
 class ModelServer:
-    """Both ports over one channel of kit.channel, which carries the caller's principal and raises GroundworkError."""
+    """Embedder and Reranker over one channel of kit.channel, which carries the caller's principal and raises GroundworkError."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = reranker_pb2_grpc.RerankerServiceStub(channel)
@@ -44,3 +54,48 @@ class ModelServer:
         if len(response.scores) != len(passages):
             raise Internal(f"the model server answered {len(response.scores)} scores for {len(passages)} passages")
         return list(response.scores)
+
+
+class ModelServerReplicas:
+    """TextForgetter over every model server behind an address: each keeps token vectors of its own."""
+
+    def __init__(self, address: str, signer: TokenSigner) -> None:
+        self._address = address
+        self._signer = signer
+
+    async def forget(self, tenant_id: str, content_hashes: Sequence[str]) -> None:
+        """Raises the failure when no replica could. One that is away while others answer removes by itself what nobody uses."""
+        failures: list[GroundworkError] = []
+        addresses = await _addresses(self._address)
+        for address in addresses:
+            try:
+                with use_principal(Principal(tenant_id, _SUBJECT)):
+                    await self._forget_at(address, content_hashes)
+            except GroundworkError as error:
+                _log.warning("token_vectors_not_forgotten", address=address, reason=error.reason, error=error.message)
+                failures.append(error)
+        if failures and len(failures) == len(addresses):
+            raise failures[0]
+
+    async def _forget_at(self, address: str, content_hashes: Sequence[str]) -> None:
+        async with open_channel(address, self._signer) as channel:
+            stub = reranker_pb2_grpc.RerankerServiceStub(channel)
+            for start in range(0, len(content_hashes), _HASHES_PER_CALL):
+                some = content_hashes[start : start + _HASHES_PER_CALL]
+                await stub.ForgetTexts(reranker_pb2.ForgetTextsRequest(content_hashes=some), timeout=_FORGET_TIMEOUT_S)
+
+
+async def _addresses(address: str) -> list[str]:
+    """Host and port of each replica: a headless service's name stands for all its pods. IPv4 where there is any, as a name may
+    stand for the same server twice. Raises Unavailable."""
+    host, _, port = address.rpartition(":")
+    if "://" in address or address.startswith("unix:") or not port.isdecimal():
+        return [address]
+    try:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise Unavailable(f"the model server's address {address} cannot be resolved: {error}") from error
+    v4 = [f"{where[0]}:{port}" for family, *_, where in found if family == socket.AF_INET]
+    v6 = [f"[{where[0]}]:{port}" for family, *_, where in found if family == socket.AF_INET6]
+    return list(dict.fromkeys(v4 or v6))

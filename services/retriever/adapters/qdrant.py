@@ -56,6 +56,9 @@ _MAX_WRITES_LISTED = 1_000_000
 
 T = TypeVar("T")
 
+_Ask = Callable[[Callable[[AsyncQdrantClient], Awaitable[models.CountResult]]], Awaitable[models.CountResult]]
+"""`_read` or `_write`: who waits how long for a count."""
+
 
 @dataclass(frozen=True)
 class _Collection:
@@ -124,15 +127,16 @@ class QdrantIndex:
         held = await self._current()
         if held is None:
             return 0
-        count = await self._count(held.name, of_revision(key.revision))
-        if count == await self._count(held.name, of_attempt(key)):
+        # With the patience of a write: a server that restarts here must not fail a revision whose writes would have waited.
+        count = await self._count(held.name, of_revision(key.revision), self._write)
+        if count == await self._count(held.name, of_attempt(key), self._write):
             return count  # the rule: no earlier attempt has left anything to delete
         await self._delete(held.name, of_other_attempts(key))
-        return await self._count(held.name, of_revision(key.revision))
+        return await self._count(held.name, of_revision(key.revision), self._write)
 
     async def count(self, key: RevisionKey) -> int:
         held = await self._current()
-        return await self._count(held.name, of_revision(key)) if held else 0
+        return await self._count(held.name, of_revision(key), self._read) if held else 0
 
     async def delete_revision(self, key: RevisionKey) -> None:
         if held := await self._current():
@@ -171,8 +175,8 @@ class QdrantIndex:
         held = await self._current()
         if held is None:
             return []
-        # No timeout for the server: this runs in the background and passes over every chunk.
-        answer = await self._read(
+        # With the patience of a write: this runs in the background and passes over every chunk.
+        answer = await self._write(
             lambda client: client.facet(held.name, filters.WRITE, limit=_MAX_WRITES_LISTED, exact=True)
         )
         return [filters.parse_write_term(str(hit.value)) for hit in answer.hits if hit.count]
@@ -274,10 +278,8 @@ class QdrantIndex:
                 retry_after_s=1.0,
             )
 
-    async def _count(self, collection: str, condition: models.Filter) -> int:
-        answer = await self._read(
-            lambda client: client.count(collection, condition, exact=True, timeout=_READ_TIMEOUT_S)
-        )
+    async def _count(self, collection: str, condition: models.Filter, ask: _Ask) -> int:
+        answer = await ask(lambda client: client.count(collection, condition, exact=True, timeout=_READ_TIMEOUT_S))
         return answer.count
 
     async def _query(self, collection: str, requests: list[models.QueryRequest]) -> list[models.QueryResponse]:

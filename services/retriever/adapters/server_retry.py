@@ -67,6 +67,14 @@ def shown(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
+def too_slow(server: str, cause: Exception) -> str:
+    """What to say of a server that takes connections and does not answer in time."""
+    return (
+        f"{server} did not answer in time ({type(cause).__name__}); it may be overloaded, paused or starting: try again, and if "
+        "that goes on look at its load and its log"
+    )
+
+
 def cure(cause: str, engine: str) -> str:
     """What to do about a server that cannot be reached; `engine` as in the settings' names."""
     if "CERTIFICATE_VERIFY_FAILED" in cause:

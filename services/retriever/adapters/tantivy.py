@@ -12,7 +12,7 @@ import tantivy
 
 from services.retriever import filters
 from services.retriever.adapters.engine_thread import EngineThread
-from services.retriever.adapters.group_commit import GroupCommit
+from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
 from services.retriever.adapters.tantivy_analysis import Analysis
 from services.retriever.adapters.tantivy_query import EXACT, KEY, TEXT, TITLE, QueryBuilder, key_term
 from services.retriever.errors import IndexUnavailable
@@ -39,7 +39,7 @@ class TantivyIndex:
         self._reader = EngineThread("tantivy-read", max_waiting)
         self._writer = EngineThread("tantivy-write", max_waiting)
         self._analysis = Analysis()
-        self._commit = GroupCommit(lambda: self._on(self._writer, self._commit_now))
+        self._commit = GroupCommit(lambda: self._on(self._writer, self._commit_now), IN_PROCESS)
         self._index: Any = None
         self._index_writer: Any = None
 
@@ -109,11 +109,19 @@ class TantivyIndex:
         return [candidate.stored for candidate in await self._found(query, 2 * len(ordinals))]
 
     async def writes(self) -> list[WriteKey]:
-        prefix = key_term(filters.WRITE, "")
+        return await self._writes("")
+
+    async def revisions(self, tenant_id: str, document_id: str) -> set[RevisionKey]:
+        return {write.revision for write in await self._writes(filters.document_prefix(tenant_id, document_id))}
+
+    async def _writes(self, beginning: str) -> list[WriteKey]:
+        """The attempts whose terms begin so."""
+        prefix = key_term(filters.WRITE, beginning)
         terms = await self._on(
             self._reader, lambda: self._index.searcher().terms_with_prefix(KEY, prefix, tantivy.Query.all_query())
         )
-        return [filters.parse_write_term(term.removeprefix(prefix)) for term, count in terms if count]
+        field = key_term(filters.WRITE, "")
+        return [filters.parse_write_term(term.removeprefix(field)) for term, count in terms if count]
 
     async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
         clauses = filters.compile_scope(scope)

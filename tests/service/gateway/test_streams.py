@@ -130,7 +130,7 @@ async def test_hanging_up_does_not_cancel_the_run(live: Live, world: World) -> N
             events = received(response)
             for _ in range(4):
                 await anext(events)
-        await asyncio.wait_for(world.orchestrator.hung_up.wait(), 5)
+        await asyncio.wait_for(world.orchestrator.hung_up.wait(), 30)
         assert world.orchestrator.cancelled == []
 
 

@@ -153,7 +153,7 @@ async def test_client_that_hangs_up_leaves_no_document(live: Live, world: World)
             await asyncio.sleep(0.01)
         upload.cancel()
         await asyncio.gather(upload, return_exceptions=True)
-        await asyncio.wait_for(world.ingest.aborted.wait(), 5)
+        await asyncio.wait_for(world.ingest.aborted.wait(), 30)
     assert world.ingest.committed == 0
 
 

@@ -70,7 +70,7 @@ async def test_service_is_not_serving_until_its_dependencies_have_answered() -> 
         first = await stub.Check(request, timeout=5, wait_for_ready=True)
         assert first.status == health_pb2.HealthCheckResponse.NOT_SERVING
         process.dependency.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while (await stub.Check(request, timeout=5)).status != health_pb2.HealthCheckResponse.SERVING:
                 await asyncio.sleep(0.01)
     running.cancel()
@@ -79,7 +79,7 @@ async def test_service_is_not_serving_until_its_dependencies_have_answered() -> 
 
 @pytest.mark.parametrize("ends_in_time", [True, False])
 async def test_stream_in_flight_is_given_the_grace_when_told_to_stop(ends_in_time: bool) -> None:
-    process = Process(drain_grace_s=5.0 if ends_in_time else 0.3)
+    process = Process(drain_grace_s=60.0 if ends_in_time else 0.3)
     process.dependency.set()
     async with (
         running_service(process.run, process.settings) as address,
@@ -88,15 +88,15 @@ async def test_stream_in_flight_is_given_the_grace_when_told_to_stop(ends_in_tim
         stream = rpc.OrchestratorServiceStub(channel).AttachRun(pb.AttachRunRequest(), timeout=20)
         assert (await anext(stream)).event.seq == 1
         signal.raise_signal(signal.SIGTERM)
-        await asyncio.sleep(0.1)  # the drain has begun
-        assert not process.adapters_closed.is_set()
         if ends_in_time:
+            await asyncio.sleep(0.1)  # the drain has begun
+            assert not process.adapters_closed.is_set()
             process.servicer.gate.set()
             assert (await anext(stream)).event.seq == 2
         else:
             with pytest.raises(Unavailable):
                 await anext(stream)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await process.adapters_closed.wait()
         assert process.servicer.closed.is_set()
 
@@ -143,5 +143,5 @@ async def test_handler_is_closed_when_its_client_hangs_up() -> None:
         stream = rpc.OrchestratorServiceStub(channel).AttachRun(pb.AttachRunRequest(), timeout=5)
         await anext(stream)
         await stream.aclose()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             await servicer.closed.wait()

@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 
 from kit.errors import DeadlineExceeded, InvalidArgument
 from kit.testing.harness import TEST_SECRET, free_port, open_test_channel, running_service, running_servicer
+from services.reranker import known_texts
 from services.reranker.app import LocalModels, compose, load_models, run
 from services.reranker.errors import ModelFileMissing
 from services.reranker.models import Encoded, Int64
@@ -32,6 +33,12 @@ _DESCRIPTORS = [pb.DESCRIPTOR.services_by_name["RerankerService"]]
 
 def settings(models_dir: Path, **changes: Any) -> RerankerSettings:
     return RerankerSettings(auth_secret=TEST_SECRET, models_dir=models_dir, **({"reranker_store_bytes": 0} | changes))
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is not a slow disk."""
+    monkeypatch.setattr(known_texts, "READ_TIMEOUT_S", 20.0)
 
 
 @pytest.fixture(scope="module")
@@ -123,19 +130,24 @@ class CountingEncoder:
         return self._encoder.encode(input_ids, attention_mask)
 
 
+def counted(loaded: LocalModels) -> tuple[CountingEncoder, LocalModels]:
+    """The models, and what counts the texts they read."""
+    encoder = CountingEncoder(loaded.cpu.encoder)
+    return encoder, replace(loaded, cpu=replace(loaded.cpu, encoder=encoder))
+
+
 async def test_passages_kept_when_they_were_embedded_are_reranked_after_a_restart_without_the_model(
     loaded: LocalModels, models_dir: Path, tmp_path: Path
 ) -> None:
-    encoder = CountingEncoder(loaded.cpu.encoder)
-    counted = replace(loaded, cpu=replace(loaded.cpu, encoder=encoder))
+    encoder, models = counted(loaded)
     configured = settings(models_dir, data_dir=tmp_path, reranker_store_bytes=10_000_000)
     question = "How tall is the tower in metres?"
     passages = [f"Fact {n}. It stands {n} metres tall and was finished in 1889." for n in range(20)]
-    async with serving(counted, configured) as stub:
+    async with serving(models, configured) as stub:
         await stub.Embed(pb.EmbedRequest(texts=passages, kind=PASSAGE, keep_token_vectors=True), timeout=30)
-    async with serving(counted, configured) as stub:
+    async with serving(models, configured) as stub:
         computed = await stub.Rerank(pb.RerankRequest(query_text=question, passages=passages), timeout=30)
-    async with serving(counted, configured) as stub:
+    async with serving(models, configured) as stub:
         await embed(stub, question, kind=QUERY)
         encoder.texts = 0
         request = pb.RerankRequest(
@@ -148,6 +160,31 @@ async def test_passages_kept_when_they_were_embedded_are_reranked_after_a_restar
         await stub.Rerank(pb.RerankRequest(query_text=question, passages=["It was never seen."]), timeout=30)
         assert encoder.texts == 1
     assert list(kept.scores) == pytest.approx(list(computed.scores), abs=0.02)
+
+
+async def test_forgotten_texts_are_read_again_and_the_others_are_not(
+    loaded: LocalModels, models_dir: Path, tmp_path: Path
+) -> None:
+    encoder, models = counted(loaded)
+    configured = settings(models_dir, data_dir=tmp_path, reranker_store_bytes=10_000_000)
+    passages = ["The tower stands 330 metres tall.", "It was finished in 1889."]
+    hashes = [hashlib.sha256(passage.encode()).hexdigest() for passage in passages]
+    request = pb.RerankRequest(query_text="How tall is it?", passages=passages, content_hashes=hashes)
+    async with serving(models, configured) as stub:
+        await stub.Embed(pb.EmbedRequest(texts=passages, kind=PASSAGE, keep_token_vectors=True), timeout=30)
+        await stub.Rerank(request, timeout=30)
+        await stub.ForgetTexts(pb.ForgetTextsRequest(content_hashes=hashes[:1]), timeout=30)
+        encoder.texts = 0
+        await stub.Rerank(request, timeout=30)
+        assert encoder.texts == 1
+
+
+async def test_what_is_to_be_forgotten_must_be_sha256_and_not_too_much(stub: Any) -> None:
+    await stub.ForgetTexts(pb.ForgetTextsRequest(content_hashes=["ab" * 32]), timeout=30)
+    for hashes in (["ab" * 32, "solar"], ["ab" * 32] * 4097):
+        with pytest.raises(InvalidArgument) as refused:
+            await stub.ForgetTexts(pb.ForgetTextsRequest(content_hashes=hashes), timeout=30)
+        assert refused.value.reason == "CONTENT_HASH_WRONG"
 
 
 async def test_content_hashes_must_be_sha256_and_one_for_each_passage(stub: Any) -> None:

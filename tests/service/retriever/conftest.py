@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ class FakeModelServer(reranker_pb2_grpc.RerankerServiceServicer):
         self.is_down = False
         self.tenants: list[str] = []
         self.seconds_left: list[float] = []
+        self.forgotten: set[str] = set()
+        self.has_forgotten = asyncio.Event()
 
     def _observe(self, context: Context) -> None:
         self.tenants.append(current_principal().tenant_id)
@@ -48,6 +51,14 @@ class FakeModelServer(reranker_pb2_grpc.RerankerServiceServicer):
     async def Rerank(self, request: reranker_pb2.RerankRequest, context: Context) -> reranker_pb2.RerankResponse:
         self._observe(context)
         return reranker_pb2.RerankResponse(scores=[-float(len(text)) for text in request.passages], model="fake")
+
+    async def ForgetTexts(
+        self, request: reranker_pb2.ForgetTextsRequest, context: Context
+    ) -> reranker_pb2.ForgetTextsResponse:
+        self._observe(context)
+        self.forgotten.update(request.content_hashes)
+        self.has_forgotten.set()
+        return reranker_pb2.ForgetTextsResponse()
 
 
 @dataclass

@@ -168,7 +168,7 @@ async def test_one_leads_and_the_next_takes_over(world: World) -> None:
     assert doing == ["first"]
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), 30)
     assert doing == ["first", "second"]
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
@@ -187,7 +187,7 @@ async def test_duty_that_fails_is_begun_again(world: World, monkeypatch: pytest.
         raise LeaseLost("gone")
 
     leading = asyncio.create_task(lead(world.leases, duty))
-    await asyncio.wait_for(twice.wait(), 5)
+    await asyncio.wait_for(twice.wait(), 30)
     leading.cancel()
     await asyncio.gather(leading, return_exceptions=True)
 

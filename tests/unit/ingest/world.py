@@ -39,6 +39,8 @@ from tests.unit.ingest.fakes import (
 )
 
 TENANT = "local"
+IN_FLIGHT = 2
+"""Calls of the embedder at once."""
 LIMIT_BYTES = 1024 * 1024
 
 
@@ -97,7 +99,7 @@ class World:
             preparer=self.preparer,
             embedder=self.embedder,
             change_embedder=ChangeEmbedder(
-                BatchEmbedder(self.embedder, patience, batch_tokens=256, batch_texts=8, in_flight=2),
+                BatchEmbedder(self.embedder, patience, batch_tokens=256, batch_texts=8, in_flight=IN_FLIGHT),
                 self.index,
                 patience,
                 spool,

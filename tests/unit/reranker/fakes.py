@@ -106,3 +106,10 @@ class FakeStore:
     def put(self, entries: Mapping[bytes, TextVectors]) -> None:
         self.entries |= entries
         self.kept.set()
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            self.entries.pop(key, None)
+
+    def collect(self) -> int:
+        return 0

@@ -10,10 +10,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import numpy as np
 import pytest
 
+from services.reranker import known_texts
 from services.reranker.embedding import Embedding
-from services.reranker.known_texts import KnownTexts
+from services.reranker.known_texts import Found, KnownTexts
 from services.reranker.models import TextKind, TextVectors
-from services.reranker.passage_cache import PassageCache, text_key
+from services.reranker.passage_cache import PassageCache, stand_in_key, text_key
 from services.reranker.preparation import Preparation
 from services.reranker.reranking import Reranking
 from tests.unit.reranker.conftest import RunBatcher
@@ -21,7 +22,20 @@ from tests.unit.reranker.fakes import FakeEncoder, FakeStore, WordTokenizer
 
 PASSAGES = ["red lamp", "blue moon over paris", "green lamp"]
 HASHES = [hashlib.sha256(passage.encode()).hexdigest() for passage in PASSAGES]
+TITLED = [f"guide\n{passage}" for passage in PASSAGES]
+TITLED_HASHES = [hashlib.sha256(passage.encode()).hexdigest() for passage in TITLED]
 ENTRY = TextVectors(np.ones((4, 2), np.int8), np.ones(2, np.float32))
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is not a slow disk."""
+    monkeypatch.setattr(known_texts, "READ_TIMEOUT_S", 20.0)
+
+
+@pytest.fixture
+def _impatience(monkeypatch: pytest.MonkeyPatch, _patience: None) -> None:
+    monkeypatch.setattr(known_texts, "READ_TIMEOUT_S", 0.05)
 
 
 @pytest.fixture
@@ -92,7 +106,47 @@ async def test_passages_not_kept_are_read_and_kept_under_their_hash(
         await reranking.rerank("lamp", [*PASSAGES, "a sentence"], 20.0, content_hashes=[*HASHES, ""])
         assert sum(len(batch) for batch in encoder.batches) == 5
         assert await asyncio.to_thread(store.kept.wait, 20)
-    assert store.entries.keys() == {text_key(passage) for passage in PASSAGES}, "the sentence and the query are not"
+    kept = {stand_in_key(text_key(passage)) for passage in PASSAGES}
+    assert store.entries.keys() == kept, "the sentence and the query are not"
+
+
+@pytest.mark.parametrize("content_hashes", [TITLED_HASHES, []], ids=["by content hash", "by their own text"])
+async def test_what_was_made_while_reranking_is_never_an_embedding(
+    run_batcher: RunBatcher, run_known: RunKnown, executor: Executor, content_hashes: list[str]
+) -> None:
+    encoder, store, preparation = FakeEncoder(), FakeStore(), Preparation(WordTokenizer(), executor)
+    async with run_batcher(encoder) as batcher:
+        right = await Embedding(preparation, batcher).embed(TITLED, TextKind.PASSAGE, 20.0)
+        async with run_known(store) as known:
+            reranking = Reranking(preparation, batcher, known, executor)
+            await reranking.rerank(
+                TITLED[0], PASSAGES if content_hashes else TITLED, 20.0, content_hashes=content_hashes
+            )
+            embedding = Embedding(preparation, batcher, known=known)
+            encoder.batches.clear()
+            in_memory = await embedding.embed(TITLED, TextKind.PASSAGE, 20.0, keep_token_vectors=True)
+        assert sum(len(batch) for batch in encoder.batches) == len(TITLED), "each text is read by Embed itself"
+        async with run_known(store) as known:  # another process
+            embedding = Embedding(preparation, batcher, known=known)
+            from_disk = await embedding.embed(TITLED, TextKind.PASSAGE, 20.0, keep_token_vectors=True)
+    np.testing.assert_allclose(in_memory.vectors, right.vectors, rtol=1e-6)
+    np.testing.assert_allclose(from_disk.vectors, right.vectors, rtol=1e-6)
+
+
+async def test_an_embedded_text_is_scored_with_rather_than_what_stood_in_for_it(
+    run_batcher: RunBatcher, run_known: RunKnown, executor: Executor
+) -> None:
+    store, preparation = FakeStore(), Preparation(WordTokenizer(), executor)
+    async with run_batcher(FakeEncoder()) as batcher:
+        async with run_known(store) as known:
+            reranking = Reranking(preparation, batcher, known, executor)
+            without_titles = await reranking.rerank("guide", PASSAGES, 20.0, content_hashes=TITLED_HASHES)
+            embedding = Embedding(preparation, batcher, known=known)
+            await embedding.embed(TITLED, TextKind.PASSAGE, 20.0, keep_token_vectors=True)
+        async with run_known(store) as known:  # another process
+            reranking = Reranking(preparation, batcher, known, executor)
+            with_titles = await reranking.rerank("guide", PASSAGES, 20.0, content_hashes=TITLED_HASHES)
+    assert all(after > before for before, after in zip(without_titles, with_titles, strict=True))
 
 
 async def test_texts_that_nobody_asked_to_keep_are_not(
@@ -124,13 +178,36 @@ class StuckStore(FakeStore):
         super().put(entries)
 
 
+@pytest.mark.usefixtures("_impatience")
 async def test_disk_that_does_not_answer_is_not_waited_for(run_known: RunKnown) -> None:
     store = StuckStore()
     store.entries[b"k"] = ENTRY
     async with run_known(store) as known:
-        assert await known.find([b"k"]) == {}
+        assert await known.find([b"k"]) == Found({}, was_disk_read=False)
         store.free.set()
-        assert (await known.find([b"k"])).keys() == {b"k"}
+        found = await _found_at_last(known, b"k")
+    assert found.vectors == {b"k": ENTRY}
+
+
+async def _found_at_last(known: KnownTexts, key: bytes) -> Found:
+    """What is found once the disk answers in time, however slow the machine is."""
+    while not (found := await known.find([key])).was_disk_read:
+        pass
+    return found
+
+
+@pytest.mark.usefixtures("_impatience")
+async def test_what_was_read_because_the_disk_was_slow_is_not_kept(
+    run_batcher: RunBatcher, run_known: RunKnown, executor: Executor
+) -> None:
+    store = StuckStore()
+    embedded = {text_key(text): ENTRY for text in TITLED}
+    store.entries |= embedded
+    async with run_batcher(FakeEncoder()) as batcher, run_known(store) as known:
+        reranking = Reranking(Preparation(WordTokenizer(), executor), batcher, known, executor)
+        assert len(await reranking.rerank("lamp", PASSAGES, 20.0, content_hashes=TITLED_HASHES)) == len(PASSAGES)
+        store.free.set()
+    assert store.entries == embedded
 
 
 async def test_disk_that_is_too_slow_loses_entries_and_what_waits_stays_bounded(run_known: RunKnown) -> None:
@@ -141,7 +218,7 @@ async def test_disk_that_is_too_slow_loses_entries_and_what_waits_stays_bounded(
         assert await asyncio.to_thread(store.writes.acquire, timeout=20)
         for n in range(10):
             known.keep(b"%d" % n, large)
-        assert (await known.find([b"0"])).keys() == {b"0"}, "what waits is known already"
+        assert (await known.find([b"0"])).vectors.keys() == {b"0"}, "what waits is known already"
         store.free.set()
     assert store.entries.keys() == {b"first", b"0", b"1", b"2"}
 
@@ -152,4 +229,37 @@ async def test_what_is_found_on_the_disk_is_in_memory_the_next_time(run_known: R
     async with run_known(store) as known:
         await known.find([b"k"])
         store.entries.clear()
-        assert (await known.find([b"k"])).keys() == {b"k"}
+        assert (await known.find([b"k"])).vectors.keys() == {b"k"}
+
+
+async def test_what_is_forgotten_is_found_nowhere_even_if_it_was_on_its_way_to_the_disk(run_known: RunKnown) -> None:
+    gone, stays = text_key("gone"), text_key("stays")
+    store = StuckStore()
+    async with run_known(store) as known:
+        known.keep(gone, ENTRY)
+        assert await asyncio.to_thread(store.writes.acquire, timeout=20)
+        known.keep(stand_in_key(gone), ENTRY)
+        known.keep(stays, ENTRY)
+        for key in (gone, stand_in_key(gone), stays):
+            known.remember(key, ENTRY)
+        forgetting = asyncio.create_task(known.forget([gone]))
+        store.free.set()
+        await forgetting
+        assert (await known.find([gone, stays], stand_ins=True)).vectors.keys() == {stays}
+    assert store.entries.keys() == {stays}
+
+
+async def test_unused_entries_are_collected_until_there_are_none(run_known: RunKnown) -> None:
+    class OldStore(FakeStore):
+        counts = iter((256, 256, 7, 0))
+        done = threading.Event()
+
+        def collect(self) -> int:
+            count = next(self.counts)
+            if not count:
+                self.done.set()
+            return count
+
+    store = OldStore()
+    async with run_known(store):
+        assert await asyncio.to_thread(store.done.wait, 20)

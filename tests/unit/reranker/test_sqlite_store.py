@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from services.reranker.adapters.sqlite_store import FILE_NAME, SqlitePassageStore
+from services.reranker.errors import PassageStoreUnavailable
 from services.reranker.models import TextVectors, VectorSpace
 from services.reranker.passage_cache import text_key
 
@@ -180,3 +181,83 @@ def test_two_servers_may_share_a_file(tmp_path: Path, store: SqlitePassageStore)
     both = [text_key("one"), text_key("two")]
     assert store.get(both).keys() == other.get(both).keys() == set(both)
     other.close()
+
+
+def test_forgotten_entries_leave_nothing_on_the_disk(tmp_path: Path, store: SqlitePassageStore) -> None:
+    gone, stays = text_key("gone"), text_key("stays")
+    entries = {gone: vectors(), stays: vectors()}
+    store.put(entries)
+    store.forget([gone, text_key("never there")])
+    assert store.get([gone, stays]).keys() == {stays}
+    content = b"".join(path.read_bytes() for path in (tmp_path / "reranker").iterdir())
+    assert entries[stays].tokens.tobytes()[:500] in content
+    assert entries[gone].tokens.tobytes()[:500] not in content
+    assert gone not in content
+
+
+def test_forgetting_reaches_the_entries_of_every_model(tmp_path: Path, store: SqlitePassageStore) -> None:
+    gone, stays = text_key("gone"), text_key("stays")
+    others = [open_store(tmp_path, space=VectorSpace(f"other {n}/format", 4, 8)) for n in range(3)]
+    for each in (store, *others):
+        each.put({gone: vectors(), stays: vectors()})
+    store.forget([gone])
+    assert [each.get([gone, stays]).keys() for each in (store, *others)] == [{stays}] * 4
+    for each in others:
+        each.close()
+
+
+def test_disk_that_does_not_let_entries_be_removed_is_an_error(tmp_path: Path, store: SqlitePassageStore) -> None:
+    store.put({text_key("gone"): vectors()})
+    with sqlite3.connect(tmp_path / "reranker" / FILE_NAME, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")  # another process writes, and does not end
+        with pytest.raises(PassageStoreUnavailable, match="Try again"):
+            store.forget([text_key("gone")])
+        other.execute("ROLLBACK")
+    other.close()
+    store.forget([text_key("gone")])
+    assert store.get([text_key("gone")]) == {}
+
+
+def test_nothing_to_forget_where_nothing_could_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "reranker").write_text("a file where the folder should be")
+    store = open_store(tmp_path)
+    store.forget([text_key("gone")])
+    store.close()
+
+
+class Days:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.day = 20_000
+
+    def __call__(self) -> float:
+        return self.day * 86_400.0
+
+
+def test_what_nobody_used_for_long_is_collected_and_what_is_used_stays(tmp_path: Path) -> None:
+    clock = Days()
+
+    def opened() -> SqlitePassageStore:
+        return SqlitePassageStore(tmp_path, MAX_BYTES, SPACE, max_idle_days=30, clock=clock)
+
+    store = opened()
+    unused = {text_key(f"unused {n}"): vectors(5) for n in range(300)}
+    used, written_again = text_key("used"), text_key("written again")
+    store.put({**unused, used: vectors(5), written_again: vectors(5)})
+    clock.day += 20
+    store.get([used])
+    store.put({written_again: vectors(5)})
+    store.close()  # the use is noted, too
+    store = opened()
+    clock.day += 10
+    assert store.collect() == 0
+    clock.day += 1
+    collected = 0
+    while count := store.collect():
+        collected += count
+    assert collected == len(unused)
+    assert store.get([*unused, used, written_again]).keys() == {used, written_again}
+    clock.day += 31
+    assert store.collect() == 0, "reading it was using it, whether or not anything was written since"
+    store.close()

@@ -29,8 +29,9 @@ from services.retriever.written import WrittenRevisions
 from tests.unit.retriever.fakes import MODEL, FakeDense, FakeLexical, FakeModels, FakeRevisions, make_batch, make_chunk
 
 OPTIONS = SearchOptions(
-    min_candidates=10, fusion=FusionMethod.RRF, cache_bytes=0, engine_timeout_s=0.2, embed_timeout_s=0.2
+    min_candidates=10, fusion=FusionMethod.RRF, cache_bytes=0, engine_timeout_s=20.0, embed_timeout_s=20.0
 )
+"""With time limits that no busy machine reaches; a test of what hangs sets its own."""
 
 
 @dataclass

@@ -131,6 +131,10 @@ class _FakeIndex:
         self._fail()
         return list({row.write for row in self.rows})
 
+    async def revisions(self, tenant_id: str, document_id: str) -> set[RevisionKey]:
+        keys = {write.revision for write in await self.writes()}
+        return {key for key in keys if (key.tenant_id, key.document_id) == (tenant_id, document_id)}
+
     async def _in_scope(self, scope: SearchScope, limit: int) -> list[_Row]:
         self._fail()
         self.limits.append(limit)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import dataclass
 
 import pytest
 
-from services.retriever.adapters import group_commit
+from services.retriever.adapters import elasticsearch
 from services.retriever.adapters.engine_thread import EngineThread
-from services.retriever.adapters.group_commit import GroupCommit
+from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit, Rest
 from services.retriever.concurrency import both
 from services.retriever.errors import IndexUnavailable
 
@@ -48,7 +49,7 @@ async def test_commits_asked_for_during_a_commit_share_the_next() -> None:
         commits += 1
         await release.wait()
 
-    group = GroupCommit(commit)
+    group = GroupCommit(commit, IN_PROCESS)
     callers = [asyncio.create_task(group()) for _ in range(5)]
     await asyncio.sleep(0)
     late = [asyncio.create_task(group()) for _ in range(5)]
@@ -58,21 +59,34 @@ async def test_commits_asked_for_during_a_commit_share_the_next() -> None:
     assert commits == 2
 
 
-@pytest.mark.parametrize(
-    ("callers", "last", "waits"), [(2, False, True), (2, True, False), (group_commit.ENOUGH, False, False)]
-)
-async def test_a_commit_rests_for_others_unless_nobody_is_to_come_or_enough_wait(
-    callers: int, last: bool, waits: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(group_commit, "REST_PER_COMMIT", 10_000)
-    monkeypatch.setattr(group_commit, "LONGEST_REST_S", 60.0)
-    group = GroupCommit(lambda: asyncio.sleep(0.01))
+@dataclass(frozen=True)
+class Waiting:
+    """Callers after a commit, and whether they wait for others."""
+
+    callers: int
+    last_says_so: bool
+    wait: bool
+
+
+LONG_REST = Rest(per_commit=1e9, short_per_commit=0, longest_s=600.0, enough=16)
+
+
+@pytest.mark.parametrize("case", [Waiting(2, False, True), Waiting(2, True, False), Waiting(16, False, False)])
+async def test_a_commit_rests_for_others_unless_nobody_is_to_come_or_enough_wait(case: Waiting) -> None:
+    group = GroupCommit(lambda: asyncio.sleep(0.001), LONG_REST)
     await group()
-    waiting = [asyncio.create_task(group(is_last=last and n == callers - 1)) for n in range(callers)]
-    _, pending = await asyncio.wait(waiting, timeout=0.5)
-    assert len(pending) == (callers if waits else 0)
+    last = case.callers - 1
+    waiting = [asyncio.create_task(group(is_last=case.last_says_so and n == last)) for n in range(case.callers)]
+    _, pending = await asyncio.wait(waiting, timeout=0.1 if case.wait else 20.0)
+    assert len(pending) == (case.callers if case.wait else 0)
     for each in pending:
         each.cancel()
+
+
+def test_elasticsearch_rests_no_longer_than_its_refresh_took() -> None:
+    for took_s in (0.002, 0.035, 0.4):
+        assert max(elasticsearch.REST.after(took_s)) <= took_s
+        assert max(IN_PROCESS.after(took_s)) == min(32 * took_s, 1.5)
 
 
 async def test_a_failed_commit_fails_its_caller_and_the_next_tries_again() -> None:
@@ -83,7 +97,7 @@ async def test_a_failed_commit_fails_its_caller_and_the_next_tries_again() -> No
         if error := next(outcomes):
             raise error
 
-    group = GroupCommit(commit)
+    group = GroupCommit(commit, IN_PROCESS)
     first, second = await asyncio.gather(group(), group(), return_exceptions=True)
     assert isinstance(first, OSError)
     assert second is None

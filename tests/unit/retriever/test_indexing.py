@@ -10,9 +10,11 @@ import pytest
 
 from kit.errors import DeadlineExceeded, Unavailable
 from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable, InvalidRequest
-from services.retriever.indexing import IndexHeader
-from services.retriever.models import IndexBatch, RevisionKey
+from services.retriever.indexing import IndexHeader, RevisionWriter
+from services.retriever.models import EmbeddingSpace, IndexBatch, RevisionKey
+from services.retriever.options import IndexingOptions
 from services.retriever.stored_chunk import text_hash
+from services.retriever.written import WrittenRevisions
 from tests.unit.retriever.core_over_fakes import Core
 from tests.unit.retriever.fakes import MODEL, make_batch, make_chunk
 
@@ -44,6 +46,18 @@ async def test_an_engine_that_fails_fails_the_write_with_its_own_error(core: Cor
     with pytest.raises(Unavailable) as caught:
         await core.index(KEY, ["a"])
     assert caught.value.reason == "TEST_DISK"
+
+
+async def test_an_engine_that_does_not_get_ready_is_not_waited_for(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(space: EmbeddingSpace) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(core.dense, "prepare", hang)
+    writer = RevisionWriter(
+        core.dense, core.lexical, core.revisions, WrittenRevisions(core.clock), IndexingOptions(engine_timeout_s=0.01)
+    )
+    with pytest.raises(IndexUnavailable, match="did not answer within"):
+        await writer.index(HEADER, _stream(make_batch([make_chunk("a", key=KEY)])))
 
 
 async def test_vectors_of_another_model_are_refused(core: Core) -> None:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import httpx
 import pytest
 from pydantic import SecretStr
 
 from kit.deadline import set_remaining
-from services.retriever.adapters import server_retry
+from services.retriever.adapters import qdrant_connection, server_retry
 from services.retriever.adapters.qdrant import QdrantIndex
 from services.retriever.adapters.qdrant_schema import collection_name
 from services.retriever.adapters.server_retry import RetryPolicy
@@ -22,7 +23,8 @@ from services.retriever.models import EmbeddingSpace, MetadataCondition, Revisio
 from services.retriever.options import QdrantOptions
 from services.retriever.stored_chunk import point_id
 from tests.contract.retriever_index_contract import KEY, SCOPE, store
-from tests.doubles.http_double import Failure
+from tests.contract.retriever_servers import remove_collections
+from tests.doubles.http_double import OTHER_LOOPBACK, Failure
 from tests.doubles.qdrant import QdrantServer, qdrant_server
 from tests.unit.retriever.fakes import SPACE, embed, make_batch, make_chunk, write_key
 
@@ -167,6 +169,31 @@ async def test_attempts_are_counted_by_a_facet(server: QdrantServer, index: Qdra
     assert asked.body == {"key": "write", "limit": 1_000_000, "exact": True}
 
 
+async def test_answers_come_in_one_piece_also_where_connections_are_kept() -> None:
+    """A compressed answer leaves the server in several writes, and on a kept connection the second waits 40 ms."""
+    async with qdrant_server(host=OTHER_LOOPBACK) as server:
+        index = await QdrantIndex.open(QdrantOptions(server.url))
+        await index.prepare(SPACE)
+        await store(index, KEY, [f"solar panel number {n}" for n in range(30)])
+        assert len((await index.search(SCOPE, embed(["solar panel"]), 30))[0]) == 30
+        assert server.compressed_count == 0
+        async with httpx.AsyncClient() as other:  # the double does what the server does
+            await other.post(f"{server.url}{COLLECTION}/points/scroll", json={"limit": 30, "with_payload": True})
+        assert server.compressed_count == 1
+        await index.close()
+
+
+async def test_what_the_contract_suite_made_on_a_server_is_removed_without_a_warning() -> None:
+    async with qdrant_server("1.99.0") as server:  # a version that the client would warn of
+        index = await QdrantIndex.open(QdrantOptions(server.url, collection="test-1"))
+        await index.prepare(SPACE)
+        await index.close()
+        server.requests.clear()
+        await remove_collections(server.url, "test-1")
+        assert len(server.asked("DELETE", "")) == 1
+        assert server.asked("GET", "/") == [], "its version is not asked for"
+
+
 async def test_counts_are_exact(server: QdrantServer, index: QdrantIndex) -> None:
     await index.count(KEY)
     assert server.asked("POST", "/points/count")[0].body["exact"] is True
@@ -180,6 +207,13 @@ async def test_writes_are_tried_again_when_the_server_is_in_trouble(
     server.failures += [Failure("PUT /collections", status, "busy")] * 4
     assert await store(index, KEY, ["one"]) == 1
     assert len(server.asked("PUT", "/points")) == 5
+
+
+@pytest.mark.usefixtures("_short_pauses")
+async def test_a_restart_between_write_and_commit_is_waited_for(server: QdrantServer, index: QdrantIndex) -> None:
+    await index.write(write_key(KEY), make_batch([make_chunk("solar", key=KEY)]))
+    server.failures += [Failure("/points/count", 503, "starting")] * 4
+    assert await index.commit(write_key(KEY)) == 1
 
 
 async def test_a_search_is_tried_once_more_and_no_more(server: QdrantServer, index: QdrantIndex) -> None:
@@ -257,6 +291,20 @@ async def test_a_server_that_never_answers_does_not_hold_up_the_start(monkeypatc
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the system takes connections, and nobody reads from them
         index = await QdrantIndex.open(QdrantOptions(f"http://127.0.0.1:{silent.getsockname()[1]}"))
         assert index.space is None
+        await index.close()
+
+
+@pytest.mark.usefixtures("_short_pauses")
+async def test_a_server_that_takes_connections_and_never_answers_is_said_to_be_slow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(qdrant_connection, "READ_TIMEOUT_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        index = QdrantIndex(QdrantOptions(f"http://127.0.0.1:{silent.getsockname()[1]}"))
+        for call in (index.prepare(SPACE), index.count(KEY)):
+            with pytest.raises(IndexUnavailable, match=r"did not answer in time \(ReadTimeout\)") as caught:
+                await call
+            assert "GROUNDWORK_QDRANT_URL" not in caught.value.message
         await index.close()
 
 

@@ -136,8 +136,8 @@ class RerankRequest(_message.Message):
     @_builtins.property
     def content_hashes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Empty, or one for each passage: hex sha256 of the text that stands for it in EmbedRequest, which may be worded a little otherwise
-        than the passage (a title in front); empty where unknown. What was kept under it is taken instead of reading the passage;
-        where nothing was, the passage is read and kept under it.
+        than the passage (a title in front); empty where unknown. What was kept of that text is taken instead of reading the passage;
+        where nothing was, the passage is read and kept in its stead, for reranking alone: it is never taken for an embedding.
         """
 
     def __init__(
@@ -183,6 +183,47 @@ class RerankResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RerankResponse: _TypeAlias = RerankResponse  # noqa: Y015
+
+@_typing.final
+class ForgetTextsRequest(_message.Message):
+    """Names texts that are gone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENT_HASHES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def content_hashes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """At most 4096: hex sha256 of each text as it was embedded, which chunks carry as their content_hash."""
+
+    def __init__(
+        self,
+        *,
+        content_hashes: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content_hashes", b"content_hashes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetTextsRequest: _TypeAlias = ForgetTextsRequest  # noqa: Y015
+
+@_typing.final
+class ForgetTextsResponse(_message.Message):
+    """They are gone from this server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetTextsResponse: _TypeAlias = ForgetTextsResponse  # noqa: Y015
 
 @_typing.final
 class GetModelInfoRequest(_message.Message):

@@ -45,6 +45,11 @@ class RerankerServiceStub:
                 request_serializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankRequest.SerializeToString,
                 response_deserializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankResponse.FromString,
                 _registered_method=True)
+        self.ForgetTexts = channel.unary_unary(
+                '/groundwork.reranker.v1.RerankerService/ForgetTexts',
+                request_serializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.ForgetTextsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.ForgetTextsResponse.FromString,
+                _registered_method=True)
         self.GetModelInfo = channel.unary_unary(
                 '/groundwork.reranker.v1.RerankerService/GetModelInfo',
                 request_serializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.GetModelInfoRequest.SerializeToString,
@@ -70,6 +75,16 @@ class RerankerServiceServicer:
 
     def Rerank(self, request, context):
         """Scores passages against a query. Higher is better; scores of one response are comparable with each other only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForgetTexts(self, request, context):
+        """Removes the token vectors that this server keeps of texts that are gone, in memory and on its disk. A text that another
+        document still has is read again when it is needed. Harmless when repeated, and where nothing is kept. Each replica has a
+        store of its own; one that is not told removes them after GROUNDWORK_RERANKER_STORE_DAYS without use.
+        UNAVAILABLE PASSAGE_STORE_UNAVAILABLE when the disk does not let them be removed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -101,6 +116,11 @@ def add_RerankerServiceServicer_to_server(servicer, server):
                     servicer.Rerank,
                     request_deserializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankRequest.FromString,
                     response_serializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankResponse.SerializeToString,
+            ),
+            'ForgetTexts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetTexts,
+                    request_deserializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.ForgetTextsRequest.FromString,
+                    response_serializer=groundwork_dot_reranker_dot_v1_dot_reranker__pb2.ForgetTextsResponse.SerializeToString,
             ),
             'GetModelInfo': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModelInfo,
@@ -168,6 +188,33 @@ class RerankerService:
             '/groundwork.reranker.v1.RerankerService/Rerank',
             groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankRequest.SerializeToString,
             groundwork_dot_reranker_dot_v1_dot_reranker__pb2.RerankResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetTexts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.reranker.v1.RerankerService/ForgetTexts',
+            groundwork_dot_reranker_dot_v1_dot_reranker__pb2.ForgetTextsRequest.SerializeToString,
+            groundwork_dot_reranker_dot_v1_dot_reranker__pb2.ForgetTextsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,12 @@ class RerankerServiceStub:
     """Embeds texts. Concurrent calls share batches; the order of the answer is the order of the request."""
     Rerank: _grpc.UnaryUnaryMultiCallable[_reranker_pb2.RerankRequest, _reranker_pb2.RerankResponse]
     """Scores passages against a query. Higher is better; scores of one response are comparable with each other only."""
+    ForgetTexts: _grpc.UnaryUnaryMultiCallable[_reranker_pb2.ForgetTextsRequest, _reranker_pb2.ForgetTextsResponse]
+    """Removes the token vectors that this server keeps of texts that are gone, in memory and on its disk. A text that another
+    document still has is read again when it is needed. Harmless when repeated, and where nothing is kept. Each replica has a
+    store of its own; one that is not told removes them after GROUNDWORK_RERANKER_STORE_DAYS without use.
+    UNAVAILABLE PASSAGE_STORE_UNAVAILABLE when the disk does not let them be removed.
+    """
     GetModelInfo: _grpc.UnaryUnaryMultiCallable[_reranker_pb2.GetModelInfoRequest, _reranker_pb2.GetModelInfoResponse]
     """Names, dimensions and windows of the loaded models."""
     GetTokenizer: _grpc.UnaryUnaryMultiCallable[_reranker_pb2.GetTokenizerRequest, _reranker_pb2.GetTokenizerResponse]
@@ -51,6 +57,12 @@ class RerankerServiceAsyncStub(RerankerServiceStub):
     """Embeds texts. Concurrent calls share batches; the order of the answer is the order of the request."""
     Rerank: _aio.UnaryUnaryMultiCallable[_reranker_pb2.RerankRequest, _reranker_pb2.RerankResponse]  # type: ignore[assignment]
     """Scores passages against a query. Higher is better; scores of one response are comparable with each other only."""
+    ForgetTexts: _aio.UnaryUnaryMultiCallable[_reranker_pb2.ForgetTextsRequest, _reranker_pb2.ForgetTextsResponse]  # type: ignore[assignment]
+    """Removes the token vectors that this server keeps of texts that are gone, in memory and on its disk. A text that another
+    document still has is read again when it is needed. Harmless when repeated, and where nothing is kept. Each replica has a
+    store of its own; one that is not told removes them after GROUNDWORK_RERANKER_STORE_DAYS without use.
+    UNAVAILABLE PASSAGE_STORE_UNAVAILABLE when the disk does not let them be removed.
+    """
     GetModelInfo: _aio.UnaryUnaryMultiCallable[_reranker_pb2.GetModelInfoRequest, _reranker_pb2.GetModelInfoResponse]  # type: ignore[assignment]
     """Names, dimensions and windows of the loaded models."""
     GetTokenizer: _aio.UnaryUnaryMultiCallable[_reranker_pb2.GetTokenizerRequest, _reranker_pb2.GetTokenizerResponse]  # type: ignore[assignment]
@@ -74,6 +86,18 @@ class RerankerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_reranker_pb2.RerankResponse, _abc.Awaitable[_reranker_pb2.RerankResponse]]:
         """Scores passages against a query. Higher is better; scores of one response are comparable with each other only."""
+
+    @_abc_1.abstractmethod
+    def ForgetTexts(
+        self,
+        request: _reranker_pb2.ForgetTextsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reranker_pb2.ForgetTextsResponse, _abc.Awaitable[_reranker_pb2.ForgetTextsResponse]]:
+        """Removes the token vectors that this server keeps of texts that are gone, in memory and on its disk. A text that another
+        document still has is read again when it is needed. Harmless when repeated, and where nothing is kept. Each replica has a
+        store of its own; one that is not told removes them after GROUNDWORK_RERANKER_STORE_DAYS without use.
+        UNAVAILABLE PASSAGE_STORE_UNAVAILABLE when the disk does not let them be removed.
+        """
 
     @_abc_1.abstractmethod
     def GetModelInfo(

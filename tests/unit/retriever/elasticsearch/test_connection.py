@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import socket
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
+from services.retriever.adapters import elasticsearch_connection
 from services.retriever.adapters.elasticsearch import ElasticsearchIndex
 from services.retriever.errors import EngineUnsupported, IndexUnavailable
 from services.retriever.options import ElasticsearchOptions
@@ -53,6 +55,19 @@ async def test_nobody_listening_names_the_setting_and_no_password() -> None:
         await index.count(KEY)
     assert "hidden" not in caught.value.message
     await index.close()
+
+
+@pytest.mark.usefixtures("_short_pauses")
+async def test_a_server_that_takes_connections_and_never_answers_is_said_to_be_slow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(elasticsearch_connection, "READ_TIMEOUT_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        index = ElasticsearchIndex(ElasticsearchOptions((f"http://127.0.0.1:{silent.getsockname()[1]}",)))
+        with pytest.raises(IndexUnavailable, match=r"did not answer in time \(ConnectionTimeout\)") as caught:
+            await index.count(KEY)
+        assert "GROUNDWORK_ELASTICSEARCH_URL" not in caught.value.message
+        await index.close()
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,14 @@ class TestWriting:
         server.failures += [Failure("/_bulk", status, error_body("busy", "busy"))] * 4
         assert await store(index, KEY, ["one"]) == 1
 
+    @pytest.mark.usefixtures("_short_pauses")
+    async def test_a_restart_between_write_and_commit_is_waited_for(
+        self, server: ElasticsearchServer, index: ElasticsearchIndex
+    ) -> None:
+        await index.write(write_key(KEY), make_batch([make_chunk("solar", key=KEY)]))
+        server.failures += [Failure("/_count", 503, "starting", {"content-type": "text/plain"})] * 4
+        assert await index.commit(write_key(KEY)) == 1
+
     async def test_what_is_committed_is_searchable_and_what_is_not_is_not(
         self, server: ElasticsearchServer, index: ElasticsearchIndex
     ) -> None:
