@@ -35,11 +35,15 @@ class Backends:
     orchestrator: Stub
     run_log: RunLog
     probes: Mapping[str, HealthProbe]
+    stopping: asyncio.Event
+    """Set when the gateway was told to stop: /readyz says so, and everything is served until the drain delay is over."""
     closing: asyncio.Event
-    """Set when the gateway drains: event streams end, and clients reconnect to another gateway."""
+    """Set when the drain delay is over: event streams end, and clients reconnect to another gateway."""
 
 
-async def open_backends(stack: AsyncExitStack, settings: GatewaySettings, closing: asyncio.Event) -> Backends:
+async def open_backends(
+    stack: AsyncExitStack, settings: GatewaySettings, stopping: asyncio.Event, closing: asyncio.Event
+) -> Backends:
     """Opens a channel to each service; nothing is called yet, so the order in which services start does not matter."""
     signer = TokenSigner(settings.auth_secret.get_secret_value())
 
@@ -73,6 +77,7 @@ async def open_backends(stack: AsyncExitStack, settings: GatewaySettings, closin
             name: GrpcHealthProbe(health_pb2_grpc.HealthStub(each), timeout_s=settings.health_timeout_s)
             for name, each in health_channels.items()
         },
+        stopping=stopping,
         closing=closing,
     )
 

@@ -43,6 +43,9 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.hold = asyncio.Event()
         self.hold.set()
         self.callers: list[Principal] = []
+        self.endless_bytes = 0
+        """Bytes of each message of a download that never ends; 0: downloads end."""
+        self.download_ended = asyncio.Event()
         self.dead_letters: dict[str, ingest_pb2.DeadLetter] = {}
         self.requeues: list[Any] = []
         self.changes: asyncio.Queue[ingest_pb2.WatchDocumentsResponse | GroundworkError] = asyncio.Queue()
@@ -104,6 +107,11 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
 
     async def DownloadDocument(self, request: Any, context: Any) -> AsyncIterator[ingest_pb2.DownloadDocumentResponse]:
         yield ingest_pb2.DownloadDocumentResponse(document=self._known(request.document_id))
+        try:
+            while self.endless_bytes:
+                yield ingest_pb2.DownloadDocumentResponse(data=b"x" * self.endless_bytes)
+        finally:
+            self.download_ended.set()
         content = self.files[request.document_id]
         for start in range(0, len(content), 4):
             yield ingest_pb2.DownloadDocumentResponse(data=content[start : start + 4])
