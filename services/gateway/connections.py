@@ -125,10 +125,10 @@ class Connection(H11Protocol):
             return False
         return self.flow.write_paused or not self.cycle.response_complete
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
         if not self._lobby.enter(self):
-            self.app = _Overcrowded(self.app)  # type: ignore[assignment] # uvicorn has types of its own for ASGI
+            self.app = _Overcrowded(self.app)
             if self._lobby.is_overrun:
                 self._refuse(_overcrowded(), "refused")
                 return

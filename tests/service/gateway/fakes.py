@@ -1,7 +1,7 @@
 """The four services behind the gateway as scriptable servicers, for a real gRPC server."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -48,6 +48,9 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.download_ended = asyncio.Event()
         self.dead_letters: dict[str, ingest_pb2.DeadLetter] = {}
         self.requeues: list[Any] = []
+        self.watches = 0
+        self.looked_up: Callable[[], None] = lambda: None
+        """Called after each GetDocument."""
         self.changes: asyncio.Queue[ingest_pb2.WatchDocumentsResponse | GroundworkError] = asyncio.Queue()
 
     async def UploadDocument(self, request_iterator: Any, context: Any) -> ingest_pb2.UploadDocumentResponse:
@@ -80,7 +83,9 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         return self.documents[document_id]
 
     async def GetDocument(self, request: Any, context: Any) -> ingest_pb2.GetDocumentResponse:
-        return ingest_pb2.GetDocumentResponse(document=self._known(request.document_id))
+        found = self._known(request.document_id)
+        self.looked_up()
+        return ingest_pb2.GetDocumentResponse(document=found)
 
     async def ListDocuments(self, request: Any, context: Any) -> ingest_pb2.ListDocumentsResponse:
         found = [each for each in self.documents.values() if not request.statuses or each.status in request.statuses]
@@ -95,6 +100,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.ReindexResponse(document=self._known(request.document_id))
 
     async def WatchDocuments(self, request: Any, context: Any) -> AsyncIterator[ingest_pb2.WatchDocumentsResponse]:
+        self.watches += 1
         for each in list(self.documents.values()):
             if not request.document_ids or each.document_id in request.document_ids:
                 yield ingest_pb2.WatchDocumentsResponse(document=each)
