@@ -2,9 +2,8 @@
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from groundwork.ingest.v1 import ingest_pb2 as pb
 
 from kit.errors import GroundworkError, NotFound
@@ -12,6 +11,7 @@ from services.gateway.adapters.ingest import document_state
 from services.gateway.backends import Backends, Services
 from services.gateway.document_feed import SNAPSHOT_COMPLETE, DocumentState
 from services.gateway.schemas.events import stream_response
+from services.gateway.schemas.fields import OnlyCollection
 from services.gateway.schemas.problem import problems
 from services.gateway.sse import Encoded, EventStream, ServerSentEvent
 
@@ -44,9 +44,7 @@ async def follow_document(document_id: str, services: Services) -> EventStream:
         **problems(),
     },
 )
-async def follow_documents(
-    services: Services, collection_id: Annotated[str, Query(description="Only this collection; empty means all.")] = ""
-) -> EventStream:
+async def follow_documents(services: Services, collection_id: OnlyCollection = "") -> EventStream:
     """Follows all documents. After `snapshot_begin` come the present states, after `snapshot_complete` each change. A
     new `snapshot_begin` means that changes may have been missed: forget what you know."""
     return _stream(_all(services, collection_id), services)

@@ -15,6 +15,7 @@ from services.gateway.metrics import UPLOADED_BYTES
 from services.gateway.multipart import FILE_FIELD, METADATA_FIELD, MultipartForm
 from services.gateway.routes.documents import document_body
 from services.gateway.schemas.documents import UploadedDocument
+from services.gateway.schemas.fields import CollectionPath
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1", tags=["documents"])
@@ -60,7 +61,7 @@ _FORM: dict[str, Any] = {
     openapi_extra=_FORM,
     responses=problems(404, 413, 415, 429),
 )
-async def upload_document(collection_id: str, request: Request, services: Services) -> UploadedDocument:
+async def upload_document(collection_id: CollectionPath, request: Request, services: Services) -> UploadedDocument:
     """Takes a file and answers once it is stored and its job queued. Follow it with GET /v1/documents/{id}/events."""
     body = _Body(request.stream())
     try:
