@@ -52,6 +52,8 @@ class RunRecord:
     status: RunStatus
     created_at: datetime
     finished_at: datetime | None = None
+    traceparent: str = ""
+    """The request that asked, as a W3C traceparent: whoever works on the run, at once or after a death, does it in that trace."""
 
     def finished(self, status: RunStatus, at: datetime) -> "RunRecord":
         return replace(self, status=status, finished_at=at)

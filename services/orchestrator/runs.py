@@ -14,6 +14,7 @@ import structlog
 
 from kit.errors import Unavailable
 from kit.principal import Principal, use_principal
+from kit.telemetry import continued_span, current_traceparent
 from services.orchestrator.errors import InvalidRequest, ModeNotOffered, RunNotFound, TooManyRuns
 from services.orchestrator.events import RunEvent, RunMode, RunStatus
 from services.orchestrator.execution import Execution, Worker
@@ -67,9 +68,10 @@ class Runs:
             )
         now = self._now()
         key = RunKey(principal.tenant_id, _new_run_id(now))
+        record = RunRecord(key, principal.subject, request, RunStatus.RUNNING, now, traceparent=current_traceparent())
         self._starting += 1
         try:
-            execution = await self._begin(RunRecord(key, principal.subject, request, RunStatus.RUNNING, now))
+            execution = await self._begin(record)
         finally:
             self._starting -= 1
         return key, execution.journal.follow()
@@ -182,17 +184,23 @@ class Runs:
     def _execute(self, record: RunRecord, journal: Journal) -> Execution:
         execution = Execution(record, journal, self._store, self._worker, self._limits, self._now)
         self._executions[record.key] = execution
-        # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline.
-        task = asyncio.create_task(self._as_owner(record, execution.run()), context=contextvars.Context())
+        # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline. What it does
+        # belongs to that call's trace all the same.
+        resumed = journal.progress.started
+        task = asyncio.create_task(
+            self._as_owner(record, execution.run(), resumed=resumed), context=contextvars.Context()
+        )
         execution.task = task
         self._tasks.add(task)
         task.add_done_callback(lambda _: self._forget(execution, task))
         return execution
 
-    async def _as_owner(self, record: RunRecord, work: Coroutine[Any, Any, None]) -> None:
+    async def _as_owner(self, record: RunRecord, work: Coroutine[Any, Any, None], *, resumed: bool) -> None:
+        mode = record.request.mode.value
         with (
             use_principal(Principal(record.key.tenant_id, record.subject)),
             structlog.contextvars.bound_contextvars(tenant_id=record.key.tenant_id, run_id=record.key.run_id),
+            continued_span("run", record.traceparent, run_id=record.key.run_id, mode=mode, resumed=resumed),
         ):
             await work
 

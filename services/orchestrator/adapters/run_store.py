@@ -139,6 +139,7 @@ def _encode(record: RunRecord) -> bytes:
             "wall_clock_s": request.budgets.wall_clock_s,
             "answer_tokens": request.budgets.answer_tokens,
             "top_k": request.top_k,
+            "traceparent": record.traceparent,
         }
     ).encode()
 
@@ -157,4 +158,5 @@ def _decode(key: RunKey, value: bytes) -> RunRecord:
     )
     finished_at = datetime.fromisoformat(data["finished_at"]) if data["finished_at"] else None
     created_at = datetime.fromisoformat(data["created_at"])
-    return RunRecord(key, data["subject"], request, RunStatus(data["status"]), created_at, finished_at)
+    traceparent = data.get("traceparent", "")  # records of earlier versions have none
+    return RunRecord(key, data["subject"], request, RunStatus(data["status"]), created_at, finished_at, traceparent)
