@@ -29,7 +29,7 @@ _log = structlog.get_logger()
 _HEALTH_PATHS = frozenset({"/livez", "/readyz"})
 _CLOSE = (b"connection", b"close")
 _OWN_DESCRIPTORS = 128
-"""File descriptors kept back for what is no client: channels to services, logs, the operator's door. Some 40 are in use."""
+"""File descriptors kept back for what is no client: channels to services, logs, the operator's door. Some 30 are in use."""
 _FEWEST, _MOST = 16, 4096
 """Bounds of the number that is derived. An event stream costs about 50 KB: 4 096 of them, 200 MB."""
 _SPARE = 32

@@ -131,7 +131,15 @@ class CollectionList(BaseModel):
 class NewCollection(RequestBody):
     """A collection to make. One of `id` and `name` is needed."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"id": "contracts", "name": "Contracts"}})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"id": "contracts", "name": "Contracts"},
+            "anyOf": [
+                {"required": ["id"], "properties": {"id": {"minLength": 1}}},
+                {"required": ["name"], "properties": {"name": {"minLength": 1}}},
+            ],
+        }
+    )
 
     id: CollectionFilter = Field(default="", description="1 to 64 of a-z, 0-9, `-`, `_`; empty: made from the name.")
     name: str = Field(default="", max_length=200, description="For people; empty means the id.")

@@ -105,7 +105,11 @@ class SearchRequest(RequestBody):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "example": {"query": "notice period", "collection_ids": ["default"], "top_k": 5, "explain": True}
+            "example": {"query": "notice period", "collection_ids": ["default"], "top_k": 5, "explain": True},
+            "anyOf": [
+                {"required": ["query"], "properties": {"query": {"type": "string"}}},
+                {"required": ["queries"], "properties": {"queries": {"minItems": 1}}},
+            ],
         },
     )
 
