@@ -9,6 +9,7 @@ off for another: then the newcomer is told so, and asking for health still works
 
 import asyncio
 import resource
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -51,12 +52,12 @@ class ConnectionLimits:
 def connection_limits(settings: GatewaySettings) -> ConnectionLimits:
     """The limits in force: as many connections as are configured and the limit of open files (RLIMIT_NOFILE) has room for."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    room = _MOST if soft == resource.RLIM_INFINITY else max(_FEWEST, soft - _OWN_DESCRIPTORS - _SPARE)
-    wanted = settings.max_connections or min(room, _MOST)
-    if wanted > room:
-        _log.warning("max_connections_lowered", configured=wanted, limit=room, open_files=soft)
+    room = sys.maxsize if soft == resource.RLIM_INFINITY else max(_FEWEST, soft - _OWN_DESCRIPTORS - _SPARE)
+    configured = settings.max_connections or min(room, _MOST)
+    if configured > room:
+        _log.warning("max_connections_lowered", configured=configured, limit=room, open_files=soft)
     return ConnectionLimits(
-        max_connections=min(wanted, room),
+        max_connections=min(configured, room),
         head_timeout_s=settings.request_head_timeout_s,
         idle_timeout_s=settings.connection_idle_timeout_s,
         send_timeout_s=settings.send_timeout_s,
@@ -70,9 +71,6 @@ class Lobby:
         self.limits = limits
         self._all: set[Connection] = set()
         self._waiting: dict[Connection, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._all)
 
     def enter(self, connection: "Connection") -> bool:
         """Counts a new connection and makes room for it. False when there is none: it may ask for health only."""
@@ -160,7 +158,7 @@ class Connection(H11Protocol):
             return
         self._lobby.wait(self)
         if self.conn.their_state is h11.SEND_BODY:
-            self._expect("rest of body", _DISCARD_S, partial(self._cut, "body_not_wanted"))
+            self._expect("rest of body", _DISCARD_S, partial(self._cut, "body_unread"))
         elif self.conn.trailing_data[0]:
             self._expect("head", self._limits.head_timeout_s, self._on_head_timeout)
         else:

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 import structlog
 
@@ -57,19 +56,16 @@ Watch = Callable[[], AsyncGenerator[DocumentState | None, None]]
 """Opens ingest's watch of all documents of the present principal's tenant: the present states, None, then each change. Raises
 GroundworkError when it breaks."""
 
-
-class Wanted(Protocol):
-    """Whether a listener wants to hear of a document."""
-
-    def __call__(self, state: DocumentState) -> bool: ...
+DocumentFilter = Callable[[DocumentState], bool]
+"""Whether a listener is to be told of a document."""
 
 
 class Listener:
     """One reader of a feed, with what it has not taken yet."""
 
-    def __init__(self, feed: "DocumentFeed", wanted: Wanted) -> None:
+    def __init__(self, feed: "DocumentFeed", matches: DocumentFilter) -> None:
         self._feed = feed
-        self._wanted = wanted
+        self._matches = matches
         self._snapshot: Sequence[DocumentState] | None = None
         self._behind: deque[DocumentState] = deque()
         self._failure: ServerSentEvent | None = None
@@ -83,7 +79,7 @@ class Listener:
 
     def tell(self, changes: Iterable[DocumentState]) -> None:
         """Adds changes; a listener that is too far behind begins anew instead."""
-        self._behind.extend(filter(self._wanted, changes))
+        self._behind.extend(filter(self._matches, changes))
         if len(self._behind) > _MOST_BEHIND:
             DOCUMENT_LISTENERS_RESTARTED.inc()
             self.restart(self._feed.states())
@@ -115,7 +111,7 @@ class Listener:
         for state in states:
             if self._snapshot is not None:
                 return
-            if self._wanted(state):
+            if self._matches(state):
                 yield state
         yield SNAPSHOT_COMPLETE
 
@@ -230,11 +226,11 @@ class DocumentFeeds:
         self._feeds: dict[str, tuple[DocumentFeed, asyncio.Task[None]]] = {}
 
     @asynccontextmanager
-    async def listen(self, wanted: Wanted) -> AsyncIterator[Listener]:
+    async def listen(self, matches: DocumentFilter) -> AsyncIterator[Listener]:
         """A listener to the documents of the principal's tenant, while the block runs."""
         principal = current_principal()
         feed = self._feed(principal)
-        listener = Listener(feed, wanted)
+        listener = Listener(feed, matches)
         feed.add(listener)
         try:
             yield listener

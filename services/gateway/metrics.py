@@ -18,7 +18,7 @@ REATTACHED = Counter("gateway_run_streams_reattached_total", "Attempts to take u
 CONNECTIONS = Gauge("gateway_connections", "Open connections of clients.")
 CONNECTIONS_CUT = Counter(
     "gateway_connections_cut_total",
-    "Connections that the gateway ended or refused: refused, evicted, idle, head, body_not_wanted, not_reading, bad_http.",
+    "Connections that the gateway ended or refused: refused, evicted, idle, head, body_unread, not_reading, bad_http.",
     ["reason"],
 )
 UPLOADED_BYTES = Counter("gateway_uploaded_bytes_total", "Bytes of files passed on to ingest.")

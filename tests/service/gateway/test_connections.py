@@ -217,6 +217,7 @@ async def test_crowd_beyond_what_can_be_read_from_is_refused_at_once(
         (64, None, 16),
         (1024, 100, 100),
         (1024, 5000, 864),
+        (resource.RLIM_INFINITY, 5000, 5000),
         (1_000_000, 5000, 5000),
     ],
 )
