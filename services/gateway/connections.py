@@ -113,7 +113,7 @@ class Connection(H11Protocol):
         self._lobby = lobby
         self._limits = lobby.limits
         self._expected = ""
-        """What the client owes us: "head", "next request", "rest of body", or nothing while a request is in hand."""
+        """What the client owes us: "first byte", "head", "next request", "rest of body", or nothing while a request is in hand."""
         self._timer: asyncio.TimerHandle | None = None
         self._send_timer: asyncio.TimerHandle | None = None
 
@@ -131,7 +131,7 @@ class Connection(H11Protocol):
                 self._refuse(_overcrowded(), "refused")
                 return
         self._lobby.wait(self)
-        self._expect("head", self._limits.head_timeout_s, self._on_head_timeout)
+        self._expect("first byte", self._limits.head_timeout_s, partial(self.close, "idle"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect("")
@@ -176,9 +176,6 @@ class Connection(H11Protocol):
             self._timer = self.loop.call_later(timeout_s, otherwise)
 
     def _on_head_timeout(self) -> None:
-        if not self.conn.trailing_data[0]:
-            self.close("idle")
-            return
         limit_s = self._limits.head_timeout_s
         self._refuse(
             RequestHeadTimeout(f"the request's head was not complete within {limit_s:g} s; send it in one go"), "head"

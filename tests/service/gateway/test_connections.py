@@ -7,7 +7,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from groundwork.ingest.v1 import ingest_pb2
 from kit.testing.harness import TEST_SECRET, free_port, running_service
 from services.gateway import connections
 from services.gateway.app import run
-from services.gateway.connections import connection_limits
+from services.gateway.connections import Connection, connection_limits
 from services.gateway.routes import upload
 from tests.service.gateway.conftest import Live, Settings, World
 from tests.service.gateway.fakes import document
@@ -26,6 +26,19 @@ from tests.service.gateway.fakes import document
 HEAD = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
 NEVER_S = 3600.0
 SOON_S = 0.05
+PATIENT = {"request_head_timeout_s": NEVER_S, "connection_idle_timeout_s": NEVER_S, "send_timeout_s": NEVER_S}
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch, expected: str) -> None:
+    """Lets the deadline for one thing that is expected of a client pass soon after it began, and all others never."""
+    original = Connection._expect
+
+    def expect(
+        self: Connection, what: str, timeout_s: float = 0.0, otherwise: Callable[[], None] | None = None
+    ) -> None:
+        original(self, what, SOON_S if what == expected else timeout_s and NEVER_S, otherwise)
+
+    monkeypatch.setattr(Connection, "_expect", expect)
 
 
 @dataclass
@@ -69,16 +82,18 @@ def reason(body: bytes) -> str:
 
 
 @pytest.mark.parametrize("sent", [b"G", b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-A: "])
-async def test_head_that_does_not_end_is_refused(live: Live, sent: bytes) -> None:
-    async with live(request_head_timeout_s=SOON_S) as http, connected(http) as client:
+async def test_head_that_does_not_end_is_refused(live: Live, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    hurry(monkeypatch, "head")
+    async with live() as http, connected(http) as client:
         await client.send(sent)
         status, headers, body = await client.answer()
         assert (status, reason(body), headers["connection"]) == (408, "REQUEST_HEAD_TIMEOUT", "close")
         assert await client.ended() == b""
 
 
-async def test_head_that_trickles_does_not_put_its_deadline_off(live: Live) -> None:
-    async with live(request_head_timeout_s=SOON_S) as http, connected(http) as client:
+async def test_head_that_trickles_does_not_put_its_deadline_off(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch, "head")
+    async with live() as http, connected(http) as client:
 
         async def trickle() -> None:
             await client.send(b"GET /livez HTTP/1.1\r\n")
@@ -98,21 +113,23 @@ async def test_connection_that_says_nothing_is_closed(live: Live) -> None:
 
 
 async def test_connection_without_a_next_request_is_closed(live: Live) -> None:
-    async with live(connection_idle_timeout_s=SOON_S) as http, connected(http) as client:
+    async with live(**{**PATIENT, "connection_idle_timeout_s": SOON_S}) as http, connected(http) as client:
         await client.send(HEAD)
         assert (await client.answer())[0] == 200
         assert await client.ended() == b""
 
 
-async def test_next_request_has_a_deadline_for_its_head_too(live: Live) -> None:
-    async with live(request_head_timeout_s=0.2, connection_idle_timeout_s=NEVER_S) as http, connected(http) as client:
-        await client.send(HEAD + HEAD[:10])
+async def test_next_request_has_a_deadline_for_its_head_too(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch, "head")
+    async with live() as http, connected(http) as client:
+        await client.send(HEAD)
         assert (await client.answer())[0] == 200
+        await client.send(HEAD[:10])
         assert (await client.answer())[0] == 408
 
 
 async def test_json_body_that_trickles_is_refused(live: Live) -> None:
-    async with live(request_body_timeout_s=SOON_S) as http, connected(http) as client:
+    async with live(**PATIENT, request_body_timeout_s=SOON_S) as http, connected(http) as client:
         await client.send(
             b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
         )
@@ -122,7 +139,7 @@ async def test_json_body_that_trickles_is_refused(live: Live) -> None:
 
 async def test_form_that_trickles_before_its_file_is_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload, "_LINGER_S", SOON_S)
-    async with live(request_body_timeout_s=SOON_S) as http, connected(http) as client:
+    async with live(**PATIENT, request_body_timeout_s=SOON_S) as http, connected(http) as client:
         await client.send(
             b"POST /v1/collections/default/documents HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n"
             b"Content-Type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
@@ -133,14 +150,14 @@ async def test_form_that_trickles_before_its_file_is_refused(live: Live, monkeyp
 
 async def test_rest_of_a_body_that_nobody_wants_is_not_waited_for(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_DISCARD_S", SOON_S)
-    async with live(connection_idle_timeout_s=NEVER_S) as http, connected(http) as client:
+    async with live(**PATIENT) as http, connected(http) as client:
         await client.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\nx")
         assert (await client.answer())[0] == 200
         assert await client.ended() == b""
 
 
 async def test_connection_lives_on_after_a_body_that_nobody_wanted_has_ended(live: Live) -> None:
-    async with live() as http, connected(http) as client:
+    async with live(**PATIENT) as http, connected(http) as client:
         await client.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nx")
         assert (await client.answer())[0] == 200
         await client.send(b"y" + HEAD)
@@ -151,7 +168,7 @@ async def test_client_that_does_not_read_is_cut_off(live: Live, world: World) ->
     world.ingest.documents = {"d1": document("d1", size_bytes=64_000_000)}
     world.ingest.files = {"d1": b""}
     world.ingest.endless_bytes = 256 * 1024
-    async with live(send_timeout_s=SOON_S) as http, connected(http) as client:
+    async with live(**{**PATIENT, "send_timeout_s": SOON_S}) as http, connected(http) as client:
         await client.send(b"GET /v1/documents/d1/content HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await world.ingest.download_ended.wait()
 
@@ -165,7 +182,7 @@ async def test_what_is_no_http_gets_a_problem(live: Live) -> None:
 
 
 async def test_waiting_connection_makes_room_for_a_new_one_longest_waiting_first(live: Live) -> None:
-    async with live(max_connections=3) as http, AsyncExitStack() as stack:
+    async with live(**PATIENT, max_connections=3) as http, AsyncExitStack() as stack:
         waiting = [await stack.enter_async_context(connected(http)) for _ in range(3)]
         for client in waiting:  # the order in which they wait again
             await client.send(HEAD)
@@ -179,7 +196,7 @@ async def test_waiting_connection_makes_room_for_a_new_one_longest_waiting_first
 
 
 async def test_newcomer_is_told_when_all_are_busy_and_health_still_answers(live: Live, world: World) -> None:
-    async with live(max_connections=2) as http, AsyncExitStack() as stack:
+    async with live(**PATIENT, max_connections=2) as http, AsyncExitStack() as stack:
         for _ in range(2):
             stream = await stack.enter_async_context(connected(http))
             await stream.send(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -199,7 +216,7 @@ async def test_crowd_beyond_what_can_be_read_from_is_refused_at_once(
     live: Live, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "_SPARE", 0)
-    async with live(max_connections=1) as http, AsyncExitStack() as stack:
+    async with live(**PATIENT, max_connections=1) as http, AsyncExitStack() as stack:
         stream = await stack.enter_async_context(connected(http))
         await stream.send(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await stream.reader.readuntil(b"snapshot_complete")
@@ -235,6 +252,7 @@ async def test_process_with_few_open_files_outlives_a_crowd_of_idle_sockets(sett
         "GROUNDWORK_PORT": str(port),
         "GROUNDWORK_AUTH_SECRET": TEST_SECRET,
         "GROUNDWORK_REQUEST_HEAD_TIMEOUT_S": str(NEVER_S),
+        "GROUNDWORK_CONNECTION_IDLE_TIMEOUT_S": str(NEVER_S),
     }
     command = (
         "import resource, runpy; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); "
