@@ -9,7 +9,9 @@ from typing import Any
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
+from opentelemetry import propagate, trace
 from opentelemetry.instrumentation.grpc import aio_client_interceptors
+from opentelemetry.trace import SpanKind, StatusCode
 
 from kit import deadline
 from kit.errors import DeadlineExceeded, Internal
@@ -41,7 +43,13 @@ async def open_channel(
     """
     options = [*_OPTIONS, ("grpc.service_config", _service_config(services))]
     target = address if "://" in address or address.startswith("unix:") else f"dns:///{address}"
-    telemetry = aio_client_interceptors()  # type: ignore[no-untyped-call] # the library leaves it untyped
+    # Only those for answers that come whole: the library ends the span of a stream when the stream does, and not when its reader
+    # has read enough. Channel makes the spans of streams.
+    telemetry = [
+        each
+        for each in aio_client_interceptors()  # type: ignore[no-untyped-call] # the library leaves it untyped
+        if isinstance(each, grpc.aio.UnaryUnaryClientInterceptor | grpc.aio.StreamUnaryClientInterceptor)
+    ]
     async with grpc.aio.insecure_channel(target, options=options, interceptors=telemetry) as inner:
         yield Channel(inner, signer)
 
@@ -101,14 +109,22 @@ class Channel(grpc.aio.Channel):
         async def call(
             request: Any, *, timeout: float | None = None, wait_for_ready: bool | None = None
         ) -> AsyncIterator[Any]:
-            responses = inner(request, wait_for_ready=wait_for_ready, **self._arguments(method, timeout))
+            arguments = self._arguments(method, timeout)
+            # Not the current span: the steps of a generator may run in several contexts.
+            span = trace.get_tracer("groundwork").start_span(method, kind=SpanKind.CLIENT)
+            carrier: dict[str, str] = {}
+            propagate.inject(carrier, trace.set_span_in_context(span))
+            arguments["metadata"] += tuple(carrier.items())
+            responses = inner(request, wait_for_ready=wait_for_ready, **arguments)
             try:
                 async for response in responses:
                     yield response
             except grpc.aio.AioRpcError as error:
+                span.set_status(StatusCode.ERROR, error.code().name)
                 raise from_rpc_error(error) from error
             finally:
                 responses.cancel()
+                span.end()
 
         return call
 

@@ -6,6 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, StatusCode
+
 from kit.errors import FailedPrecondition, GroundworkError, Unavailable
 
 
@@ -51,6 +54,9 @@ class ChatModel:
         ModelRejected, possibly after some pieces.
         """
         usage = TokenUsage()
+        # Not the current span: a generator's steps may run in several contexts. Names are those of OpenTelemetry for generative AI.
+        span = trace.get_tracer("groundwork").start_span(f"chat {self.name}", kind=SpanKind.CLIENT)
+        span.set_attributes({"gen_ai.operation.name": "chat", "gen_ai.request.model": self.name})
         try:
             stream = await self._client.chat.completions.create(
                 model=self.name,
@@ -67,7 +73,13 @@ class ChatModel:
                     if chunk.choices and chunk.choices[0].delta.content:
                         yield chunk.choices[0].delta.content
         except Exception as error:
-            raise _translated(error, self.name) from error
+            translated = _translated(error, self.name)
+            span.set_status(StatusCode.ERROR, translated.reason)
+            raise translated from error
+        finally:
+            span.set_attribute("gen_ai.usage.input_tokens", usage.prompt_tokens)
+            span.set_attribute("gen_ai.usage.output_tokens", usage.completion_tokens)
+            span.end()
         yield usage
 
 

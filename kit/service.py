@@ -81,6 +81,9 @@ class Service:
         self.signer = TokenSigner(settings.auth_secret.get_secret_value())
         self.stack = AsyncExitStack()
         self.stopping = asyncio.Event()
+        """Told to stop: not ready any more, and still serving whoever has not noticed."""
+        self.closing = asyncio.Event()
+        """The drain delay is over: nobody new is let in, and those in hand are given the grace."""
         self.address = ""
         self._ready = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -140,6 +143,7 @@ class Service:
         await self._health.enter_graceful_shutdown()
         _log.info("service_draining")
         await asyncio.sleep(self.settings.drain_delay_s)
+        self.closing.set()
         await server.stop(self.settings.drain_grace_s)
 
     def _bind(self) -> grpc.aio.Server:

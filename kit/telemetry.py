@@ -2,8 +2,10 @@
 collector is configured."""
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from opentelemetry import trace
+from opentelemetry import propagate, trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
@@ -28,3 +30,19 @@ def current_trace_id() -> str:
     """32 hex characters that find this request in logs and traces; a random one when no span is open."""
     context = trace.get_current_span().get_span_context()
     return f"{context.trace_id:032x}" if context.is_valid else secrets.token_hex(16)
+
+
+def current_traceparent() -> str:
+    """The span in hand as a W3C traceparent, to be kept with work that goes on elsewhere or later; empty when there is none."""
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier)
+    return carrier.get("traceparent", "")
+
+
+@contextmanager
+def continued_span(name: str, traceparent: str, **attributes: str | bool | int) -> Iterator[trace.Span]:
+    """A span around the block, as a child of the one that `traceparent` names, in whatever process that was; without one, a trace
+    of its own."""
+    parent = propagate.extract({"traceparent": traceparent} if traceparent else {})
+    with trace.get_tracer("groundwork").start_as_current_span(name, parent, attributes=attributes) as span:
+        yield span

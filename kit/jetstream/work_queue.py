@@ -22,7 +22,6 @@ from kit.jetstream.turns import Turns
 from kit.principal import Principal, current_principal, use_principal
 
 _log = structlog.get_logger()
-_tracer = trace.get_tracer(__name__)
 
 _TENANT, _SUBJECT, _SCOPES = "Groundwork-Tenant", "Groundwork-Subject", "Groundwork-Scopes"
 _ACK_TIMEOUT_S = 5.0
@@ -71,6 +70,7 @@ class WorkQueue:
     def __init__(self, nats_: Nats, config: WorkQueueConfig) -> None:
         self._nats = nats_
         self._config = config
+        self._tracer = trace.get_tracer(__name__)
 
     @classmethod
     async def open(cls, nats_: Nats, config: WorkQueueConfig) -> "WorkQueue":
@@ -138,7 +138,7 @@ class WorkQueue:
         with (
             use_principal(job.principal),
             structlog.contextvars.bound_contextvars(tenant_id=job.principal.tenant_id, job_id=job.job_id),
-            _tracer.start_as_current_span(f"{self._config.stream} job", context=context),
+            self._tracer.start_as_current_span(f"{self._config.stream} job", context=context),
         ):
             try:
                 async with self._heartbeats(message):

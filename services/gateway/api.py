@@ -59,7 +59,12 @@ def create_api(backends: Backends) -> FastAPI:
     app.include_router(health.router)
     app.include_router(console.console_router(console.load_assets(_console_directory())))
     problems.install(app)
-    app.add_middleware(Guard, allowed_hosts=settings.allowed_hosts, max_json_bytes=settings.max_json_bytes)
+    app.add_middleware(
+        Guard,
+        allowed_hosts=settings.allowed_hosts,
+        max_json_bytes=settings.max_json_bytes,
+        body_timeout_s=settings.request_body_timeout_s,
+    )
     app.add_middleware(Edge)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
     return app

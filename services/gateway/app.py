@@ -8,6 +8,7 @@ import structlog
 from kit.service import Service
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
+from services.gateway.connections import connection_limits
 from services.gateway.guard import is_loopback_name
 from services.gateway.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
@@ -23,13 +24,14 @@ async def run(settings: GatewaySettings) -> None:
 
 async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
     async with Service("gateway", settings) as service:
-        backends = await open_backends(service.stack, settings, service.stopping)
-        server = HttpServer(create_api(backends), door, grace_s=settings.drain_grace_s)
+        backends = await open_backends(service.stack, settings, service.stopping, service.closing)
+        limits = connection_limits(settings)
+        server = HttpServer(create_api(backends), door, limits, grace_s=settings.drain_grace_s)
         if not is_loopback_name(settings.host):
             _log.warning(
                 "http_exposed", host=settings.host, detail="anyone who reaches this port may read and change all"
             )
-        serving = service.spawn(server.serve(service.stopping))
-        _log.info("http_started", host=settings.host, port=server.port)
+        serving = service.spawn(server.serve(service.closing))
+        _log.info("http_started", host=settings.host, port=server.port, max_connections=limits.max_connections)
         await service.serve()
         await serving

@@ -16,7 +16,9 @@ from grpc_health.v1 import health_pb2_grpc
 from kit.channel import open_channel
 from kit.principal import TokenSigner
 from services.gateway.adapters.health import GrpcHealthProbe
+from services.gateway.adapters.ingest import document_watch
 from services.gateway.adapters.orchestrator import OrchestratorRunLog
+from services.gateway.document_feed import DocumentFeeds
 from services.gateway.ports import HealthProbe, RunLog
 from services.gateway.settings import GatewaySettings
 
@@ -34,12 +36,17 @@ class Backends:
     memory: Stub
     orchestrator: Stub
     run_log: RunLog
+    documents: DocumentFeeds
     probes: Mapping[str, HealthProbe]
+    stopping: asyncio.Event
+    """Set when the gateway was told to stop: /readyz says so, and everything is served until the drain delay is over."""
     closing: asyncio.Event
-    """Set when the gateway drains: event streams end, and clients reconnect to another gateway."""
+    """Set when the drain delay is over: event streams end, and clients reconnect to another gateway."""
 
 
-async def open_backends(stack: AsyncExitStack, settings: GatewaySettings, closing: asyncio.Event) -> Backends:
+async def open_backends(
+    stack: AsyncExitStack, settings: GatewaySettings, stopping: asyncio.Event, closing: asyncio.Event
+) -> Backends:
     """Opens a channel to each service; nothing is called yet, so the order in which services start does not matter."""
     signer = TokenSigner(settings.auth_secret.get_secret_value())
 
@@ -59,20 +66,26 @@ async def open_backends(stack: AsyncExitStack, settings: GatewaySettings, closin
         "tools": await channel(settings.tools_address),
         "orchestrator": orchestrator,
     }
+    ingest_stub = ingest_pb2_grpc.IngestServiceStub(ingest)
+    watch = document_watch(ingest_stub, timeout_s=settings.stream_timeout_s)
+    feeds = DocumentFeeds(watch, reattach_for_s=settings.reattach_for_s)
+    stack.push_async_callback(feeds.close)
     orchestrator_stub = orchestrator_pb2_grpc.OrchestratorServiceStub(orchestrator)
     return Backends(
         settings=settings,
-        ingest=ingest_pb2_grpc.IngestServiceStub(ingest),
+        ingest=ingest_stub,
         retriever=retriever_pb2_grpc.RetrieverServiceStub(retriever),
         memory=memory_pb2_grpc.MemoryServiceStub(memory),
         orchestrator=orchestrator_stub,
         run_log=OrchestratorRunLog(
             orchestrator_stub, timeout_s=settings.stream_timeout_s, start_timeout_s=settings.rpc_timeout_s
         ),
+        documents=feeds,
         probes={
             name: GrpcHealthProbe(health_pb2_grpc.HealthStub(each), timeout_s=settings.health_timeout_s)
             for name, each in health_channels.items()
         },
+        stopping=stopping,
         closing=closing,
     )
 

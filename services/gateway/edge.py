@@ -18,6 +18,7 @@ from services.gateway.metrics import REQUEST_SECONDS, REQUESTS
 from services.gateway.problems import problem_response, unknown_error
 
 _log = structlog.get_logger()
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -39,7 +40,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         parent = propagate.extract(dict(Headers(scope=scope)))
-        with self._tracer.start_as_current_span(f"HTTP {scope['method']}", parent, kind=SpanKind.SERVER) as span:
+        with self._tracer.start_as_current_span(f"HTTP {_method(scope)}", parent, kind=SpanKind.SERVER) as span:
             answer = _Answer(send)
             began = time.perf_counter()
             try:
@@ -80,9 +81,14 @@ class _Answer:
         await self._send(message)
 
 
+def _method(scope: MutableMapping[str, Any]) -> str:
+    """The method as a bounded label: a client may send any word as one."""
+    return scope["method"] if scope["method"] in _METHODS else "other"
+
+
 def _record(scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
     # FastAPI leaves the matched route in the scope; its template is a bounded label, a path would not be.
     route = getattr(scope.get("route"), "path", "unmatched")
-    REQUESTS.labels(scope["method"], route, str(status)).inc()
-    REQUEST_SECONDS.labels(scope["method"], route).observe(seconds)
-    _log.debug("http_request", method=scope["method"], route=route, status=status, seconds=round(seconds, 4))
+    REQUESTS.labels(_method(scope), route, str(status)).inc()
+    REQUEST_SECONDS.labels(_method(scope), route).observe(seconds)
+    _log.debug("http_request", method=_method(scope), route=route, status=status, seconds=round(seconds, 4))

@@ -45,6 +45,30 @@ class UnsupportedContentType(InvalidArgument):
     reason = "UNSUPPORTED_CONTENT_TYPE"
 
 
+class BadHttp(InvalidArgument):
+    """Bytes that are no HTTP/1.1, or a head that is too long."""
+
+    reason = "BAD_HTTP"
+
+
+class RequestHeadTimeout(DeadlineExceeded):
+    """The client began a request and did not finish its head."""
+
+    reason = "REQUEST_HEAD_TIMEOUT"
+
+
+class RequestBodyTimeout(DeadlineExceeded):
+    """The client did not finish a JSON body."""
+
+    reason = "REQUEST_BODY_TIMEOUT"
+
+
+class TooManyConnections(Unavailable):
+    """The gateway has as many connections as it takes, all with a request in hand."""
+
+    reason = "TOO_MANY_CONNECTIONS"
+
+
 class UploadStalled(DeadlineExceeded):
     """The client stopped sending."""
 
@@ -104,6 +128,8 @@ HTTP_STATUS_BY_REASON: dict[str, int] = {
     UnsupportedContentType.reason: 415,
     MethodNotAllowed.reason: 405,
     UploadStalled.reason: 408,
+    RequestHeadTimeout.reason: 408,
+    RequestBodyTimeout.reason: 408,
     "UPLOAD_CORRUPT": 400,
     "FILE_TOO_LARGE": 413,
 }

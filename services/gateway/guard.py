@@ -5,6 +5,7 @@ visit runs on this machine too: it can send requests to 127.0.0.1 (cross-site re
 at 127.0.0.1 and read the answers (DNS rebinding). Hence the checks of Host and Origin, and no CORS headers at all.
 """
 
+import asyncio
 import ipaddress
 from urllib.parse import urlsplit
 
@@ -12,7 +13,13 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kit.errors import GroundworkError
-from services.gateway.errors import BodyTooLarge, CrossOrigin, HostNotAllowed, UnsupportedContentType
+from services.gateway.errors import (
+    BodyTooLarge,
+    CrossOrigin,
+    HostNotAllowed,
+    RequestBodyTimeout,
+    UnsupportedContentType,
+)
 from services.gateway.problems import problem_response
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -23,10 +30,13 @@ _UPLOAD_PATH = ("v1", "collections", None, "documents")
 class Guard:
     """ASGI middleware: refuses foreign hosts, foreign origins and oversized or mistyped JSON bodies with problem+json."""
 
-    def __init__(self, app: ASGIApp, *, allowed_hosts: tuple[str, ...], max_json_bytes: int) -> None:
+    def __init__(
+        self, app: ASGIApp, *, allowed_hosts: tuple[str, ...], max_json_bytes: int, body_timeout_s: float
+    ) -> None:
         self._app = app
         self._allowed_hosts = frozenset(allowed_hosts)
         self._max_json_bytes = max_json_bytes
+        self._body_timeout_s = body_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -53,7 +63,17 @@ class Guard:
             )
 
     async def _bounded(self, headers: Headers, receive: Receive) -> Receive:
-        """Reads the body, which is small by rule, and returns a `receive` that hands it out."""
+        """Reads the body, which is small by rule, and returns a `receive` that hands it out. The whole body has one deadline: with
+        one for each piece a client could send a byte a second."""
+        try:
+            async with asyncio.timeout(self._body_timeout_s):
+                return await self._read(headers, receive)
+        except TimeoutError as error:
+            raise RequestBodyTimeout(
+                f"the request body was not complete within {self._body_timeout_s:g} s; send it in one go"
+            ) from error
+
+    async def _read(self, headers: Headers, receive: Receive) -> Receive:
         too_large = BodyTooLarge(f"the request body is over {self._max_json_bytes} bytes; send less")
         if int(headers.get("content-length") or 0) > self._max_json_bytes:
             raise too_large

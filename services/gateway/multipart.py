@@ -3,6 +3,7 @@ at the pace of whoever takes them. Nothing is spooled and at most one piece is h
 
 import asyncio
 import json
+import time
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ MAX_FIELD_BYTES = 64 * 1024
 """Largest ordinary field. Metadata is a handful of short strings."""
 PIECE_BYTES = 256 * 1024
 """Bytes are handed on in pieces of about this size: far below the contract's 1 MiB, large enough that messages cost little."""
+LEAST_BYTES_PER_S = 1024
+"""A client that has been waited for longer than the idle timeout in all must have sent this much for each second of it: with a
+deadline for each piece alone, one byte a minute would hold a connection for an hour."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class MultipartForm:
         self.file_bytes = 0
         """Bytes of the file handed out so far."""
         self._chunk_offset = 0
+        self._waited_s = 0.0
+        """Seconds in which the client was waited for; those in which ingest took what had come do not count."""
         self._data_offset = 0
         self._file_offset = 0
         self._header: list[tuple[bytes, bytes]] = []
@@ -154,11 +160,17 @@ class MultipartForm:
         return self._items.popleft()
 
     async def _read(self) -> None:
+        began = time.monotonic()
         try:
             async with asyncio.timeout(self._idle_timeout_s):
                 chunk = await anext(self._body, b"")
         except TimeoutError as error:
             raise UploadStalled(f"nothing was received for {self._idle_timeout_s:g} s; send the file again") from error
+        self._waited_s += time.monotonic() - began
+        if self._waited_s > self._idle_timeout_s and self._chunk_offset < self._waited_s * LEAST_BYTES_PER_S:
+            raise UploadStalled(
+                f"only {self._chunk_offset} bytes were received in {self._waited_s:.0f} s; send the file again over a faster line"
+            )
         if not chunk:
             raise MalformedMultipart(
                 "the form ended before its closing boundary; the upload is incomplete, send it again"

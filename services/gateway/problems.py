@@ -24,6 +24,8 @@ from services.gateway.models import Json
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 _DEFAULT_RETRY_AFTER_S = 2.0
+_MOST_FIELDS_TOLD = 20
+"""A list may hold a thousand wrong ids; the first few say what is wrong with all."""
 
 _WHAT_GRPC_MEANS = {
     "RPC_UNAVAILABLE": "a service behind this API cannot be reached; wait a moment and try again, /readyz says which it is",
@@ -99,10 +101,12 @@ async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
     if any(item["type"] == "json_invalid" for item in found):
         cause = error.errors()[0].get("ctx", {}).get("error", "it cannot be read")
         return problem_response(MalformedJson(f"the request body is not valid JSON: {cause}; send a JSON object"))
-    listed = "; ".join(f"{item['field']}: {item['message']}" for item in found)
+    told = found[:_MOST_FIELDS_TOLD]
+    listed = "; ".join(f"{item['field']}: {item['message']}" for item in told)
+    more = f"; and {len(found) - len(told)} more" if len(found) > len(told) else ""
     return problem_response(
-        ValidationFailed(f"the request is not valid: {listed}. Correct it as described in /openapi.json"),
-        {"errors": found},
+        ValidationFailed(f"the request is not valid: {listed}{more}. Correct it as described in /openapi.json"),
+        {"errors": told},
     )
 
 

@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from kit.errors import FailedPrecondition
+from services.gateway.connections import Connection, ConnectionLimits, Lobby
 
 
 class _Server(uvicorn.Server):
@@ -21,17 +24,19 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves an application on a socket that is bound already."""
 
-    def __init__(self, app: ASGIApp, door: socket.socket, *, grace_s: float) -> None:
+    def __init__(self, app: ASGIApp, door: socket.socket, limits: ConnectionLimits, *, grace_s: float) -> None:
         self._socket = door
+        connect: Any = partial(Connection, lobby=Lobby(limits))
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=cast("type[asyncio.Protocol]", connect),  # called as the class would be
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            timeout_keep_alive=limits.idle_timeout_s,  # type: ignore[arg-type] # a number of seconds for call_later
             timeout_graceful_shutdown=max(1, round(grace_s)),
         )
         self._server = _Server(config)
@@ -41,11 +46,11 @@ class HttpServer:
         port: int = self._socket.getsockname()[1]
         return port
 
-    async def serve(self, stopping: asyncio.Event) -> None:
-        """Serves until `stopping` is set, then until the last answer is out or the grace is over."""
+    async def serve(self, closing: asyncio.Event) -> None:
+        """Serves until `closing` is set, then until the last answer is out or the grace is over."""
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(self._server.serve([self._socket]))
-            waiting = group.create_task(stopping.wait())
+            waiting = group.create_task(closing.wait())
             await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
             self._server.should_exit = True
             waiting.cancel()

@@ -72,6 +72,23 @@ class GatewaySettings(ServiceSettings):
     health_timeout_s: float = Field(default=2.0, gt=0)
     """Longest one health check of /readyz may take, in seconds."""
 
+    max_connections: int | None = Field(default=None, ge=1)
+    """Most connections of clients at a time. Unset: as many as the limit of open files (ulimit -n) has room for, 4 096 at most,
+    since an event stream costs about 50 KB. Beyond it the connection that has waited longest for its next request makes room;
+    when all are at work, a newcomer is answered with 503, except about health."""
+
+    request_head_timeout_s: float = Field(default=10.0, gt=0)
+    """Longest a client may take to send a request's head, in seconds. It fits one packet: only an attack needs longer."""
+
+    request_body_timeout_s: float = Field(default=30.0, gt=0)
+    """Longest a client may take to send a JSON body, in seconds: 1 MB over a line of 300 kbit/s."""
+
+    connection_idle_timeout_s: float = Field(default=5.0, gt=0)
+    """Longest a connection may wait for its next request, in seconds: a browser opens another one in milliseconds."""
+
+    send_timeout_s: float = Field(default=60.0, gt=0)
+    """Longest a client may take nothing of an answer that is waiting for it, in seconds. Its unsent part is held in memory."""
+
     max_json_bytes: int = Field(default=1024 * 1024, gt=0)
     """Largest JSON request body, in bytes: 8 000 characters of question and 64 collections need far less."""
 

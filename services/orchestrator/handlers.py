@@ -12,7 +12,7 @@ from kit.jetstream import Job
 from kit.principal import current_principal
 from kit.records import UNREADABLE, set_aside
 from services.orchestrator.adapters.codec import budgets_from_proto, enum_from_number, enum_number, event_to_proto
-from services.orchestrator.errors import InvalidRequest
+from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.events import RunMode
 from services.orchestrator.forgetting import Forgetting, RunDeletion
 from services.orchestrator.models import RunKey, RunRecord, RunRequest
@@ -74,7 +74,7 @@ def _request(message: pb.StartRunRequest) -> RunRequest:
 def _key(run_id: str) -> RunKey:
     # A run id becomes part of a subject: what is not hex could reach into other subjects.
     if not run_id or not all(char in "0123456789abcdef" for char in run_id):
-        raise InvalidRequest(f"{run_id!r} is not a run id; it is 32 hex characters", field="run_id")
+        raise RunNotFound(f"{run_id[:80]!r} is not a run id; it is 32 hex characters", run_id=run_id[:80])
     return RunKey(current_principal().tenant_id, run_id)
 
 

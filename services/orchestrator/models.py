@@ -70,6 +70,9 @@ class RunRecord:
     forgotten_at: datetime | None = None
     """When its events were erased, because a document that they quote was deleted."""
 
+    traceparent: str = ""
+    """The request that asked, as a W3C traceparent: whoever works on the run, at once or after a death, does it in that trace."""
+
     @property
     def dependent(self) -> Dependent:
         return Dependent(self.key, self.request.thread_id, self.subject)

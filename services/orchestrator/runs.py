@@ -3,8 +3,9 @@ silent another orchestrator continues it from the log."""
 
 import asyncio
 import contextvars
+import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ import structlog
 from kit.errors import Unavailable
 from kit.forgetting import Source
 from kit.principal import Principal, use_principal
+from kit.telemetry import continued_span, current_traceparent
 from services.orchestrator.errors import (
     InvalidRequest,
     ModeNotOffered,
@@ -32,7 +34,9 @@ from services.orchestrator.ports import EventLog, RunSources, RunStore
 _log = structlog.get_logger()
 _OFFERED_MODES = (RunMode.QA, RunMode.GROUNDED)
 _MAX_QUESTION_CHARS = 8_000
-_MAX_NAMED = 1_000
+_MAX_COLLECTIONS = 64
+_MAX_DOCUMENTS = 1_000
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_=-]{0,127}")
 _MAX_TOP_K = 200
 """A record and an event must each fit into one message of the store, which is 1 MB."""
 _RETRY_AFTER_S = 1.0
@@ -74,9 +78,10 @@ class Runs:
             )
         now = self._now()
         key = RunKey(principal.tenant_id, _new_run_id(now))
+        record = RunRecord(key, principal.subject, request, RunStatus.RUNNING, now, traceparent=current_traceparent())
         self._starting += 1
         try:
-            execution = await self._begin(RunRecord(key, principal.subject, request, RunStatus.RUNNING, now))
+            execution = await self._begin(record)
         finally:
             self._starting -= 1
         return key, execution.journal.follow()
@@ -200,17 +205,23 @@ class Runs:
     def _execute(self, record: RunRecord, journal: Journal) -> Execution:
         execution = Execution(record, journal, self._store, self._worker, self._limits, self._now)
         self._executions[record.key] = execution
-        # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline.
-        task = asyncio.create_task(self._as_owner(record, execution.run()), context=contextvars.Context())
+        # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline. What it does
+        # belongs to that call's trace all the same.
+        resumed = journal.progress.started
+        task = asyncio.create_task(
+            self._as_owner(record, execution.run(), resumed=resumed), context=contextvars.Context()
+        )
         execution.task = task
         self._tasks.add(task)
         task.add_done_callback(lambda _: self._forget(execution, task))
         return execution
 
-    async def _as_owner(self, record: RunRecord, work: Coroutine[Any, Any, None]) -> None:
+    async def _as_owner(self, record: RunRecord, work: Coroutine[Any, Any, None], *, resumed: bool) -> None:
+        mode = record.request.mode.value
         with (
             use_principal(Principal(record.key.tenant_id, record.subject)),
             structlog.contextvars.bound_contextvars(tenant_id=record.key.tenant_id, run_id=record.key.run_id),
+            continued_span("run", record.traceparent, run_id=record.key.run_id, mode=mode, resumed=resumed),
         ):
             await work
 
@@ -232,17 +243,25 @@ def _check(request: RunRequest) -> None:
         )
     if not request.collection_ids:
         raise InvalidRequest("no collection is named; name at least one to search", field="collection_ids")
-    named = len(request.collection_ids) + len(request.document_ids)
-    if named > _MAX_NAMED:
-        raise InvalidRequest(
-            f"the question names {named} collections and documents; name at most {_MAX_NAMED}", field="document_ids"
-        )
+    _check_ids("collection_ids", request.collection_ids, _MAX_COLLECTIONS)
+    _check_ids("document_ids", request.document_ids, _MAX_DOCUMENTS)
     if request.top_k > _MAX_TOP_K:
         raise InvalidRequest(f"top_k is {request.top_k}; at most {_MAX_TOP_K} passages are read", field="top_k")
     if request.budgets.wall_clock_s < 0:
         raise InvalidRequest("budgets.wall_clock is negative; give seconds, or leave it out", field="budgets")
     if request.agent not in ("", "auto", DEFAULT_AGENT):
         raise InvalidRequest(f"agent {request.agent} does not exist; use auto or {DEFAULT_AGENT}", field="agent")
+
+
+def _check_ids(field: str, ids: Sequence[str], most: int) -> None:
+    """The limits of the retriever's contract: a run that is bound to be refused there is not begun."""
+    if len(ids) > most:
+        raise InvalidRequest(f"{field} names {len(ids)}; name at most {most}", field=field)
+    for each in ids:
+        if not _ID.fullmatch(each):
+            raise InvalidRequest(
+                f"{field} has {each[:80]!r}, which is no id; use 1 to 128 of A-Z, a-z, 0-9, '-', '_', '='", field=field
+            )
 
 
 def _new_run_id(now: datetime) -> str:

@@ -6,6 +6,7 @@ from groundwork.ingest.v1 import ingest_pb2 as pb
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.schemas.documents import Collection, CollectionList, NewCollection
+from services.gateway.schemas.fields import CollectionPath
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1/collections", tags=["collections"])
@@ -29,7 +30,7 @@ async def create_collection(new: NewCollection, services: Services, response: Re
 
 
 @router.get("/{collection_id}", responses=problems(404))
-async def get_collection(collection_id: str, services: Services) -> Collection:
+async def get_collection(collection_id: CollectionPath, services: Services) -> Collection:
     """One collection."""
     request = pb.GetCollectionRequest(collection_id=collection_id)
     answer = await services.ingest.GetCollection(request, timeout=services.settings.rpc_timeout_s)
@@ -41,7 +42,7 @@ async def get_collection(collection_id: str, services: Services) -> Collection:
     status_code=204,
     responses={202: {"description": "The collection is gone; its documents are being removed."}, **problems(404, 412)},
 )
-async def delete_collection(collection_id: str, services: Services) -> Response:
+async def delete_collection(collection_id: CollectionPath, services: Services) -> Response:
     """Removes a collection with all its documents. Nothing in it is found from now on; when there are many documents, their removal
     goes on behind a 202, and the id is free again when that is done. `default` is refused."""
     request = pb.DeleteCollectionRequest(collection_id=collection_id)

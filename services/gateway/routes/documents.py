@@ -13,12 +13,10 @@ from starlette.types import Receive, Scope, Send
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
 from services.gateway.schemas.documents import Document, DocumentList, ListedStatus, UploadedDocument
+from services.gateway.schemas.fields import CollectionPath, PageSize, PageToken
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1", tags=["documents"])
-
-PageSize = Annotated[int, Query(ge=1, le=1000, description="At most this many items.")]
-PageToken = Annotated[str, Query(max_length=1024, description="`next_page_token` of the page before.")]
 
 _SHOWN_AS_THEMSELVES = {"application/pdf", "text/plain", "text/csv", "text/markdown"}
 """Types that no browser runs. Everything else is downloaded as mere bytes: an HTML file of ours would run as our page."""
@@ -51,7 +49,7 @@ class Download(StreamingResponse):
 
 @router.get("/collections/{collection_id}/documents", responses=problems(404))
 async def list_documents(
-    collection_id: str,
+    collection_id: CollectionPath,
     services: Services,
     status: Annotated[list[ListedStatus] | None, Query(description="Only these states; may be repeated.")] = None,
     page_size: PageSize = 100,

@@ -49,12 +49,12 @@ async def readyz(services: Services, response: Response) -> Readiness:
     async with asyncio.TaskGroup() as group:
         for name in services.probes:
             group.create_task(ask(name))
-    ready = all(state.state == "serving" for state in states.values()) and not services.closing.is_set()
+    ready = all(state.state == "serving" for state in states.values()) and not services.stopping.is_set()
     response.status_code = 200 if ready else 503
     response.headers["Cache-Control"] = "no-store"
     return Readiness(
         status="ready" if ready else "not_ready",
-        services={"gateway": ServiceHealth(state="not_serving" if services.closing.is_set() else "serving")}
+        services={"gateway": ServiceHealth(state="not_serving" if services.stopping.is_set() else "serving")}
         | {
             name: ServiceHealth(state=states[name].state.value, detail=states[name].detail or None)
             for name in services.probes

@@ -8,13 +8,11 @@ from groundwork.ingest.v1 import ingest_pb2 as pb
 
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
-from services.gateway.routes.documents import PageSize, PageToken
+from services.gateway.schemas.fields import OnlyCollection, PageSize, PageToken
 from services.gateway.schemas.jobs import DeadLetter, DeadLetterList, JobCounts, Requeued, RequeuedMany, RequeueMany
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
-
-OnlyCollection = Annotated[str, Query(max_length=64, description="Only this collection; empty means all.")]
 
 
 @router.get("", responses=problems())

@@ -9,14 +9,16 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
-from services.gateway.errors import ValidationFailed
-from services.gateway.routes.documents import PageSize, PageToken
 from services.gateway.routes.questions import policy, tell, told
 from services.gateway.runs import follow
 from services.gateway.schemas.events import run_stream_response
+from services.gateway.schemas.fields import PageSize, PageToken, Pattern
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import Run, RunList
 from services.gateway.sse import EventStream, ServerSentEvent
+
+_LAST_SEQ = 10**18 - 1
+_EVENT_ID = Pattern("^[0-9]{1,18}$", "is no id of an event of this run; it is a whole number")
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
@@ -64,12 +66,17 @@ async def delete_run(run_id: str, services: Services) -> None:
 async def follow_run(
     run_id: str,
     services: Services,
-    after: Annotated[int, Query(ge=0, description="`seq` of the last event already seen; 0 for all.")] = 0,
-    last_event_id: Annotated[str | None, Header(description="As `after`; wins over it.")] = None,
+    after: Annotated[
+        int, Query(ge=0, le=_LAST_SEQ, description="`seq` of the last event already seen; 0 for all.")
+    ] = 0,
+    last_event_id: Annotated[
+        Annotated[str, _EVENT_ID] | None,
+        Header(description="As `after`; wins over it. The id of an event of this run."),
+    ] = None,
 ) -> Response:
     """Follows a run from any point, running or finished: every event after `after` exactly once, in order. Of a run
     whose events were erased, because a document that they quote was deleted: 404 with reason `RUN_FORGOTTEN`."""
-    after_seq = after if last_event_id is None else _seq(last_event_id)
+    after_seq = after if last_event_id is None else int(last_event_id)
     run = await _fetched(run_id, services)
     events = follow(
         services.run_log.attach(run_id, after_seq),
@@ -102,12 +109,6 @@ def _stream(events: AsyncIterator[ServerSentEvent], run_id: str, services: Backe
         closing=services.closing,
         headers={"X-Run-Id": run_id},
     )
-
-
-def _seq(last_event_id: str) -> int:
-    if last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= 18:
-        return int(last_event_id)
-    raise ValidationFailed("the Last-Event-ID header must be the id of an event of this run, a whole number")
 
 
 def _run(message: pb.Run) -> Run:

@@ -12,6 +12,7 @@ from services.gateway.encoding import encode, enum_number
 from services.gateway.errors import ChunkNotFound
 from services.gateway.existence import unless_missing
 from services.gateway.models import Json
+from services.gateway.schemas.fields import ChunkPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.search import Filters, PassageWindow, SearchRequest, SearchResponse, end_of, start_of
 
@@ -29,7 +30,7 @@ async def search(request: SearchRequest, services: Services) -> SearchResponse:
 
 @router.get("/chunks/{chunk_id}", responses=problems(404))
 async def get_chunk(
-    chunk_id: str,
+    chunk_id: ChunkPath,
     services: Services,
     window: Annotated[int, Query(ge=0, le=10, description="Neighbours on each side.")] = 0,
 ) -> PassageWindow:

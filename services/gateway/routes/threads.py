@@ -8,7 +8,7 @@ from groundwork.memory.v1 import memory_pb2 as pb
 
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
-from services.gateway.routes.documents import PageSize, PageToken
+from services.gateway.schemas.fields import PageSize, PageToken
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import NewThread, Thread, ThreadList, ThreadTitle, ThreadWithMessages
 

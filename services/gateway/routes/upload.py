@@ -10,11 +10,12 @@ from starlette.requests import ClientDisconnect
 
 from kit.errors import GroundworkError, Internal, InvalidArgument
 from services.gateway.backends import Backends, Services
-from services.gateway.errors import UploadInterrupted
+from services.gateway.errors import UploadInterrupted, UploadStalled
 from services.gateway.metrics import UPLOADED_BYTES
 from services.gateway.multipart import FILE_FIELD, METADATA_FIELD, MultipartForm
 from services.gateway.routes.documents import document_body
 from services.gateway.schemas.documents import UploadedDocument
+from services.gateway.schemas.fields import CollectionPath
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1", tags=["documents"])
@@ -60,7 +61,7 @@ _FORM: dict[str, Any] = {
     openapi_extra=_FORM,
     responses=problems(404, 413, 415, 429),
 )
-async def upload_document(collection_id: str, request: Request, services: Services) -> UploadedDocument:
+async def upload_document(collection_id: CollectionPath, request: Request, services: Services) -> UploadedDocument:
     """Takes a file and answers once it is stored and its job queued. Follow it with GET /v1/documents/{id}/events."""
     body = _Body(request.stream())
     try:
@@ -70,11 +71,20 @@ async def upload_document(collection_id: str, request: Request, services: Servic
             content_length=_content_length(request),
             idle_timeout_s=services.settings.upload_idle_timeout_s,
         )
-        await form.open()
+        await _open(form, services.settings.request_body_timeout_s)
         return await _pass_on(form, collection_id, services)
     except GroundworkError:
         await _linger(body)
         raise
+
+
+async def _open(form: MultipartForm, timeout_s: float) -> None:
+    """Reads what comes before the file, which is small. The file itself has a deadline for each piece and, by gRPC, one in all."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await form.open()
+    except TimeoutError as error:
+        raise UploadStalled(f"the form had not come to its file within {timeout_s:g} s; send it again") from error
 
 
 class _Body:

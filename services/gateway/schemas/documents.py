@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
+from services.gateway.schemas.fields import CollectionFilter, RequestBody
 from services.gateway.schemas.times import Moment
 
 DocumentStatus = Literal["queued", "processing", "ready", "failed", "deleted"]
@@ -127,10 +128,18 @@ class CollectionList(BaseModel):
     collections: list[Collection] = Field(description="By id.")
 
 
-class NewCollection(BaseModel):
-    """A collection to make."""
+class NewCollection(RequestBody):
+    """A collection to make. One of `id` and `name` is needed."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"id": "contracts", "name": "Contracts"}})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"id": "contracts", "name": "Contracts"},
+            "anyOf": [
+                {"required": ["id"], "properties": {"id": {"minLength": 1}}},
+                {"required": ["name"], "properties": {"name": {"minLength": 1}}},
+            ],
+        }
+    )
 
-    id: str = Field(default="", max_length=64, description="1 to 64 of a-z, 0-9, `-`, `_`; empty: made from the name.")
+    id: CollectionFilter = Field(default="", description="1 to 64 of a-z, 0-9, `-`, `_`; empty: made from the name.")
     name: str = Field(default="", max_length=200, description="For people; empty means the id.")

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.gateway.schemas.runs import Citation, RunMode, RunStatus, SupportStatus, Usage
+from services.gateway.schemas.runs import Citation, RunStatus, SupportStatus, Usage
 from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
@@ -30,7 +30,7 @@ class BudgetsInForce(BaseModel):
 class RunStartedEvent(Event):
     """`run`: the run begins."""
 
-    mode: RunMode | None = Field(description="Pipeline.")
+    mode: str | None = Field(description="Pipeline: `qa` or `grounded`.")
     thread_id: str | None = Field(description="Thread, if any.")
     question: str = Field(description="The user's words.")
     collection_ids: list[str] = Field(description="Collections.")

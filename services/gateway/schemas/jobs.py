@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from services.gateway.schemas.documents import Document
+from services.gateway.schemas.fields import CollectionFilter, RequestBody
 from services.gateway.schemas.times import Moment
 
 Outcome = Literal["requeued", "already_requeued", "document_deleted", "superseded"]
@@ -86,14 +87,12 @@ class Requeued(BaseModel):
     document: Document | None = Field(description="The document as it is now; null when it has been deleted.")
 
 
-class RequeueMany(BaseModel):
+class RequeueMany(RequestBody):
     """Which dead letters to queue again; without anything, all."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"example": {"collection_id": "default", "reason": "WORKER_DIED"}}
-    )
+    model_config = ConfigDict(json_schema_extra={"example": {"collection_id": "default", "reason": "WORKER_DIED"}})
 
-    collection_id: str = Field(default="", max_length=64, description="Only this collection; empty means all.")
+    collection_id: CollectionFilter = Field(default="", description="Only this collection; empty means all.")
     reason: str = Field(default="", max_length=64, description="Only this reason; empty means all.")
 
 

@@ -41,7 +41,7 @@ class Problem(BaseModel):
     trace_id: str = Field(description="Finds this request in logs and traces.")
     retryable: bool = Field(description="Whether asking again may help.")
     errors: list[FieldProblem] | None = Field(
-        default=None, description="With VALIDATION_FAILED: each field that is wrong."
+        default=None, description="With VALIDATION_FAILED: the fields that are wrong, the first 20 of them."
     )
 
 
@@ -51,18 +51,19 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
         400: "The request is not valid.",
         403: "Asked for under a foreign host name, or by a page of another site.",
         404: "There is no such thing.",
+        408: "The request was too slow to arrive.",
         409: "There is one already, or another change came first.",
         412: "Its present state does not allow this.",
         413: "The body is too large.",
         415: "The body is of another type.",
         429: "Too much at once; wait as Retry-After says.",
         500: "Something went wrong on our side; the trace id finds it.",
-        501: "This version does not offer it yet.",
         503: "A service is unavailable; wait as Retry-After says.",
         504: "It took too long.",
     }
+    slow = {408} if 413 in statuses else set()
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         status: {"description": words[status], "content": {"application/problem+json": {"schema": schema}}}
-        for status in sorted({*statuses, 400, 403, 500, 503})
+        for status in sorted({*statuses, *slow, 400, 403, 500, 503})
     }

@@ -4,40 +4,39 @@ from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from services.gateway.schemas.fields import CollectionIds, DocumentIds, Evidence, Question, RequestBody, Title
 from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
 SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "unknown"]
-RunMode = Literal["chat", "grounded", "qa", "agent", "unknown"]
 RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "unknown"]
 """`unknown` is what a newer version of a service wrote."""
 
 
-class QaRequest(BaseModel):
+class QaRequest(RequestBody):
     """A question to documents: one search, one answer."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={"example": {"question": "How long is the notice period?", "collection_ids": ["default"]}},
     )
 
-    question: str = Field(min_length=1, max_length=8000, description="The question.")
-    collection_ids: list[str] = Field(default=["default"], min_length=1, max_length=64, description="Where to look.")
-    document_ids: list[str] = Field(default_factory=list, max_length=1000, description="Only these; empty means all.")
-    top_k: int = Field(default=0, ge=0, le=200, description="Evidence passages wanted; 0 means the service's setting.")
+    question: Question = Field(description="The question.")
+    collection_ids: CollectionIds = Field(default=["default"])
+    document_ids: DocumentIds = Field(default_factory=list)
+    top_k: Evidence = 0
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(RequestBody):
     """The next message of a conversation over a collection."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"message": "And during probation?"}})
+    model_config = ConfigDict(json_schema_extra={"example": {"message": "And during probation?"}})
 
-    message: str = Field(min_length=1, max_length=8000, description="The user's words.")
+    message: Question = Field(description="The user's words.")
     thread_id: str | None = Field(default=None, description="Thread to continue; null means none.")
-    agent: str | None = Field(default=None, max_length=64, description="`auto`, or an agent's name.")
-    mode: Literal["grounded", "agent", "chat"] = Field(default="grounded", description="Pipeline.")
-    document_ids: list[str] = Field(default_factory=list, max_length=1000, description="Only these; empty means all.")
-    top_k: int = Field(default=0, ge=0, le=200, description="Evidence passages wanted; 0 means the service's setting.")
+    agent: Literal["auto", "reasoning"] | None = Field(default=None, description="`auto`, or an agent's name.")
+    mode: Literal["grounded"] = Field(default="grounded", description="Pipeline.")
+    document_ids: DocumentIds = Field(default_factory=list)
+    top_k: Evidence = 0
 
 
 class Citation(BaseModel):
@@ -85,7 +84,7 @@ class Run(BaseModel):
     """A run's summary."""
 
     id: str = Field(validation_alias=AliasChoices("id", "run_id"), description="Unique within the tenant.")
-    mode: RunMode | None = Field(description="Pipeline.")
+    mode: str | None = Field(description="Pipeline: `qa` or `grounded`.")
     status: RunStatus | None = Field(description="State.")
     question: str = Field(description="The user's words.")
     thread_id: str | None = Field(description="Thread, if any.")
@@ -138,17 +137,13 @@ class ThreadList(BaseModel):
     next_page_token: str | None = Field(description="For the next page; null on the last.")
 
 
-class NewThread(BaseModel):
+class NewThread(RequestBody):
     """A thread to make."""
-
-    model_config = ConfigDict(extra="forbid")
 
     title: str = Field(default="", max_length=200, description="For people; empty means the first question.")
 
 
-class ThreadTitle(BaseModel):
+class ThreadTitle(RequestBody):
     """A thread's new title."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    title: str = Field(min_length=1, max_length=200, description="For people.")
+    title: Title

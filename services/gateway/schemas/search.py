@@ -5,11 +5,21 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from services.gateway.schemas.fields import WHOLE, CollectionIds, DocumentIds, Pattern, Question, RequestBody
+
 MAX_QUERIES = 8
 
-QueryText = Annotated[str, Field(min_length=1, max_length=8000)]
 Phrase = Annotated[str, Field(min_length=1, max_length=500)]
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+MetadataKey = Annotated[str, Field(min_length=1, max_length=256)]
+Moment = Annotated[
+    str,
+    Pattern(
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]+(?:Z|[+-][0-9:]+)?)?$",
+        "is no ISO 8601 date or time; write 2024-12-31 or 2024-12-31T18:00:00Z",
+    ),
+]
+"""An ISO 8601 date, or a date with a time."""
 
 
 class Degradation(BaseModel):
@@ -30,21 +40,21 @@ class BoundingBox(BaseModel):
     y1: float = Field(description="Bottom edge.")
 
 
-class Filters(BaseModel):
+class Filters(RequestBody):
     """Restricts a search inside both engines. All conditions must hold."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    document_ids: list[str] = Field(default_factory=list, max_length=1000, description="Any of these; empty means all.")
-    metadata: dict[str, str | list[str]] = Field(
-        default_factory=dict, description="Fields that must equal one of the values, keys as given at upload."
+    document_ids: DocumentIds = Field(default_factory=list)
+    metadata: dict[MetadataKey, str | Annotated[list[str], Field(min_length=1, max_length=100)]] = Field(
+        default_factory=dict,
+        max_length=32,
+        description="Fields that must equal one of the values, keys as given at upload.",
     )
-    date_from: str | None = Field(
+    date_from: Moment | None = Field(
         default=None,
         description="Only passages whose metadata field `date` is at or after this ISO 8601 date or time, UTC unless it says so.",
         examples=["2024-01-01"],
     )
-    date_to: str | None = Field(
+    date_to: Moment | None = Field(
         default=None,
         description="Only passages whose `date` is before this time or, when it is a date, not after that day. With either, "
         "passages without a date are left out.",
@@ -77,10 +87,8 @@ def end_of(value: str) -> datetime:
     return datetime.combine(day, time.min, UTC) + timedelta(days=1)
 
 
-class EngineWeights(BaseModel):
+class EngineWeights(RequestBody):
     """How much each engine counts when their lists are fused. Only the ratio matters."""
-
-    model_config = ConfigDict(extra="forbid")
 
     dense: Weight = Field(description="Weight of what vectors find, 0 or more.")
     lexical: Weight = Field(description="Weight of what words find, 0 or more.")
@@ -92,21 +100,24 @@ class EngineWeights(BaseModel):
         return self
 
 
-class SearchRequest(BaseModel):
+class SearchRequest(RequestBody):
     """A search. What is null is decided by the size of the collections and the service's settings."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
-            "example": {"query": "notice period", "collection_ids": ["default"], "top_k": 5, "explain": True}
+            "example": {"query": "notice period", "collection_ids": ["default"], "top_k": 5, "explain": True},
+            "anyOf": [
+                {"required": ["query"], "properties": {"query": {"type": "string"}}},
+                {"required": ["queries"], "properties": {"queries": {"minItems": 1}}},
+            ],
         },
     )
 
-    query: QueryText | None = Field(
+    query: Question | None = Field(
         default=None,
         description="What to look for. What it has in quotation marks must be in each hit, as in `must`.",
     )
-    queries: list[QueryText] = Field(
+    queries: list[Question] = Field(
         default_factory=list,
         max_length=MAX_QUERIES,
         description="The same in several wordings, instead of `query` or beside it; their lists are fused.",
@@ -116,14 +127,14 @@ class SearchRequest(BaseModel):
         max_length=MAX_QUERIES,
         description="One weight a query, `query` first; empty: all count alike.",
     )
-    collection_ids: list[str] = Field(default=["default"], min_length=1, max_length=64, description="Where to look.")
+    collection_ids: CollectionIds = Field(default=["default"])
     must: list[Phrase] = Field(
         default_factory=list,
         max_length=8,
         description="Phrases that each hit contains, word for word; case, accents and punctuation do not count.",
     )
-    top_k: int | None = Field(
-        default=None, ge=1, le=200, description="Hits wanted; null: 5 in collections under 500 passages, else 10."
+    top_k: Annotated[int, Field(ge=1, le=200), WHOLE] | None = Field(
+        default=None, description="Hits wanted; null: 5 in collections under 500 passages, else 10."
     )
     filters: Filters | None = Field(default=None, description="Further restriction.")
     explain: bool = Field(
@@ -152,8 +163,8 @@ class SearchRequest(BaseModel):
         le=1,
         description="Least similarity (cosine) of a hit; null: only what vectors alone found is held to the model's threshold.",
     )
-    window: int = Field(
-        default=0, ge=0, le=10, description="Neighbours of each hit on each side, in `before` and `after`."
+    window: Annotated[int, Field(ge=0, le=10), WHOLE] = Field(
+        default=0, description="Neighbours of each hit on each side, in `before` and `after`."
     )
     cache: bool = Field(default=True, description="Whether a remembered answer will do, while nothing has changed.")
 

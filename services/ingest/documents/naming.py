@@ -7,8 +7,8 @@ import unicodedata
 from services.ingest.errors import BadName, BadUpload
 
 MAX_NAME_CHARS = 255
-_IDENTIFIER = re.compile(r"^[a-z0-9][a-z0-9_-]{0,63}$")
-_DOCUMENT_ID = re.compile(r"^[0-9a-f]{8,64}$")
+_IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_DOCUMENT_ID = re.compile(r"[0-9a-f]{8,64}")
 _MAX_METADATA_FIELDS = 32
 _MAX_METADATA_CHARS = 512
 # Invisible or reordering characters let "exe.fdp" pass for "pdf.exe" on a screen: Cc, Cf, Cs, Co, Cn, line separators.
@@ -48,7 +48,7 @@ def _only_dots(segment: str) -> bool:
 
 def collection_id(raw: str) -> str:
     """`raw` if it can be a collection id. Raises BadName."""
-    if not _IDENTIFIER.match(raw):
+    if not _IDENTIFIER.fullmatch(raw):
         raise BadName(
             f"{raw[:80]!r} cannot be a collection id; use 1 to 64 of a-z, 0-9, '-' and '_', beginning with a letter or digit"
         )
@@ -66,7 +66,7 @@ def collection_id_from(name: str) -> str:
 
 def is_document_id(raw: str) -> bool:
     """Whether `raw` can be a document id at all: anything else must not reach a key."""
-    return bool(_DOCUMENT_ID.match(raw))
+    return bool(_DOCUMENT_ID.fullmatch(raw))
 
 
 def checked_metadata(fields: dict[str, str]) -> dict[str, str]:

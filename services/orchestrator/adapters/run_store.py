@@ -188,6 +188,7 @@ def _encode(record: RunRecord) -> bytes:
             "wall_clock_s": request.budgets.wall_clock_s,
             "answer_tokens": request.budgets.answer_tokens,
             "top_k": request.top_k,
+            "traceparent": record.traceparent,
         }
     ).encode()
 
@@ -222,6 +223,7 @@ def _decode(key: RunKey, value: bytes) -> RunRecord:
         datetime.fromisoformat(data["created_at"]),
         _moment(data["finished_at"]),
         _moment(data.get("forgotten_at")),
+        data.get("traceparent", ""),  # records of earlier versions have none
     )
 
 

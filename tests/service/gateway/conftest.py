@@ -22,6 +22,7 @@ from kit.server import make_server
 from kit.testing.harness import TEST_SECRET
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
+from services.gateway.connections import connection_limits
 from services.gateway.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.fakes import FakeIngest, FakeMemory, FakeOrchestrator, FakeRetriever
@@ -89,7 +90,7 @@ def settings(world: World) -> Settings:
 @asynccontextmanager
 async def in_process(settings: GatewaySettings) -> AsyncIterator[httpx.AsyncClient]:
     async with AsyncExitStack() as stack:
-        app = create_api(await open_backends(stack, settings, asyncio.Event()))
+        app = create_api(await open_backends(stack, settings, asyncio.Event(), asyncio.Event()))
         transport = httpx.ASGITransport(app)
         yield await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080"))
 
@@ -100,8 +101,10 @@ async def over_http(
 ) -> AsyncIterator[httpx.AsyncClient]:
     closing = closing or asyncio.Event()
     async with AsyncExitStack() as stack:
-        app = create_api(await open_backends(stack, settings, closing))
-        server = HttpServer(app, bind(settings.host, settings.port), grace_s=1)
+        app = create_api(await open_backends(stack, settings, closing, closing))
+        door = bind(settings.host, settings.port)
+        door.listen()  # so that a client may come before the server has begun
+        server = HttpServer(app, door, connection_limits(settings), grace_s=1)
         serving = asyncio.create_task(server.serve(closing))
         try:
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:

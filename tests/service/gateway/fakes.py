@@ -1,7 +1,7 @@
 """The four services behind the gateway as scriptable servicers, for a real gRPC server."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -43,8 +43,14 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.hold = asyncio.Event()
         self.hold.set()
         self.callers: list[Principal] = []
+        self.endless_bytes = 0
+        """Bytes of each message of a download that never ends; 0: downloads end."""
+        self.download_ended = asyncio.Event()
         self.dead_letters: dict[str, ingest_pb2.DeadLetter] = {}
         self.requeues: list[Any] = []
+        self.watches = 0
+        self.looked_up: Callable[[], None] = lambda: None
+        """Called after each GetDocument."""
         self.changes: asyncio.Queue[ingest_pb2.WatchDocumentsResponse | GroundworkError] = asyncio.Queue()
 
     async def UploadDocument(self, request_iterator: Any, context: Any) -> ingest_pb2.UploadDocumentResponse:
@@ -77,7 +83,9 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         return self.documents[document_id]
 
     async def GetDocument(self, request: Any, context: Any) -> ingest_pb2.GetDocumentResponse:
-        return ingest_pb2.GetDocumentResponse(document=self._known(request.document_id))
+        found = self._known(request.document_id)
+        self.looked_up()
+        return ingest_pb2.GetDocumentResponse(document=found)
 
     async def ListDocuments(self, request: Any, context: Any) -> ingest_pb2.ListDocumentsResponse:
         found = [each for each in self.documents.values() if not request.statuses or each.status in request.statuses]
@@ -92,6 +100,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.ReindexResponse(document=self._known(request.document_id))
 
     async def WatchDocuments(self, request: Any, context: Any) -> AsyncIterator[ingest_pb2.WatchDocumentsResponse]:
+        self.watches += 1
         for each in list(self.documents.values()):
             if not request.document_ids or each.document_id in request.document_ids:
                 yield ingest_pb2.WatchDocumentsResponse(document=each)
@@ -104,6 +113,11 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
 
     async def DownloadDocument(self, request: Any, context: Any) -> AsyncIterator[ingest_pb2.DownloadDocumentResponse]:
         yield ingest_pb2.DownloadDocumentResponse(document=self._known(request.document_id))
+        try:
+            while self.endless_bytes:
+                yield ingest_pb2.DownloadDocumentResponse(data=b"x" * self.endless_bytes)
+        finally:
+            self.download_ended.set()
         content = self.files[request.document_id]
         for start in range(0, len(content), 4):
             yield ingest_pb2.DownloadDocumentResponse(data=content[start : start + 4])

@@ -10,6 +10,7 @@ from grpc_health.v1 import health_pb2
 from kit.errors import FailedPrecondition
 from kit.testing.harness import free_port, running_service
 from services.gateway.app import run
+from services.gateway.metrics import REQUESTS
 from services.gateway.server import bind
 from tests.service.gateway.conftest import Settings, World, in_process
 
@@ -129,6 +130,14 @@ async def test_chunked_body_is_bounded_as_well(settings: Settings) -> None:
     async with in_process(settings(max_json_bytes=50_000)) as client:
         answer = await client.post("/v1/qa", content=endless(), headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["reason"]) == (413, "BODY_TOO_LARGE")
+
+
+async def test_method_that_nobody_knows_makes_no_series_of_its_own(client: httpx.AsyncClient) -> None:
+    for method in ("BREW", "X-1", "X-2"):
+        assert (await client.request(method, "/v1/runs")).status_code in {400, 405}
+    methods = {sample.labels["method"] for metric in REQUESTS.collect() for sample in metric.samples}
+    assert "other" in methods
+    assert methods <= {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"}
 
 
 async def test_bug_in_the_gateway_shows_a_trace_id_and_nothing_else(settings: Settings, world: World) -> None:

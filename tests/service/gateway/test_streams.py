@@ -1,6 +1,7 @@
 """Event streams: ids, resuming, and going on when what is behind them dies."""
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import httpx
 import pytest
@@ -221,6 +222,35 @@ async def test_all_documents_are_followed_snapshot_first_and_again_after_a_break
         world.ingest.documents = {}
         world.ingest.changes.put_nowait(NATS_DOWN)
         assert [(await anext(events)).event for _ in range(2)] == ["snapshot_begin", "snapshot_complete"]
+
+
+async def test_all_listeners_share_one_watch(live: Live, world: World) -> None:
+    world.ingest.documents = {"d1": document("d1")}
+    async with live() as client, AsyncExitStack() as stack:
+        paths = ("/v1/events", "/v1/events", "/v1/events?collection_id=default", "/v1/documents/d1/events")
+        listeners = [received(await stack.enter_async_context(client.stream("GET", path))) for path in paths]
+        for listener in listeners[:3]:
+            assert [(await anext(listener)).event for _ in range(3)] == [
+                "snapshot_begin",
+                "document",
+                "snapshot_complete",
+            ]
+        assert (await anext(listeners[3])).data["status"] == "queued"
+        failed = document("d1", status=ingest_pb2.DOCUMENT_STATUS_FAILED)
+        world.ingest.documents = {"d1": failed}
+        world.ingest.changes.put_nowait(ingest_pb2.WatchDocumentsResponse(document=failed))
+        for listener in listeners:
+            assert (await anext(listener)).data["status"] == "failed"
+    assert world.ingest.watches == 1
+
+
+async def test_following_a_document_ends_when_it_vanishes_before_its_changes_are_heard(
+    live: Live, world: World
+) -> None:
+    world.ingest.documents = {"d1": document("d1")}
+    world.ingest.looked_up = world.ingest.documents.clear
+    async with live() as client, client.stream("GET", "/v1/documents/d1/events") as response:
+        assert [each.data["status"] async for each in received(response)] == ["queued"]
 
 
 async def test_watch_that_is_refused_ends_in_an_error_event(live: Live, world: World) -> None:

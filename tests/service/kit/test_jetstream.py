@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from opentelemetry import trace
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, Unavailable
 from kit.jetstream import Entry, Job, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect, work_queue
@@ -15,6 +16,7 @@ from kit.jetstream.objects import PIECE_BYTES
 from kit.jetstream.work_queue import Handler
 from kit.principal import Principal, current_principal, use_principal
 from kit.testing.nats import NatsServer
+from kit.testing.telemetry import recorded_spans
 
 ANN = Principal("acme", "ann")
 QUEUE = WorkQueueConfig(stream="WORK", subject="work", ack_wait_s=1.0, backoff_s=(0.01,))
@@ -393,3 +395,19 @@ async def test_reader_ends_when_this_process_closes_its_connection(jetstream: Na
         await jetstream.nc.close()
         with pytest.raises(Unavailable):
             await anext(changes)
+
+
+async def test_job_is_worked_on_in_the_trace_of_whoever_queued_it(jetstream: Nats) -> None:
+    done = asyncio.Event()
+
+    async def handler(_: Job) -> None:
+        done.set()
+
+    with recorded_spans() as spans:
+        queue = await WorkQueue.open(jetstream, QUEUE)
+        with use_principal(ANN), trace.get_tracer("test").start_as_current_span("upload") as upload:
+            await queue.publish("one", b"", job_id="1")
+        await consume_until(queue, handler, done)
+    (job,) = [span for span in spans.get_finished_spans() if span.name == "WORK job"]
+    assert job.context is not None
+    assert job.context.trace_id == upload.get_span_context().trace_id

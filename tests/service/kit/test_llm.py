@@ -4,10 +4,12 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
+from opentelemetry import trace
 
 from kit.errors import GroundworkError
 from kit.llm import ChatMessage, ChatModel, ModelRejected, ModelUnavailable, TokenUsage, open_chat_model
 from kit.testing.openai import Reply, scripted_model
+from kit.testing.telemetry import recorded_spans
 
 QUESTION = [ChatMessage("user", "hello")]
 
@@ -56,3 +58,21 @@ async def test_closing_the_stream_hangs_up_on_the_endpoint() -> None:
             assert await anext(pieces) == "a"
         async with asyncio.timeout(30):
             await script.hung_up.wait()
+
+
+async def test_call_is_a_span_of_whoever_makes_it() -> None:
+    with recorded_spans() as spans:
+        async with scripted_model(Reply(["Hel", "lo"])) as script, open_chat_model(script.base_url, "k", "m") as model:
+            with trace.get_tracer("test").start_as_current_span("run") as run:
+                await collect(model)
+        async with scripted_model(Reply(status=401)) as script, open_chat_model(script.base_url, "k", "m") as model:
+            with pytest.raises(ModelRejected):
+                await collect(model)
+    answered, refused = [span for span in spans.get_finished_spans() if span.name == "chat m"]
+    assert answered.parent == run.get_span_context()
+    assert answered.attributes is not None
+    assert (answered.attributes["gen_ai.usage.input_tokens"], answered.attributes["gen_ai.usage.output_tokens"]) == (
+        10,
+        2,
+    )
+    assert refused.status.description == "LLM_REJECTED"

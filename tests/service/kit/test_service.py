@@ -10,11 +10,14 @@ import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
 
 from kit.errors import BY_CODE, Code, GroundworkError, InvalidArgument, Unavailable
 from kit.service import Service
 from kit.settings import ServiceSettings
 from kit.testing.harness import TEST_SECRET, free_port, open_test_channel, running_service, running_servicer
+from kit.testing.telemetry import recorded_spans
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["OrchestratorService"]
 
@@ -145,3 +148,24 @@ async def test_handler_is_closed_when_its_client_hangs_up() -> None:
         await stream.aclose()
         async with asyncio.timeout(30):
             await servicer.closed.wait()
+
+
+async def test_stream_is_a_span_of_its_caller_also_when_it_is_not_read_to_its_end() -> None:
+    servicer = Servicer()
+    with recorded_spans() as spans:
+        async with (
+            running_servicer(rpc.add_OrchestratorServiceServicer_to_server, servicer) as address,
+            open_test_channel(address) as channel,
+        ):
+            with trace.get_tracer("test").start_as_current_span("request") as request:
+                stream = rpc.OrchestratorServiceStub(channel).AttachRun(pb.AttachRunRequest(), timeout=5)
+                await anext(stream)
+                await stream.aclose()
+            async with asyncio.timeout(5):
+                await servicer.closed.wait()
+        calls = {span.kind: span for span in spans.get_finished_spans() if span.name.endswith("/AttachRun")}
+    assert calls[SpanKind.CLIENT].parent == request.get_span_context()
+    server_side = calls[SpanKind.SERVER].parent
+    assert server_side is not None
+    assert calls[SpanKind.CLIENT].context is not None
+    assert server_side.span_id == calls[SpanKind.CLIENT].context.span_id

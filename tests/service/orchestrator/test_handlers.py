@@ -82,6 +82,11 @@ async def test_other_tenant_cannot_see_the_run(stub: rpc.OrchestratorServiceStub
         ({"mode": pb.RUN_MODE_UNSPECIFIED}, InvalidArgument),
         ({"mode": pb.RUN_MODE_CHAT}, Unimplemented),
         ({"question": ""}, InvalidArgument),
+        ({"document_ids": ["a" * 300] * 1000}, InvalidArgument),
+        ({"document_ids": ["d1\n"]}, InvalidArgument),
+        ({"document_ids": ["d1"] * 1001}, InvalidArgument),
+        ({"collection_ids": ["default\n"]}, InvalidArgument),
+        ({"collection_ids": ["default"] * 65}, InvalidArgument),
     ],
 )
 async def test_bad_start_is_refused(
@@ -91,9 +96,15 @@ async def test_bad_start_is_refused(
         [r async for r in stub.StartRun(request(**changes), timeout=5)]
 
 
-@pytest.mark.parametrize("run_id", ["", "*", ">", "../x", "local.abc"])
+async def test_run_may_name_as_many_documents_as_the_contract_says(stub: rpc.OrchestratorServiceStub) -> None:
+    named = request(document_ids=["a" * 124 + f"{n:04}" for n in range(1000)])
+    events = [r.event async for r in stub.StartRun(named, timeout=20)]
+    assert events[-1].done.status == pb.RUN_STATUS_COMPLETED
+
+
+@pytest.mark.parametrize("run_id", ["", "*", ">", "../x", "local.abc", "0a\n"])
 async def test_run_id_that_could_reach_other_subjects_is_refused(
     stub: rpc.OrchestratorServiceStub, run_id: str
 ) -> None:
-    with pytest.raises(InvalidArgument, match="not a run id"):
+    with pytest.raises(NotFound, match="not a run id"):
         await stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=5)

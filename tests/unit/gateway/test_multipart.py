@@ -1,12 +1,13 @@
 """The multipart parser: the same form whatever pieces it comes in, with the size its sender announced."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gateway.errors import BadForm
+from services.gateway.errors import BadForm, UploadStalled
 from services.gateway.multipart import PIECE_BYTES, MultipartForm
 
 BOUNDARY = "frontier"
@@ -46,6 +47,26 @@ async def test_pieces_are_bounded_however_large_what_arrives() -> None:
     form = form_of(body_of(bytes(3 * PIECE_BYTES + 1)), 1 << 30)
     await form.open()
     assert [len(piece) async for piece in form.pieces()] == [PIECE_BYTES] * 3 + [1]
+
+
+async def test_form_that_trickles_is_given_up() -> None:
+    async def trickle() -> AsyncIterator[bytes]:
+        for start in range(len(body)):
+            await asyncio.sleep(0.01)
+            yield body[start : start + 1]
+
+    body = body_of(bytes(10_000))
+    form = MultipartForm(trickle(), CONTENT_TYPE, content_length=None, idle_timeout_s=0.1)
+    with pytest.raises(UploadStalled):
+        await form.open()
+
+
+async def test_form_that_waits_for_its_reader_does_not_trickle() -> None:
+    form = form_of(body_of(bytes(PIECE_BYTES + 10)), PIECE_BYTES)
+    form._idle_timeout_s = 0.05
+    await form.open()
+    async for _ in form.pieces():
+        await asyncio.sleep(0.1)  # a slow ingest
 
 
 async def test_size_is_unknown_without_a_content_length() -> None:

@@ -1,0 +1,263 @@
+"""The life of a connection: how long a client may take over a request's head and over reading an answer, how many connections
+there may be, and who has to go when there are too many. uvicorn has a limit for idle keep-alive connections only.
+
+    waiting ──head complete──► busy ──answer out──► waiting        (a keep-alive connection between two requests)
+
+A connection that waits (it has sent no whole request head) may be closed at any time to make room. One that is busy is never cut
+off for another: then the newcomer is told so, and asking for health still works.
+"""
+
+import asyncio
+import resource
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import h11
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from kit.errors import GroundworkError
+from services.gateway.errors import BadHttp, RequestHeadTimeout, TooManyConnections
+from services.gateway.metrics import CONNECTIONS, CONNECTIONS_CUT
+from services.gateway.problems import problem_response
+from services.gateway.settings import GatewaySettings
+
+_log = structlog.get_logger()
+_HEALTH_PATHS = frozenset({"/livez", "/readyz"})
+_CLOSE = (b"connection", b"close")
+_OWN_DESCRIPTORS = 128
+"""File descriptors kept back for what is no client: channels to services, logs, the operator's door. Some 30 are in use."""
+_FEWEST, _MOST = 16, 4096
+"""Bounds of the number that is derived. An event stream costs about 50 KB: 4 096 of them, 200 MB."""
+_SPARE = 32
+"""Connections beyond the limit that are read from, to be told that there are too many, or how the system is."""
+_DISCARD_S = 10.0
+"""How long the rest of a body is read and thrown away after the answer, so that the client gets to read the answer."""
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """What a client may take; see settings.py for the reasons."""
+
+    max_connections: int
+    head_timeout_s: float
+    idle_timeout_s: float
+    send_timeout_s: float
+
+
+def connection_limits(settings: GatewaySettings) -> ConnectionLimits:
+    """The limits in force: as many connections as are configured and the limit of open files (RLIMIT_NOFILE) has room for."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    room = sys.maxsize if soft == resource.RLIM_INFINITY else max(_FEWEST, soft - _OWN_DESCRIPTORS - _SPARE)
+    configured = settings.max_connections or min(room, _MOST)
+    if configured > room:
+        _log.warning("max_connections_lowered", configured=configured, limit=room, open_files=soft)
+    return ConnectionLimits(
+        max_connections=min(configured, room),
+        head_timeout_s=settings.request_head_timeout_s,
+        idle_timeout_s=settings.connection_idle_timeout_s,
+        send_timeout_s=settings.send_timeout_s,
+    )
+
+
+class Lobby:
+    """All connections of the server, and which of them wait, longest first."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self._all: set[Connection] = set()
+        self._waiting: dict[Connection, None] = {}
+
+    def enter(self, connection: "Connection") -> bool:
+        """Counts a new connection and makes room for it. False when there is none: it may ask for health only."""
+        self._all.add(connection)
+        CONNECTIONS.set(len(self._all))
+        if len(self._all) <= self.limits.max_connections:
+            return True
+        longest_waiting = next(iter(self._waiting), None)
+        if longest_waiting is None:
+            return False
+        self.leave(longest_waiting)
+        longest_waiting.close("evicted")
+        return True
+
+    @property
+    def is_overrun(self) -> bool:
+        """Whether there are more connections than can even be read from."""
+        return len(self._all) > self.limits.max_connections + _SPARE
+
+    def leave(self, connection: "Connection") -> None:
+        self._all.discard(connection)
+        self._waiting.pop(connection, None)
+        CONNECTIONS.set(len(self._all))
+
+    def wait(self, connection: "Connection") -> None:
+        """The connection waits from now on."""
+        if connection in self._all:
+            self._waiting.setdefault(connection)
+
+    def busy(self, connection: "Connection") -> None:
+        """A request is in hand: the connection is not to be closed for another."""
+        self._waiting.pop(connection, None)
+
+
+class Connection(H11Protocol):
+    """uvicorn's HTTP/1.1 with a deadline for a request's head and for each step of reading an answer."""
+
+    def __init__(self, *args: Any, lobby: Lobby, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lobby = lobby
+        self._limits = lobby.limits
+        self._expected = ""
+        """What the client owes us: "first byte", "head", "next request", "rest of body", or nothing while a request is in hand."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._send_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def _is_busy(self) -> bool:
+        if self.cycle is None:
+            return False
+        return self.flow.write_paused or not self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        super().connection_made(transport)
+        if not self._lobby.enter(self):
+            self.app = _Overcrowded(self.app)
+            if self._lobby.is_overrun:
+                self._refuse(_overcrowded(), "refused")
+                return
+        self._lobby.wait(self)
+        self._expect("first byte", self._limits.head_timeout_s, partial(self.close, "idle"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._expect("")
+        self._cancel_send_timer()
+        self._lobby.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._look()
+
+    def _look(self) -> None:
+        """Notes whether a request is in hand now, and what is expected of the client if not."""
+        self._unset_keepalive_if_required()  # our timers do its work
+        if self.transport.is_closing():
+            return
+        if self._is_busy:
+            self._expect("")
+            self._lobby.busy(self)
+            return
+        self._lobby.wait(self)
+        if self.conn.their_state is h11.SEND_BODY:
+            self._expect("rest of body", _DISCARD_S, partial(self._cut, "body_unread"))
+        elif self.conn.trailing_data[0]:
+            self._expect("head", self._limits.head_timeout_s, self._on_head_timeout)
+        else:
+            self._expect("next request", self._limits.idle_timeout_s, partial(self.close, "idle"))
+
+    def _expect(self, what: str, timeout_s: float = 0.0, otherwise: Callable[[], None] | None = None) -> None:
+        """Sets the deadline for `what`; one that runs for the same already is kept, so that a client cannot put it off."""
+        if what == self._expected:
+            return
+        self._expected = what
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if otherwise is not None:
+            self._timer = self.loop.call_later(timeout_s, otherwise)
+
+    def _on_head_timeout(self) -> None:
+        limit_s = self._limits.head_timeout_s
+        self._refuse(
+            RequestHeadTimeout(f"the request's head was not complete within {limit_s:g} s; send it in one go"), "head"
+        )
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect_progress()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._cancel_send_timer()
+        self._look()
+
+    def _expect_progress(self) -> None:
+        """Cuts the connection off when the client takes nothing of what is to be sent for too long."""
+        unsent_bytes = self.transport.get_write_buffer_size()
+
+        def check() -> None:
+            if self.transport.get_write_buffer_size() < unsent_bytes:
+                self._expect_progress()
+            else:
+                self._cut("not_reading")
+
+        self._send_timer = self.loop.call_later(self._limits.send_timeout_s, check)
+
+    def _cancel_send_timer(self) -> None:
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+            self._send_timer = None
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(BadHttp(f"{msg} Send HTTP/1.1 with a head of at most 16 KB."), "bad_http")
+
+    def _refuse(self, error: GroundworkError, why: str) -> None:
+        """Answers instead of the application, if it has not begun to answer itself, and closes."""
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            if self.cycle is not None:
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
+            answer = problem_response(error)
+            head = h11.Response(status_code=answer.status_code, headers=[*answer.raw_headers, _CLOSE])
+            for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.close(why)
+
+    def close(self, why: str) -> None:
+        """Ends the connection once what was written has been read, if it is read at all."""
+        CONNECTIONS_CUT.labels(why).inc()
+        self._expect("")
+        self._unset_keepalive_if_required()
+        if self._send_timer is None and self.transport.get_write_buffer_size():
+            self._expect_progress()
+        self.transport.close()
+
+    def _cut(self, why: str) -> None:
+        """Ends the connection at once."""
+        CONNECTIONS_CUT.labels(why).inc()
+        self.transport.abort()
+
+
+class _Overcrowded:
+    """The application for a connection beyond the limit: health is told, everything else is refused, and the connection ends."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_and_close(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", []), _CLOSE]}
+            await send(message)
+
+        if scope["path"] in _HEALTH_PATHS:
+            await self._app(scope, receive, send_and_close)
+            return
+        CONNECTIONS_CUT.labels("refused").inc()
+        await problem_response(_overcrowded())(scope, receive, send_and_close)
+
+
+def _overcrowded() -> TooManyConnections:
+    return TooManyConnections(
+        "this gateway has as many connections as it takes; close some, or wait a moment and try again. The operator may raise "
+        "GROUNDWORK_MAX_CONNECTIONS, and the limit of open files (ulimit -n) with it"
+    )

@@ -1,0 +1,81 @@
+"""What request bodies and parameters are made of. The OpenAPI document is drawn from these types and the same types enforce it, so
+that what it says and what is refused cannot differ; a test sends a request on either side of each bound."""
+
+import re
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+
+class Pattern:
+    """A pattern (ECMA-262) that a text matches: drawn into the schema, enforced, and said in words where it is not met."""
+
+    def __init__(self, pattern: str, advice: str) -> None:
+        self._pattern = pattern
+        self._advice = advice
+        # In Python `$` also matches before a line break at the end; in JSON Schema it does not.
+        self._regex = re.compile(pattern.removesuffix("$") + r"\Z" if pattern.endswith("$") else pattern)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "pattern": self._pattern}
+
+    def _checked(self, text: str) -> str:
+        if not self._regex.search(text):
+            raise ValueError(f"{text[:80]!r} {self._advice}")
+        return text
+
+
+_COLLECTION_ID = "[a-z0-9][a-z0-9_-]{0,63}"
+_NO_COLLECTION_ID = "is no collection id; use 1 to 64 of a-z, 0-9, '-' and '_', beginning with a letter or digit"
+_COLLECTION = Pattern(f"^{_COLLECTION_ID}$", _NO_COLLECTION_ID)
+_COLLECTION_OR_EMPTY = Pattern(f"^(?:{_COLLECTION_ID})?$", _NO_COLLECTION_ID)
+_INDEXED_ID = Pattern("^[A-Za-z0-9][A-Za-z0-9_=-]{0,127}$", "is no id; use 1 to 128 of A-Z, a-z, 0-9, '-', '_', '='")
+_NOT_BLANK = Pattern(r"\S", "says nothing; write some words")
+
+
+class RequestBody(BaseModel):
+    """A JSON body: unknown members are refused, and so are values of another type, `true` for 1 and "1" for 1 among them."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
+CollectionId = Annotated[str, _COLLECTION]
+"""Becomes part of keys and index filters."""
+
+CollectionFilter = Annotated[str, _COLLECTION_OR_EMPTY]
+"""A collection, or empty for all."""
+
+CollectionIds = Annotated[list[CollectionId], Field(min_length=1, max_length=64, description="Where to look.")]
+
+DocumentId = Annotated[str, _INDEXED_ID]
+"""What could be an id in an index. A filter holds up to a thousand, so their length counts."""
+
+DocumentIds = Annotated[list[DocumentId], Field(max_length=1000, description="Only these; empty means all.")]
+
+Question = Annotated[str, Field(min_length=1, max_length=8000), _NOT_BLANK]
+"""A question or a query in the user's words."""
+
+Title = Annotated[str, Field(min_length=1, max_length=200, description="For people."), _NOT_BLANK]
+
+WHOLE = BeforeValidator(lambda value: int(value) if _is_whole(value) else value)
+"""For whole numbers, behind their bounds: 5.0 is one in JSON."""
+
+Evidence = Annotated[
+    int, Field(ge=0, le=200, description="Evidence passages wanted; 0 means the service's setting."), WHOLE
+]
+
+CollectionPath = Annotated[str, _COLLECTION, Path(description="The collection's id.")]
+ChunkPath = Annotated[str, _INDEXED_ID, Path(description="The passage's id.")]
+
+OnlyCollection = Annotated[str, _COLLECTION_OR_EMPTY, Query(description="Only this collection; empty means all.")]
+PageSize = Annotated[int, Query(ge=1, le=1000, description="At most this many items.")]
+PageToken = Annotated[str, Query(max_length=1024, description="`next_page_token` of the page before.")]

@@ -1,0 +1,322 @@
+"""What the OpenAPI document says of a request is what is enforced: for each parameter and each member of a body, values on either
+side of its bounds are sent, and the answer agrees with the schema. Behind the gateway stand the services' own checks."""
+
+import copy
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from groundwork.ingest.v1 import ingest_pb2
+from jsonschema import Draft202012Validator, validators
+from jsonschema.exceptions import ValidationError
+
+from services.ingest.documents import naming
+from services.orchestrator import handlers as orchestrator
+from services.orchestrator import runs
+from services.retriever import validation
+from services.retriever.adapters import search_wire
+from tests.service.gateway.conftest import Settings, World, in_process
+from tests.service.gateway.fakes import FakeIngest, FakeOrchestrator, FakeRetriever, document
+
+PATHS = {
+    "collection_id": "contracts",
+    "document_id": "d1",
+    "run_id": "r1",
+    "thread_id": "0123456789ab",
+    "chunk_id": "c1",
+    "dead_letter_id": "l1",
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "SearchRequest": {"query": "notice"},
+    "QaRequest": {"question": "How long?"},
+    "ChatRequest": {"message": "How long?"},
+    "NewCollection": {"id": "contracts"},
+    "NewThread": {},
+    "ThreadTitle": {"title": "Notice"},
+    "RequeueMany": {},
+}
+"""A small body of each kind that is accepted; members are replaced one at a time."""
+
+NOT_IN_SCHEMA = {
+    ("SearchRequest", "queries"),  # with `query` eight at most
+    ("SearchRequest", "query_weights"),  # as many as queries
+    ("SearchRequest", "must"),  # a phrase of words
+}
+"""Members whose accepted values are refused in combination with others: only what the schema refuses is tried."""
+
+
+class CheckedIngest(FakeIngest):
+    async def CreateCollection(self, request: Any, context: Any) -> ingest_pb2.CreateCollectionResponse:
+        naming.collection_id(request.collection_id or naming.collection_id_from(request.name))
+        return await super().CreateCollection(request, context)
+
+    async def GetCollection(self, request: Any, context: Any) -> ingest_pb2.GetCollectionResponse:
+        naming.collection_id(request.collection_id)
+        return await super().GetCollection(request, context)
+
+
+class CheckedRetriever(FakeRetriever):
+    async def Search(self, request: Any, context: Any) -> Any:
+        validation.check_search(search_wire.search_request(request, "local"))
+        return await super().Search(request, context)
+
+    async def FetchChunks(self, request: Any, context: Any) -> Any:
+        validation.check_fetch(list(request.chunk_ids), request.window)
+        return await super().FetchChunks(request, context)
+
+
+class CheckedOrchestrator(FakeOrchestrator):
+    async def StartRun(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        runs._check(orchestrator._request(request))
+        async for each in super().StartRun(request, context):
+            yield each
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    world = World(ingest=CheckedIngest(), retriever=CheckedRetriever(), orchestrator=CheckedOrchestrator())
+    world.ingest.documents = {"d1": document("d1", status=ingest_pb2.DOCUMENT_STATUS_READY)}
+    world.ingest.files = {"d1": b"text"}
+    world.ingest.dead_letters = {"l1": ingest_pb2.DeadLetter(dead_letter_id="l1", document_id="d1")}
+    await world.start()
+    yield world
+    await world.kill()
+
+
+@pytest.fixture
+async def client(settings: Settings, world: World) -> AsyncIterator[httpx.AsyncClient]:
+    async with in_process(settings()) as client:
+        yield client
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One method of one path."""
+
+    method: str
+    path: str
+    parameters: list[dict[str, Any]] = field(default_factory=list)
+    body: str | None = None
+    """Name of the body's schema."""
+
+    async def ask(self, client: httpx.AsyncClient, body: object = None, **changes: str) -> httpx.Response:
+        """A request that is accepted, with these changes."""
+        names = {parameter["name"]: parameter["in"] for parameter in self.parameters}
+        headers = {name: value for name, value in changes.items() if names[name] == "header"}
+        query = {name: value for name, value in changes.items() if names[name] == "query"}
+        values = {**PATHS, **{name: value for name, value in changes.items() if names[name] == "path"}}
+        path = re.sub(r"{(\w+)}", lambda match: _quoted(values[match[1]]), self.path)
+        content = None if self.body is None else json.dumps(BODIES[self.body] if body is None else body)
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        return await client.request(self.method, path, params=query, headers=headers, content=content)
+
+
+def _quoted(value: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in value.encode())
+
+
+def operations(openapi: dict[str, Any]) -> Iterator[Operation]:
+    for path, methods in openapi["paths"].items():
+        for method, each in methods.items():
+            content = each.get("requestBody", {}).get("content", {})
+            if "multipart/form-data" in content or path == "/v1/events":
+                continue
+            schema = content.get("application/json", {}).get("schema", {})
+            body = schema.get("$ref") or next((one["$ref"] for one in schema.get("anyOf", []) if "$ref" in one), None)
+            yield Operation(method.upper(), path, each.get("parameters", []), body and body.rpartition("/")[2])
+
+
+def _pattern(_: Any, pattern: str, text: Any, __: Any) -> Iterator[ValidationError]:
+    """As ECMA-262 has it, where `$` does not match before a line break at the end."""
+    ecma = pattern.removesuffix("$") + r"\Z" if pattern.endswith("$") else pattern
+    if isinstance(text, str) and not re.search(ecma, text):
+        yield ValidationError(f"{text!r} does not match {pattern!r}")
+
+
+Validator = validators.extend(Draft202012Validator, {"pattern": _pattern})
+
+
+def is_valid(value: object, schema: dict[str, Any], openapi: dict[str, Any]) -> bool:
+    return bool(Validator({**schema, "components": openapi["components"]}).is_valid(value))
+
+
+def resolved(schema: dict[str, Any], openapi: dict[str, Any]) -> list[dict[str, Any]]:
+    """The schema's alternatives, references followed."""
+    if "$ref" in schema:
+        return resolved(openapi["components"]["schemas"][schema["$ref"].rpartition("/")[2]], openapi)
+    if "anyOf" in schema:
+        return [each for one in schema["anyOf"] for each in resolved(one, openapi)]
+    return [schema]
+
+
+_TEXTS = ("", " ", "a b", "a\n", "\na", "contracts\n", "A", "ä", "*", "../x", "a" * 64, "a" * 65, "a" * 300)
+
+
+def candidates(schema: dict[str, Any], openapi: dict[str, Any]) -> Iterator[Any]:
+    """Values around the bounds of a schema, on both sides, and of other types."""
+    yield from (None, True, 0, 1, "1", "true", 0.5, "a", [], {}, [None], {"unknown": 1})
+    yield from schema.get("examples", [])
+    for each in resolved(schema, openapi):
+        yield from each.get("enum", [])
+        yield from ([each["const"]] if "const" in each else [])
+        match each.get("type"):
+            case "integer" | "number":
+                yield from (value for _, value in around(each, "minimum", "maximum"))
+            case "string":
+                yield from _TEXTS
+                yield from ("a" * max(0, length) for _, length in around(each, "minLength", "maxLength"))
+            case "array":
+                yield from arrays(each, openapi)
+            case "object":
+                yield from objects(each, openapi)
+
+
+def around(schema: dict[str, Any], least: str, most: str) -> Iterator[tuple[str, Any]]:
+    """The bounds, and one beyond each."""
+    for name, step in ((least, -1), (most, 1)):
+        if name in schema:
+            yield from ((name, schema[name]), (name, schema[name] + step))
+
+
+def arrays(schema: dict[str, Any], openapi: dict[str, Any]) -> Iterator[list[Any]]:
+    items = schema["items"]
+    inside = next(one for one in candidates(items, openapi) if is_valid(one, items, openapi))
+    yield from ([one] for one in candidates(items, openapi))
+    yield from ([inside] * max(0, count) for _, count in around(schema, "minItems", "maxItems"))
+
+
+def objects(schema: dict[str, Any], openapi: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Objects with one member each that is tried, and for a map with keys and sizes around the bounds."""
+    members = schema.get("properties", {})
+    required = {name: _accepted(members[name], openapi) for name in schema.get("required", [])}
+    for name, member in members.items():
+        yield from ({**required, name: value} for value in candidates(member, openapi))
+        yield {key: value for key, value in required.items() if key != name}
+    if isinstance(values := schema.get("additionalProperties"), dict):
+        yield from ({"year": value} for value in candidates(values, openapi))
+        keys = schema.get("propertyNames", {})
+        yield from ({"k" * length: "v"} for length in (0, 1, keys["maxLength"], keys["maxLength"] + 1))
+        most = schema["maxProperties"]
+        yield from ({f"k{n}": "v" for n in range(count)} for count in (most, most + 1))
+
+
+def _accepted(schema: dict[str, Any], openapi: dict[str, Any]) -> Any:
+    found = [each for each in candidates(schema, openapi) if is_valid(each, schema, openapi)]
+    return next(each for each in reversed(found) if each)
+
+
+async def test_each_request_that_is_changed_from_here_on_is_accepted(client: httpx.AsyncClient) -> None:
+    openapi = (await client.get("/openapi.json")).json()
+    found = list(operations(openapi))
+    assert len(found) >= 25
+    assert {each.body for each in found if each.body} == BODIES.keys()
+    for each in sorted(found, key=lambda each: each.method == "DELETE"):
+        assert (await each.ask(client)).status_code < 300, each
+
+
+async def test_each_member_of_a_body_is_accepted_and_refused_as_the_schema_says(client: httpx.AsyncClient) -> None:
+    openapi = (await client.get("/openapi.json")).json()
+    wrong, tried = [], {True: 0, False: 0}
+    for each in operations(openapi):
+        if each.body is None:
+            continue
+        schema = openapi["components"]["schemas"][each.body]
+        for name, member in schema["properties"].items():
+            for value in candidates(member, openapi):
+                body = {**copy.deepcopy(BODIES[each.body]), name: value}
+                allowed = is_valid(body, schema, openapi)
+                if allowed and (each.body, name) in NOT_IN_SCHEMA:
+                    continue
+                answer = await each.ask(client, body)
+                tried[allowed] += 1
+                if not _agrees(answer, allowed=allowed):
+                    wrong.append((each.path, name, repr(value)[:80], allowed, answer.status_code, answer.text[:200]))
+    assert not wrong, "\n".join(map(str, wrong))
+    assert min(tried.values()) > 100, tried
+
+
+async def test_each_body_is_refused_without_what_it_needs_and_with_what_it_does_not_know(
+    client: httpx.AsyncClient,
+) -> None:
+    openapi = (await client.get("/openapi.json")).json()
+    for each in operations(openapi):
+        if each.body is None:
+            continue
+        schema = openapi["components"]["schemas"][each.body]
+        assert schema["additionalProperties"] is False, each.body
+        whole = BODIES[each.body]
+        bodies: list[object] = [{**whole, "unknown": 1}, [], "text", 1, True]
+        bodies += [{key: whole[key] for key in whole.keys() - {name}} for name in schema.get("required", [])]
+        bodies += [{}] if "anyOf" in schema else []
+        for body in bodies:
+            assert not is_valid(body, schema, openapi)
+            assert (await each.ask(client, body)).status_code == 400, (each.path, body)
+
+
+async def test_each_parameter_is_accepted_and_refused_as_its_schema_says(client: httpx.AsyncClient) -> None:
+    openapi = (await client.get("/openapi.json")).json()
+    wrong, tried = [], {True: 0, False: 0}
+    for each in operations(openapi):
+        for parameter in each.parameters:
+            name, schema = parameter["name"], parameter["schema"]
+            for value in candidates(schema, openapi):
+                text = _as_text(value, parameter["in"])
+                if text is None:
+                    continue
+                allowed = any(is_valid(one, schema, openapi) for one in _readings(text))
+                answer = await each.ask(client, **{name: text})
+                tried[allowed] += 1
+                if not _agrees(answer, allowed=allowed, may_be_unknown=True):
+                    wrong.append((each.path, name, repr(text)[:80], allowed, answer.status_code, answer.text[:200]))
+    assert not wrong, "\n".join(map(str, wrong))
+    assert min(tried.values()) > 100, tried
+
+
+def _as_text(value: object, place: str) -> str | None:
+    """The value as it can be written there; None where it cannot be."""
+    if isinstance(value, (list, dict)) or value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value)
+    cannot = (place == "path" and text in ("", "../x")) or (place == "header" and not re.fullmatch(r"[!-~]+", text))
+    return None if cannot else text
+
+
+def _readings(text: str) -> Iterator[Any]:
+    """A parameter is a text, a number where it looks like one, or one value of a list."""
+    yield text
+    yield [text]
+    if re.fullmatch(r"-?[0-9]+", text):
+        yield int(text)
+
+
+def _agrees(answer: httpx.Response, *, allowed: bool, may_be_unknown: bool = False) -> bool:
+    if allowed:
+        return answer.status_code < 300 or (may_be_unknown and answer.status_code == 404)
+    return answer.status_code == 400
+
+
+async def test_bounds_are_written_in_the_words_of_json_schema(client: httpx.AsyncClient) -> None:
+    document = (await client.get("/openapi.json")).text
+    Draft202012Validator.check_schema(json.loads(document)["components"]["schemas"]["SearchRequest"])
+    assert not re.search(r'"(?:ge|gt|le|lt|min_length|max_length)":', document)
+
+
+async def test_what_is_not_offered_is_not_in_the_schema(client: httpx.AsyncClient) -> None:
+    schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
+    assert schemas["ChatRequest"]["properties"]["mode"]["const"] == "grounded"
+    assert '"chat"' not in json.dumps(schemas)
+
+
+@pytest.mark.parametrize("path", ["/v1/qa", "/v1/search", "/v1/collections/default/chat"])
+async def test_thousand_long_ids_are_refused_by_name(client: httpx.AsyncClient, world: World, path: str) -> None:
+    for ids in (["ü" * 150 + str(n) for n in range(1000)], ["a" * 296 + f"{n:04}" for n in range(1000)]):
+        body = {"/v1/qa": {"question": "q"}, "/v1/search": {"query": "q"}}.get(path, {"message": "q"})
+        filters = {"filters": {"document_ids": ids}} if path == "/v1/search" else {"document_ids": ids}
+        answer = await client.post(path, json={**body, **filters})
+        assert (answer.status_code, answer.json()["reason"]) == (400, "VALIDATION_FAILED")
+        assert len(answer.content) < 16_000
