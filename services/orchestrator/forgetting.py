@@ -12,6 +12,7 @@ cancelled, then cut off: its log is sealed, and whoever still writes it is refus
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from datetime import datetime, timedelta
 
 import structlog
@@ -159,14 +160,16 @@ async def note_older_runs(store: RunStore, log: EventLog, sources: RunSources) -
     if await sources.is_complete():
         return
     threads: dict[RunKey, Dependent] = {}
-    async for record in store.all():
-        run = record.dependent
-        if run.thread_id:
-            threads[run.key] = run
-            await sources.depend(run, [Source.thread(run.subject, run.thread_id)])
-    async for key, payload in log.payloads():
-        if isinstance(payload, Retrieval):
-            await sources.depend(threads.get(key, Dependent(key)), documents_of(payload))
+    async with aclosing(store.all()) as records:
+        async for record in records:
+            run = record.dependent
+            if run.thread_id:
+                threads[run.key] = run
+                await sources.depend(run, [Source.thread(run.subject, run.thread_id)])
+    async with aclosing(log.payloads()) as payloads:
+        async for key, payload in payloads:
+            if isinstance(payload, Retrieval):
+                await sources.depend(threads.get(key, Dependent(key)), documents_of(payload))
     await sources.set_complete()
     _log.info("older_runs_noted")
 

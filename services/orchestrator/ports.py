@@ -1,6 +1,6 @@
 """What the core needs from outside."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -36,7 +36,7 @@ class EventLog(Protocol):
         and where there are no events."""
         ...
 
-    def payloads(self) -> AsyncIterator[tuple[RunKey, Payload]]:
+    def payloads(self) -> AsyncGenerator[tuple[RunKey, Payload], None]:
         """What all runs have written so far, by age."""
         ...
 
@@ -64,7 +64,7 @@ class RunStore(Protocol):
         """Strikes a run from the list of those that have not ended."""
         ...
 
-    def all(self) -> AsyncIterator[RunRecord]:
+    def all(self) -> AsyncGenerator[RunRecord, None]:
         """The records of all tenants."""
         ...
 

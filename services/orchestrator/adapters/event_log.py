@@ -108,7 +108,7 @@ class JetStreamEventLog:
             await self._nats.js.publish(_subject(key), b"", timeout=_APPEND_TIMEOUT_S, headers={_SEAL: "1"})
             await self._nats.js.purge_stream(STREAM, subject=_subject(key), keep=1)
 
-    async def payloads(self) -> AsyncIterator[tuple[RunKey, Payload]]:
+    async def payloads(self) -> AsyncGenerator[tuple[RunKey, Payload], None]:
         async with aclosing(follow(self._nats, STREAM, "runs.*.*")) as messages:
             async for message in messages:
                 if message is None:

@@ -6,7 +6,7 @@ history of all runs; RUN_LEASES expires by itself when its holder falls silent; 
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar
@@ -96,7 +96,7 @@ class KeyValueRunStore:
     async def forget_active(self, key: RunKey) -> None:
         await self._active.purge(_name(key))
 
-    async def all(self) -> AsyncIterator[RunRecord]:
+    async def all(self) -> AsyncGenerator[RunRecord, None]:
         async for entry in self._records.entries(">"):
             record = _decoded(_key(entry.key), entry.value or b"")
             if record is not None:
