@@ -10,14 +10,17 @@ from groundwork.retriever.v1.retriever_pb2_grpc import add_RetrieverServiceServi
 from kit.channel import open_channel
 from kit.jetstream import connect
 from kit.service import Service
+from services.retriever import metrics
 from services.retriever.activation import RevisionSwitch
 from services.retriever.adapters.edge import EdgeIndex
 from services.retriever.adapters.model_server import ModelServer
 from services.retriever.adapters.revisions import NatsRevisions
 from services.retriever.adapters.tantivy import TantivyIndex
 from services.retriever.chunk_reader import ChunkReader
+from services.retriever.concurrency import KeyedLock
 from services.retriever.engines import Engines
 from services.retriever.errors import EngineUnsupported
+from services.retriever.freshness import Freshness
 from services.retriever.handlers import RetrieverServicer
 from services.retriever.indexing import RevisionWriter
 from services.retriever.ports import DenseIndex, LexicalIndex
@@ -46,9 +49,12 @@ async def run(settings: RetrieverSettings) -> None:
         channel = await stack.enter_async_context(open_channel(settings.reranker_address, service.signer))
         models = ModelServer(channel)
 
-        revisions = RevisionMap()
+        revisions = RevisionMap(staleness_s=settings.retriever_staleness_s)
+        freshness = Freshness(store, revisions, staleness_s=settings.retriever_staleness_s)
+        metrics.POINTER_AGE.set_function(lambda: revisions.age_s)
         written = WrittenRevisions(time.monotonic)
-        remover = Remover(dense, lexical, written)
+        turns = KeyedLock()
+        remover = Remover(dense, lexical, store, revisions, written, turns)
         reader = ChunkReader((lexical, dense), revisions)
         servicer = RetrieverServicer(
             Searcher(
@@ -61,14 +67,16 @@ async def run(settings: RetrieverSettings) -> None:
             ),
             reader,
             RevisionWriter(dense, lexical, revisions, written, settings.indexing),
-            RevisionSwitch(dense, lexical, store, revisions, remover, written),
+            RevisionSwitch(dense, lexical, store, revisions, remover, written, turns),
             revisions,
             RevisionReader(dense, lexical, revisions),
         )
         service.spawn(revisions.follow(store, retry_s=_WATCH_RETRY_S, resync_s=settings.retriever_resync_s))
+        service.spawn(freshness.run())
         service.spawn(remover.run())
         service.spawn(Reconciler(dense, lexical, revisions, remover, settings.reconcile).run())
         service.require("revisions", revisions.wait_loaded)
+        service.require("fresh revisions", freshness.wait_confirmed)
         service.add_servicer(
             add_RetrieverServiceServicer_to_server,
             servicer,

@@ -24,9 +24,10 @@ class ChunkReader:
         self._revisions = revisions
 
     async def fetch(self, tenant_id: str, chunk_ids: Sequence[str], window: int) -> list[ChunkWindow]:
-        """In the order of the ids, without those that are unknown or not active. Raises IndexUnavailable."""
+        """In the order of the ids, without those that are unknown or not active. Raises IndexUnavailable or RevisionsStale."""
         check_scope_id("tenant_id", tenant_id)
         check_fetch(chunk_ids, window)
+        self._revisions.require_fresh()
         return await self._from_any(lambda index: self._fetch_from(index, tenant_id, chunk_ids, window))
 
     async def with_neighbours(self, tenant_id: str, chunks: Sequence[Chunk], window: int) -> list[ChunkWindow]:

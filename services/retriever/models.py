@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -277,7 +277,10 @@ class Activation:
 
 @dataclass(frozen=True)
 class Pointer:
-    """The visible revision of a document. `deleted` makes it a tombstone: nothing of the document is ever visible again."""
+    """The visible revision of a document. `deleted` makes it a tombstone: nothing of the document is ever visible again.
+
+    `newer_fields` are those that a newer version stored: this one does not know them, and stores them again as they were.
+    """
 
     revision_id: str
     number: int
@@ -286,15 +289,30 @@ class Pointer:
     activated_at_ms: int
     deleted: bool = False
     languages: tuple[str, ...] = ()
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def shows(self, revision_id: str) -> bool:
+        """Whether searches may show this revision."""
+        return not self.deleted and self.revision_id == revision_id
 
 
 @dataclass(frozen=True)
 class PointerEntry:
-    """A pointer as stored. `version` grows with every change and is what a compare-and-set compares."""
+    """A pointer as stored; None when what is stored cannot be read, which hides the document. `version` grows with every change
+    and is what a compare-and-set compares."""
 
     tenant_id: str
     document_id: str
-    pointer: Pointer
+    pointer: Pointer | None
+    version: int
+
+
+@dataclass(frozen=True)
+class PointerRemoved:
+    """A pointer that is not stored any more, since `version`."""
+
+    tenant_id: str
+    document_id: str
     version: int
 
 

@@ -10,6 +10,7 @@ from services.retriever.models import (
     LexicalQuery,
     Pointer,
     PointerEntry,
+    PointerRemoved,
     RevisionKey,
     SearchScope,
     Vector,
@@ -79,15 +80,22 @@ class RevisionStore(Protocol):
     """The pointers: one value a document, changed by compare-and-set, watched by every retriever."""
 
     async def get(self, tenant_id: str, document_id: str) -> PointerEntry | None:
-        """The pointer as stored now."""
+        """The pointer as stored now, never as a replica that lags has it: removals are decided by it."""
 
     async def put(
         self, tenant_id: str, document_id: str, pointer: Pointer, expected_version: int | None
     ) -> PointerEntry:
         """Stores the pointer if its version still is `expected_version` (None: does not exist); else PointerConflict."""
 
-    def watch(self) -> AsyncGenerator[PointerEntry | None]:
-        """All pointers, then None once, then every change. Ends or raises when the connection is lost."""
+    async def remove(self, tenant_id: str, document_id: str) -> None:
+        """Removes the pointer. Harmless when repeated."""
+
+    async def latest_version(self) -> int:
+        """The version of the newest change that is stored, as `get` would see it."""
+
+    def watch(self) -> AsyncGenerator[PointerEntry | PointerRemoved | None]:
+        """All pointers, then None once, then every change, in the order of versions. Ends or raises when the connection is
+        lost."""
 
 
 class Embedder(Protocol):

@@ -74,8 +74,9 @@ class RevisionReader:
         return list(rows), np.stack(list(rows.values())) if rows else np.zeros((0, 0), np.float32)
 
     async def check(self, keys: Sequence[RevisionKey]) -> list[HeldRevision]:
-        """The state of each revision, in their order. Raises IndexUnavailable rather than guess."""
+        """The state of each revision, in their order. Raises IndexUnavailable or RevisionsStale rather than guess."""
         check_revision_count(keys)
+        self._revisions.require_fresh()
         for key in keys:
             check_revision(key)
         return [await self._check(key) for key in keys]

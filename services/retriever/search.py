@@ -72,8 +72,9 @@ class Searcher:
         self._options = options
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        """Raises InvalidRequest, or SearchUnavailable when no engine that was asked could answer."""
+        """Raises InvalidRequest, SearchUnavailable when no engine that was asked could answer, or RevisionsStale."""
         check_search(request)
+        self._revisions.require_fresh()
         total = Stopwatch()
         scope = request.scope
         # Read before the engines are asked: what changes meanwhile makes the answer one of yesterday.

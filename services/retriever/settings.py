@@ -157,6 +157,10 @@ class RetrieverSettings(ServiceSettings):
     retriever_resync_s: float = Field(default=300.0, gt=0)
     """Seconds after which all pointers are read again, should a broken connection have swallowed a change."""
 
+    retriever_staleness_s: float = Field(default=30.0, gt=0)
+    """Seconds without word from the message store after which nothing is shown any more: a document may have been deleted
+    meanwhile. Longer than a restart or an election of the message store takes, short enough to keep a deletion's promise."""
+
     @property
     def index_dir(self) -> Path:
         """Where the indexes lie."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from services.retriever.activation import RevisionSwitch
 from services.retriever.chunk_reader import ChunkReader
+from services.retriever.concurrency import KeyedLock
 from services.retriever.engines import Engines
 from services.retriever.indexing import IndexHeader, RevisionWriter
 from services.retriever.models import (
@@ -24,6 +25,7 @@ from services.retriever.removal import Reconciler, Remover
 from services.retriever.reranking import RerankStage
 from services.retriever.result_cache import ResultCache
 from services.retriever.revision_map import RevisionMap
+from services.retriever.revision_reader import RevisionReader
 from services.retriever.search import Searcher
 from services.retriever.written import WrittenRevisions
 from tests.unit.retriever.fakes import MODEL, FakeDense, FakeLexical, FakeModels, FakeRevisions, make_batch, make_chunk
@@ -49,14 +51,16 @@ class Core:
     def __post_init__(self) -> None:
         clock = self.clock
         written = WrittenRevisions(clock)
-        self.remover = Remover(self.dense, self.lexical, written)
+        turns = KeyedLock()
+        self.remover = Remover(self.dense, self.lexical, self.store, self.revisions, written, turns)
         self.reader = ChunkReader((self.lexical, self.dense), self.revisions)
         self.writer = RevisionWriter(
             self.dense, self.lexical, self.revisions, written, IndexingOptions(batch_wait_s=0.2), clock=clock
         )
         self.switch = RevisionSwitch(
-            self.dense, self.lexical, self.store, self.revisions, self.remover, written, clock=clock
+            self.dense, self.lexical, self.store, self.revisions, self.remover, written, turns, clock=clock
         )
+        self.revision_reader = RevisionReader(self.dense, self.lexical, self.revisions)
         self.reconciler = Reconciler(
             self.dense, self.lexical, self.revisions, self.remover, ReconcileOptions(orphan_age_s=3600), clock=clock
         )
