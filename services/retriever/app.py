@@ -72,6 +72,7 @@ async def run(settings: RetrieverSettings) -> None:
             RevisionReader(dense, lexical, revisions),
         )
         service.spawn(revisions.follow(store, retry_s=_WATCH_RETRY_S, resync_s=settings.retriever_resync_s))
+        service.report(freshness.troubles)
         service.spawn(freshness.run())
         service.spawn(remover.run())
         service.spawn(Reconciler(dense, lexical, revisions, remover, settings.reconcile).run())

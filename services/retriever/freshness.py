@@ -2,10 +2,12 @@
 through: so the store's leader is asked now and then for its newest change, and that must have arrived here."""
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 
 from kit.errors import GroundworkError
+from kit.ops import Trouble
 from services.retriever.ports import RevisionStore
 from services.retriever.revision_map import RevisionMap
 
@@ -28,6 +30,14 @@ class Freshness:
     async def wait_confirmed(self) -> None:
         """Returns once the map has been all that is stored."""
         await self._is_confirmed.wait()
+
+    def troubles(self) -> Sequence[Trouble]:
+        """For operators: who is cut off shows nothing, so other retrievers should be asked."""
+        if not (self._is_confirmed.is_set() and self._revisions.is_stale):
+            return ()
+        since = f"for {self._revisions.age_s:.0f} s it has not heard which documents were deleted or replaced"
+        message = f"{since}, so every search fails; the message store does not answer"
+        return (Trouble("revisions", message, stops_service=True),)
 
     async def run(self) -> None:
         """Checks until cancelled."""

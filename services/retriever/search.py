@@ -50,6 +50,7 @@ class _Search:
     trace: Trace
     queries: Vectors | None = None
     dense_is_down: bool = False
+    lexical_is_down: bool = False
 
 
 class Searcher:
@@ -125,6 +126,7 @@ class Searcher:
                 )
                 search.dense_is_down = dense is None
         words = lexical.result() if lexical else None
+        search.lexical_is_down = lexical is not None and words is None
         if dense is None and words is None:
             failures = "; ".join(failure.message for failure in trace.degraded)
             raise SearchUnavailable(f"nothing can be searched now: {failures}", retry_after_s=1.0)
@@ -136,8 +138,7 @@ class Searcher:
         await self._complete(search, ranking)
         watch = Stopwatch()
         fused = ranking.fuse(plan, request.query_weights)
-        noise = gate.noise_cosine(self._engines.dense.space, self._options.noise_cosine)
-        fused = ranking.without_noise(fused, request.min_score, noise)
+        fused = ranking.without_noise(fused, request.min_score, self._noise_cosine(search))
         fused = ranking.without_duplicates(fused, 2 * plan.top_k)
         trace.timings_ms["fuse"] = watch.lap_ms()
         reranked = await self._rerank.run(request.queries[0], fused, ranking, plan, trace)
@@ -156,6 +157,12 @@ class Searcher:
             dropped=tuple(ranking.dropped),
             timings_ms=trace.timings_ms,
         )
+
+    def _noise_cosine(self, search: _Search) -> float | None:
+        """None while words cannot vouch for what lies below it: then the nearest is shown, and that words are missing is said."""
+        if search.lexical_is_down:
+            return None
+        return gate.noise_cosine(self._engines.dense.space, self._options.noise_cosine)
 
     async def _complete(self, search: _Search, ranking: Ranking) -> None:
         """Reads the cosines of what words alone found, for those who need them: the convex fusion and the gate."""
