@@ -60,7 +60,11 @@ class BoundingBox:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of a document as it is shown and cited; the fields are those of the contract."""
+    """A piece of a document as it is shown and cited; the fields are those of the contract.
+
+    `embedded_prefix`: what stood in front of the text when it was embedded, kept so that an index that was lost can be filled
+    from the other one; None where it is not known.
+    """
 
     chunk_id: str
     document_id: str
@@ -78,6 +82,7 @@ class Chunk:
     bounding_boxes: tuple[BoundingBox, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
     language: str = ""
+    embedded_prefix: str | None = None
 
 
 @dataclass(frozen=True)

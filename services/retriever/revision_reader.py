@@ -12,6 +12,7 @@ from services.retriever.models import Pointer, RevisionKey, Vectors
 from services.retriever.options import READ_TIMEOUT_S
 from services.retriever.ports import DenseIndex, LexicalIndex
 from services.retriever.revision_map import RevisionMap
+from services.retriever.stored_chunk import readable
 from services.retriever.validation import check_id, check_revision, check_revision_count, check_scope_id
 
 _CHUNKS_PER_READ = 128
@@ -68,8 +69,8 @@ class RevisionReader:
             found = await self._dense.vectors(key.tenant_id, [each.chunk_id for each in stored])
         rows = {
             chunk.content_hash: found[each.chunk_id]
-            for each in stored
-            if each.chunk_id in found and (chunk := each.chunk).content_hash
+            for each, chunk in readable(stored)
+            if each.chunk_id in found and chunk.content_hash
         }
         return list(rows), np.stack(list(rows.values())) if rows else np.zeros((0, 0), np.float32)
 

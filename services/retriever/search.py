@@ -33,6 +33,7 @@ from services.retriever.ranking import Ranking
 from services.retriever.reranking import RerankStage
 from services.retriever.result_cache import CacheKey, ResultCache, Versions
 from services.retriever.revision_map import RevisionMap
+from services.retriever.stored_chunk import ChunkUnreadable, note_unreadable
 from services.retriever.strategy import plan_search
 from services.retriever.validation import check_search
 
@@ -91,7 +92,7 @@ class Searcher:
         if isinstance(found, SearchResult):
             timings_ms = search.trace.timings_ms | {"total": total.lap_ms()}
             return replace(found, cache=CacheOutcome.SEMANTIC, timings_ms=timings_ms)
-        result = await self._rank(search, found)
+        result = await self._ranked(search, found)
         result = replace(result, timings_ms=search.trace.timings_ms | {"total": total.lap_ms()})
         if not may_remember:
             return replace(result, cache=CacheOutcome.OFF)
@@ -131,6 +132,15 @@ class Searcher:
             failures = "; ".join(failure.message for failure in trace.degraded)
             raise SearchUnavailable(f"nothing can be searched now: {failures}", retry_after_s=1.0)
         return Ranking(dense or (), words or (), search.is_visible, phrases_by_query(request))
+
+    async def _ranked(self, search: _Search, ranking: Ranking) -> SearchResult:
+        """Ranks; again without it when a chunk turns out to be unreadable."""
+        while True:
+            try:
+                return await self._rank(search, ranking)
+            except ChunkUnreadable as error:
+                note_unreadable(error)
+                ranking = ranking.without(error.chunk_id)
 
     async def _rank(self, search: _Search, ranking: Ranking) -> SearchResult:
         """The stages after the engines."""
