@@ -18,13 +18,17 @@ from services.retriever.adapters.revisions import NatsRevisions
 from services.retriever.adapters.tantivy import TantivyIndex
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.concurrency import KeyedLock
+from services.retriever.engine_answer import DENSE, LEXICAL
 from services.retriever.engines import Engines
 from services.retriever.errors import EngineUnsupported
 from services.retriever.freshness import Freshness
 from services.retriever.handlers import RetrieverServicer
+from services.retriever.index_gaps import IndexGaps
 from services.retriever.indexing import RevisionWriter
 from services.retriever.ports import DenseIndex, LexicalIndex
-from services.retriever.removal import Reconciler, Remover
+from services.retriever.reconciler import Reconciler
+from services.retriever.refill import Refiller
+from services.retriever.removal import Remover
 from services.retriever.reranking import RerankStage
 from services.retriever.result_cache import ResultCache
 from services.retriever.revision_map import RevisionMap
@@ -53,8 +57,12 @@ async def run(settings: RetrieverSettings) -> None:
         freshness = Freshness(store, revisions, staleness_s=settings.retriever_staleness_s)
         metrics.POINTER_AGE.set_function(lambda: revisions.age_s)
         written = WrittenRevisions(time.monotonic)
-        turns = KeyedLock()
+        turns, writing = KeyedLock(), KeyedLock()
         remover = Remover(dense, lexical, store, revisions, written, turns)
+        gaps = IndexGaps(revisions)
+        own = [part for part, server in ((DENSE, settings.qdrant), (LEXICAL, settings.elasticsearch)) if server is None]
+        refiller = Refiller(dense, lexical, models, revisions, gaps, writing, own)
+        reconciler = Reconciler(dense, lexical, store, revisions, gaps, remover, settings.reconcile)
         reader = ChunkReader((lexical, dense), revisions)
         servicer = RetrieverServicer(
             Searcher(
@@ -62,22 +70,25 @@ async def run(settings: RetrieverSettings) -> None:
                 RerankStage(models, settings.search),
                 reader,
                 revisions,
+                gaps,
                 ResultCache(settings.search),
                 settings.search,
             ),
             reader,
-            RevisionWriter(dense, lexical, revisions, written, settings.indexing),
+            RevisionWriter(dense, lexical, revisions, written, settings.indexing, writing),
             RevisionSwitch(dense, lexical, store, revisions, remover, written, turns),
             revisions,
-            RevisionReader(dense, lexical, revisions),
+            RevisionReader(dense, lexical, revisions, refiller.is_filling),
         )
         service.spawn(revisions.follow(store, retry_s=_WATCH_RETRY_S, resync_s=settings.retriever_resync_s))
         service.report(freshness.troubles)
         service.spawn(freshness.run())
         service.spawn(remover.run())
-        service.spawn(Reconciler(dense, lexical, revisions, remover, settings.reconcile).run())
+        service.spawn(reconciler.run())
+        service.spawn(refiller.run())
         service.require("revisions", revisions.wait_loaded)
         service.require("fresh revisions", freshness.wait_confirmed)
+        service.require("compared indexes", reconciler.wait_compared)
         service.add_servicer(
             add_RetrieverServiceServicer_to_server,
             servicer,

@@ -17,6 +17,14 @@ INDEXED_CHUNKS = Counter("groundwork_retriever_indexed_chunks_total", "Chunks wr
 POINTER_AGE = Gauge(
     "groundwork_retriever_pointer_age_seconds", "Since it was last known that every stored pointer has arrived here."
 )
+MISSING_REVISIONS = Gauge(
+    "groundwork_retriever_missing_revisions", "Visible revisions that an engine lacks.", ["engine"]
+)
+DAMAGED = Counter("groundwork_retriever_damaged_indexes_total", "Indexes that were damaged and begun anew.", ["engine"])
+REFILLED = Counter(
+    "groundwork_retriever_refilled_revisions_total", "Revisions filled in from the other engine.", ["engine"]
+)
+ENGINE_UP = Gauge("groundwork_retriever_engine_up", "Whether an engine answers.", ["engine"])
 UNREADABLE = Counter(
     "groundwork_retriever_unreadable_total", "Records that could not be decoded and were set aside.", ["kind"]
 )

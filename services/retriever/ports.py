@@ -105,6 +105,13 @@ class Embedder(Protocol):
         """Vectors [len(queries), dimension], L2-normalised, and the space they live in."""
 
 
+class PassageEmbedder(Protocol):
+    """Turns texts of chunks into the vectors that the dense index holds."""
+
+    async def embed_passages(self, texts: Sequence[str]) -> tuple[EmbeddingSpace, Vectors]:
+        """Vectors [len(texts), dimension], L2-normalised, and the space they live in. Within bounded time."""
+
+
 class Reranker(Protocol):
     """Scores passages against a query."""
 

@@ -4,8 +4,6 @@ What is removed was chosen by the map, which may lag: the pointer as the store's
 """
 
 import asyncio
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -13,7 +11,7 @@ import structlog
 from kit.errors import GroundworkError
 from services.retriever.concurrency import KeyedLock, both
 from services.retriever.models import RevisionKey
-from services.retriever.options import REMOVAL_TIMEOUT_S, ReconcileOptions
+from services.retriever.options import REMOVAL_TIMEOUT_S
 from services.retriever.ports import DenseIndex, LexicalIndex, RevisionStore
 from services.retriever.revision_map import RevisionMap
 from services.retriever.written import WrittenRevisions
@@ -105,60 +103,3 @@ class Remover:
     async def _is_deleted(self, document: _Document) -> bool:
         stored = await self._store.get(document.tenant_id, document.document_id)
         return stored is not None and stored.pointer is not None and stored.pointer.deleted
-
-
-class Reconciler:
-    """Compares what the indexes hold with what is visible and has the difference removed.
-
-    A revision that is not active may be about to become so: it is left alone until nobody can be writing it any more.
-    """
-
-    def __init__(
-        self,
-        dense: DenseIndex,
-        lexical: LexicalIndex,
-        revisions: RevisionMap,
-        remover: Remover,
-        options: ReconcileOptions,
-        *,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._dense = dense
-        self._lexical = lexical
-        self._revisions = revisions
-        self._remover = remover
-        self._options = options
-        self._clock = clock
-
-    async def run(self) -> None:
-        """Reconciles now and then every interval, until cancelled."""
-        await self._revisions.wait_loaded()
-        while True:
-            try:
-                await self.reconcile()
-            except GroundworkError as error:
-                _log.warning("reconcile_failed", reason=error.reason, error=error.message)
-            await asyncio.sleep(self._options.interval_s)
-
-    async def reconcile(self) -> int:
-        """Queues the removal of every orphaned revision; returns how many there were."""
-        dense_writes, lexical_writes = await both(
-            self._dense.writes(), self._lexical.writes(), timeout_s=REMOVAL_TIMEOUT_S
-        )
-        newest: dict[RevisionKey, int] = {}
-        for write in (*dense_writes, *lexical_writes):
-            newest[write.revision] = max(write.started_at_ms, newest.get(write.revision, 0))
-        orphans = [key for key, started_at_ms in newest.items() if self._is_orphan(key, started_at_ms)]
-        for key in orphans:
-            self._remover.remove_revision(key)
-        if orphans:
-            _log.info("orphaned_revisions_found", count=len(orphans))
-        return len(orphans)
-
-    def _is_orphan(self, key: RevisionKey, started_at_ms: int) -> bool:
-        pointer = self._revisions.get(key.tenant_id, key.document_id)
-        if pointer is not None and pointer.deleted:
-            return True
-        if self._revisions.is_active(key.tenant_id, key.document_id, key.revision_id):
-            return False
-        return self._clock() - started_at_ms / 1000 > self._options.orphan_age_s

@@ -1,13 +1,14 @@
 """What the indexes hold of a revision, for ingestion: its vectors, so that unchanged text is not embedded again, and whether it is
 still visible and whole."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from services.retriever.concurrency import both, engine_deadline
+from services.retriever.errors import IndexUnavailable
 from services.retriever.models import Pointer, RevisionKey, Vectors
 from services.retriever.options import READ_TIMEOUT_S
 from services.retriever.ports import DenseIndex, LexicalIndex
@@ -40,10 +41,18 @@ class HeldRevision:
 class RevisionReader:
     """Reads both indexes and the map of pointers; changes nothing."""
 
-    def __init__(self, dense: DenseIndex, lexical: LexicalIndex, revisions: RevisionMap) -> None:
+    def __init__(
+        self,
+        dense: DenseIndex,
+        lexical: LexicalIndex,
+        revisions: RevisionMap,
+        is_filling: Callable[[RevisionKey], bool] = lambda _: False,
+    ) -> None:
+        """`is_filling`: whether the revision is just being filled in where it is missing."""
         self._dense = dense
         self._lexical = lexical
         self._revisions = revisions
+        self._is_filling = is_filling
 
     async def vectors(self, tenant_id: str, document_id: str, model: str) -> AsyncIterator[tuple[list[str], Vectors]]:
         """Content hashes of the document's active revision with their vectors, some at a time, in reading order.
@@ -91,6 +100,11 @@ class RevisionReader:
         if pointer.revision_id != key.revision_id:
             return HeldRevision(key.document_id, RevisionState.INACTIVE, pointer.number)
         whole = await self._is_whole(key, pointer)
+        if not whole and self._is_filling(key):
+            raise IndexUnavailable(
+                f"document {key.document_id} is being filled into an index that lost it; ask again later",
+                retry_after_s=30.0,
+            )
         state = RevisionState.ACTIVE if whole else RevisionState.INCOMPLETE
         return HeldRevision(key.document_id, state, pointer.number)
 

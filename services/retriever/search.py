@@ -14,9 +14,10 @@ from itertools import islice
 from services.retriever import gate
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.diversity import most_diverse
-from services.retriever.engine_answer import NEIGHBOURS, Lists, Stopwatch, within
+from services.retriever.engine_answer import DENSE, LEXICAL, NEIGHBOURS, Lists, Stopwatch, within
 from services.retriever.engines import Engines, IsVisible, Trace, phrases_by_query
 from services.retriever.errors import SearchUnavailable
+from services.retriever.index_gaps import INCOMPLETE, IndexGaps
 from services.retriever.models import (
     CacheOutcome,
     Degradation,
@@ -63,6 +64,7 @@ class Searcher:
         rerank: RerankStage,
         reader: ChunkReader,
         revisions: RevisionMap,
+        gaps: IndexGaps,
         cache: ResultCache,
         options: SearchOptions,
     ) -> None:
@@ -70,6 +72,7 @@ class Searcher:
         self._rerank = rerank
         self._reader = reader
         self._revisions = revisions
+        self._gaps = gaps
         self._cache = cache
         self._options = options
 
@@ -80,7 +83,7 @@ class Searcher:
         total = Stopwatch()
         scope = request.scope
         # Read before the engines are asked: what changes meanwhile makes the answer one of yesterday.
-        versions = self._revisions.versions(scope.tenant_id, scope.collection_ids)
+        versions = (*self._revisions.versions(scope.tenant_id, scope.collection_ids), self._gaps.version)
         chunk_count = self._revisions.chunk_count(scope.tenant_id, scope.collection_ids)
         key = CacheKey.of(request, plan_search(request, chunk_count, self._options))
         may_remember = self._cache.is_on and not request.no_cache
@@ -88,6 +91,7 @@ class Searcher:
         if known is not None:
             return replace(known, cache=CacheOutcome.HIT, timings_ms={"total": total.lap_ms()})
         search = _Search(request, key.plan, self._visibility(request), Trace())
+        self._note_gaps(search)
         found = await self._find(search, key if may_remember else None, versions)
         if isinstance(found, SearchResult):
             timings_ms = search.trace.timings_ms | {"total": total.lap_ms()}
@@ -127,10 +131,12 @@ class Searcher:
                 )
                 search.dense_is_down = dense is None
         words = lexical.result() if lexical else None
-        search.lexical_is_down = lexical is not None and words is None
+        search.lexical_is_down |= lexical is not None and words is None
         if dense is None and words is None:
             failures = "; ".join(failure.message for failure in trace.degraded)
             raise SearchUnavailable(f"nothing can be searched now: {failures}", retry_after_s=1.0)
+        if dense is not None and not any(dense):
+            self._note_empty(search)
         return Ranking(dense or (), words or (), search.is_visible, phrases_by_query(request))
 
     async def _ranked(self, search: _Search, ranking: Ranking) -> SearchResult:
@@ -214,6 +220,26 @@ class Searcher:
             search.trace.degraded.append(windows)
             return hits
         return [replace(hit, before=each.before, after=each.after) for hit, each in zip(hits, windows, strict=True)]
+
+    def _note_gaps(self, search: _Search) -> None:
+        """Says which of the engines that are asked lack documents of the collections."""
+        scope, strategy = search.request.scope, search.plan.strategy
+        for part, other in ((DENSE, Strategy.LEXICAL), (LEXICAL, Strategy.DENSE)):
+            degradation = self._gaps.degradation(part, scope.tenant_id, scope.collection_ids)
+            if degradation is not None and strategy is not other:
+                search.trace.note(degradation)
+                search.lexical_is_down |= part is LEXICAL
+
+    def _note_empty(self, search: _Search) -> None:
+        """Vectors always find something, for they rank everything: without any, an index has been lost that is not missed yet."""
+        request = search.request
+        is_narrowed = (
+            replace(request.scope, document_ids=(), metadata=(), date_from_s=None, date_to_s=None) != request.scope
+        )
+        if search.plan.chunk_count and not is_narrowed and not any(phrases_by_query(request)):
+            self._gaps.suspected.set()
+            message = f"{DENSE.subject} found nothing at all; its index may have been lost and is being looked at"
+            search.trace.note(Degradation(DENSE.name, INCOMPLETE, message))
 
     def _visibility(self, request: SearchRequest) -> IsVisible:
         tenant_id, revisions = request.scope.tenant_id, self._revisions

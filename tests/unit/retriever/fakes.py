@@ -294,6 +294,9 @@ class FakeModels:
             raise self.error
         return self.space, embed(queries, self.space.dimension)
 
+    async def embed_passages(self, texts: Sequence[str]) -> tuple[EmbeddingSpace, Vectors]:
+        return await self.embed_queries(texts, 1.0)
+
     async def rerank(
         self, query_text: str, passages: Sequence[str], timeout_s: float, content_hashes: Sequence[str]
     ) -> list[float]:
