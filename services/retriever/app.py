@@ -16,6 +16,7 @@ from services.retriever.adapters.edge import EdgeIndex
 from services.retriever.adapters.model_server import ModelServer
 from services.retriever.adapters.revisions import NatsRevisions
 from services.retriever.adapters.tantivy import TantivyIndex
+from services.retriever.caretaker import Caretaker
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.concurrency import KeyedLock
 from services.retriever.engine_answer import DENSE, LEXICAL
@@ -25,7 +26,7 @@ from services.retriever.freshness import Freshness
 from services.retriever.handlers import RetrieverServicer
 from services.retriever.index_gaps import IndexGaps
 from services.retriever.indexing import RevisionWriter
-from services.retriever.ports import DenseIndex, LexicalIndex
+from services.retriever.ports import DenseIndex, LexicalIndex, OwnIndex
 from services.retriever.reconciler import Reconciler
 from services.retriever.refill import Refiller
 from services.retriever.removal import Remover
@@ -45,8 +46,8 @@ async def run(settings: RetrieverSettings) -> None:
     async with Service("retriever", settings) as service:
         stack = service.stack
         # tantivy first: its writer lock keeps a second process out of both indexes.
-        lexical = await _open_lexical(settings, stack)
-        dense = await _open_dense(settings, stack)
+        lexical, own_lexical = await _open_lexical(settings, stack)
+        dense, own_dense = await _open_dense(settings, stack)
         nats = await stack.enter_async_context(connect(settings.nats_url, name="retriever"))
         store = await NatsRevisions.open(nats)
         # Without retries: a search that waits for them is worse than one that says what it went without.
@@ -60,8 +61,8 @@ async def run(settings: RetrieverSettings) -> None:
         turns, writing = KeyedLock(), KeyedLock()
         remover = Remover(dense, lexical, store, revisions, written, turns)
         gaps = IndexGaps(revisions)
-        own = [part for part, server in ((DENSE, settings.qdrant), (LEXICAL, settings.elasticsearch)) if server is None]
-        refiller = Refiller(dense, lexical, models, revisions, gaps, writing, own)
+        own = {part: index for part, index in ((DENSE, own_dense), (LEXICAL, own_lexical)) if index is not None}
+        refiller = Refiller(dense, lexical, models, revisions, gaps, writing, list(own))
         reconciler = Reconciler(dense, lexical, store, revisions, gaps, remover, settings.reconcile)
         reader = ChunkReader((lexical, dense), revisions)
         servicer = RetrieverServicer(
@@ -86,6 +87,8 @@ async def run(settings: RetrieverSettings) -> None:
         service.spawn(remover.run())
         service.spawn(reconciler.run())
         service.spawn(refiller.run())
+        for part, index in own.items():
+            service.spawn(Caretaker(part, index, revisions, gaps).run())
         service.require("revisions", revisions.wait_loaded)
         service.require("fresh revisions", freshness.wait_confirmed)
         service.require("compared indexes", reconciler.wait_compared)
@@ -97,31 +100,31 @@ async def run(settings: RetrieverSettings) -> None:
         await service.serve()
 
 
-async def _open_lexical(settings: RetrieverSettings, stack: AsyncExitStack) -> LexicalIndex:
-    """Elasticsearch where the settings name it, else tantivy."""
+async def _open_lexical(settings: RetrieverSettings, stack: AsyncExitStack) -> tuple[LexicalIndex, OwnIndex | None]:
+    """Elasticsearch where the settings name it, else tantivy, whose files are ours to look after."""
     if settings.elasticsearch is None:
         path = settings.index_dir / "lexical"
         embedded = await TantivyIndex.open(path, writer_heap_bytes=settings.retriever_lexical_heap_bytes)
         stack.push_async_callback(embedded.close)
-        return embedded
+        return embedded, embedded
     with _installed_as("elasticsearch"):
         from services.retriever.adapters.elasticsearch import ElasticsearchIndex  # noqa: PLC0415 - an extra
     server = await ElasticsearchIndex.open(settings.elasticsearch)
     stack.push_async_callback(server.close)
-    return server
+    return server, None
 
 
-async def _open_dense(settings: RetrieverSettings, stack: AsyncExitStack) -> DenseIndex:
-    """A Qdrant server where the settings name it, else the Qdrant engine in this process."""
+async def _open_dense(settings: RetrieverSettings, stack: AsyncExitStack) -> tuple[DenseIndex, OwnIndex | None]:
+    """A Qdrant server where the settings name it, else the Qdrant engine in this process, whose files are ours to look after."""
     if settings.qdrant is None:
         embedded = await EdgeIndex.open(settings.index_dir / "dense")
         stack.push_async_callback(embedded.close)
-        return embedded
+        return embedded, embedded
     with _installed_as("qdrant"):
         from services.retriever.adapters.qdrant import QdrantIndex  # noqa: PLC0415 - an extra
     server = await QdrantIndex.open(settings.qdrant)
     stack.push_async_callback(server.close)
-    return server
+    return server, None
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """What the core needs from outside. Indexes raise IndexUnavailable when they cannot answer, the others a GroundworkError
 that says so; none is called without a deadline around it."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
@@ -74,6 +75,21 @@ class LexicalIndex(ChunkIndex, Protocol):
 
     async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
         """One list a query, best first, at most `limit` each. Any text is a valid query. Scores are BM25."""
+
+
+class OwnIndex(Protocol):
+    """An index whose files belong to this process."""
+
+    @property
+    def suspected(self) -> asyncio.Event:
+        """Set when a call failed, so that its files should be looked at; cleared by who does."""
+
+    async def inspect(self) -> str | None:
+        """Reads all files; returns what is damaged, for an operator. Raises IndexUnavailable when it cannot be told now."""
+
+    async def start_anew(self, problem: str) -> None:
+        """Sets the files aside and goes on with an empty index. What is being written at the moment fails, and may be tried
+        again. Raises IndexUnavailable or OSError."""
 
 
 class RevisionStore(Protocol):

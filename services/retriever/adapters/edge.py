@@ -8,6 +8,7 @@ there is one now and then.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -18,7 +19,9 @@ from typing import Any, TypeVar
 import numpy as np
 import qdrant_edge as qe
 
+from kit.errors import GroundworkError
 from services.retriever import filters
+from services.retriever.adapters.damaged_folder import environment_problem, is_locked, set_aside
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import GroupCommit
 from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable
@@ -50,6 +53,10 @@ _POINTS_PER_CALL = 32
 """About 4 ms of GIL at 384 dimensions: what a search may have to wait for."""
 _UPDATES_PER_FLUSH = 4096
 """Half a second of replaying after a crash, and some 15 MB of log."""
+_POINTS_PER_LOOK = 64
+_LOOK_PAUSE_S = 0.005
+"""A few milliseconds of GIL, and as long for others."""
+_LOG = "wal"
 _MAX_WRITES_LISTED = 1_000_000
 
 T = TypeVar("T")
@@ -67,10 +74,12 @@ class EdgeIndex:
         self._commit = GroupCommit(self._commit_now)
         self._unflushed = 0
         self._preparing = asyncio.Lock()
+        self.suspected = asyncio.Event()
 
     @classmethod
     async def open(cls, path: Path, *, max_waiting: int = 256) -> "EdgeIndex":
-        """Opens what is there; an empty folder becomes an index with the first vectors. Raises IndexUnavailable."""
+        """Opens what is there; an empty folder becomes an index with the first vectors, and what is damaged is set aside. Raises
+        IndexUnavailable."""
         index = cls(path, max_waiting=max_waiting)
         await index._writer.run(index._load)
         return index
@@ -97,6 +106,28 @@ class EdgeIndex:
                     "use one embedding model, or remove the index folder and index all documents again"
                 )
             await self._writer.run(self._create, space)
+
+    async def inspect(self) -> str | None:
+        """The engine has no checksums: what it can read and decode is taken for whole."""
+        offset: Any = None
+        while self._shard is not None:
+            request = qe.ScrollRequest(limit=_POINTS_PER_LOOK, offset=offset, with_payload=True, with_vector=True)
+            try:
+                _, offset = await self._reader.run(self._shard.scroll, request)
+            except IndexUnavailable:
+                raise
+            except Exception as error:
+                return str(error)
+            if offset is None:
+                break
+            await asyncio.sleep(_LOOK_PAUSE_S)
+        return None
+
+    async def start_anew(self, problem: str) -> None:
+        async with self._preparing:
+            shard, self._shard, self._space = self._shard, None, None
+            await self._reader.run(int)  # who was asking the old one has had the answer
+            await self._writer.run(self._set_aside, shard, problem)
 
     async def write(self, key: WriteKey, batch: IndexBatch) -> None:
         for start in range(0, len(batch.chunks), _POINTS_PER_CALL):
@@ -201,7 +232,7 @@ class EdgeIndex:
 
     async def _commit_now(self) -> None:
         try:
-            await self._writer.run(_sync, self._path / _SHARD / "wal")
+            await self._writer.run(_sync, self._path / _SHARD / _LOG)
         except OSError as error:
             raise IndexUnavailable(f"the dense index at {self._path} cannot be written: {error}") from error
         if self._unflushed >= _UPDATES_PER_FLUSH:
@@ -209,9 +240,14 @@ class EdgeIndex:
             await self._on(self._writer, lambda shard: shard.flush())
 
     async def _on(self, thread: EngineThread, call: Callable[[Any], T]) -> T:
+        if self._shard is None:
+            raise IndexUnavailable(f"the dense index at {self._path} has just begun anew; try again", retry_after_s=1.0)
         try:
             return await thread.run(call, self._shard)
-        except (RuntimeError, ValueError, OSError) as error:
+        except GroundworkError:
+            raise
+        except Exception as error:  # the engine raises nothing more precise
+            self.suspected.set()
             raise IndexUnavailable(f"the dense index at {self._path} failed: {error}") from error
 
     def _load(self) -> None:
@@ -223,11 +259,20 @@ class EdgeIndex:
                 return
             self._space = EmbeddingSpace(**json.loads((folder / _SPACE_FILE).read_text()))
             self._shard = qe.EdgeShard.load(str(folder))
-        except Exception as error:
+        except BaseException as error:  # also a panic of Rust, which is no Exception
+            self._space = None
+            if not is_locked(folder / _LOG) and environment_problem(self._path) is None:
+                set_aside(folder, "dense", str(error))
+                return
             raise IndexUnavailable(
                 f"the dense index at {self._path} cannot be opened ({error}); check the folder's permissions and that no "
                 "other process uses it, or remove it and index all documents again"
             ) from error
+
+    def _set_aside(self, shard: Any, problem: str) -> None:
+        with contextlib.suppress(Exception):
+            shard.close()
+        set_aside(self._path / _SHARD, "dense", problem)
 
     def _create(self, space: EmbeddingSpace) -> None:
         """Builds the shard beside its place and renames it there, so that a kill leaves a whole index or none."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2 as pb
 
 from kit.errors import FailedPrecondition, GroundworkError, InvalidArgument, Unavailable
@@ -221,6 +223,56 @@ async def test_retriever_that_is_cut_off_shows_nothing_until_it_is_not(
         await eventually(lambda: retriever.texts("solar"), fails_with="REVISIONS_STALE")
         await nats.start()
         await eventually(lambda: retriever.texts("solar"))
+
+
+async def whole_again(retriever: Retriever, query_text: str) -> None:
+    async with asyncio.timeout(60):
+        while (await retriever.search(query_text, no_cache=True)).degraded:
+            await asyncio.sleep(0.05)
+
+
+async def test_damaged_text_index_never_fails_a_search_and_is_filled_again(
+    local: Retriever, settings: RetrieverSettings
+) -> None:
+    texts = [f"solar panel number{number} of the roof" for number in range(30)]
+    await local.publish("r1", texts)
+    await local.publish("r2", texts, document_id="d2")
+    for path in (settings.index_dir / "lexical").rglob("*.store"):
+        content = path.read_bytes()
+        with path.open("r+b") as file:  # in place, as a failing disk does it
+            file.write(bytes(byte ^ 0x55 for byte in content[: len(content) // 2]))
+    seen = set()
+    for number in range(30):
+        answer = await local.search(f"number{number}", no_cache=True)
+        assert answer.hits
+        seen |= {each.part for each in answer.degraded}
+    assert seen == {"lexical"}
+    await whole_again(local, "solar")
+    answer = await local.search("number7 roof", strategy=pb.STRATEGY_LEXICAL, explain=True)
+    assert answer.hits[0].chunk.text == texts[7]
+    assert answer.hits[0].explanation.lexical_rank == 1
+    assert len(list((settings.index_dir / "lexical").glob("*.damaged-*"))) == 1
+
+
+@pytest.mark.parametrize("engine", ["lexical", "dense"])
+async def test_index_whose_folder_was_removed_is_filled_again_after_a_start(
+    settings: RetrieverSettings, models: FakeModelServer, engine: str
+) -> None:
+    texts = [f"solar panel number{number} of the roof" for number in range(40)]
+    async with running_service(run, settings) as address, retriever_as(address, "local") as retriever:
+        await retriever.publish("r1", texts)
+    shutil.rmtree(settings.index_dir / engine)
+    models.is_down = True
+    async with running_service(run, settings) as address, retriever_as(address, "local") as retriever:
+        if engine == "dense":  # needs the model server
+            degraded = {each.part: each.reason for each in (await retriever.search("number7 roof")).degraded}
+            assert degraded["dense"] == "INDEX_INCOMPLETE"
+        models.is_down = False
+        await whole_again(retriever, "number7 roof")
+        strategy = pb.STRATEGY_LEXICAL if engine == "lexical" else pb.STRATEGY_DENSE
+        answer = await retriever.search("number7 roof", strategy=strategy)
+        assert answer.hits[0].chunk.text == texts[7]
+    assert (reranker_pb2.EMBED_KIND_PASSAGE in models.kinds) == (engine == "dense")
 
 
 async def test_a_search_is_narrowed_explained_and_remembered_until_something_changes(local: Retriever) -> None:
