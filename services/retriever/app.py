@@ -20,6 +20,7 @@ from services.retriever.caretaker import Caretaker
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.concurrency import KeyedLock
 from services.retriever.engine_answer import DENSE, LEXICAL
+from services.retriever.engine_watch import EngineWatch
 from services.retriever.engines import Engines
 from services.retriever.errors import EngineUnsupported
 from services.retriever.freshness import Freshness
@@ -82,7 +83,10 @@ async def run(settings: RetrieverSettings) -> None:
             RevisionReader(dense, lexical, revisions, refiller.is_filling),
         )
         service.spawn(revisions.follow(store, retry_s=_WATCH_RETRY_S, resync_s=settings.retriever_resync_s))
+        watch = EngineWatch(dense, lexical, gaps)
         service.report(freshness.troubles)
+        service.report(watch.troubles)
+        service.spawn(watch.run())
         service.spawn(freshness.run())
         service.spawn(remover.run())
         service.spawn(reconciler.run())
