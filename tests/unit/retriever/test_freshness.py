@@ -69,20 +69,26 @@ async def test_map_is_confirmed_only_when_every_stored_change_has_arrived() -> N
             await asyncio.sleep(0)
         assert revisions.is_stale
         async with _following(store, revisions):
+            assert freshness.troubles() == ()  # a start is not an outage
             await freshness.wait_confirmed()
             assert not revisions.is_stale
+            assert freshness.troubles() == ()
     finally:
         checking.cancel()
 
 
 async def test_store_that_does_not_answer_confirms_nothing(core: Core) -> None:
-    core.store.error = Unavailable("NATS is away")
-    checking = asyncio.create_task(Freshness(core.store, core.revisions, staleness_s=BOUND_S).run())
+    freshness = Freshness(core.store, core.revisions, staleness_s=BOUND_S)
+    checking = asyncio.create_task(freshness.run())
     try:
+        await freshness.wait_confirmed()
+        core.store.error = Unavailable("NATS is away")
         core.now_s += BOUND_S + 1
         for _ in range(20):
             await asyncio.sleep(0)
         assert core.revisions.is_stale
+        (trouble,) = freshness.troubles()
+        assert (trouble.part, trouble.stops_service) == ("revisions", True)
     finally:
         checking.cancel()
 
