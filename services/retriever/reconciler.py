@@ -101,12 +101,19 @@ class Reconciler:
     ) -> list[WriteKey]:
         async with engine_deadline(timeout_s):
             writes = await index.writes()
-        held = {write.revision for write in writes}
-        missing = [key for key in expected if key not in held]
+            held = {write.revision for write in writes}
+            missing = [key for key in expected if key not in held or await self._is_still_missing(part, index, key)]
         self._gaps.replace(part, missing)
         if missing:
             _log.error("index_incomplete", engine=part.name, missing=len(missing), expected=len(expected))
         return writes
+
+    async def _is_still_missing(self, part: Part, index: ChunkIndex, key: RevisionKey) -> bool:
+        """Of what was missing some chunks may be there again, and others still on their way."""
+        if not self._gaps.has(part, key):
+            return False
+        pointer = self._revisions.get(key.tenant_id, key.document_id)
+        return pointer is not None and await index.count(key) != pointer.chunk_count
 
     async def collect_tombstones(self) -> int:
         """Removes pointers of documents that were deleted so long ago that no job can bring them back; returns how many. They are

@@ -236,7 +236,8 @@ class Searcher:
         is_narrowed = (
             replace(request.scope, document_ids=(), metadata=(), date_from_s=None, date_to_s=None) != request.scope
         )
-        if search.plan.chunk_count and not is_narrowed and not any(phrases_by_query(request)):
+        is_known = any(degradation.part == DENSE.name for degradation in search.trace.degraded)
+        if search.plan.chunk_count and not (is_known or is_narrowed or any(phrases_by_query(request))):
             self._gaps.suspected.set()
             message = f"{DENSE.subject} found nothing at all; its index may have been lost and is being looked at"
             search.trace.note(Degradation(DENSE.name, INCOMPLETE, message))

@@ -155,8 +155,24 @@ async def test_vectors_that_find_nothing_at_all_are_suspicious(core: Core) -> No
     assert await degraded(core) == [("dense", "INDEX_INCOMPLETE")]
     assert core.gaps.suspected.is_set()
     core.gaps.suspected.clear()
+    await core.reconciler.reconcile()
+    assert await degraded(core) == [("dense", "INDEX_INCOMPLETE")]
+    assert not core.gaps.suspected.is_set()  # it is known by now
+    await core.refiller.fill()
     assert await degraded(core, must_phrases=("nowhere",)) == []
     assert not core.gaps.suspected.is_set()
+
+
+async def test_revision_that_is_there_again_in_part_is_still_missing(core: Core) -> None:
+    await publish(core)
+    await lose(core, LEXICAL)
+    await core.lexical.write(write_key(KEY), make_batch([make_chunk(TEXTS[0], key=KEY)]))
+    await core.reconciler.reconcile()
+    assert await degraded(core) == [("lexical", "INDEX_INCOMPLETE")]
+    await core.refiller.fill()
+    await core.reconciler.reconcile()
+    assert await degraded(core) == []
+    assert len(core.lexical.rows) == len(TEXTS)
 
 
 async def test_loss_is_noticed_and_repaired_without_being_asked(core: Core) -> None:
