@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,31 +22,35 @@ import qdrant_edge as qe
 from kit.errors import GroundworkError
 from services.retriever import filters
 from services.retriever.adapters.damaged_folder import environment_problem, is_locked, set_aside
+from services.retriever.adapters.edge_points import (
+    ORDINAL,
+    PLACE,
+    STORED,
+    all_of,
+    any_of,
+    revision_filter,
+    scope_filter,
+    upsert,
+)
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import GroupCommit
 from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable
-from services.retriever.filters import AnyOf, Clause
+from services.retriever.filters import AnyOf
 from services.retriever.models import (
     EmbeddingSpace,
     IndexBatch,
-    IndexedChunk,
     RevisionKey,
     SearchScope,
     Vector,
     Vectors,
     WriteKey,
 )
-from services.retriever.stored_chunk import Candidate, StoredChunk, decode, encode, point_id
+from services.retriever.stored_chunk import Candidate, StoredChunk, decode, point_id
 
 _SHARD = "shard-v3"
 """Folder of this payload and these vectors. Change it with either: documents must then be indexed again."""
 _BEING_CREATED = "shard.creating"
 _SPACE_FILE = "space.json"
-_STORED = "stored"
-_ORDINAL = "ordinal"
-_PLACE = "place"
-"""Tenant and collection in one field. A search names both, and the engine looks up each condition for each vector: one instead of
-two takes a third off a scan of 100 000."""
 _DATATYPE = qe.VectorStorageDatatype.Float16
 """Half of the memory and disk, and a scan of 60 000 takes 10 ms, not 13. A cosine is off by 0.0001 at most."""
 _POINTS_PER_CALL = 32
@@ -132,21 +136,21 @@ class EdgeIndex:
     async def write(self, key: WriteKey, batch: IndexBatch) -> None:
         for start in range(0, len(batch.chunks), _POINTS_PER_CALL):
             part = slice(start, start + _POINTS_PER_CALL)
-            await self._on(self._writer, _upsert(key, batch.chunks[part], batch.vectors[part]))
+            await self._on(self._writer, upsert(key, batch.chunks[part], batch.vectors[part]))
             self._unflushed += len(batch.chunks[part])
 
     async def commit(self, key: WriteKey, *, is_last: bool = False) -> int:
-        revision = _any_of(AnyOf(filters.REVISION, (filters.revision_term(key.revision),)))
-        this_attempt = _any_of(AnyOf(filters.WRITE, (filters.write_term(key),)))
+        revision = any_of(AnyOf(filters.REVISION, (filters.revision_term(key.revision),)))
+        this_attempt = any_of(AnyOf(filters.WRITE, (filters.write_term(key),)))
         await self._commit(is_last=is_last)
-        count, from_this_attempt = await self._counts(_revision_filter(key.revision), qe.Filter(must=[this_attempt]))
+        count, from_this_attempt = await self._counts(revision_filter(key.revision), qe.Filter(must=[this_attempt]))
         if count == from_this_attempt:
             return count  # the rule: no earlier attempt has left anything to delete
         await self._delete(qe.Filter(must=[revision], must_not=[this_attempt]))
         return await self.count(key.revision)
 
     async def count(self, key: RevisionKey) -> int:
-        (count,) = await self._counts(_revision_filter(key))
+        (count,) = await self._counts(revision_filter(key))
         return count
 
     async def _counts(self, *conditions: Any) -> list[int]:
@@ -156,30 +160,30 @@ class EdgeIndex:
         return await self._on(self._reader, lambda shard: [int(shard.count(request)) for request in requests])
 
     async def delete_revision(self, key: RevisionKey) -> None:
-        await self._delete(_revision_filter(key))
+        await self._delete(revision_filter(key))
 
     async def delete_document(self, tenant_id: str, document_id: str) -> None:
-        await self._delete(_filter(filters.document_clauses(tenant_id, document_id)))
+        await self._delete(all_of(filters.document_clauses(tenant_id, document_id)))
 
     async def fetch(self, tenant_id: str, chunk_ids: Sequence[str]) -> list[StoredChunk]:
         if self._shard is None:
             return []
         ids = [point_id(tenant_id, chunk_id) for chunk_id in chunk_ids]
-        records = await self._on(self._reader, lambda shard: shard.retrieve(ids, [_STORED], False))
-        return [decode(record.payload[_STORED]) for record in records]
+        records = await self._on(self._reader, lambda shard: shard.retrieve(ids, [STORED], False))
+        return [decode(record.payload[STORED]) for record in records]
 
     async def fetch_ordinals(self, key: RevisionKey, ordinals: Sequence[int]) -> list[StoredChunk]:
         if self._shard is None or not ordinals:
             return []
-        positions = qe.FieldCondition(_ORDINAL, match=qe.MatchAny(list(ordinals)))
+        positions = qe.FieldCondition(ORDINAL, match=qe.MatchAny(list(ordinals)))
         request = qe.ScrollRequest(
             limit=len(ordinals),
-            filter=qe.Filter(must=[*_revision_filter(key).must, positions]),
-            with_payload=[_STORED],
+            filter=qe.Filter(must=[*revision_filter(key).must, positions]),
+            with_payload=[STORED],
             with_vector=False,
         )
         records, _ = await self._on(self._reader, lambda shard: shard.scroll(request))
-        return [decode(record.payload[_STORED]) for record in records]
+        return [decode(record.payload[STORED]) for record in records]
 
     async def writes(self) -> list[WriteKey]:
         if self._shard is None:
@@ -189,17 +193,15 @@ class EdgeIndex:
         return [filters.parse_write_term(hit.value) for hit in response.hits if hit.count]
 
     async def search(self, scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
-        scope_filter = _scope_filter(scope)
+        condition = scope_filter(scope)
         if self._shard is None:
             return [[] for _ in vectors]
         queries = [
-            qe.QueryRequest(
-                limit=limit, query=qe.Query.Nearest(row.tolist()), filter=scope_filter, with_payload=[_STORED]
-            )
+            qe.QueryRequest(limit=limit, query=qe.Query.Nearest(row.tolist()), filter=condition, with_payload=[STORED])
             for row in vectors
         ]
         answers = await self._query(queries)
-        return [[Candidate(decode(point.payload[_STORED]), point.score) for point in answer] for answer in answers]
+        return [[Candidate(decode(point.payload[STORED]), point.score) for point in answer] for answer in answers]
 
     async def cosines(self, tenant_id: str, chunk_ids: Sequence[str], vectors: Vectors) -> list[dict[str, float]]:
         if self._shard is None or not chunk_ids:
@@ -281,7 +283,7 @@ class EdgeIndex:
         folder.mkdir(parents=True)
         vectors = qe.EdgeVectorParams(size=space.dimension, distance=qe.Distance.Dot, datatype=_DATATYPE)
         shard = qe.EdgeShard.create(str(folder), qe.EdgeConfig(vectors=vectors))
-        for field in (*filters.KEYWORD_FIELDS, _PLACE):
+        for field in (*filters.KEYWORD_FIELDS, PLACE):
             shard.update(qe.UpdateOperation.create_field_index(field, qe.PayloadSchemaType.Keyword))
         for field in filters.NUMERIC_FIELDS:
             shard.update(qe.UpdateOperation.create_field_index(field, qe.PayloadSchemaType.Integer))
@@ -309,53 +311,6 @@ def _is_synced(path: Path) -> bool:
     finally:
         os.close(handle)
     return True
-
-
-def _upsert(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors) -> Callable[[Any], None]:
-    def call(shard: Any) -> None:
-        shard.update(qe.UpdateOperation.upsert_points(list(_points(key, chunks, vectors))))
-
-    return call
-
-
-def _points(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors) -> Iterator[Any]:
-    for item, vector in zip(chunks, vectors.tolist(), strict=True):
-        payload: dict[str, Any] = dict(filters.chunk_keywords(item.chunk, key))
-        payload |= filters.chunk_numbers(item.chunk)
-        place = _place(key.revision.tenant_id, item.chunk.collection_id)
-        payload |= {_ORDINAL: item.chunk.ordinal, _PLACE: place, _STORED: encode(item.chunk)}
-        yield qe.Point(point_id(key.revision.tenant_id, item.chunk.chunk_id), vector, payload)
-
-
-def _revision_filter(key: RevisionKey) -> Any:
-    return _filter((AnyOf(filters.REVISION, (filters.revision_term(key),)),))
-
-
-def _scope_filter(scope: SearchScope) -> Any:
-    others = [
-        clause for clause in filters.compile_scope(scope) if clause.field not in (filters.TENANT, filters.COLLECTION)
-    ]
-    places = AnyOf(_PLACE, tuple(_place(scope.tenant_id, collection_id) for collection_id in scope.collection_ids))
-    return _filter([places, *others])
-
-
-def _place(tenant_id: str, collection_id: str) -> str:
-    return f"{tenant_id}\x1f{collection_id}"
-
-
-def _filter(clauses: Sequence[Clause]) -> Any:
-    return qe.Filter(must=[_condition(clause) for clause in clauses])
-
-
-def _condition(clause: Clause) -> Any:
-    if isinstance(clause, AnyOf):
-        return _any_of(clause)
-    return qe.FieldCondition(clause.field, range=qe.RangeFloat(gte=clause.gte, lt=clause.lt))
-
-
-def _any_of(clause: AnyOf) -> Any:
-    match = qe.MatchValue(*clause.values) if len(clause.values) == 1 else qe.MatchAny(list(clause.values))
-    return qe.FieldCondition(clause.field, match=match)
 
 
 def _named(space: EmbeddingSpace | None) -> str:
