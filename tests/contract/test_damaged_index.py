@@ -167,6 +167,15 @@ async def test_damaged_dense_file_is_noticed_and_the_index_begins_anew(dense: Pa
 
 
 @pytest.mark.parametrize("engine", [TantivyIndex, EdgeIndex])
+async def test_folder_that_cannot_be_made_is_named(
+    engine: type[TantivyIndex] | type[EdgeIndex], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(IndexUnavailable, match="check the folder's permissions"):
+        await engine.open(tmp_path / "file" / "index")
+
+
+@pytest.mark.parametrize("engine", [TantivyIndex, EdgeIndex])
 async def test_index_that_another_process_uses_is_left_alone(
     engine: type[TantivyIndex] | type[EdgeIndex], tmp_path: Path
 ) -> None:

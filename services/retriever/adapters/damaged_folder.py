@@ -33,7 +33,7 @@ def is_locked(path: Path) -> bool:
     """Whether another engine, of this process or another, has locked the file or folder with flock, as these engines do."""
     try:
         handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     try:
         deadline_s = time.monotonic() + _UNLOCK_WAIT_S
@@ -53,9 +53,11 @@ def is_locked(path: Path) -> bool:
 def environment_problem(folder: Path) -> str | None:
     """What keeps every program from using the folder: rights, too many open files, a full disk. None when it must be the files'
     content."""
-    if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
-        return "the disk is full"
     try:
+        if not folder.is_dir():
+            return "there is no such folder"
+        if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
+            return "the disk is full"
         for path in folder.rglob("*"):
             if path.is_file():
                 os.close(os.open(path, os.O_RDWR))
