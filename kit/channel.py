@@ -2,7 +2,7 @@
 without a deadline, retries what the contract declares safe to repeat, and raises GroundworkError instead of RpcError."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -75,8 +75,9 @@ def _service_config(services: Sequence[ServiceDescriptor]) -> str:
 class Channel(grpc.aio.Channel):
     """Wraps a grpc.aio channel so that generated stubs make calls with a token, a deadline and our errors.
 
-    A unary answer is awaited; a streamed one is an async iterator whose `aclose()` cancels the call. Calls take
-    `timeout` in seconds; the smaller of it and the time left to the request in hand applies.
+    A unary answer is awaited, and `on_trailing` is given the metadata that came after it; a streamed one is an async iterator
+    whose `aclose()` cancels the call. Calls take `timeout` in seconds; the smaller of it and the time left to the request in hand
+    applies.
     """
 
     def __init__(self, inner: grpc.aio.Channel, signer: TokenSigner) -> None:
@@ -96,12 +97,21 @@ class Channel(grpc.aio.Channel):
         return self._stream(method, self._inner.stream_stream(method, *args, **kwargs))
 
     def _unary(self, method: str, inner: Callable[..., Any]) -> Callable[..., Any]:
-        async def call(request: Any, *, timeout: float | None = None, wait_for_ready: bool | None = None) -> Any:
-            arguments = self._arguments(method, timeout)
+        async def call(
+            request: Any,
+            *,
+            timeout: float | None = None,
+            wait_for_ready: bool | None = None,
+            on_trailing: Callable[[Mapping[str, str | bytes]], None] | None = None,
+        ) -> Any:
+            made = inner(request, wait_for_ready=wait_for_ready, **self._arguments(method, timeout))
             try:
-                return await inner(request, wait_for_ready=wait_for_ready, **arguments)
+                answer = await made
             except grpc.aio.AioRpcError as error:
                 raise from_rpc_error(error) from error
+            if on_trailing is not None:
+                on_trailing(dict(await made.trailing_metadata()))
+            return answer
 
         return call
 

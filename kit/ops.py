@@ -4,7 +4,8 @@ it answers, truthfully, even while the event loop is stuck."""
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any
@@ -16,11 +17,25 @@ LOOP_STUCK_AFTER_S = 30.0
 """/livez fails when the event loop has not moved for this long: a restart is then the only cure."""
 
 
-class OpsServer:
-    """Serves the three endpoints until closed. `beat()` is called by the event loop about once a second."""
+@dataclass(frozen=True)
+class Trouble:
+    """What is wrong in a process that runs, for an operator: anybody may read it. `stops_service`: what it is there for cannot be
+    done at all, so that others should be asked while it lasts."""
 
-    def __init__(self, host: str, port: int, ready: Callable[[], bool]) -> None:
+    part: str
+    message: str
+    stops_service: bool = False
+
+
+class OpsServer:
+    """Serves the three endpoints until closed. `beat()` is called by the event loop about once a second. /readyz lists the
+    troubles, one a line, whether or not the process is ready in spite of them."""
+
+    def __init__(
+        self, host: str, port: int, ready: Callable[[], bool], troubles: Callable[[], Sequence[Trouble]] = tuple
+    ) -> None:
         self._ready = ready
+        self._troubles = troubles
         self._last_beat = time.monotonic()
         self._metrics = make_wsgi_app()
         self._server = make_server(host, port, self._app, server_class=_Server, handler_class=_QuietHandler)
@@ -50,7 +65,7 @@ class OpsServer:
         if path == "/livez":
             return _text(start_response, alive=time.monotonic() - self._last_beat < LOOP_STUCK_AFTER_S)
         if path == "/readyz":
-            return _text(start_response, alive=self._ready())
+            return _text(start_response, alive=self._ready(), troubles=self._troubles())
         start_response("404 Not Found", [("Content-Type", "text/plain")])
         return [b"not found: try /metrics, /livez or /readyz\n"]
 
@@ -71,7 +86,7 @@ class _QuietHandler(WSGIRequestHandler):
         """Probes every few seconds are not worth a line."""
 
 
-def _text(start_response: Any, *, alive: bool) -> list[bytes]:
+def _text(start_response: Any, *, alive: bool, troubles: Sequence[Trouble] = ()) -> list[bytes]:
     status = HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE
-    start_response(f"{status.value} {status.phrase}", [("Content-Type", "text/plain")])
-    return [b"ok\n" if alive else b"not ok\n"]
+    start_response(f"{status.value} {status.phrase}", [("Content-Type", "text/plain; charset=utf-8")])
+    return [b"ok\n" if alive else b"not ok\n", *(f"{each.part}: {each.message}\n".encode() for each in troubles)]

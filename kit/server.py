@@ -22,6 +22,8 @@ from kit.telemetry import current_trace_id
 
 _log = structlog.get_logger()
 _HEALTH_PREFIX = "/grpc.health.v1.Health/"
+HEALTH_DETAIL_KEY = "groundwork-detail-bin"
+"""Trailing metadata of a health check: UTF-8, what is wrong though the service may serve."""
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """Largest message in either direction: a search answer of 200 chunks, or a batch of vectors, fits with room to spare."""
 

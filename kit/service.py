@@ -8,7 +8,7 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
@@ -21,15 +21,17 @@ from grpc_health.v1.health import aio as health_aio
 from kit.configuration import SettingsT, read_settings
 from kit.errors import FailedPrecondition, GroundworkError
 from kit.logging import configure_logging
-from kit.ops import OpsServer
+from kit.ops import OpsServer, Trouble
 from kit.principal import TokenSigner
-from kit.server import make_server
+from kit.server import HEALTH_DETAIL_KEY, make_server
 from kit.settings import ServiceSettings
 from kit.telemetry import configure_telemetry
 
 _log = structlog.get_logger()
 _CHECK_TIMEOUT_S = 2.0
 _CHECK_INTERVAL_S = 0.1
+_MAX_DETAIL_CHARS = 1000
+"""Metadata of a call may have 8 KB together."""
 _SETTLED_AFTER_S = 15.0
 """By then a process has imported and opened what it needs."""
 
@@ -68,11 +70,26 @@ def _leaves(group: BaseExceptionGroup[GroundworkError]) -> Iterator[GroundworkEr
             yield error
 
 
+class DetailedHealth(health_aio.HealthServicer):
+    """The standard health service, which also says what is wrong: in the trailing metadata, which probes that do not know of it
+    ignore."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.detail = ""
+
+    async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+        if self.detail:
+            context.set_trailing_metadata(((HEALTH_DETAIL_KEY, self.detail.encode()),))
+        return await super().Check(request, context)
+
+
 class Service:
     """One process. Enter it, put adapters on `stack`, add servicers, then `serve()` until told to stop.
 
     `require` names what must have answered once before the service reports SERVING. Readiness does not cascade after
-    that: a service whose dependency is down still answers, degraded, and says so.
+    that: a service whose dependency is down still answers, degraded, and says so. What it says of itself to operators it takes
+    from those who `report`.
     """
 
     def __init__(self, name: str, settings: ServiceSettings) -> None:
@@ -85,18 +102,26 @@ class Service:
         self.closing = asyncio.Event()
         """The drain delay is over: nobody new is let in, and those in hand are given the grace."""
         self.address = ""
-        self._ready = False
+        self._opened = False
+        self._serving = False
+        self._troubles: tuple[Trouble, ...] = ()
+        self._reporters: list[Callable[[], Sequence[Trouble]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._group = asyncio.TaskGroup()
         self._requirements: dict[str, Callable[[], Awaitable[object]]] = {}
         self._servicers: list[tuple[Callable[[Any, grpc.aio.Server], None], object, ServiceDescriptor]] = []
-        self._health = health_aio.HealthServicer()
+        self._health = DetailedHealth()
 
     async def __aenter__(self) -> Self:
         configure_logging(self.name, self.settings.log_level)
         provider = configure_telemetry(self.name, self.settings.otlp_endpoint)
         self.stack.callback(provider.shutdown)
-        self._ops = OpsServer(self.settings.ops_host, self.settings.ops_port, ready=lambda: self._ready)
+        self._ops = OpsServer(
+            self.settings.ops_host,
+            self.settings.ops_port,
+            ready=lambda: self._serving,
+            troubles=lambda: self._troubles,
+        )
         self.stack.enter_context(self._ops)
         await self._group.__aenter__()
         return self
@@ -112,6 +137,11 @@ class Service:
     def require(self, name: str, check: Callable[[], Awaitable[object]]) -> None:
         """Holds SERVING back until `check` has returned once without raising."""
         self._requirements[name] = check
+
+    def report(self, troubles: Callable[[], Sequence[Trouble]]) -> None:
+        """Has this asked about once a second. What it returns is shown by /readyz and by the health check; a trouble that
+        stops the service makes both say NOT_SERVING while it lasts."""
+        self._reporters.append(troubles)
 
     def add_servicer(
         self, add: Callable[[Any, grpc.aio.Server], None], servicer: object, descriptor: ServiceDescriptor
@@ -139,7 +169,7 @@ class Service:
         opening = self.spawn(self._open_when_ready())
         await self.stopping.wait()
         opening.cancel()
-        self._ready = False
+        self._opened = self._serving = False
         await self._health.enter_graceful_shutdown()
         _log.info("service_draining")
         await asyncio.sleep(self.settings.drain_delay_s)
@@ -166,8 +196,8 @@ class Service:
         async with asyncio.TaskGroup() as group:
             for name, check in self._requirements.items():
                 group.create_task(self._until_ready(name, check))
-        self._ready = True
-        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
+        self._opened = True
+        await self._look_at_troubles()
         _log.info("service_ready")
 
     async def _until_ready(self, name: str, check: Callable[[], Awaitable[object]]) -> None:
@@ -184,6 +214,15 @@ class Service:
             else:
                 return
 
+    async def _look_at_troubles(self) -> None:
+        self._troubles = tuple(trouble for report in self._reporters for trouble in report())
+        self._health.detail = "; ".join(f"{each.part}: {each.message}" for each in self._troubles)[:_MAX_DETAIL_CHARS]
+        serving = self._opened and not any(trouble.stops_service for trouble in self._troubles)
+        if serving != self._serving:
+            self._serving = serving
+            health = health_pb2.HealthCheckResponse
+            await self._set_health(health.SERVING if serving else health.NOT_SERVING)
+
     async def _set_health(self, status: Any) -> None:
         for name in ["", *(descriptor.full_name for _, _, descriptor in self._servicers)]:
             await self._health.set(name, status)
@@ -191,6 +230,7 @@ class Service:
     async def _heartbeat(self) -> None:
         while True:
             self._ops.beat()
+            await self._look_at_troubles()
             await asyncio.sleep(1.0)
 
     def _catch_signals(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nats.aio.msg import Msg
 from nats.js import api
-from nats.js.errors import APIError, BucketNotFoundError, KeyNotFoundError, KeyWrongLastSequenceError
+from nats.js.errors import APIError, BucketNotFoundError, KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
 from nats.js.kv import KV_MARKER_REASON, KV_OP
 from nats.js.kv import KeyValue as NatsKeyValue
 
@@ -69,6 +69,26 @@ class KeyValue:
             except KeyNotFoundError:
                 return None
         return Entry(key, entry.value or b"", entry.revision or 0)
+
+    async def get_current(self, key: str) -> Entry | None:
+        """As `get`, asked of the bucket's leader: any replica answers `get`, also one that lags or is cut off. For reads that
+        decide something."""
+        message = await self._last_message(key)
+        if message is None or any(header in (message.headers or {}) for header in _DELETION_HEADERS):
+            return None
+        return Entry(key, message.data or b"", message.seq or 0)
+
+    async def last_revision(self) -> int:
+        """Of the newest entry or deletion marker that the bucket's leader has; 0 when there is none."""
+        message = await self._last_message(">")
+        return message.seq or 0 if message else 0
+
+    async def _last_message(self, pattern: str) -> api.RawStreamMsg | None:
+        with translated_errors(self._name):
+            try:
+                return await self._nats.js.get_msg(f"KV_{self._name}", subject=f"{self._prefix}{pattern}", direct=False)
+            except NotFoundError:
+                return None
 
     async def put(self, key: str, value: bytes) -> int:
         """Writes without looking. Returns the new revision."""

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from kit.errors import Aborted
-from services.retriever.concurrency import both
+from services.retriever.concurrency import KeyedLock, both
 from services.retriever.errors import PointerConflict, RevisionIncomplete, RevisionSuperseded
 from services.retriever.models import Activation, Pointer
 from services.retriever.options import READ_TIMEOUT_S
@@ -30,6 +30,7 @@ class RevisionSwitch:
         revisions: RevisionMap,
         remover: Remover,
         written: WrittenRevisions,
+        turns: KeyedLock,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -39,6 +40,7 @@ class RevisionSwitch:
         self._revisions = revisions
         self._remover = remover
         self._written = written
+        self._turns = turns
         self._clock = clock
 
     async def activate(self, activation: Activation) -> int:
@@ -62,9 +64,11 @@ class RevisionSwitch:
                 activation.chunk_count,
                 self._now_ms(),
                 languages=activation.languages,
+                newer_fields=current.newer_fields if current else {},
             )
 
-        before, after = await self._change(key.tenant_id, key.document_id, decide)
+        async with self._turns(key):
+            before, after = await self._change(key.tenant_id, key.document_id, decide)
         if before is not None and before.revision_id != key.revision_id:
             self._remover.remove_revision(replace(key, revision_id=before.revision_id))
         return after.activated_at_ms
@@ -105,7 +109,7 @@ class RevisionSwitch:
                 except PointerConflict:
                     continue
             self._revisions.apply(stored)
-            return current, stored.pointer
+            return current, wanted
         raise Aborted(f"the pointer of document {document_id} changes all the time; try again", document_id=document_id)
 
     async def _verify_complete(self, activation: Activation) -> None:

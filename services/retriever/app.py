@@ -10,19 +10,28 @@ from groundwork.retriever.v1.retriever_pb2_grpc import add_RetrieverServiceServi
 from kit.channel import open_channel
 from kit.jetstream import connect
 from kit.service import Service
+from services.retriever import metrics
 from services.retriever.activation import RevisionSwitch
 from services.retriever.adapters.edge import EdgeIndex
 from services.retriever.adapters.model_server import ModelServer, ModelServerReplicas
 from services.retriever.adapters.revisions import NatsRevisions
 from services.retriever.adapters.tantivy import TantivyIndex
+from services.retriever.caretaker import Caretaker
 from services.retriever.chunk_reader import ChunkReader
+from services.retriever.concurrency import KeyedLock
+from services.retriever.engine_answer import DENSE, LEXICAL
+from services.retriever.engine_watch import EngineWatch
 from services.retriever.engines import Engines
 from services.retriever.errors import EngineUnsupported
 from services.retriever.forgetting import ForgettingRemoval
+from services.retriever.freshness import Freshness
 from services.retriever.handlers import RetrieverServicer
+from services.retriever.index_gaps import IndexGaps
 from services.retriever.indexing import RevisionWriter
-from services.retriever.ports import DenseIndex, LexicalIndex
-from services.retriever.removal import Reconciler, Remover
+from services.retriever.ports import DenseIndex, LexicalIndex, OwnIndex
+from services.retriever.reconciler import Reconciler
+from services.retriever.refill import Refiller
+from services.retriever.removal import Remover
 from services.retriever.reranking import RerankStage
 from services.retriever.result_cache import ResultCache
 from services.retriever.revision_map import RevisionMap
@@ -39,40 +48,59 @@ async def run(settings: RetrieverSettings) -> None:
     async with Service("retriever", settings) as service:
         stack = service.stack
         # tantivy first: its writer lock keeps a second process out of both indexes.
-        lexical = await _open_lexical(settings, stack)
-        dense = await _open_dense(settings, stack)
+        lexical, own_lexical = await _open_lexical(settings, stack)
+        dense, own_dense = await _open_dense(settings, stack)
         nats = await stack.enter_async_context(connect(settings.nats_url, name="retriever"))
         store = await NatsRevisions.open(nats)
         # Without retries: a search that waits for them is worse than one that says what it went without.
         channel = await stack.enter_async_context(open_channel(settings.reranker_address, service.signer))
         models = ModelServer(channel)
 
-        revisions = RevisionMap()
+        revisions = RevisionMap(staleness_s=settings.retriever_staleness_s)
+        freshness = Freshness(store, revisions, staleness_s=settings.retriever_staleness_s)
+        metrics.POINTER_AGE.set_function(lambda: revisions.age_s)
         written = WrittenRevisions(time.monotonic)
+        turns, writing = KeyedLock(), KeyedLock()
         replicas = ModelServerReplicas(settings.reranker_address, service.signer)
-        remover = Remover(dense, ForgettingRemoval(lexical, revisions, replicas), written)
+        removal = ForgettingRemoval(lexical, revisions, replicas)
+        remover = Remover(dense, removal, store, revisions, written, turns)
+        gaps = IndexGaps(revisions)
+        own = {part: index for part, index in ((DENSE, own_dense), (LEXICAL, own_lexical)) if index is not None}
+        refiller = Refiller(dense, lexical, models, revisions, gaps, writing, list(own))
+        reconciler = Reconciler(dense, lexical, store, revisions, gaps, remover, settings.reconcile)
         reader = ChunkReader((lexical, dense), revisions)
         searcher = Searcher(
             Engines(dense, lexical, models, settings.search),
             RerankStage(models, settings.search),
             reader,
             revisions,
+            gaps,
             ResultCache(settings.search),
             settings.search,
         )
         servicer = RetrieverServicer(
             searcher,
             reader,
-            RevisionWriter(dense, lexical, revisions, written, settings.indexing),
-            RevisionSwitch(dense, lexical, store, revisions, remover, written),
+            RevisionWriter(dense, lexical, revisions, written, settings.indexing, writing),
+            RevisionSwitch(dense, lexical, store, revisions, remover, written, turns),
             revisions,
-            RevisionReader(dense, lexical, revisions),
+            RevisionReader(dense, lexical, revisions, refiller.is_filling),
         )
         service.spawn(revisions.follow(store, retry_s=_WATCH_RETRY_S, resync_s=settings.retriever_resync_s))
         service.spawn(searcher.forget_outdated())
+        watch = EngineWatch(dense, lexical, gaps)
+        service.report(freshness.troubles)
+        service.report(watch.troubles)
+        service.spawn(watch.run())
+        service.spawn(freshness.run())
         service.spawn(remover.run())
-        service.spawn(Reconciler(dense, lexical, revisions, remover, settings.reconcile).run())
+        service.spawn(reconciler.run())
+        service.spawn(refiller.run())
+        for part, index in own.items():
+            service.spawn(Caretaker(part, index, revisions, gaps).run())
         service.require("revisions", revisions.wait_loaded)
+        service.require("fresh revisions", freshness.wait_confirmed)
+        service.require("compared indexes", reconciler.wait_compared)
         service.add_servicer(
             add_RetrieverServiceServicer_to_server,
             servicer,
@@ -81,31 +109,31 @@ async def run(settings: RetrieverSettings) -> None:
         await service.serve()
 
 
-async def _open_lexical(settings: RetrieverSettings, stack: AsyncExitStack) -> LexicalIndex:
-    """Elasticsearch where the settings name it, else tantivy."""
+async def _open_lexical(settings: RetrieverSettings, stack: AsyncExitStack) -> tuple[LexicalIndex, OwnIndex | None]:
+    """Elasticsearch where the settings name it, else tantivy, whose files are ours to look after."""
     if settings.elasticsearch is None:
         path = settings.index_dir / "lexical"
         embedded = await TantivyIndex.open(path, writer_heap_bytes=settings.retriever_lexical_heap_bytes)
         stack.push_async_callback(embedded.close)
-        return embedded
+        return embedded, embedded
     with _installed_as("elasticsearch"):
         from services.retriever.adapters.elasticsearch import ElasticsearchIndex  # noqa: PLC0415 - an extra
     server = await ElasticsearchIndex.open(settings.elasticsearch)
     stack.push_async_callback(server.close)
-    return server
+    return server, None
 
 
-async def _open_dense(settings: RetrieverSettings, stack: AsyncExitStack) -> DenseIndex:
-    """A Qdrant server where the settings name it, else the Qdrant engine in this process."""
+async def _open_dense(settings: RetrieverSettings, stack: AsyncExitStack) -> tuple[DenseIndex, OwnIndex | None]:
+    """A Qdrant server where the settings name it, else the Qdrant engine in this process, whose files are ours to look after."""
     if settings.qdrant is None:
         embedded = await EdgeIndex.open(settings.index_dir / "dense")
         stack.push_async_callback(embedded.close)
-        return embedded
+        return embedded, embedded
     with _installed_as("qdrant"):
         from services.retriever.adapters.qdrant import QdrantIndex  # noqa: PLC0415 - an extra
     server = await QdrantIndex.open(settings.qdrant)
     stack.push_async_callback(server.close)
-    return server
+    return server, None
 
 
 @contextmanager

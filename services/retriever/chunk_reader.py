@@ -10,7 +10,7 @@ from services.retriever.models import Chunk, ChunkWindow, RevisionKey
 from services.retriever.options import READ_TIMEOUT_S
 from services.retriever.ports import ChunkIndex
 from services.retriever.revision_map import RevisionMap
-from services.retriever.stored_chunk import StoredChunk
+from services.retriever.stored_chunk import StoredChunk, readable
 from services.retriever.validation import check_fetch, check_scope_id
 
 _log = structlog.get_logger()
@@ -24,9 +24,10 @@ class ChunkReader:
         self._revisions = revisions
 
     async def fetch(self, tenant_id: str, chunk_ids: Sequence[str], window: int) -> list[ChunkWindow]:
-        """In the order of the ids, without those that are unknown or not active. Raises IndexUnavailable."""
+        """In the order of the ids, without those that are unknown or not active. Raises IndexUnavailable or RevisionsStale."""
         check_scope_id("tenant_id", tenant_id)
         check_fetch(chunk_ids, window)
+        self._revisions.require_fresh()
         return await self._from_any(lambda index: self._fetch_from(index, tenant_id, chunk_ids, window))
 
     async def with_neighbours(self, tenant_id: str, chunks: Sequence[Chunk], window: int) -> list[ChunkWindow]:
@@ -53,8 +54,8 @@ class ChunkReader:
     ) -> list[ChunkWindow]:
         async with engine_deadline(READ_TIMEOUT_S):
             found = {
-                stored.chunk_id: stored.chunk
-                for stored in await index.fetch(tenant_id, list(dict.fromkeys(chunk_ids)))
+                stored.chunk_id: chunk
+                for stored, chunk in readable(await index.fetch(tenant_id, list(dict.fromkeys(chunk_ids))))
                 if self._is_active(tenant_id, stored)
             }
             wanted = [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
@@ -71,9 +72,9 @@ class ChunkReader:
             around = range(max(0, chunk.ordinal - window), chunk.ordinal + window + 1)
             positions.setdefault(key, set()).update(around)
         return {
-            (stored.revision_id, (chunk := stored.chunk).ordinal): chunk
+            (stored.revision_id, chunk.ordinal): chunk
             for key, ordinals in positions.items()
-            for stored in await index.fetch_ordinals(key, sorted(ordinals))
+            for stored, chunk in readable(await index.fetch_ordinals(key, sorted(ordinals)))
         }
 
     def _is_active(self, tenant_id: str, stored: StoredChunk) -> bool:

@@ -40,6 +40,11 @@ class Trace:
     degraded: list[Degradation] = field(default_factory=list)
     timings_ms: dict[str, float] = field(default_factory=dict)
 
+    def note(self, degradation: Degradation) -> None:
+        """Notes it, once a part."""
+        if all(known.part != degradation.part for known in self.degraded):
+            self.degraded.append(degradation)
+
 
 def phrases_by_query(request: SearchRequest) -> list[Phrases]:
     """What each hit of each query must contain."""
@@ -164,11 +169,10 @@ class Engines:
 
 
 def _kept(answer: T | Degradation, trace: Trace) -> T | None:
-    """The answer; a degradation is noted, once a part."""
+    """The answer; a degradation is noted."""
     if not isinstance(answer, Degradation):
         return answer
-    if all(known.part != answer.part for known in trace.degraded):
-        trace.degraded.append(answer)
+    trace.note(answer)
     return None
 
 

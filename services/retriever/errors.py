@@ -51,6 +51,12 @@ class IndexUnavailable(Unavailable):
     reason = "INDEX_UNAVAILABLE"
 
 
+class RevisionsStale(Unavailable):
+    """It is not known which documents are visible now."""
+
+    reason = "REVISIONS_STALE"
+
+
 class PointerConflict(Exception):
     """A compare-and-set lost: someone else changed the pointer. The caller reads again and decides."""
 

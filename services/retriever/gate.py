@@ -2,7 +2,8 @@
 
 Vectors always find something: they rank everything. What they alone found must pass a threshold that was measured for the
 model; what words found too is not held to it, for a name or a number says nothing to a small model and is right all the same.
-A request's own `min_score` holds for every hit.
+While the lexical engine is away nobody can vouch for those, so there is no threshold then. A request's own `min_score` holds for
+every hit.
 """
 
 from collections.abc import Collection, Mapping

@@ -33,7 +33,7 @@ class RevisionWriter:
 
     A revision that is written again replaces what is there chunk by chunk, so an active one stays findable meanwhile. Two
     attempts at the same revision take turns. A stream that breaks leaves chunks that nobody sees: the next attempt or the
-    reconciler removes them.
+    reconciler removes them. `turns`: one for each revision, shared with who else writes it.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class RevisionWriter:
         revisions: RevisionMap,
         written: WrittenRevisions,
         options: IndexingOptions,
+        turns: KeyedLock,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -52,7 +53,7 @@ class RevisionWriter:
         self._written = written
         self._options = options
         self._clock = clock
-        self._turns = KeyedLock()
+        self._turns = turns
         self._to_come: int | None = None
         self._being_written = 0
         self._slots = asyncio.Semaphore(options.max_concurrent_revisions)

@@ -1,6 +1,6 @@
 """The retriever's instruments. Labels are bounded: stages, parts and strategies, never an id."""
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 from services.retriever.models import SearchResult
 
@@ -13,6 +13,21 @@ SEARCHES = Counter("groundwork_retriever_searches_total", "Searches answered.", 
 CACHED = Counter("groundwork_retriever_cache_total", "Searches by whether the answer was remembered.", ["outcome"])
 DEGRADED = Counter("groundwork_retriever_degraded_total", "Searches answered without a part.", ["part"])
 INDEXED_CHUNKS = Counter("groundwork_retriever_indexed_chunks_total", "Chunks written to both indexes.")
+
+POINTER_AGE = Gauge(
+    "groundwork_retriever_pointer_age_seconds", "Since it was last known that every stored pointer has arrived here."
+)
+MISSING_REVISIONS = Gauge(
+    "groundwork_retriever_missing_revisions", "Visible revisions that an engine lacks.", ["engine"]
+)
+DAMAGED = Counter("groundwork_retriever_damaged_indexes_total", "Indexes that were damaged and begun anew.", ["engine"])
+REFILLED = Counter(
+    "groundwork_retriever_refilled_revisions_total", "Revisions filled in from the other engine.", ["engine"]
+)
+ENGINE_UP = Gauge("groundwork_retriever_engine_up", "Whether an engine answers.", ["engine"])
+UNREADABLE = Counter(
+    "groundwork_retriever_unreadable_total", "Records that could not be decoded and were set aside.", ["kind"]
+)
 
 
 def observe_search(result: SearchResult) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,11 @@ class BoundingBox:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of a document as it is shown and cited; the fields are those of the contract."""
+    """A piece of a document as it is shown and cited; the fields are those of the contract.
+
+    `embedded_prefix`: what stood in front of the text when it was embedded, kept so that an index that was lost can be filled
+    from the other one; None where it is not known.
+    """
 
     chunk_id: str
     document_id: str
@@ -78,6 +82,7 @@ class Chunk:
     bounding_boxes: tuple[BoundingBox, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
     language: str = ""
+    embedded_prefix: str | None = None
 
 
 @dataclass(frozen=True)
@@ -277,7 +282,10 @@ class Activation:
 
 @dataclass(frozen=True)
 class Pointer:
-    """The visible revision of a document. `deleted` makes it a tombstone: nothing of the document is ever visible again."""
+    """The visible revision of a document. `deleted` makes it a tombstone: nothing of the document is ever visible again.
+
+    `newer_fields` are those that a newer version stored: this one does not know them, and stores them again as they were.
+    """
 
     revision_id: str
     number: int
@@ -286,15 +294,30 @@ class Pointer:
     activated_at_ms: int
     deleted: bool = False
     languages: tuple[str, ...] = ()
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def shows(self, revision_id: str) -> bool:
+        """Whether searches may show this revision."""
+        return not self.deleted and self.revision_id == revision_id
 
 
 @dataclass(frozen=True)
 class PointerEntry:
-    """A pointer as stored. `version` grows with every change and is what a compare-and-set compares."""
+    """A pointer as stored; None when what is stored cannot be read, which hides the document. `version` grows with every change
+    and is what a compare-and-set compares."""
 
     tenant_id: str
     document_id: str
-    pointer: Pointer
+    pointer: Pointer | None
+    version: int
+
+
+@dataclass(frozen=True)
+class PointerRemoved:
+    """A pointer that is not stored any more, since `version`."""
+
+    tenant_id: str
+    document_id: str
     version: int
 
 

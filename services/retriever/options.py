@@ -53,6 +53,7 @@ class ReconcileOptions:
 
     interval_s: float = 900.0
     orphan_age_s: float = 3600.0
+    tombstone_life_s: float = 7 * 86_400.0
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What the core needs from outside. Indexes raise IndexUnavailable when they cannot answer, the others a GroundworkError
 that says so; none is called without a deadline around it."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from services.retriever.models import (
     LexicalQuery,
     Pointer,
     PointerEntry,
+    PointerRemoved,
     RevisionKey,
     SearchScope,
     Vector,
@@ -88,19 +90,41 @@ class LexicalIndex(ChunkIndex, Protocol):
         """Every revision of the document that has chunks in the index, whether it was ever active or not."""
 
 
+class OwnIndex(Protocol):
+    """An index whose files belong to this process."""
+
+    @property
+    def suspected(self) -> asyncio.Event:
+        """Set when a call failed, so that its files should be looked at; cleared by who does."""
+
+    async def inspect(self) -> str | None:
+        """Reads all files; returns what is damaged, for an operator. Raises IndexUnavailable when it cannot be told now."""
+
+    async def start_anew(self, problem: str) -> None:
+        """Sets the files aside and goes on with an empty index. What is being written at the moment fails, and may be tried
+        again. Raises IndexUnavailable or OSError."""
+
+
 class RevisionStore(Protocol):
     """The pointers: one value a document, changed by compare-and-set, watched by every retriever."""
 
     async def get(self, tenant_id: str, document_id: str) -> PointerEntry | None:
-        """The pointer as stored now."""
+        """The pointer as stored now, never as a replica that lags has it: removals are decided by it."""
 
     async def put(
         self, tenant_id: str, document_id: str, pointer: Pointer, expected_version: int | None
     ) -> PointerEntry:
         """Stores the pointer if its version still is `expected_version` (None: does not exist); else PointerConflict."""
 
-    def watch(self) -> AsyncGenerator[PointerEntry | None]:
-        """All pointers, then None once, then every change. Ends or raises when the connection is lost."""
+    async def remove(self, tenant_id: str, document_id: str) -> None:
+        """Removes the pointer. Harmless when repeated."""
+
+    async def latest_version(self) -> int:
+        """The version of the newest change that is stored, as `get` would see it."""
+
+    def watch(self) -> AsyncGenerator[PointerEntry | PointerRemoved | None]:
+        """All pointers, then None once, then every change, in the order of versions. Ends or raises when the connection is
+        lost."""
 
 
 class Embedder(Protocol):
@@ -108,6 +132,13 @@ class Embedder(Protocol):
 
     async def embed_queries(self, queries: Sequence[str], timeout_s: float) -> tuple[EmbeddingSpace, Vectors]:
         """Vectors [len(queries), dimension], L2-normalised, and the space they live in."""
+
+
+class PassageEmbedder(Protocol):
+    """Turns texts of chunks into the vectors that the dense index holds."""
+
+    async def embed_passages(self, texts: Sequence[str]) -> tuple[EmbeddingSpace, Vectors]:
+        """Vectors [len(texts), dimension], L2-normalised, and the space they live in. Within bounded time."""
 
 
 class Reranker(Protocol):

@@ -11,7 +11,7 @@ from services.retriever.engine_answer import Lists
 from services.retriever.fusion import RankedList, convex_combination, reciprocal_rank_fusion
 from services.retriever.models import Chunk, DroppedHit, Explanation, FusionMethod, SearchPlan
 from services.retriever.phrases import contains_phrase
-from services.retriever.stored_chunk import Candidate, StoredChunk, citable_text
+from services.retriever.stored_chunk import Candidate, ChunkUnreadable, StoredChunk, citable_text
 
 _BM25_FLOOR = 0.0
 
@@ -27,6 +27,7 @@ class Ranking:
         phrases: Sequence[tuple[str, ...]] = (),
     ) -> None:
         """`phrases` are what each hit of each query must contain; empty when nothing must."""
+        self._made_of = dense, lexical, is_visible, phrases
         self.dropped: list[DroppedHit] = []
         self._chunks: dict[str, Chunk] = {}
         invisible: dict[str, StoredChunk] = {}
@@ -43,8 +44,16 @@ class Ranking:
         self._best_lexical = _best(self._lexical)
         self.cosines = {chunk_id: score for chunk_id, (_, score) in self._best_dense.items()}
 
+    def without(self, chunk_id: str) -> "Ranking":
+        """As if the engines had not found it."""
+        dense, lexical, is_visible, phrases = self._made_of
+        left = [
+            [[hit for hit in hits if hit.stored.chunk_id != chunk_id] for hits in lists] for lists in (dense, lexical)
+        ]
+        return Ranking(left[0], left[1], is_visible, phrases)
+
     def chunk(self, chunk_id: str) -> Chunk:
-        """The whole chunk, decoded once."""
+        """The whole chunk, decoded once. Raises ChunkUnreadable."""
         if chunk_id not in self._chunks:
             self._chunks[chunk_id] = (self.stored.get(chunk_id) or self._all[chunk_id]).chunk
         return self._chunks[chunk_id]
@@ -165,7 +174,10 @@ class Ranking:
 
     def _has(self, stored: StoredChunk, phrase: str) -> bool:
         if stored.chunk_id not in self._chunks:
-            self._chunks[stored.chunk_id] = stored.chunk
+            try:
+                self._chunks[stored.chunk_id] = stored.chunk
+            except ChunkUnreadable:
+                return False
         return contains_phrase(citable_text(self._chunks[stored.chunk_id]), phrase)
 
     def _drop_without_phrases(self) -> None:

@@ -1,17 +1,18 @@
-"""Removing what no search may see any more: at once after a flip, and by the reconciler for what a crash left behind."""
+"""Removing what no search may see any more: at once after a flip, and by the reconciler for what a crash left behind.
+
+What is removed was chosen by the map, which may lag: the pointer as the store's leader has it decides, read just before.
+"""
 
 import asyncio
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
 
 from kit.errors import GroundworkError
-from services.retriever.concurrency import both
+from services.retriever.concurrency import KeyedLock, both
 from services.retriever.models import RevisionKey
-from services.retriever.options import REMOVAL_TIMEOUT_S, ReconcileOptions
-from services.retriever.ports import ChunkRemoval, DenseIndex, LexicalIndex
+from services.retriever.options import REMOVAL_TIMEOUT_S
+from services.retriever.ports import ChunkRemoval, RevisionStore
 from services.retriever.revision_map import RevisionMap
 from services.retriever.written import WrittenRevisions
 
@@ -28,18 +29,30 @@ class _Document:
 class Remover:
     """Removes chunks in the background, one revision or document at a time, so that searches are not held up.
 
-    What it cannot do now (queue full, engine down, process killed) the reconciler does later: chunks that are waiting for
-    removal are invisible already.
+    What it cannot do now (queue full, engine or store down, process killed) the reconciler does later: chunks that are waiting
+    for removal are invisible already.
+
+    `turns`: one for each revision, so that none is activated between the look at its pointer and its removal.
     """
 
-    def __init__(self, dense: ChunkRemoval, lexical: ChunkRemoval, written: WrittenRevisions) -> None:
+    def __init__(
+        self,
+        dense: ChunkRemoval,
+        lexical: ChunkRemoval,
+        store: RevisionStore,
+        revisions: RevisionMap,
+        written: WrittenRevisions,
+        turns: KeyedLock,
+    ) -> None:
         self._dense = dense
         self._lexical = lexical
+        self._store = store
+        self._revisions = revisions
         self._written = written
+        self._turns = turns
         self._queue: asyncio.Queue[RevisionKey | _Document] = asyncio.Queue(_MAX_QUEUED)
 
     def remove_revision(self, key: RevisionKey) -> None:
-        self._written.forget(key)
         self._enqueue(key)
 
     def remove_document(self, tenant_id: str, document_id: str) -> None:
@@ -68,69 +81,25 @@ class Remover:
 
     async def _remove(self, item: RevisionKey | _Document) -> None:
         if isinstance(item, RevisionKey):
-            await both(
-                self._dense.delete_revision(item), self._lexical.delete_revision(item), timeout_s=REMOVAL_TIMEOUT_S
-            )
-        else:
+            async with self._turns(item):
+                await self._remove_revision(item)
+        elif await self._is_deleted(item):
             await both(
                 self._dense.delete_document(item.tenant_id, item.document_id),
                 self._lexical.delete_document(item.tenant_id, item.document_id),
                 timeout_s=REMOVAL_TIMEOUT_S,
             )
 
+    async def _remove_revision(self, key: RevisionKey) -> None:
+        stored = await self._store.get(key.tenant_id, key.document_id)
+        if stored is not None:
+            self._revisions.apply(stored)
+            if stored.pointer is None or stored.pointer.shows(key.revision_id):
+                _log.warning("removal_refused", document_id=key.document_id, revision_id=key.revision_id)
+                return
+        self._written.forget(key)
+        await both(self._dense.delete_revision(key), self._lexical.delete_revision(key), timeout_s=REMOVAL_TIMEOUT_S)
 
-class Reconciler:
-    """Compares what the indexes hold with what is visible and has the difference removed.
-
-    A revision that is not active may be about to become so: it is left alone until nobody can be writing it any more.
-    """
-
-    def __init__(
-        self,
-        dense: DenseIndex,
-        lexical: LexicalIndex,
-        revisions: RevisionMap,
-        remover: Remover,
-        options: ReconcileOptions,
-        *,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._dense = dense
-        self._lexical = lexical
-        self._revisions = revisions
-        self._remover = remover
-        self._options = options
-        self._clock = clock
-
-    async def run(self) -> None:
-        """Reconciles now and then every interval, until cancelled."""
-        await self._revisions.wait_loaded()
-        while True:
-            try:
-                await self.reconcile()
-            except GroundworkError as error:
-                _log.warning("reconcile_failed", reason=error.reason, error=error.message)
-            await asyncio.sleep(self._options.interval_s)
-
-    async def reconcile(self) -> int:
-        """Queues the removal of every orphaned revision; returns how many there were."""
-        dense_writes, lexical_writes = await both(
-            self._dense.writes(), self._lexical.writes(), timeout_s=REMOVAL_TIMEOUT_S
-        )
-        newest: dict[RevisionKey, int] = {}
-        for write in (*dense_writes, *lexical_writes):
-            newest[write.revision] = max(write.started_at_ms, newest.get(write.revision, 0))
-        orphans = [key for key, started_at_ms in newest.items() if self._is_orphan(key, started_at_ms)]
-        for key in orphans:
-            self._remover.remove_revision(key)
-        if orphans:
-            _log.info("orphaned_revisions_found", count=len(orphans))
-        return len(orphans)
-
-    def _is_orphan(self, key: RevisionKey, started_at_ms: int) -> bool:
-        pointer = self._revisions.get(key.tenant_id, key.document_id)
-        if pointer is not None and pointer.deleted:
-            return True
-        if self._revisions.is_active(key.tenant_id, key.document_id, key.revision_id):
-            return False
-        return self._clock() - started_at_ms / 1000 > self._options.orphan_age_s
+    async def _is_deleted(self, document: _Document) -> bool:
+        stored = await self._store.get(document.tenant_id, document.document_id)
+        return stored is not None and stored.pointer is not None and stored.pointer.deleted

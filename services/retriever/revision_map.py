@@ -1,15 +1,18 @@
 """Which revision of each document is visible, in memory: every hit of every search is checked against it."""
 
 import asyncio
+import math
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import structlog
 
 from kit.errors import GroundworkError
-from services.retriever.models import CollectionStats, Pointer, PointerEntry
+from services.retriever.errors import RevisionsStale
+from services.retriever.models import CollectionStats, Pointer, PointerEntry, PointerRemoved, RevisionKey
 from services.retriever.ports import RevisionStore
 
 _log = structlog.get_logger()
@@ -31,12 +34,54 @@ class _Size:
 
 
 class RevisionMap:
-    """The pointers of all documents, by tenant. Entries may arrive late or twice: the highest version wins."""
+    """The pointers of all documents, by tenant. Entries may arrive late or twice: the highest version wins.
 
-    def __init__(self) -> None:
+    What it knows is confirmed from time to time to be all that is stored. Once that is longer ago than `staleness_s`, nothing
+    may be shown by it: a document may have been deleted since.
+    """
+
+    def __init__(self, *, staleness_s: float = math.inf, clock: Callable[[], float] = time.monotonic) -> None:
         self._entries: dict[str, dict[str, PointerEntry]] = {}
         self._sizes: dict[tuple[str, str], _Size] = {}
         self._loaded = asyncio.Event()
+        self._staleness_s = staleness_s
+        self._clock = clock
+        self._confirmed_at_s = -math.inf
+        self._followed_to = 0
+        self._progress = asyncio.Event()
+
+    @property
+    def now_s(self) -> float:
+        """By the clock that `confirm` goes by."""
+        return self._clock()
+
+    @property
+    def age_s(self) -> float:
+        """How long ago the map was known to be all that is stored."""
+        return self._clock() - self._confirmed_at_s
+
+    @property
+    def is_stale(self) -> bool:
+        return self.age_s > self._staleness_s
+
+    def require_fresh(self) -> None:
+        """Raises RevisionsStale when documents may have been deleted, or replaced, without this process knowing."""
+        if self.is_stale:
+            raise RevisionsStale(
+                f"for over {self._staleness_s:g} s this retriever has not heard which documents were deleted or replaced, so it "
+                "shows none; it goes on by itself once the message store (NATS) answers again",
+                retry_after_s=2.0,
+            )
+
+    def confirm(self, at_s: float) -> None:
+        """Notes that at that time of its clock the map was all that was stored."""
+        self._confirmed_at_s = max(at_s, self._confirmed_at_s)
+
+    async def wait_followed(self, version: int) -> None:
+        """Returns once every change up to `version` of the store has arrived here."""
+        while self._followed_to < version:
+            self._progress.clear()
+            await self._progress.wait()
 
     def apply(self, entry: PointerEntry) -> None:
         """Takes over a stored pointer unless a newer one is known."""
@@ -44,9 +89,16 @@ class RevisionMap:
         known = documents.get(entry.document_id)
         if known is None or known.version < entry.version:
             documents[entry.document_id] = entry
-            if known is not None:
-                self._size(known).change(known.pointer, -1)
-            self._size(entry).change(entry.pointer, 1)
+            self._resize(known, -1)
+            self._resize(entry, 1)
+
+    def forget(self, removed: PointerRemoved) -> None:
+        """Drops a pointer that is not stored any more."""
+        documents = self._entries.get(removed.tenant_id, {})
+        known = documents.get(removed.document_id)
+        if known is not None and known.version < removed.version:
+            del documents[removed.document_id]
+            self._resize(known, -1)
 
     def get(self, tenant_id: str, document_id: str) -> Pointer | None:
         entry = self._entries.get(tenant_id, {}).get(document_id)
@@ -55,7 +107,21 @@ class RevisionMap:
     def is_active(self, tenant_id: str, document_id: str, revision_id: str) -> bool:
         """Whether a search may show chunks of this revision."""
         pointer = self.get(tenant_id, document_id)
-        return pointer is not None and not pointer.deleted and pointer.revision_id == revision_id
+        return pointer is not None and pointer.shows(revision_id)
+
+    def active(self) -> Iterator[tuple[RevisionKey, Pointer]]:
+        """Every visible revision, as of now."""
+        for tenant_id, entry in self._all():
+            if entry.pointer is not None and not entry.pointer.deleted:
+                yield RevisionKey(tenant_id, entry.document_id, entry.pointer.revision_id), entry.pointer
+
+    def tombstones(self, before_ms: int) -> list[PointerEntry]:
+        """Of documents that were deleted before that time, in milliseconds since the epoch."""
+        return [
+            entry
+            for _, entry in self._all()
+            if entry.pointer is not None and entry.pointer.deleted and entry.pointer.activated_at_ms < before_ms
+        ]
 
     def stats(self, tenant_id: str, collection_ids: Sequence[str]) -> list[CollectionStats]:
         """Sizes over active revisions, by collection id. No collections means all of the tenant."""
@@ -63,7 +129,7 @@ class RevisionMap:
         sizes: dict[str, tuple[int, int]] = {}
         for entry in self._entries.get(tenant_id, {}).values():
             pointer = entry.pointer
-            if pointer.deleted or (wanted and pointer.collection_id not in wanted):
+            if pointer is None or pointer.deleted or (wanted and pointer.collection_id not in wanted):
                 continue
             documents, chunks = sizes.get(pointer.collection_id, (0, 0))
             sizes[pointer.collection_id] = (documents + 1, chunks + pointer.chunk_count)
@@ -87,8 +153,13 @@ class RevisionMap:
         sizes = (self._sizes.get((tenant_id, collection_id)) for collection_id in collection_ids)
         return tuple(size.version if size else 0 for size in sizes)
 
-    def _size(self, entry: PointerEntry) -> "_Size":
-        return self._sizes.setdefault((entry.tenant_id, entry.pointer.collection_id), _Size())
+    def _all(self) -> list[tuple[str, PointerEntry]]:
+        return [(tenant_id, entry) for tenant_id, mine in self._entries.items() for entry in mine.values()]
+
+    def _resize(self, entry: PointerEntry | None, sign: int) -> None:
+        if entry is not None and entry.pointer is not None:
+            place = entry.tenant_id, entry.pointer.collection_id
+            self._sizes.setdefault(place, _Size()).change(entry.pointer, sign)
 
     async def wait_loaded(self) -> None:
         """Returns once every pointer that was stored at the start is known."""
@@ -111,9 +182,27 @@ class RevisionMap:
             await asyncio.sleep(retry_s)
 
     async def _follow_once(self, store: RevisionStore) -> None:
+        stored: set[tuple[str, str]] | None = set()
+        position = 0
         async with aclosing(store.watch()) as changes:
-            async for entry in changes:
-                if entry is None:
+            async for change in changes:
+                if change is None:
+                    self._drop_unstored(stored or set(), position)
+                    stored = None
                     self._loaded.set()
+                    continue
+                if isinstance(change, PointerRemoved):
+                    self.forget(change)
                 else:
-                    self.apply(entry)
+                    self.apply(change)
+                    if stored is not None:
+                        stored.add((change.tenant_id, change.document_id))
+                position = change.version
+                self._followed_to = max(position, self._followed_to)
+                self._progress.set()
+
+    def _drop_unstored(self, stored: set[tuple[str, str]], position: int) -> None:
+        """Drops what was removed from the store while nobody was listening: what should have come by `position` and did not."""
+        for tenant_id, entry in self._all():
+            if entry.version <= position and (tenant_id, entry.document_id) not in stored:
+                self.forget(PointerRemoved(tenant_id, entry.document_id, entry.version + 1))

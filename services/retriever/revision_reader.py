@@ -1,17 +1,19 @@
 """What the indexes hold of a revision, for ingestion: its vectors, so that unchanged text is not embedded again, and whether it is
 still visible and whole."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from services.retriever.concurrency import both, engine_deadline
+from services.retriever.errors import IndexUnavailable
 from services.retriever.models import Pointer, RevisionKey, Vectors
 from services.retriever.options import READ_TIMEOUT_S
 from services.retriever.ports import DenseIndex, LexicalIndex
 from services.retriever.revision_map import RevisionMap
+from services.retriever.stored_chunk import readable
 from services.retriever.validation import check_id, check_revision, check_revision_count, check_scope_id
 
 _CHUNKS_PER_READ = 128
@@ -39,10 +41,18 @@ class HeldRevision:
 class RevisionReader:
     """Reads both indexes and the map of pointers; changes nothing."""
 
-    def __init__(self, dense: DenseIndex, lexical: LexicalIndex, revisions: RevisionMap) -> None:
+    def __init__(
+        self,
+        dense: DenseIndex,
+        lexical: LexicalIndex,
+        revisions: RevisionMap,
+        is_filling: Callable[[RevisionKey], bool] = lambda _: False,
+    ) -> None:
+        """`is_filling`: whether the revision is just being filled in where it is missing."""
         self._dense = dense
         self._lexical = lexical
         self._revisions = revisions
+        self._is_filling = is_filling
 
     async def vectors(self, tenant_id: str, document_id: str, model: str) -> AsyncIterator[tuple[list[str], Vectors]]:
         """Content hashes of the document's active revision with their vectors, some at a time, in reading order.
@@ -68,14 +78,15 @@ class RevisionReader:
             found = await self._dense.vectors(key.tenant_id, [each.chunk_id for each in stored])
         rows = {
             chunk.content_hash: found[each.chunk_id]
-            for each in stored
-            if each.chunk_id in found and (chunk := each.chunk).content_hash
+            for each, chunk in readable(stored)
+            if each.chunk_id in found and chunk.content_hash
         }
         return list(rows), np.stack(list(rows.values())) if rows else np.zeros((0, 0), np.float32)
 
     async def check(self, keys: Sequence[RevisionKey]) -> list[HeldRevision]:
-        """The state of each revision, in their order. Raises IndexUnavailable rather than guess."""
+        """The state of each revision, in their order. Raises IndexUnavailable or RevisionsStale rather than guess."""
         check_revision_count(keys)
+        self._revisions.require_fresh()
         for key in keys:
             check_revision(key)
         return [await self._check(key) for key in keys]
@@ -89,6 +100,11 @@ class RevisionReader:
         if pointer.revision_id != key.revision_id:
             return HeldRevision(key.document_id, RevisionState.INACTIVE, pointer.number)
         whole = await self._is_whole(key, pointer)
+        if not whole and self._is_filling(key):
+            raise IndexUnavailable(
+                f"document {key.document_id} is being filled into an index that lost it; ask again later",
+                retry_after_s=30.0,
+            )
         state = RevisionState.ACTIVE if whole else RevisionState.INCOMPLETE
         return HeldRevision(key.document_id, state, pointer.number)
 

@@ -14,9 +14,10 @@ from itertools import islice
 from services.retriever import gate
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.diversity import most_diverse
-from services.retriever.engine_answer import NEIGHBOURS, Lists, Stopwatch, within
+from services.retriever.engine_answer import DENSE, LEXICAL, NEIGHBOURS, Lists, Stopwatch, within
 from services.retriever.engines import Engines, IsVisible, Trace, phrases_by_query
 from services.retriever.errors import SearchUnavailable
+from services.retriever.index_gaps import INCOMPLETE, IndexGaps
 from services.retriever.models import (
     CacheOutcome,
     Degradation,
@@ -34,6 +35,7 @@ from services.retriever.ranking import Ranking
 from services.retriever.reranking import RerankStage
 from services.retriever.result_cache import CacheKey, ResultCache, Versions
 from services.retriever.revision_map import RevisionMap
+from services.retriever.stored_chunk import ChunkUnreadable, note_unreadable
 from services.retriever.strategy import plan_search
 from services.retriever.validation import check_search
 
@@ -53,6 +55,7 @@ class _Search:
     trace: Trace
     queries: Vectors | None = None
     dense_is_down: bool = False
+    lexical_is_down: bool = False
 
 
 class Searcher:
@@ -64,6 +67,7 @@ class Searcher:
         rerank: RerankStage,
         reader: ChunkReader,
         revisions: RevisionMap,
+        gaps: IndexGaps,
         cache: ResultCache,
         options: SearchOptions,
     ) -> None:
@@ -71,12 +75,14 @@ class Searcher:
         self._rerank = rerank
         self._reader = reader
         self._revisions = revisions
+        self._gaps = gaps
         self._cache = cache
         self._options = options
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        """Raises InvalidRequest, or SearchUnavailable when no engine that was asked could answer."""
+        """Raises InvalidRequest, SearchUnavailable when no engine that was asked could answer, or RevisionsStale."""
         check_search(request)
+        self._revisions.require_fresh()
         total = Stopwatch()
         scope = request.scope
         # Read before the engines are asked: what changes meanwhile makes the answer one of yesterday.
@@ -88,11 +94,12 @@ class Searcher:
         if known is not None:
             return replace(known, cache=CacheOutcome.HIT, timings_ms={"total": total.lap_ms()})
         search = _Search(request, key.plan, self._visibility(request), Trace())
+        self._note_gaps(search)
         found = await self._find(search, key if may_remember else None, versions)
         if isinstance(found, SearchResult):
             timings_ms = search.trace.timings_ms | {"total": total.lap_ms()}
             return replace(found, cache=CacheOutcome.SEMANTIC, timings_ms=timings_ms)
-        result = await self._rank(search, found)
+        result = await self._ranked(search, found)
         result = replace(result, timings_ms=search.trace.timings_ms | {"total": total.lap_ms()})
         if not may_remember:
             return replace(result, cache=CacheOutcome.OFF)
@@ -108,7 +115,7 @@ class Searcher:
             self._cache.drop_outdated(self._versions)
 
     def _versions(self, scope: SearchScope) -> Versions:
-        return self._revisions.versions(scope.tenant_id, scope.collection_ids)
+        return (*self._revisions.versions(scope.tenant_id, scope.collection_ids), self._gaps.version)
 
     async def _find(self, search: _Search, key: CacheKey | None, versions: Versions) -> Ranking | SearchResult:
         """What the engines find, or the answer to the same question in other words."""
@@ -137,10 +144,22 @@ class Searcher:
                 )
                 search.dense_is_down = dense is None
         words = lexical.result() if lexical else None
+        search.lexical_is_down |= lexical is not None and words is None
         if dense is None and words is None:
             failures = "; ".join(failure.message for failure in trace.degraded)
             raise SearchUnavailable(f"nothing can be searched now: {failures}", retry_after_s=1.0)
+        if dense is not None and not any(dense):
+            self._note_empty(search)
         return Ranking(dense or (), words or (), search.is_visible, phrases_by_query(request))
+
+    async def _ranked(self, search: _Search, ranking: Ranking) -> SearchResult:
+        """Ranks; again without it when a chunk turns out to be unreadable."""
+        while True:
+            try:
+                return await self._rank(search, ranking)
+            except ChunkUnreadable as error:
+                note_unreadable(error)
+                ranking = ranking.without(error.chunk_id)
 
     async def _rank(self, search: _Search, ranking: Ranking) -> SearchResult:
         """The stages after the engines."""
@@ -148,8 +167,7 @@ class Searcher:
         await self._complete(search, ranking)
         watch = Stopwatch()
         fused = ranking.fuse(plan, request.query_weights)
-        noise = gate.noise_cosine(self._engines.dense.space, self._options.noise_cosine)
-        fused = ranking.without_noise(fused, request.min_score, noise)
+        fused = ranking.without_noise(fused, request.min_score, self._noise_cosine(search))
         fused = ranking.without_duplicates(fused, 2 * plan.top_k)
         trace.timings_ms["fuse"] = watch.lap_ms()
         reranked = await self._rerank.run(request.queries[0], fused, ranking, plan, trace)
@@ -168,6 +186,12 @@ class Searcher:
             dropped=tuple(ranking.dropped),
             timings_ms=trace.timings_ms,
         )
+
+    def _noise_cosine(self, search: _Search) -> float | None:
+        """None while words cannot vouch for what lies below it: then the nearest is shown, and that words are missing is said."""
+        if search.lexical_is_down:
+            return None
+        return gate.noise_cosine(self._engines.dense.space, self._options.noise_cosine)
 
     async def _complete(self, search: _Search, ranking: Ranking) -> None:
         """Reads the cosines of what words alone found, for those who need them: the convex fusion and the gate."""
@@ -209,6 +233,27 @@ class Searcher:
             search.trace.degraded.append(windows)
             return hits
         return [replace(hit, before=each.before, after=each.after) for hit, each in zip(hits, windows, strict=True)]
+
+    def _note_gaps(self, search: _Search) -> None:
+        """Says which of the engines that are asked lack documents of the collections."""
+        scope, strategy = search.request.scope, search.plan.strategy
+        for part, other in ((DENSE, Strategy.LEXICAL), (LEXICAL, Strategy.DENSE)):
+            degradation = self._gaps.degradation(part, scope.tenant_id, scope.collection_ids)
+            if degradation is not None and strategy is not other:
+                search.trace.note(degradation)
+                search.lexical_is_down |= part is LEXICAL
+
+    def _note_empty(self, search: _Search) -> None:
+        """Vectors always find something, for they rank everything: without any, an index has been lost that is not missed yet."""
+        request = search.request
+        is_narrowed = (
+            replace(request.scope, document_ids=(), metadata=(), date_from_s=None, date_to_s=None) != request.scope
+        )
+        is_known = any(degradation.part == DENSE.name for degradation in search.trace.degraded)
+        if search.plan.chunk_count and not (is_known or is_narrowed or any(phrases_by_query(request))):
+            self._gaps.suspected.set()
+            message = f"{DENSE.subject} found nothing at all; its index may have been lost and is being looked at"
+            search.trace.note(Degradation(DENSE.name, INCOMPLETE, message))
 
     def _visibility(self, request: SearchRequest) -> IsVisible:
         tenant_id, revisions = request.scope.tenant_id, self._revisions

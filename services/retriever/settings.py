@@ -157,6 +157,14 @@ class RetrieverSettings(ServiceSettings):
     retriever_resync_s: float = Field(default=300.0, gt=0)
     """Seconds after which all pointers are read again, should a broken connection have swallowed a change."""
 
+    retriever_tombstone_life_s: float = Field(default=604_800.0, ge=86_400.0)
+    """Seconds for which it is remembered that a document was deleted: longer than any job that might still bring it back is kept
+    (its record is gone after an hour), or a retriever is cut off. At least a day, default a week. Ids are never used again."""
+
+    retriever_staleness_s: float = Field(default=30.0, gt=0)
+    """Seconds without word from the message store after which nothing is shown any more: a document may have been deleted
+    meanwhile. Longer than a restart or an election of the message store takes, short enough to keep a deletion's promise."""
+
     @property
     def index_dir(self) -> Path:
         """Where the indexes lie."""
@@ -196,7 +204,9 @@ class RetrieverSettings(ServiceSettings):
     @property
     def reconcile(self) -> ReconcileOptions:
         return ReconcileOptions(
-            interval_s=self.retriever_reconcile_interval_s, orphan_age_s=self.retriever_orphan_age_s
+            interval_s=self.retriever_reconcile_interval_s,
+            orphan_age_s=self.retriever_orphan_age_s,
+            tombstone_life_s=self.retriever_tombstone_life_s,
         )
 
     @field_validator("qdrant_url", "elasticsearch_url")

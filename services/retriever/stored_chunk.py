@@ -8,14 +8,30 @@ import hashlib
 import json
 import re
 import uuid
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
+import structlog
+
+from services.retriever import metrics
 from services.retriever.models import BoundingBox, Chunk
+
+_log = structlog.get_logger()
 
 _SEPARATOR = "\x1f"
 _NOT_WORD = re.compile(r"[\W_]+")
+_CHUNK_FIELDS = tuple(field.name for field in fields(Chunk))
 _NAMESPACE = uuid.UUID("6f0d3f0e-1f0c-5c53-9d0b-5f2d2f3c7a11")
+
+
+class ChunkUnreadable(Exception):
+    """What an index holds of a chunk cannot be decoded."""
+
+    def __init__(self, chunk_id: str, document_id: str) -> None:
+        super().__init__(f"chunk {chunk_id} of document {document_id} cannot be decoded")
+        self.chunk_id = chunk_id
+        self.document_id = document_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +46,15 @@ class StoredChunk:
 
     @property
     def chunk(self) -> Chunk:
-        """The whole chunk, decoded now."""
-        fields = json.loads(self.body)
-        fields["heading_path"] = tuple(fields["heading_path"])
-        fields["bounding_boxes"] = tuple(BoundingBox(*box) for box in fields["bounding_boxes"])
-        return Chunk(**fields)
+        """The whole chunk, decoded now, without fields that a newer version added. Raises ChunkUnreadable."""
+        try:
+            stored = json.loads(self.body)
+            known = {name: stored[name] for name in _CHUNK_FIELDS if name in stored}
+            known["heading_path"] = tuple(known["heading_path"])
+            known["bounding_boxes"] = tuple(BoundingBox(*box) for box in known["bounding_boxes"])
+            return Chunk(**known)
+        except (ValueError, TypeError, LookupError) as error:
+            raise ChunkUnreadable(self.chunk_id, self.document_id) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +65,27 @@ class Candidate:
     score: float
 
 
+def readable(stored: Iterable[StoredChunk]) -> Iterator[tuple[StoredChunk, Chunk]]:
+    """The chunks with their decoded form. One that cannot be decoded is set aside: it must not take down the others."""
+    for each in stored:
+        try:
+            yield each, each.chunk
+        except ChunkUnreadable as error:
+            note_unreadable(error)
+
+
+def note_unreadable(error: ChunkUnreadable) -> None:
+    """One line and one count for a chunk that is set aside."""
+    metrics.UNREADABLE.labels("chunk").inc()
+    _log.error("chunk_unreadable", chunk_id=error.chunk_id, document_id=error.document_id, error=repr(error.__cause__))
+
+
 def encode(chunk: Chunk) -> str:
     """The text that both engines store."""
-    fields = vars(chunk) | {
+    values = vars(chunk) | {
         "bounding_boxes": [[box.page, box.x0, box.y0, box.x1, box.y1] for box in chunk.bounding_boxes],
     }
-    body = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    body = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     return _SEPARATOR.join((chunk.chunk_id, chunk.document_id, chunk.revision_id, text_hash(chunk.text), body))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from services.retriever.adapters import damaged_folder
 from services.retriever.adapters.edge import EdgeIndex
 from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable
 from services.retriever.models import EmbeddingSpace, RevisionKey, SearchScope
@@ -120,11 +121,15 @@ async def test_edge_finds_everything_after_it_was_closed_and_opened(tmp_path: Pa
     await index.close()
 
 
-async def test_edge_says_what_to_do_when_its_folder_is_broken(tmp_path: Path) -> None:
+async def test_edge_says_what_to_do_when_it_may_be_the_disk_that_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(damaged_folder, "_LEAST_FREE_BYTES", 1 << 60)
     (tmp_path / "shard-v3").mkdir()
     (tmp_path / "shard-v3" / "space.json").write_text("{")
     with pytest.raises(IndexUnavailable, match="remove it and index all documents again"):
         await EdgeIndex.open(tmp_path)
+    assert (tmp_path / "shard-v3" / "space.json").exists()
 
 
 async def test_edge_starts_anew_after_a_kill_during_creation(tmp_path: Path) -> None:

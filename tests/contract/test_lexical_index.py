@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from services.retriever.adapters import damaged_folder
 from services.retriever.adapters.tantivy import _FORMAT, TantivyIndex
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import LexicalQuery, RevisionKey, SearchScope
@@ -154,11 +155,15 @@ async def test_concurrent_commits_share_file_syncs(
     assert commits < 8
 
 
-async def test_tantivy_says_what_to_do_when_its_folder_is_broken(tmp_path: Path) -> None:
+async def test_tantivy_says_what_to_do_when_it_may_be_the_disk_that_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(damaged_folder, "_LEAST_FREE_BYTES", 1 << 60)
     (tmp_path / _FORMAT).mkdir()
     (tmp_path / _FORMAT / "meta.json").write_text("{")
     with pytest.raises(IndexUnavailable, match="remove it and index all documents again"):
         await TantivyIndex.open(tmp_path)
+    assert (tmp_path / _FORMAT / "meta.json").exists()
 
 
 async def test_a_second_process_is_kept_out(tmp_path: Path, tantivy_index: TantivyIndex) -> None:

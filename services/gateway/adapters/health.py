@@ -1,11 +1,13 @@
 """Health of a service, by the gRPC health checking protocol (grpc.health.v1)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from grpc_health.v1 import health_pb2
 
 from kit.errors import GroundworkError
 from kit.principal import use_principal
+from kit.server import HEALTH_DETAIL_KEY
 from services.gateway.auth import PROBE
 from services.gateway.models import Health, HealthState
 
@@ -18,11 +20,19 @@ class GrpcHealthProbe:
         self._timeout_s = timeout_s
 
     async def check(self) -> Health:
+        trailing: dict[str, str | bytes] = {}
+        request = health_pb2.HealthCheckRequest()
         try:
             with use_principal(PROBE):
-                answer = await self._stub.Check(health_pb2.HealthCheckRequest(), timeout=self._timeout_s)
+                answer = await self._stub.Check(request, timeout=self._timeout_s, on_trailing=trailing.update)
         except GroundworkError as error:
             return Health(HealthState.UNREACHABLE, error.reason)
         if answer.status == health_pb2.HealthCheckResponse.SERVING:
-            return Health(HealthState.SERVING)
-        return Health(HealthState.NOT_SERVING, "it waits for its own dependencies, or is draining")
+            return Health(HealthState.SERVING, _detail(trailing))
+        return Health(HealthState.NOT_SERVING, _detail(trailing) or "it waits for its own dependencies, or is draining")
+
+
+def _detail(trailing: Mapping[str, str | bytes]) -> str:
+    """What the service says of itself; an older one says nothing."""
+    detail = trailing.get(HEALTH_DETAIL_KEY, b"")
+    return detail if isinstance(detail, str) else detail.decode(errors="replace")

@@ -83,13 +83,14 @@ async function watchSystem() {
       const response = await fetch("/readyz");
       const { services } = await response.json();
       const waiting = Object.keys(services).filter((name) => services[name].state !== "serving");
+      const details = Object.values(services).flatMap(({ detail }) => detail ?? []);
       ready = response.ok;
-      setText(line, ready ? "" : `Waiting for ${waiting.join(", ")}`);
+      setText(line, ready ? details.join("; ") : `Waiting for ${waiting.join(", ")}`);
     } catch {
       ready = false;
       setText(line, "The server does not answer");
     }
-    line.hidden = ready;
+    line.hidden = !line.textContent;
     await new Promise((resolve) => setTimeout(resolve, ready ? 15000 : 1500));
   }
 }

@@ -22,7 +22,7 @@ class ServiceHealth(BaseModel):
     """State of one service."""
 
     state: Literal["serving", "not_serving", "unreachable"] = Field(description="What its health check said.")
-    detail: str | None = Field(default=None, description="Why, when it is not serving.")
+    detail: str | None = Field(default=None, description="What is wrong with it, if anything: also of one that serves.")
 
 
 class Readiness(BaseModel):

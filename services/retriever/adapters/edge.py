@@ -8,48 +8,59 @@ there is one now and then.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import qdrant_edge as qe
 
+from kit.errors import GroundworkError
 from services.retriever import filters
+from services.retriever.adapters.damaged_folder import environment_problem, is_locked, set_aside
+from services.retriever.adapters.edge_points import (
+    ORDINAL,
+    PLACE,
+    STORED,
+    all_of,
+    any_of,
+    revision_filter,
+    scope_filter,
+    upsert,
+)
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
 from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable
-from services.retriever.filters import AnyOf, Clause
+from services.retriever.filters import AnyOf
 from services.retriever.models import (
     EmbeddingSpace,
     IndexBatch,
-    IndexedChunk,
     RevisionKey,
     SearchScope,
     Vector,
     Vectors,
     WriteKey,
 )
-from services.retriever.stored_chunk import Candidate, StoredChunk, decode, encode, point_id
+from services.retriever.stored_chunk import Candidate, StoredChunk, decode, point_id
 
 _SHARD = "shard-v3"
 """Folder of this payload and these vectors. Change it with either: documents must then be indexed again."""
 _BEING_CREATED = "shard.creating"
 _SPACE_FILE = "space.json"
-_STORED = "stored"
-_ORDINAL = "ordinal"
-_PLACE = "place"
-"""Tenant and collection in one field. A search names both, and the engine looks up each condition for each vector: one instead of
-two takes a third off a scan of 100 000."""
 _DATATYPE = qe.VectorStorageDatatype.Float16
 """Half of the memory and disk, and a scan of 60 000 takes 10 ms, not 13. A cosine is off by 0.0001 at most."""
 _POINTS_PER_CALL = 32
 """About 4 ms of GIL at 384 dimensions: what a search may have to wait for."""
 _UPDATES_PER_FLUSH = 4096
 """Half a second of replaying after a crash, and some 15 MB of log."""
+_POINTS_PER_LOOK = 64
+_LOOK_PAUSE_S = 0.005
+"""A few milliseconds of GIL, and as long for others."""
+_LOG = "wal"
 _MAX_WRITES_LISTED = 1_000_000
 
 T = TypeVar("T")
@@ -67,10 +78,12 @@ class EdgeIndex:
         self._commit = GroupCommit(self._commit_now, IN_PROCESS)
         self._unflushed = 0
         self._preparing = asyncio.Lock()
+        self.suspected = asyncio.Event()
 
     @classmethod
     async def open(cls, path: Path, *, max_waiting: int = 256) -> "EdgeIndex":
-        """Opens what is there; an empty folder becomes an index with the first vectors. Raises IndexUnavailable."""
+        """Opens what is there; an empty folder becomes an index with the first vectors, and what is damaged is set aside. Raises
+        IndexUnavailable."""
         index = cls(path, max_waiting=max_waiting)
         await index._writer.run(index._load)
         return index
@@ -98,24 +111,46 @@ class EdgeIndex:
                 )
             await self._writer.run(self._create, space)
 
+    async def inspect(self) -> str | None:
+        """The engine has no checksums: what it can read and decode is taken for whole."""
+        offset: Any = None
+        while self._shard is not None:
+            request = qe.ScrollRequest(limit=_POINTS_PER_LOOK, offset=offset, with_payload=True, with_vector=True)
+            try:
+                _, offset = await self._reader.run(self._shard.scroll, request)
+            except IndexUnavailable:
+                raise
+            except Exception as error:
+                return str(error)
+            if offset is None:
+                break
+            await asyncio.sleep(_LOOK_PAUSE_S)
+        return None
+
+    async def start_anew(self, problem: str) -> None:
+        async with self._preparing:
+            shard, self._shard, self._space = self._shard, None, None
+            await self._reader.run(int)  # who was asking the old one has had the answer
+            await self._writer.run(self._set_aside, shard, problem)
+
     async def write(self, key: WriteKey, batch: IndexBatch) -> None:
         for start in range(0, len(batch.chunks), _POINTS_PER_CALL):
             part = slice(start, start + _POINTS_PER_CALL)
-            await self._on(self._writer, _upsert(key, batch.chunks[part], batch.vectors[part]))
+            await self._on(self._writer, upsert(key, batch.chunks[part], batch.vectors[part]))
             self._unflushed += len(batch.chunks[part])
 
     async def commit(self, key: WriteKey, *, is_last: bool = False) -> int:
-        revision = _any_of(AnyOf(filters.REVISION, (filters.revision_term(key.revision),)))
-        this_attempt = _any_of(AnyOf(filters.WRITE, (filters.write_term(key),)))
+        revision = any_of(AnyOf(filters.REVISION, (filters.revision_term(key.revision),)))
+        this_attempt = any_of(AnyOf(filters.WRITE, (filters.write_term(key),)))
         await self._commit(is_last=is_last)
-        count, from_this_attempt = await self._counts(_revision_filter(key.revision), qe.Filter(must=[this_attempt]))
+        count, from_this_attempt = await self._counts(revision_filter(key.revision), qe.Filter(must=[this_attempt]))
         if count == from_this_attempt:
             return count  # the rule: no earlier attempt has left anything to delete
         await self._delete(qe.Filter(must=[revision], must_not=[this_attempt]))
         return await self.count(key.revision)
 
     async def count(self, key: RevisionKey) -> int:
-        (count,) = await self._counts(_revision_filter(key))
+        (count,) = await self._counts(revision_filter(key))
         return count
 
     async def _counts(self, *conditions: Any) -> list[int]:
@@ -125,30 +160,30 @@ class EdgeIndex:
         return await self._on(self._reader, lambda shard: [int(shard.count(request)) for request in requests])
 
     async def delete_revision(self, key: RevisionKey) -> None:
-        await self._delete(_revision_filter(key))
+        await self._delete(revision_filter(key))
 
     async def delete_document(self, tenant_id: str, document_id: str) -> None:
-        await self._delete(_filter(filters.document_clauses(tenant_id, document_id)))
+        await self._delete(all_of(filters.document_clauses(tenant_id, document_id)))
 
     async def fetch(self, tenant_id: str, chunk_ids: Sequence[str]) -> list[StoredChunk]:
         if self._shard is None:
             return []
         ids = [point_id(tenant_id, chunk_id) for chunk_id in chunk_ids]
-        records = await self._on(self._reader, lambda shard: shard.retrieve(ids, [_STORED], False))
-        return [decode(record.payload[_STORED]) for record in records]
+        records = await self._on(self._reader, lambda shard: shard.retrieve(ids, [STORED], False))
+        return [decode(record.payload[STORED]) for record in records]
 
     async def fetch_ordinals(self, key: RevisionKey, ordinals: Sequence[int]) -> list[StoredChunk]:
         if self._shard is None or not ordinals:
             return []
-        positions = qe.FieldCondition(_ORDINAL, match=qe.MatchAny(list(ordinals)))
+        positions = qe.FieldCondition(ORDINAL, match=qe.MatchAny(list(ordinals)))
         request = qe.ScrollRequest(
             limit=len(ordinals),
-            filter=qe.Filter(must=[*_revision_filter(key).must, positions]),
-            with_payload=[_STORED],
+            filter=qe.Filter(must=[*revision_filter(key).must, positions]),
+            with_payload=[STORED],
             with_vector=False,
         )
         records, _ = await self._on(self._reader, lambda shard: shard.scroll(request))
-        return [decode(record.payload[_STORED]) for record in records]
+        return [decode(record.payload[STORED]) for record in records]
 
     async def writes(self) -> list[WriteKey]:
         if self._shard is None:
@@ -158,17 +193,15 @@ class EdgeIndex:
         return [filters.parse_write_term(hit.value) for hit in response.hits if hit.count]
 
     async def search(self, scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
-        scope_filter = _scope_filter(scope)
+        condition = scope_filter(scope)
         if self._shard is None:
             return [[] for _ in vectors]
         queries = [
-            qe.QueryRequest(
-                limit=limit, query=qe.Query.Nearest(row.tolist()), filter=scope_filter, with_payload=[_STORED]
-            )
+            qe.QueryRequest(limit=limit, query=qe.Query.Nearest(row.tolist()), filter=condition, with_payload=[STORED])
             for row in vectors
         ]
         answers = await self._query(queries)
-        return [[Candidate(decode(point.payload[_STORED]), point.score) for point in answer] for answer in answers]
+        return [[Candidate(decode(point.payload[STORED]), point.score) for point in answer] for answer in answers]
 
     async def cosines(self, tenant_id: str, chunk_ids: Sequence[str], vectors: Vectors) -> list[dict[str, float]]:
         if self._shard is None or not chunk_ids:
@@ -201,7 +234,7 @@ class EdgeIndex:
 
     async def _commit_now(self) -> None:
         try:
-            await self._writer.run(_sync, self._path / _SHARD / "wal")
+            await self._writer.run(_sync, self._path / _SHARD / _LOG)
         except OSError as error:
             raise IndexUnavailable(f"the dense index at {self._path} cannot be written: {error}") from error
         if self._unflushed >= _UPDATES_PER_FLUSH:
@@ -209,9 +242,14 @@ class EdgeIndex:
             await self._on(self._writer, lambda shard: shard.flush())
 
     async def _on(self, thread: EngineThread, call: Callable[[Any], T]) -> T:
+        if self._shard is None:
+            raise IndexUnavailable(f"the dense index at {self._path} has just begun anew; try again", retry_after_s=1.0)
         try:
             return await thread.run(call, self._shard)
-        except (RuntimeError, ValueError, OSError) as error:
+        except GroundworkError:
+            raise
+        except Exception as error:  # the engine raises nothing more precise
+            self.suspected.set()
             raise IndexUnavailable(f"the dense index at {self._path} failed: {error}") from error
 
     def _load(self) -> None:
@@ -223,11 +261,20 @@ class EdgeIndex:
                 return
             self._space = EmbeddingSpace(**json.loads((folder / _SPACE_FILE).read_text()))
             self._shard = qe.EdgeShard.load(str(folder))
-        except Exception as error:
+        except BaseException as error:  # also a panic of Rust, which is no Exception
+            self._space = None
+            if not is_locked(folder / _LOG) and environment_problem(self._path) is None:
+                set_aside(folder, "dense", str(error))
+                return
             raise IndexUnavailable(
                 f"the dense index at {self._path} cannot be opened ({error}); check the folder's permissions and that no "
                 "other process uses it, or remove it and index all documents again"
             ) from error
+
+    def _set_aside(self, shard: Any, problem: str) -> None:
+        with contextlib.suppress(Exception):
+            shard.close()
+        set_aside(self._path / _SHARD, "dense", problem)
 
     def _create(self, space: EmbeddingSpace) -> None:
         """Builds the shard beside its place and renames it there, so that a kill leaves a whole index or none."""
@@ -236,7 +283,7 @@ class EdgeIndex:
         folder.mkdir(parents=True)
         vectors = qe.EdgeVectorParams(size=space.dimension, distance=qe.Distance.Dot, datatype=_DATATYPE)
         shard = qe.EdgeShard.create(str(folder), qe.EdgeConfig(vectors=vectors))
-        for field in (*filters.KEYWORD_FIELDS, _PLACE):
+        for field in (*filters.KEYWORD_FIELDS, PLACE):
             shard.update(qe.UpdateOperation.create_field_index(field, qe.PayloadSchemaType.Keyword))
         for field in filters.NUMERIC_FIELDS:
             shard.update(qe.UpdateOperation.create_field_index(field, qe.PayloadSchemaType.Integer))
@@ -264,53 +311,6 @@ def _is_synced(path: Path) -> bool:
     finally:
         os.close(handle)
     return True
-
-
-def _upsert(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors) -> Callable[[Any], None]:
-    def call(shard: Any) -> None:
-        shard.update(qe.UpdateOperation.upsert_points(list(_points(key, chunks, vectors))))
-
-    return call
-
-
-def _points(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors) -> Iterator[Any]:
-    for item, vector in zip(chunks, vectors.tolist(), strict=True):
-        payload: dict[str, Any] = dict(filters.chunk_keywords(item.chunk, key))
-        payload |= filters.chunk_numbers(item.chunk)
-        place = _place(key.revision.tenant_id, item.chunk.collection_id)
-        payload |= {_ORDINAL: item.chunk.ordinal, _PLACE: place, _STORED: encode(item.chunk)}
-        yield qe.Point(point_id(key.revision.tenant_id, item.chunk.chunk_id), vector, payload)
-
-
-def _revision_filter(key: RevisionKey) -> Any:
-    return _filter((AnyOf(filters.REVISION, (filters.revision_term(key),)),))
-
-
-def _scope_filter(scope: SearchScope) -> Any:
-    others = [
-        clause for clause in filters.compile_scope(scope) if clause.field not in (filters.TENANT, filters.COLLECTION)
-    ]
-    places = AnyOf(_PLACE, tuple(_place(scope.tenant_id, collection_id) for collection_id in scope.collection_ids))
-    return _filter([places, *others])
-
-
-def _place(tenant_id: str, collection_id: str) -> str:
-    return f"{tenant_id}\x1f{collection_id}"
-
-
-def _filter(clauses: Sequence[Clause]) -> Any:
-    return qe.Filter(must=[_condition(clause) for clause in clauses])
-
-
-def _condition(clause: Clause) -> Any:
-    if isinstance(clause, AnyOf):
-        return _any_of(clause)
-    return qe.FieldCondition(clause.field, range=qe.RangeFloat(gte=clause.gte, lt=clause.lt))
-
-
-def _any_of(clause: AnyOf) -> Any:
-    match = qe.MatchValue(*clause.values) if len(clause.values) == 1 else qe.MatchAny(list(clause.values))
-    return qe.FieldCondition(clause.field, match=match)
 
 
 def _named(space: EmbeddingSpace | None) -> str:

@@ -4,6 +4,7 @@ and no more than a bounded number of them wait."""
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from services.retriever.errors import IndexUnavailable
@@ -25,17 +26,28 @@ class EngineThread:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The call's result. Raises IndexUnavailable when too many calls are waiting already."""
+        """The call's result. Raises IndexUnavailable when too many calls are waiting already, RuntimeError when the engine
+        panicked."""
         if self._waiting >= self._max_waiting:
             raise IndexUnavailable(
                 f"{self._waiting} calls are waiting for {self._name} already; ask again shortly", retry_after_s=0.5
             )
         self._waiting += 1
         try:
-            return await asyncio.wrap_future(self._executor.submit(call, *args, **kwargs))
+            return await asyncio.wrap_future(self._executor.submit(_without_panics, partial(call, *args, **kwargs)))
         finally:
             self._waiting -= 1
 
     async def close(self) -> None:
         """Waits for the calls in hand and ends the thread."""
         await asyncio.to_thread(self._executor.shutdown)
+
+
+def _without_panics(call: Callable[[], T]) -> T:
+    """A panic of Rust arrives as a BaseException, which would end this process instead of one call."""
+    try:
+        return call()
+    except Exception:
+        raise
+    except BaseException as panic:
+        raise RuntimeError(f"the engine panicked: {panic}") from panic

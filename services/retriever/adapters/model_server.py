@@ -1,4 +1,4 @@
-"""Embedder, Reranker and TextForgetter by the reranker service."""
+"""Embedder, PassageEmbedder, Reranker and TextForgetter by the reranker service."""
 
 import asyncio
 import socket
@@ -19,26 +19,36 @@ _log = structlog.get_logger()
 _SUBJECT = "retriever"
 _HASHES_PER_CALL = 4096
 _FORGET_TIMEOUT_S = 10.0
+_PASSAGES_TIMEOUT_S = 60.0
+"""For a batch of passages on a machine that is busy with ingestion."""
 
 
 class ModelServer:
-    """Embedder and Reranker over one channel of kit.channel, which carries the caller's principal and raises GroundworkError."""
+    """All three ports over one channel of kit.channel, which carries the caller's principal and raises GroundworkError."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = reranker_pb2_grpc.RerankerServiceStub(channel)
 
     async def embed_queries(self, queries: Sequence[str], timeout_s: float) -> tuple[EmbeddingSpace, Vectors]:
-        request = reranker_pb2.EmbedRequest(texts=queries, kind=reranker_pb2.EMBED_KIND_QUERY)
+        return await self._embed(queries, reranker_pb2.EMBED_KIND_QUERY, timeout_s)
+
+    async def embed_passages(self, texts: Sequence[str]) -> tuple[EmbeddingSpace, Vectors]:
+        return await self._embed(texts, reranker_pb2.EMBED_KIND_PASSAGE, _PASSAGES_TIMEOUT_S)
+
+    async def _embed(
+        self, texts: Sequence[str], kind: reranker_pb2.EmbedKind.ValueType, timeout_s: float
+    ) -> tuple[EmbeddingSpace, Vectors]:
+        request = reranker_pb2.EmbedRequest(texts=texts, kind=kind)
         try:
             response = await self._stub.Embed(request, timeout=timeout_s)
         except (Unavailable, DeadlineExceeded) as error:
-            raise EmbedderUnavailable("the model server does not embed queries now") from error
+            raise EmbedderUnavailable("the model server does not embed now") from error
         vectors = np.frombuffer(response.vectors, dtype="<f4")
-        if response.dimension == 0 or vectors.size != len(queries) * response.dimension:
-            raise Internal(f"the model server answered {vectors.size} numbers for {len(queries)} queries")
+        if response.dimension == 0 or vectors.size != len(texts) * response.dimension:
+            raise Internal(f"the model server answered {vectors.size} numbers for {len(texts)} texts")
         return (
             EmbeddingSpace(response.model, response.dimension),
-            vectors.reshape(len(queries), response.dimension).astype(np.float32, copy=False),
+            vectors.reshape(len(texts), response.dimension).astype(np.float32, copy=False),
         )
 
     async def rerank(

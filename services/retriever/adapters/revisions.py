@@ -7,13 +7,24 @@ from dataclasses import asdict
 
 import structlog
 
-from kit.errors import Aborted, AlreadyExists, DataLoss
+from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
+from services.retriever import metrics
 from services.retriever.errors import PointerConflict
-from services.retriever.models import Pointer, PointerEntry
+from services.retriever.models import Pointer, PointerEntry, PointerRemoved
 
 _log = structlog.get_logger()
 BUCKET = "ACTIVE_REVISIONS"
+
+_FIELDS = {
+    "revision_id": str,
+    "number": int,
+    "collection_id": str,
+    "chunk_count": int,
+    "activated_at_ms": int,
+    "deleted": bool,
+    "languages": list,
+}
 
 
 class NatsRevisions:
@@ -28,13 +39,13 @@ class NatsRevisions:
         return cls(await KeyValue.open(nats, BUCKET, replicas=replicas))
 
     async def get(self, tenant_id: str, document_id: str) -> PointerEntry | None:
-        entry = await self._bucket.get(f"{tenant_id}.{document_id}")
-        return _decode(entry) if entry else None
+        entry = await self._bucket.get_current(f"{tenant_id}.{document_id}")
+        return _decode(entry, entry.value) if entry and entry.value is not None else None
 
     async def put(
         self, tenant_id: str, document_id: str, pointer: Pointer, expected_version: int | None
     ) -> PointerEntry:
-        key, value = f"{tenant_id}.{document_id}", json.dumps(asdict(pointer)).encode()
+        key, value = f"{tenant_id}.{document_id}", _encode(pointer)
         try:
             if expected_version is None:
                 version = await self._bucket.create(key, value)
@@ -44,25 +55,50 @@ class NatsRevisions:
             raise PointerConflict(key) from error
         return PointerEntry(tenant_id, document_id, pointer, version)
 
-    async def watch(self) -> AsyncGenerator[PointerEntry | None]:
+    async def remove(self, tenant_id: str, document_id: str) -> None:
+        await self._bucket.purge(f"{tenant_id}.{document_id}")
+
+    async def latest_version(self) -> int:
+        return await self._bucket.last_revision()
+
+    async def watch(self) -> AsyncGenerator[PointerEntry | PointerRemoved | None]:
         async with aclosing(self._bucket.watch()) as changes:
             async for entry in changes:
                 if entry is None:
                     yield None
-                # Nobody deletes a pointer: a deleted document keeps its tombstone. An operator's delete changes nothing.
-                elif entry.value is not None:
-                    try:
-                        yield _decode(entry)
-                    except DataLoss as error:
-                        # One broken value hides its document; it must not hide all the others too.
-                        _log.error("pointer_unreadable", key=entry.key, error=error.message)
+                elif entry.value is None:
+                    yield PointerRemoved(*_ids(entry), entry.revision)
+                else:
+                    yield _decode(entry, entry.value)
 
 
-def _decode(entry: Entry) -> PointerEntry:
+def _ids(entry: Entry) -> tuple[str, str]:
     tenant_id, _, document_id = entry.key.partition(".")
+    return tenant_id, document_id
+
+
+def _encode(pointer: Pointer) -> bytes:
+    fields = asdict(pointer)
+    return json.dumps(fields.pop("newer_fields") | fields).encode()
+
+
+def _decode(entry: Entry, value: bytes) -> PointerEntry:
+    """A broken value hides its document; it must not stop anything else."""
     try:
-        fields = json.loads(entry.value or b"")
-        pointer = Pointer(**fields | {"languages": tuple(fields.get("languages", ()))})
-    except (ValueError, TypeError, AttributeError) as error:
-        raise DataLoss(f"{BUCKET}/{entry.key} does not hold a pointer: {error}; delete the document again") from error
-    return PointerEntry(tenant_id, document_id, pointer, entry.revision)
+        pointer = _pointer(json.loads(value))
+    except (ValueError, TypeError) as error:
+        metrics.UNREADABLE.labels("pointer").inc()
+        _log.error("pointer_unreadable", key=f"{BUCKET}/{entry.key}", error=str(error))
+        pointer = None
+    return PointerEntry(*_ids(entry), pointer, entry.revision)
+
+
+def _pointer(fields: object) -> Pointer:
+    if not isinstance(fields, dict):
+        raise TypeError("it is no JSON object")
+    for name, kind in _FIELDS.items():
+        if name in fields and not isinstance(fields[name], kind):
+            raise TypeError(f"{name} is not of type {kind.__name__}")
+    known = {name: fields.pop(name) for name in _FIELDS if name in fields}
+    languages = tuple(map(str, known.pop("languages", ())))
+    return Pointer(**known, languages=languages, newer_fields=fields)

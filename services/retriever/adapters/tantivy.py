@@ -4,16 +4,21 @@ One writer with one thread and a bounded heap serves all concurrent revisions; t
 atomic (meta.json is renamed into place), so a SIGKILL leaves the last committed state and an index that opens.
 """
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import tantivy
 
+from kit.errors import GroundworkError
 from services.retriever import filters
+from services.retriever.adapters.damaged_folder import environment_problem, is_locked, set_aside
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
 from services.retriever.adapters.tantivy_analysis import Analysis
+from services.retriever.adapters.tantivy_files import problem_of
 from services.retriever.adapters.tantivy_query import EXACT, KEY, TEXT, TITLE, QueryBuilder, key_term
 from services.retriever.errors import IndexUnavailable
 from services.retriever.filters import AnyOf
@@ -23,6 +28,7 @@ from services.retriever.stored_chunk import Candidate, StoredChunk, citable_text
 
 _FORMAT = "v4"
 """Folder of this schema and analysis. Change it with either: documents must then be indexed again."""
+_LOCK = ".tantivy-writer.lock"
 _STORED = "stored"
 _ORDINAL = "ordinal"
 _DOCUMENTS_PER_CALL = 32
@@ -42,10 +48,11 @@ class TantivyIndex:
         self._commit = GroupCommit(lambda: self._on(self._writer, self._commit_now), IN_PROCESS)
         self._index: Any = None
         self._index_writer: Any = None
+        self.suspected = asyncio.Event()
 
     @classmethod
     async def open(cls, path: Path, *, writer_heap_bytes: int = 64_000_000, max_waiting: int = 256) -> "TantivyIndex":
-        """Opens what is there or creates it. Raises IndexUnavailable."""
+        """Opens what is there or creates it; what is damaged is set aside first. Raises IndexUnavailable."""
         index = cls(path, writer_heap_bytes=writer_heap_bytes, max_waiting=max_waiting)
         await index._writer.run(index._open)
         return index
@@ -56,6 +63,14 @@ class TantivyIndex:
         if self._index_writer is not None:
             await self._on(self._writer, self._close_writer)
         await self._writer.close()
+
+    async def inspect(self) -> str | None:
+        if self._index_writer is None:
+            return "it could not be begun anew before"
+        return await asyncio.to_thread(problem_of, self._path)
+
+    async def start_anew(self, problem: str) -> None:
+        await self._on(self._writer, self._start_anew, problem)
 
     async def write(self, key: WriteKey, batch: IndexBatch) -> None:
         for start in range(0, len(batch.chunks), _DOCUMENTS_PER_CALL):
@@ -137,23 +152,47 @@ class TantivyIndex:
     async def _on(self, thread: EngineThread, call: Callable[..., T], *args: Any) -> T:
         try:
             return await thread.run(call, *args)
-        except (RuntimeError, ValueError, OSError) as error:
+        except GroundworkError:
+            raise
+        except Exception as error:  # also what a damaged record decodes to
+            self.suspected.set()
             raise IndexUnavailable(f"the lexical index at {self._path} failed: {error}") from error
 
     def _open(self) -> None:
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            self._schema = _make_schema()
-            self._index = tantivy.Index(self._schema, path=str(self._path))
-            self._index.config_reader("manual")
-            self._index_writer = self._index.writer(self._writer_heap_bytes, 1)
-            self._queries = QueryBuilder(self._schema)
-            self._index.reload()
-        except (RuntimeError, ValueError, OSError) as error:
-            raise IndexUnavailable(
-                f"the lexical index at {self._path} cannot be opened ({error}); check the folder's permissions and that no "
-                "other process uses it, or remove it and index all documents again"
-            ) from error
+            self._open_files()
+        except BaseException as error:  # also a panic of Rust, which is no Exception
+            self._index = self._index_writer = None
+            problem = None if environment_problem(self._path) else problem_of(self._path)
+            if problem is None or is_locked(self._path / _LOCK):
+                raise IndexUnavailable(
+                    f"the lexical index at {self._path} cannot be opened ({error}); check the folder's permissions and that "
+                    "no other process uses it, or remove it and index all documents again"
+                ) from error
+            self._begin_anew(problem)
+
+    def _open_files(self) -> None:
+        self._schema = _make_schema()
+        self._queries = QueryBuilder(self._schema)
+        index = tantivy.Index(self._schema, path=str(self._path))
+        index.config_reader("manual")
+        self._index_writer = index.writer(self._writer_heap_bytes, 1)
+        index.reload()
+        self._index = index
+
+    def _start_anew(self, problem: str) -> None:
+        # Its merges would go on in the folder of the new index.
+        with contextlib.suppress(Exception):
+            self._index_writer.rollback()
+            self._index_writer.wait_merging_threads()
+        self._index_writer = None
+        self._begin_anew(problem)
+
+    def _begin_anew(self, problem: str) -> None:
+        set_aside(self._path, "lexical", problem)
+        self._path.mkdir()
+        self._open_files()
 
     def _close_writer(self) -> None:
         self._index_writer.commit()

@@ -97,7 +97,13 @@ def _chunk(message: pb.Chunk, header: IndexHeader) -> Chunk:
         bounding_boxes=tuple(BoundingBox(box.page, box.x0, box.y0, box.x1, box.y1) for box in message.bounding_boxes),
         metadata=dict(message.metadata),
         language=message.language,
+        embedded_prefix=_embedded_prefix(message),
     )
+
+
+def _embedded_prefix(message: pb.Chunk) -> str | None:
+    embedded, text = message.embedded_text, message.text
+    return embedded.removesuffix(text) if embedded.endswith(text) else None
 
 
 def activation(message: pb.ActivateRevisionRequest, tenant_id: str) -> Activation:

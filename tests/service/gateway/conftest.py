@@ -14,11 +14,11 @@ from groundwork.memory.v1 import memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2_grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1.health import aio as health_aio
 from structlog.testing import capture_logs
 
 from kit.principal import TokenSigner
 from kit.server import make_server
+from kit.service import DetailedHealth
 from kit.testing.harness import TEST_SECRET
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
@@ -45,7 +45,7 @@ class World:
     retriever: FakeRetriever = field(default_factory=FakeRetriever)
     memory: FakeMemory = field(default_factory=FakeMemory)
     orchestrator: FakeOrchestrator = field(default_factory=FakeOrchestrator)
-    health: health_aio.HealthServicer = field(default_factory=health_aio.HealthServicer)
+    health: DetailedHealth = field(default_factory=DetailedHealth)
     port: int = 0
     server: grpc.aio.Server | None = None
 

@@ -45,6 +45,19 @@ async def test_deleted_key_is_absent_and_can_be_made_again(jetstream: Nats) -> N
     await bucket.create("a.1", b"again")
 
 
+async def test_leader_tells_what_is_stored_now(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "THINGS")
+    assert (await bucket.get_current("a.1"), await bucket.last_revision()) == (None, 0)
+    revision = await bucket.create("a.1", b"one")
+    assert await bucket.get_current("a.1") == Entry("a.1", b"one", revision)
+    await bucket.put("a.2", b"other")
+    assert await bucket.last_revision() == revision + 1
+    for remove in (bucket.delete, bucket.purge):
+        await remove("a.1")
+        assert await bucket.get_current("a.1") is None
+    assert await bucket.last_revision() == revision + 3
+
+
 async def test_listing_is_filtered_by_subject(jetstream: Nats) -> None:
     bucket = await KeyValue.open(jetstream, "THINGS")
     for key in ("a.1", "a.2", "b.1", "ab.1"):

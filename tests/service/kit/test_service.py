@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
+import httpx
 import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
@@ -14,6 +15,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
 from kit.errors import BY_CODE, Code, GroundworkError, InvalidArgument, Unavailable
+from kit.ops import Trouble
 from kit.service import Service
 from kit.settings import ServiceSettings
 from kit.testing.harness import TEST_SECRET, free_port, open_test_channel, running_service, running_servicer
@@ -78,6 +80,41 @@ async def test_service_is_not_serving_until_its_dependencies_have_answered() -> 
                 await asyncio.sleep(0.01)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_troubles_are_shown_and_only_those_that_stop_the_service_take_it_out() -> None:
+    troubles: list[Trouble] = []
+    ops_port = free_port()
+    settings = ServiceSettings(
+        grpc_address=f"127.0.0.1:{free_port()}", ops_port=ops_port, auth_secret=TEST_SECRET, drain_grace_s=0
+    )
+
+    async def run(settings: ServiceSettings) -> None:
+        async with Service("test", settings) as service:
+            service.report(lambda: tuple(troubles))
+            await service.serve()
+
+    async def seen(text: str, status_code: int) -> None:
+        async with asyncio.timeout(20), httpx.AsyncClient(trust_env=False) as http:
+            while True:
+                answer = await http.get(f"http://127.0.0.1:{ops_port}/readyz")
+                if (answer.text, answer.status_code) == (text, status_code):
+                    return
+                await asyncio.sleep(0.05)
+
+    async with running_service(run, settings) as address, grpc.aio.insecure_channel(address) as channel:
+        await seen("ok\n", 200)
+        troubles.append(Trouble("lexical", "it does not answer"))
+        await seen("ok\nlexical: it does not answer\n", 200)
+        call = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5)  # type: ignore[no-untyped-call]
+        assert (await call).status == health_pb2.HealthCheckResponse.SERVING
+        assert dict(await call.trailing_metadata())["groundwork-detail-bin"] == b"lexical: it does not answer"
+        troubles[:] = [Trouble("store", "cut off", stops_service=True)]
+        await seen("not ok\nstore: cut off\n", 503)
+        call = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5)  # type: ignore[no-untyped-call]
+        assert (await call).status == health_pb2.HealthCheckResponse.NOT_SERVING
+        troubles.clear()
+        await seen("ok\n", 200)
 
 
 @pytest.mark.parametrize("ends_in_time", [True, False])

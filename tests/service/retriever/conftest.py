@@ -35,6 +35,7 @@ class FakeModelServer(reranker_pb2_grpc.RerankerServiceServicer):
         self.seconds_left: list[float] = []
         self.forgotten: set[str] = set()
         self.has_forgotten = asyncio.Event()
+        self.kinds: list[reranker_pb2.EmbedKind.ValueType] = []
 
     def _observe(self, context: Context) -> None:
         self.tenants.append(current_principal().tenant_id)
@@ -44,7 +45,7 @@ class FakeModelServer(reranker_pb2_grpc.RerankerServiceServicer):
 
     async def Embed(self, request: reranker_pb2.EmbedRequest, context: Context) -> reranker_pb2.EmbedResponse:
         self._observe(context)
-        assert request.kind == reranker_pb2.EMBED_KIND_QUERY
+        self.kinds.append(request.kind)
         vectors = embed(request.texts).astype("<f4").tobytes()
         return reranker_pb2.EmbedResponse(vectors=vectors, dimension=DIMENSION, model=MODEL)
 

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2 as pb
 
-from kit.errors import DataLoss, FailedPrecondition, InvalidArgument, Unavailable
+from kit.errors import FailedPrecondition, GroundworkError, InvalidArgument, Unavailable
 from kit.jetstream import KeyValue, Nats
 from kit.testing.harness import running_service
 from kit.testing.nats import NatsServer
 from services.retriever.adapters.revisions import BUCKET, NatsRevisions
 from services.retriever.app import run
 from services.retriever.errors import PointerConflict
-from services.retriever.models import Pointer
+from services.retriever.models import Pointer, PointerEntry, PointerRemoved
 from services.retriever.settings import RetrieverSettings
 from tests.service.retriever.conftest import FakeModelServer, Retriever, retriever_as
+
+
+async def eventually(call: Callable[[], Awaitable[object]], *, fails_with: str = "") -> None:
+    """Returns once the call succeeds, or fails with that reason."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await call()
+                reason = ""
+            except GroundworkError as error:
+                reason = error.reason
+            if reason == fails_with:
+                return
+            await asyncio.sleep(0.05)
 
 
 async def test_indexed_activated_found_replaced_deleted(local: Retriever, models: FakeModelServer) -> None:
@@ -148,16 +167,112 @@ async def test_pointers_are_compared_and_set_and_watched_in_nats(jetstream: Nats
     await changes.aclose()
 
 
-async def test_an_unreadable_pointer_hides_its_document_and_no_other(jetstream: Nats) -> None:
+async def test_pointers_of_other_versions_and_broken_ones_stop_nothing(jetstream: Nats) -> None:
     store = await NatsRevisions.open(jetstream)
     bucket = await KeyValue.open(jetstream, BUCKET)
-    await bucket.put("local.broken", b"{")
     good = await store.put("local", "good", Pointer("r1", 1, "default", 2, 5), None)
+    broken = [b"{", b"[]", b"\xff", b'{"revision_id": 5}', b"{}"]
+    for number, value in enumerate(broken):
+        await bucket.put(f"local.broken{number}", value)
+    newer = {
+        "revision_id": "r1",
+        "number": 1,
+        "collection_id": "c",
+        "chunk_count": 2,
+        "activated_at_ms": 5,
+        "tier": [1],
+    }
+    await bucket.put("local.newer", json.dumps(newer).encode())
     changes = store.watch()
-    assert [await anext(changes), await anext(changes)] == [good, None]
+    assert await anext(changes) == good
+    for number in range(len(broken)):
+        entry = await anext(changes)
+        assert isinstance(entry, PointerEntry)
+        assert (entry.document_id, entry.pointer) == (f"broken{number}", None)
+        assert await store.get("local", entry.document_id) == entry
+    entry = await anext(changes)
+    assert isinstance(entry, PointerEntry)
+    assert entry.pointer is not None
+    assert entry.pointer.newer_fields == {"tier": [1]}
+    await store.put("local", "newer", replace(entry.pointer, number=2), entry.version)
+    stored = await bucket.get("local.newer")
+    assert stored is not None
+    assert json.loads(stored.value or b"")["tier"] == [1]
     await changes.aclose()
-    with pytest.raises(DataLoss):
-        await store.get("local", "broken")
+
+
+async def test_removed_pointer_is_told_to_who_watches(jetstream: Nats) -> None:
+    store = await NatsRevisions.open(jetstream)
+    entry = await store.put("local", "d1", Pointer("r1", 1, "default", 2, 5), None)
+    changes = store.watch()
+    assert [await anext(changes), await anext(changes)] == [entry, None]
+    await store.remove("local", "d1")
+    assert await anext(changes) == PointerRemoved("local", "d1", await store.latest_version())
+    assert await store.get("local", "d1") is None
+    await changes.aclose()
+
+
+async def test_retriever_that_is_cut_off_shows_nothing_until_it_is_not(
+    settings: RetrieverSettings, nats: NatsServer
+) -> None:
+    short = settings.model_copy(update={"retriever_staleness_s": 1.0})
+    async with running_service(run, short) as address, retriever_as(address, "local") as retriever:
+        await retriever.publish("r1", ["solar"])
+        assert await retriever.texts("solar") == ["solar"]
+        await nats.stop(kill=True)
+        await eventually(lambda: retriever.texts("solar"), fails_with="REVISIONS_STALE")
+        await nats.start()
+        await eventually(lambda: retriever.texts("solar"))
+
+
+async def whole_again(retriever: Retriever, query_text: str) -> None:
+    async with asyncio.timeout(60):
+        while (await retriever.search(query_text, no_cache=True)).degraded:
+            await asyncio.sleep(0.05)
+
+
+async def test_damaged_text_index_never_fails_a_search_and_is_filled_again(
+    local: Retriever, settings: RetrieverSettings
+) -> None:
+    texts = [f"solar panel number{number} of the roof" for number in range(30)]
+    await local.publish("r1", texts)
+    await local.publish("r2", texts, document_id="d2")
+    for path in (settings.index_dir / "lexical").rglob("*.store"):
+        content = path.read_bytes()
+        with path.open("r+b") as file:  # in place, as a failing disk does it
+            file.write(bytes(byte ^ 0x55 for byte in content[: len(content) // 2]))
+    seen = set()
+    for number in range(30):
+        answer = await local.search(f"number{number}", no_cache=True)
+        assert answer.hits
+        seen |= {each.part for each in answer.degraded}
+    assert seen == {"lexical"}
+    await whole_again(local, "solar")
+    answer = await local.search("number7 roof", strategy=pb.STRATEGY_LEXICAL, explain=True)
+    assert answer.hits[0].chunk.text == texts[7]
+    assert answer.hits[0].explanation.lexical_rank == 1
+    assert len(list((settings.index_dir / "lexical").glob("*.damaged-*"))) == 1
+
+
+@pytest.mark.parametrize("engine", ["lexical", "dense"])
+async def test_index_whose_folder_was_removed_is_filled_again_after_a_start(
+    settings: RetrieverSettings, models: FakeModelServer, engine: str
+) -> None:
+    texts = [f"solar panel number{number} of the roof" for number in range(40)]
+    async with running_service(run, settings) as address, retriever_as(address, "local") as retriever:
+        await retriever.publish("r1", texts)
+    shutil.rmtree(settings.index_dir / engine)
+    models.is_down = True
+    async with running_service(run, settings) as address, retriever_as(address, "local") as retriever:
+        if engine == "dense":  # needs the model server
+            degraded = {each.part: each.reason for each in (await retriever.search("number7 roof")).degraded}
+            assert degraded["dense"] == "INDEX_INCOMPLETE"
+        models.is_down = False
+        await whole_again(retriever, "number7 roof")
+        strategy = pb.STRATEGY_LEXICAL if engine == "lexical" else pb.STRATEGY_DENSE
+        answer = await retriever.search("number7 roof", strategy=strategy)
+        assert answer.hits[0].chunk.text == texts[7]
+    assert (reranker_pb2.EMBED_KIND_PASSAGE in models.kinds) == (engine == "dense")
 
 
 async def test_a_search_is_narrowed_explained_and_remembered_until_something_changes(local: Retriever) -> None:

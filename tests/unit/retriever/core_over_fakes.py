@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 from services.retriever.activation import RevisionSwitch
 from services.retriever.chunk_reader import ChunkReader
+from services.retriever.concurrency import KeyedLock
+from services.retriever.engine_answer import DENSE, LEXICAL
 from services.retriever.engines import Engines
+from services.retriever.index_gaps import IndexGaps
 from services.retriever.indexing import IndexHeader, RevisionWriter
 from services.retriever.models import (
     Activation,
@@ -20,10 +23,13 @@ from services.retriever.models import (
     SearchScope,
 )
 from services.retriever.options import IndexingOptions, ReconcileOptions, SearchOptions
-from services.retriever.removal import Reconciler, Remover
+from services.retriever.reconciler import Reconciler
+from services.retriever.refill import Refiller
+from services.retriever.removal import Remover
 from services.retriever.reranking import RerankStage
 from services.retriever.result_cache import ResultCache
 from services.retriever.revision_map import RevisionMap
+from services.retriever.revision_reader import RevisionReader
 from services.retriever.search import Searcher
 from services.retriever.written import WrittenRevisions
 from tests.unit.retriever.fakes import MODEL, FakeDense, FakeLexical, FakeModels, FakeRevisions, make_batch, make_chunk
@@ -50,16 +56,30 @@ class Core:
     def __post_init__(self) -> None:
         clock = self.clock
         written = WrittenRevisions(clock)
-        self.remover = Remover(self.dense, self.lexical, written)
+        turns, writing = KeyedLock(), KeyedLock()
+        self.gaps = IndexGaps(self.revisions)
+        self.writing = writing
+        self.refiller = Refiller(
+            self.dense, self.lexical, self.models, self.revisions, self.gaps, writing, (DENSE, LEXICAL), clock=clock
+        )
+        self.remover = Remover(self.dense, self.lexical, self.store, self.revisions, written, turns)
         self.reader = ChunkReader((self.lexical, self.dense), self.revisions)
         self.writer = RevisionWriter(
-            self.dense, self.lexical, self.revisions, written, IndexingOptions(batch_wait_s=0.2), clock=clock
+            self.dense, self.lexical, self.revisions, written, IndexingOptions(batch_wait_s=0.2), writing, clock=clock
         )
         self.switch = RevisionSwitch(
-            self.dense, self.lexical, self.store, self.revisions, self.remover, written, clock=clock
+            self.dense, self.lexical, self.store, self.revisions, self.remover, written, turns, clock=clock
         )
+        self.revision_reader = RevisionReader(self.dense, self.lexical, self.revisions, self.refiller.is_filling)
         self.reconciler = Reconciler(
-            self.dense, self.lexical, self.revisions, self.remover, ReconcileOptions(orphan_age_s=3600), clock=clock
+            self.dense,
+            self.lexical,
+            self.store,
+            self.revisions,
+            self.gaps,
+            self.remover,
+            ReconcileOptions(orphan_age_s=3600),
+            clock=clock,
         )
 
     def clock(self) -> float:
@@ -95,6 +115,7 @@ class Core:
             RerankStage(self.models, self.options, clock=self.clock),
             self.reader,
             self.revisions,
+            self.gaps,
             ResultCache(self.options, clock=self.clock),
             self.options,
         )

@@ -21,6 +21,7 @@ from services.retriever.models import (
     LexicalQuery,
     Pointer,
     PointerEntry,
+    PointerRemoved,
     RevisionKey,
     SearchScope,
     Vector,
@@ -213,21 +214,38 @@ def _words(text: str) -> set[str]:
 
 
 class FakeRevisions:
-    """RevisionStore in a dict. `on_put` runs before a put, to play another writer."""
+    """RevisionStore in a dict. `on_put` runs before a put, to play another writer; `error` is raised by what asks the store."""
 
     def __init__(self) -> None:
+        self.error: GroundworkError | None = None
         self.entries: dict[tuple[str, str], PointerEntry] = {}
         self.on_put: list[PointerEntry] = []
         self._version = 0
         self._changed = asyncio.Condition()
-        self._log: list[PointerEntry] = []
+        self._log: list[PointerEntry | PointerRemoved] = []
 
     async def get(self, tenant_id: str, document_id: str) -> PointerEntry | None:
+        self._fail()
         return self.entries.get((tenant_id, document_id))
+
+    async def remove(self, tenant_id: str, document_id: str) -> None:
+        self._fail()
+        del self.entries[tenant_id, document_id]
+        self._version += 1
+        await self._tell(PointerRemoved(tenant_id, document_id, self._version))
+
+    async def latest_version(self) -> int:
+        self._fail()
+        return self._version
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
 
     async def put(
         self, tenant_id: str, document_id: str, pointer: Pointer, expected_version: int | None
     ) -> PointerEntry:
+        self._fail()
         if self.on_put:
             other = self.on_put.pop()
             await self._store(other.tenant_id, other.document_id, other.pointer)
@@ -236,16 +254,23 @@ class FakeRevisions:
             raise PointerConflict(document_id)
         return await self._store(tenant_id, document_id, pointer)
 
-    async def _store(self, tenant_id: str, document_id: str, pointer: Pointer) -> PointerEntry:
+    async def _store(self, tenant_id: str, document_id: str, pointer: Pointer | None) -> PointerEntry:
         self._version += 1
         entry = PointerEntry(tenant_id, document_id, pointer, self._version)
         self.entries[tenant_id, document_id] = entry
-        async with self._changed:
-            self._log.append(entry)
-            self._changed.notify_all()
+        await self._tell(entry)
         return entry
 
-    async def watch(self) -> AsyncGenerator[PointerEntry | None]:
+    async def break_value(self, tenant_id: str, document_id: str) -> PointerEntry:
+        """What is stored cannot be read any more."""
+        return await self._store(tenant_id, document_id, None)
+
+    async def _tell(self, change: PointerEntry | PointerRemoved) -> None:
+        async with self._changed:
+            self._log.append(change)
+            self._changed.notify_all()
+
+    async def watch(self) -> AsyncGenerator[PointerEntry | PointerRemoved | None]:
         seen = len(self._log)
         for entry in list(self.entries.values()):
             yield entry
@@ -254,9 +279,9 @@ class FakeRevisions:
             async with self._changed:
                 while len(self._log) == seen:
                     await self._changed.wait()
-            for entry in self._log[seen:]:
+            for change in self._log[seen:]:
                 seen += 1
-                yield entry
+                yield change
 
 
 @dataclass
@@ -272,6 +297,9 @@ class FakeModels:
         if self.error is not None:
             raise self.error
         return self.space, embed(queries, self.space.dimension)
+
+    async def embed_passages(self, texts: Sequence[str]) -> tuple[EmbeddingSpace, Vectors]:
+        return await self.embed_queries(texts, 1.0)
 
     async def rerank(
         self, query_text: str, passages: Sequence[str], timeout_s: float, content_hashes: Sequence[str]

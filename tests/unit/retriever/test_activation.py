@@ -179,7 +179,7 @@ async def test_reconciler_removes_old_orphans_and_deleted_documents_only(core: C
 
 
 async def test_a_failed_removal_does_not_stop_the_next(core: Core) -> None:
-    await core.publish(R1, ["one"])
+    await core.index(R1, ["one"])
     core.lexical.error = Unavailable("down")
     async with _removing(core):
         core.remover.remove_revision(R1)
@@ -198,3 +198,77 @@ async def test_the_map_follows_changes_of_others_and_ignores_stale_ones(core: Co
     core.revisions.apply(PointerEntry("local", "d7", Pointer("r6", 2, "default", 1, 4), entry.version - 1))
     assert core.revisions.is_active("local", "d7", "r7")
     task.cancel()
+
+
+async def test_map_that_lags_does_not_remove_what_is_visible(core: Core) -> None:
+    await core.index(R1, ["solar"])
+    await core.store.put(
+        "local", "d1", Pointer("r1", 1, "default", 1, 5), None
+    )  # by another retriever; no word of it here
+    core.now_s += 4000
+    async with _removing(core):
+        assert await core.reconciler.reconcile() == 1
+    assert [len(core.dense.rows), len(core.lexical.rows)] == [1, 1]
+    assert texts(await core.search("solar")) == ["solar"]
+
+
+async def test_nothing_is_removed_while_its_pointer_cannot_be_read(core: Core) -> None:
+    await core.index(R1, ["solar"])
+    core.now_s += 4000
+    core.store.error = Unavailable("no store")
+    async with _removing(core):
+        await core.reconciler.reconcile()
+    core.store.error = None
+    await core.store.break_value("local", "d1")
+    async with _removing(core):
+        await core.reconciler.reconcile()
+        core.remover.remove_document("local", "d1")
+    assert [len(core.dense.rows), len(core.lexical.rows)] == [1, 1]
+
+
+async def test_revision_is_not_removed_while_it_is_being_activated(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An activation that waited for the store for an hour goes through after the reconciler has called its chunks orphans."""
+    await core.index(R1, ["solar"])
+    core.now_s += 4000
+    putting, may_put = asyncio.Event(), asyncio.Event()
+    put = core.store.put
+
+    async def slow_put(*args: object) -> PointerEntry:
+        putting.set()
+        await may_put.wait()
+        return await put(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(core.store, "put", slow_put)
+    activation = asyncio.create_task(core.activate(R1, 1, 1))
+    await putting.wait()
+    async with _removing(core):
+        assert await core.reconciler.reconcile() == 1
+        for _ in range(100):  # time enough for a removal that does not wait
+            await asyncio.sleep(0)
+        may_put.set()
+        await activation
+    assert texts(await core.search("solar")) == ["solar"]
+
+
+async def test_unreadable_pointer_hides_its_document_until_it_is_deleted_or_made_again(core: Core) -> None:
+    await core.publish(R1, ["solar"])
+    core.revisions.apply(await core.store.break_value("local", "d1"))
+    assert texts(await core.search("solar")) == []
+    await core.publish(R2, ["solar new"], 2)
+    assert texts(await core.search("solar")) == ["solar new"]
+    core.revisions.apply(await core.store.break_value("local", "d1"))
+    await core.switch.delete("local", "d1")
+    with pytest.raises(RevisionSuperseded):
+        await core.activate(R1, 1, 1)
+
+
+async def test_fields_of_a_newer_version_outlive_a_change_of_ours(core: Core) -> None:
+    newer = Pointer("r1", 1, "default", 1, 5, newer_fields={"shard": 7})
+    await core.store.put("local", "d1", newer, None)
+    await core.publish(R2, ["solar"], 2)
+    for _ in range(2):
+        stored = await core.store.get("local", "d1")
+        assert stored is not None
+        assert stored.pointer is not None
+        assert stored.pointer.newer_fields == {"shard": 7}
+        await core.switch.delete("local", "d1")

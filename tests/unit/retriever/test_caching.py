@@ -9,6 +9,7 @@ import pytest
 
 from kit.errors import Unavailable
 from services.retriever import search
+from services.retriever.errors import SearchUnavailable
 from services.retriever.models import CacheOutcome, RevisionKey, SearchScope
 from tests.unit.retriever.core_over_fakes import OPTIONS, Core, texts
 
@@ -171,6 +172,15 @@ async def test_a_degraded_answer_is_not_remembered(core: Core) -> None:
     core.lexical.error = None
     whole = await core.search("solar")
     assert (whole.cache, whole.degraded) == (CacheOutcome.MISS, ())
+
+
+async def test_that_nothing_can_be_searched_is_not_remembered(core: Core) -> None:
+    await core.publish(OLD, ["solar panel"])
+    core.dense.error = core.lexical.error = Unavailable("away")
+    with pytest.raises(SearchUnavailable):
+        await core.search("solar")
+    core.dense.error = core.lexical.error = None
+    assert (await outcome(core), await outcome(core)) == (CacheOutcome.MISS, CacheOutcome.HIT)
 
 
 async def test_an_answer_is_remembered_for_so_long_only(core: Core) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kit.errors import DeadlineExceeded, Unavailable
+from services.retriever.concurrency import KeyedLock
 from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable, InvalidRequest
 from services.retriever.indexing import IndexHeader, RevisionWriter
 from services.retriever.models import EmbeddingSpace, IndexBatch, RevisionKey
@@ -53,9 +54,8 @@ async def test_an_engine_that_does_not_get_ready_is_not_waited_for(core: Core, m
         await asyncio.Event().wait()
 
     monkeypatch.setattr(core.dense, "prepare", hang)
-    writer = RevisionWriter(
-        core.dense, core.lexical, core.revisions, WrittenRevisions(core.clock), IndexingOptions(engine_timeout_s=0.01)
-    )
+    options, written = IndexingOptions(engine_timeout_s=0.01), WrittenRevisions(core.clock)
+    writer = RevisionWriter(core.dense, core.lexical, core.revisions, written, options, KeyedLock())
     with pytest.raises(IndexUnavailable, match="did not answer within"):
         await writer.index(HEADER, _stream(make_batch([make_chunk("a", key=KEY)])))
 

@@ -120,6 +120,17 @@ async def test_noise_is_what_vectors_alone_found_below_the_threshold(core: Core)
     assert dropped(result, "gate") == ["r1-1"]
 
 
+async def test_what_is_nearest_is_shown_while_words_cannot_vouch_for_it(core: Core) -> None:
+    core.options = replace(core.options, noise_cosine=0.9)
+    await core.publish(KEY, ["solar panel roof house", "wind turbine"])
+    core.lexical.error = DOWN
+    result = await core.search("solar panel")
+    assert texts(result)[0] == "solar panel roof house"
+    assert [each.part for each in result.degraded] == ["lexical"]
+    assert texts(await core.search("solar panel", strategy=Strategy.DENSE)) == []
+    assert texts(await core.search("solar panel", min_score=0.9)) == []
+
+
 async def test_when_similarity_cannot_be_known_hits_stay_and_the_answer_says_so(core: Core) -> None:
     await core.publish(KEY, ["solar panel"])
     core.models.error = DOWN

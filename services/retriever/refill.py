@@ -1,0 +1,166 @@
+"""Filling an index of this process again from the other one: each holds the chunks whole, and vectors are made again of their text.
+What neither has is made again from the document's file, by ingestion, which compares the indexes with its records."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import numpy as np
+import structlog
+
+from kit.errors import GroundworkError
+from kit.principal import Principal, use_principal
+from services.retriever import metrics
+from services.retriever.concurrency import KeyedLock, engine_deadline
+from services.retriever.engine_answer import DENSE, LEXICAL, Part
+from services.retriever.errors import IndexUnavailable
+from services.retriever.index_gaps import IndexGaps
+from services.retriever.models import Chunk, IndexBatch, IndexedChunk, RevisionKey, WriteKey
+from services.retriever.options import READ_TIMEOUT_S, REMOVAL_TIMEOUT_S
+from services.retriever.ports import ChunkIndex, DenseIndex, LexicalIndex, PassageEmbedder
+from services.retriever.revision_map import RevisionMap
+from services.retriever.stored_chunk import readable
+
+_log = structlog.get_logger()
+_SUBJECT = "retriever-refill"
+_CHUNKS_PER_BATCH = 32
+_REVISIONS_AT_A_TIME = 8
+"""They share commits, and memory holds one batch of each."""
+_RETRY_S = 5.0
+"""Before what failed is tried again: an engine or the model server was away."""
+
+
+class NotRefillable(Exception):
+    """The other engine does not have what is missing."""
+
+
+class Refiller:
+    """Fills the gaps of the engines of this process. Those of servers are left to ingestion: several retrievers would fill them."""
+
+    def __init__(
+        self,
+        dense: DenseIndex,
+        lexical: LexicalIndex,
+        embedder: PassageEmbedder,
+        revisions: RevisionMap,
+        gaps: IndexGaps,
+        writing: KeyedLock,
+        own: Sequence[Part],
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`writing`: one for each revision, shared with who writes them. `own`: the engines that are of this process."""
+        self._dense = dense
+        self._lexical = lexical
+        self._embedder = embedder
+        self._revisions = revisions
+        self._gaps = gaps
+        self._writing = writing
+        self._own = own
+        self._clock = clock
+        self._in_hand: set[RevisionKey] = set()
+
+    def is_filling(self, key: RevisionKey) -> bool:
+        """Whether it is missing somewhere, and not yet known whether it can be filled in here."""
+        return key in self._in_hand
+
+    async def run(self) -> None:
+        """Fills what is found missing until cancelled; what failed is tried again, what cannot be filled is not."""
+        while True:
+            await self._gaps.found.wait()
+            self._gaps.found.clear()
+            if not await self.fill():
+                await asyncio.sleep(_RETRY_S)
+                self._gaps.found.set()
+
+    async def fill(self) -> bool:
+        """Fills what can be filled of all gaps now. False when something failed that may succeed later."""
+        work = [(part, key) for part in self._own for key in self._gaps.of(part)]
+        self._in_hand = {key for _, key in work}
+        remaining = iter(work)
+        failures: list[GroundworkError] = []
+
+        async def fill_some() -> None:
+            for part, key in remaining:
+                try:
+                    await self._fill(part, key)
+                except NotRefillable:
+                    self._in_hand.discard(key)
+                except GroundworkError as error:
+                    if error.retryable:
+                        failures.append(error)
+                    else:
+                        self._in_hand.discard(key)
+                        _log.error("refill_refused", reason=error.reason, error=error.message)
+                except Exception as error:
+                    # A defect here must not take down the searches; ingestion will make the document again.
+                    self._in_hand.discard(key)
+                    _log.error("refill_failed", exc_info=error)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_REVISIONS_AT_A_TIME):
+                group.create_task(fill_some())
+        if failures:
+            _log.warning("refill_failed", count=len(failures), reason=failures[0].reason, error=failures[0].message)
+        else:
+            self._in_hand = set()
+        return not failures
+
+    async def _fill(self, part: Part, key: RevisionKey) -> None:
+        target, source = (self._dense, self._lexical) if part is DENSE else (self._lexical, self._dense)
+        async with self._writing(key):
+            pointer = self._revisions.get(key.tenant_id, key.document_id)
+            if pointer is not None and pointer.shows(key.revision_id):
+                async with engine_deadline(READ_TIMEOUT_S):
+                    held, at_hand = await target.count(key), await source.count(key)
+                if held != pointer.chunk_count:
+                    if at_hand != pointer.chunk_count:
+                        raise NotRefillable
+                    await self._copy(part, key, source, target, pointer.chunk_count)
+            self._gaps.close(part, key)
+
+    async def _copy(
+        self, part: Part, key: RevisionKey, source: ChunkIndex, target: ChunkIndex, chunk_count: int
+    ) -> None:
+        write_key = WriteKey(key, int(self._clock() * 1000), uuid.uuid4().hex)
+        async for chunks in _batches(source, key, chunk_count):
+            batch = await self._batch(part, key, chunks)
+            async with engine_deadline(REMOVAL_TIMEOUT_S):
+                await target.write(write_key, batch)
+        async with engine_deadline(REMOVAL_TIMEOUT_S):
+            count = await target.commit(write_key)
+        if count != chunk_count:
+            raise IndexUnavailable(f"of {chunk_count} chunks of revision {key.revision_id} the index kept {count}")
+        metrics.REFILLED.labels(part.name).inc()
+
+    async def _batch(self, part: Part, key: RevisionKey, chunks: Sequence[Chunk]) -> IndexBatch:
+        items = [IndexedChunk(chunk, _embedded_text(part, chunk)) for chunk in chunks]
+        if part is LEXICAL:
+            return IndexBatch(items, np.zeros((len(items), 0), np.float32))
+        with use_principal(Principal(key.tenant_id, _SUBJECT)):
+            space, vectors = await self._embedder.embed_passages([item.embedded_text for item in items])
+        await self._dense.prepare(space)
+        return IndexBatch(items, vectors)
+
+
+async def _batches(source: ChunkIndex, key: RevisionKey, chunk_count: int) -> AsyncIterator[list[Chunk]]:
+    """All chunks of a revision in reading order. Raises NotRefillable when one cannot be had."""
+    for start in range(0, chunk_count, _CHUNKS_PER_BATCH):
+        ordinals = range(start, min(start + _CHUNKS_PER_BATCH, chunk_count))
+        async with engine_deadline(READ_TIMEOUT_S):
+            stored = await source.fetch_ordinals(key, ordinals)
+        chunks = {chunk.ordinal: chunk for _, chunk in readable(stored)}
+        if len(chunks) != len(ordinals):
+            raise NotRefillable
+        yield [chunks[ordinal] for ordinal in ordinals]
+
+
+def _embedded_text(part: Part, chunk: Chunk) -> str:
+    """The text that was embedded and searched. Where it is not known, words are searched in the text all the same; a vector must be
+    that of the text whose hash it goes by."""
+    if chunk.embedded_prefix is not None:
+        return chunk.embedded_prefix + chunk.text
+    if part is DENSE:
+        raise NotRefillable
+    return "\n".join((chunk.document_name, *chunk.heading_path, chunk.text))
