@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 
 class BlockKind(StrEnum):
@@ -130,6 +131,8 @@ class Status(StrEnum):
     READY = "ready"
     FAILED = "failed"
     DELETED = "deleted"
+    UNKNOWN = "unknown"
+    """Another one, which a newer version wrote: shown, and left to that version."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,8 @@ class Document:
     """Of a tombstone: everything it had is removed."""
     tries: Tries = field(default_factory=Tries)
     """Of the pending revision."""
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+    """What a newer version wrote that this one does not know, as JSON; written back with every change."""
 
 
 @dataclass(frozen=True)
@@ -231,6 +236,26 @@ class StoredDocument:
 
     document: Document
     version: int
+
+
+@dataclass(frozen=True)
+class NameClaim:
+    """Which document has a name. `place` is the store's key, `version` what compare-and-set compares."""
+
+    tenant_id: str
+    document_id: str
+    place: str
+    version: int
+    claimed_at: datetime
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file that is in the store."""
+
+    tenant_id: str
+    sha256: str
+    stored_at: datetime
 
 
 @dataclass(frozen=True)
@@ -243,6 +268,8 @@ class Collection:
     created_at: datetime | None
     """None for the collection that exists without having been made."""
     deleting: bool = False
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+    """As a document's."""
 
 
 @dataclass(frozen=True)
@@ -273,6 +300,8 @@ class DeadLetter:
     last_failed_at: datetime
     requeued_at: datetime | None = None
     """When its document was queued again. Such a letter is kept for a while, so that asking twice gets the same answer."""
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+    """As a document's."""
 
 
 class RequeueOutcome(StrEnum):

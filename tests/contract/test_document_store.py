@@ -4,10 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Nats
 from services.ingest.adapters.nats_stores import NatsDocumentStore
+from services.ingest.metrics import Metrics
 from services.ingest.models import Content, Document, Failure, Report, Revision, Status
 from services.ingest.ports import DocumentStore
 from tests.unit.ingest.fakes import FakeDocumentStore
@@ -17,7 +19,7 @@ NOW = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
 @pytest.fixture
 async def nats_store(jetstream: Nats) -> DocumentStore:
-    return await NatsDocumentStore.open(jetstream)
+    return await NatsDocumentStore.open(jetstream, Metrics(CollectorRegistry()))
 
 
 @pytest.fixture(params=["fake", "nats"])
