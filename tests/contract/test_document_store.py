@@ -112,6 +112,39 @@ async def test_name_passes_once_from_its_owner(store: DocumentStore) -> None:
     assert await store.pass_name(*place, "a1", "c3") == "b2"
 
 
+async def claims(store: DocumentStore) -> list[tuple[str, str]]:
+    return sorted([(claim.tenant_id, claim.document_id) async for claim in store.claims()])
+
+
+async def test_name_is_released_by_its_owner_only(store: DocumentStore) -> None:
+    place = ("local", "default", "a.txt")
+    await store.claim_name(*place, "a1")
+    await store.release_name(*place, "b2")
+    assert await claims(store) == [("local", "a1")]
+    await store.release_name(*place, "a1")
+    await store.release_name(*place, "a1")
+    assert await claims(store) == []
+    assert await store.claim_name(*place, "b2") == "b2"
+
+
+async def test_claim_that_was_read_is_dropped_unless_the_name_passed_on(store: DocumentStore) -> None:
+    place, other = ("local", "default", "a.txt"), ("rival", "default", "a.txt")
+    await store.claim_name(*place, "a1")
+    await store.claim_name(*other, "b2")
+    read = {claim.document_id: claim async for claim in store.claims()}
+    assert {claim.claimed_at.tzinfo for claim in read.values()} == {UTC}
+    await store.pass_name(*place, "a1", "c3")
+    for claim in read.values():
+        await store.drop_claim(claim)
+    assert await claims(store) == [("local", "c3")]
+
+
+async def test_readable_records_count_none_as_unreadable(store: DocumentStore) -> None:
+    await store.create(document())
+    assert [each async for each in store.all_of("*")]
+    assert store.unreadable == 0
+
+
 async def test_changes_since_a_version_are_those_written_after_it_once_each(store: DocumentStore) -> None:
     async def changed(version: int) -> list[tuple[str, int]]:
         return [(stored.document.document_id, stored.version) async for stored in store.changed_since(version)]

@@ -86,8 +86,8 @@ def decode_document(data: bytes) -> Document:
         if status is Status.UNKNOWN:
             newer["status"] = value["status"]
         decoded = {
-            "created_at": datetime.fromisoformat(value["created_at"]),
-            "updated_at": datetime.fromisoformat(value["updated_at"]),
+            "created_at": _time(value["created_at"]),
+            "updated_at": _time(value["updated_at"]),
             "status": status,
             "content": _content(value["content"]),
             "pending": _revision(value["pending"]),
@@ -187,4 +187,11 @@ def _of_right_types(record: RecordT) -> RecordT:
 
 
 def _moment(value: str | None) -> datetime | None:
-    return datetime.fromisoformat(value) if value else None
+    return _time(value) if value else None
+
+
+def _time(value: str) -> datetime:
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
+        raise ValueError(f"{value} is a time without its zone")
+    return moment

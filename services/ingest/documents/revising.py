@@ -53,13 +53,14 @@ class Reviser:
     async def _renew(
         self, tenant_id: str, document_id: str, *, unless: Callable[[Document], bool], above: int = 0
     ) -> Document:
+        """Raises DocumentNotFound, WrittenByNewerVersion."""
         naming.check_document_id(document_id)
         while True:
             stored = await self._documents.get(tenant_id, document_id)
             if stored is None or stored.document.status is Status.DELETED:
                 raise DocumentNotFound(f"there is no document {document_id}; it may have been deleted")
             document = stored.document
-            if not unless(document):
+            if document.status is Status.UNKNOWN or not unless(document):
                 document = life.revise(document, document.content, self._new_id(), self._now(), above=above)
                 try:
                     await self._documents.update(document, stored.version)

@@ -20,7 +20,7 @@ from services.ingest.errors import (
     FileTooLarge,
     UploadCorrupt,
 )
-from services.ingest.models import Status, StoredDocument
+from services.ingest.models import Document, Status, StoredDocument
 from services.ingest.upkeep import clearing as clearing_module
 from tests.unit.ingest.world import LIMIT_BYTES, TENANT, Crash, World
 
@@ -353,6 +353,34 @@ async def test_collection_deleted_during_an_upload_takes_the_document_with_it(wo
         await world.upload("hello", collection_id="papers")
     assert [stored.document.status for stored in world.store.records.values()] == [Status.DELETED]
     assert world.files.files == {}
+
+
+async def test_upload_killed_before_it_found_its_collection_deleted_leaves_nothing(world: World) -> None:
+    await world.catalog.create(TENANT, "papers", "Papers")
+    real = world.store.create
+
+    async def killed_while_the_collection_is_deleted(document: Document) -> StoredDocument:
+        await real(document)
+        await world.collections.delete(TENANT, "papers")
+        raise Crash("create")
+
+    world.store.create = killed_while_the_collection_is_deleted  # type: ignore[method-assign]
+    with pytest.raises(Crash):
+        await world.upload("hello", collection_id="papers")
+    world.clock.now += timedelta(minutes=1)
+    await world.sweeper.sweep()
+    assert [stored.document.status for stored in world.store.records.values()] == [Status.DELETED]
+    assert world.files.files == world.jobs.jobs == {}
+
+
+async def test_upload_killed_in_a_collection_whose_record_was_lost_is_not_taken_for_deleted(world: World) -> None:
+    await world.catalog.create(TENANT, "papers", "Papers")
+    document = await world.upload("hello", collection_id="papers")
+    world.jobs.jobs.clear()
+    world.collections.collections.clear()
+    world.clock.now += timedelta(minutes=1)
+    await world.sweeper.sweep()
+    assert (await world.ingest(document)).status is Status.READY
 
 
 @pytest.mark.usefixtures("clearing")
