@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 
 from services.ingest.models import (
@@ -172,18 +173,29 @@ def _plain(kind: type[RecordT], value: Mapping[str, Any]) -> RecordT:
 
 def _split(kind: type, value: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields that a kind of record has here, and those that only a newer version knows."""
-    names = {field.name for field in fields(kind)} - {"newer_fields"}
+    names = _names(kind)
     known = {name: field for name, field in value.items() if name in names}
+    if len(known) == len(value):
+        return known, {}
     return known, {name: field for name, field in value.items() if name not in names}
+
+
+@cache
+def _names(kind: type) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind)) - {"newer_fields"}
 
 
 def _of_right_types(record: RecordT) -> RecordT:
     """Raises TypeError where a plain field holds something else than it should."""
-    for field in fields(record):  # type: ignore[arg-type]
-        is_right = _CHECKS.get(field.type)
-        if is_right is not None and not is_right(getattr(record, field.name)):
-            raise TypeError(f"{field.name} is {type(getattr(record, field.name)).__name__}")
+    for name, is_right in _checks(type(record)):
+        if not is_right(getattr(record, name)):
+            raise TypeError(f"{name} is {type(getattr(record, name)).__name__}")
     return record
+
+
+@cache
+def _checks(kind: type) -> tuple[tuple[str, Callable[[Any], bool]], ...]:
+    return tuple((field.name, _CHECKS[field.type]) for field in fields(kind) if field.type in _CHECKS)
 
 
 def _moment(value: str | None) -> datetime | None:
