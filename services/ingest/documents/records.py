@@ -187,7 +187,8 @@ def _names(kind: type) -> frozenset[str]:
 
 def _of_right_types(record: RecordT) -> RecordT:
     """Raises TypeError where a plain field holds something else than it should."""
-    for name, is_right in _checks(type(record)):
+    kind: type = type(record)
+    for name, is_right in _checks(kind):
         if not is_right(getattr(record, name)):
             raise TypeError(f"{name} is {type(getattr(record, name)).__name__}")
     return record
