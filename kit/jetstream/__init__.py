@@ -3,7 +3,7 @@ listing, work queues that lose nothing, and an object store for files."""
 
 from kit.jetstream.connection import Nats, connect
 from kit.jetstream.kv import Entry, KeyValue
-from kit.jetstream.objects import ObjectStore
+from kit.jetstream.objects import ObjectStore, StoredObject
 from kit.jetstream.work_queue import Job, WorkQueue, WorkQueueConfig
 
-__all__ = ["Entry", "Job", "KeyValue", "Nats", "ObjectStore", "WorkQueue", "WorkQueueConfig", "connect"]
+__all__ = ["Entry", "Job", "KeyValue", "Nats", "ObjectStore", "StoredObject", "WorkQueue", "WorkQueueConfig", "connect"]

@@ -25,15 +25,22 @@ Subscription = JetStreamContext.PushSubscription
 
 
 async def follow(
-    nats_: Nats, stream: str, subject: str, *, last_per_subject: bool = False, after: int = 0
+    nats_: Nats,
+    stream: str,
+    subject: str,
+    *,
+    last_per_subject: bool = False,
+    after: int = 0,
+    headers_only: bool = False,
 ) -> AsyncGenerator[Msg | None, None]:
     """Messages on `subject` in order, each once: those stored, then None once, then new ones until closed.
 
     With `last_per_subject` only the last stored one of each subject; with `after` only those whose sequence number is higher, of a
-    stream that keeps one a subject. Raises Unavailable when the server does not answer at the
-    start; a server that goes away later is waited for.
+    stream that keeps one a subject; with `headers_only` without their data. Raises Unavailable when the server does not answer at
+    the start; a server that goes away later is waited for.
     """
-    reader = _Reader(nats_, stream, subject, last_per_subject=last_per_subject, after=after)
+    policy = api.DeliverPolicy.LAST_PER_SUBJECT if last_per_subject else api.DeliverPolicy.ALL
+    reader = _Reader(nats_, stream, subject, policy, after=after, headers_only=headers_only)
     await reader.subscribe()
     caught_up, silent = False, True
     try:
@@ -56,11 +63,14 @@ async def follow(
 class _Reader:
     """One reader's place in the stream, and the subscription that it has at the moment."""
 
-    def __init__(self, nats_: Nats, stream: str, subject: str, *, last_per_subject: bool, after: int) -> None:
+    def __init__(
+        self, nats_: Nats, stream: str, subject: str, policy: api.DeliverPolicy, *, after: int, headers_only: bool
+    ) -> None:
         self._nats = nats_
         self._stream = stream
         self._subject = subject
-        self._policy = api.DeliverPolicy.LAST_PER_SUBJECT if last_per_subject else api.DeliverPolicy.ALL
+        self._policy = policy
+        self._headers_only = headers_only
         self._position = after
         self._subscription: Subscription | None = None
         self._connection = 0
@@ -73,7 +83,7 @@ class _Reader:
         with translated_errors(f"stream {self._stream}"):
             if self._position and await self._was_emptied():
                 self._position = 0
-            config = api.ConsumerConfig(deliver_policy=self._policy)
+            config = api.ConsumerConfig(deliver_policy=self._policy, headers_only=self._headers_only or None)
             if self._position:
                 config.deliver_policy = api.DeliverPolicy.BY_START_SEQUENCE
                 config.opt_start_seq = self._position + 1

@@ -1,14 +1,15 @@
 """Key-value buckets. Keys are subjects, so a listing by prefix is filtered by the server, not here."""
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import APIError, BucketNotFoundError, KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
-from nats.js.kv import KV_MARKER_REASON, KV_OP
+from nats.js.kv import KV_MARKER_REASON, KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 from nats.js.kv import KeyValue as NatsKeyValue
 
 from kit.errors import Aborted, AlreadyExists
@@ -18,16 +19,19 @@ from kit.jetstream.following import follow
 _DELETION_HEADERS = (KV_OP, KV_MARKER_REASON)
 """Set by a client that deletes or purges, and by a server that lets a key expire."""
 _MARKER_TTL_S = 86_400
+_WRONG_LAST_SEQUENCE = (10071, 10164)
 _DEDUPLICATION_WINDOW_S = 120.0
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A key with its value; `value` is None when the key has been deleted. `revision` is what compare-and-set compares."""
+    """A key with its value; `value` is None when the key has been deleted. `revision` is what compare-and-set compares.
+    `written_at` is known of listed and watched entries."""
 
     key: str
     value: bytes | None
     revision: int
+    written_at: datetime | None = field(default=None, compare=False)
 
 
 class KeyValue:
@@ -90,6 +94,15 @@ class KeyValue:
             except NotFoundError:
                 return None
 
+    async def was_deleted(self, key: str) -> bool:
+        """Whether the marker of a deletion is there; not so of a key that never was, or whose marker is gone."""
+        with translated_errors(self._name):
+            try:
+                await self._bucket.get(key)
+            except KeyNotFoundError as error:
+                return error.entry is not None
+        return False
+
     async def put(self, key: str, value: bytes) -> int:
         """Writes without looking. Returns the new revision."""
         with translated_errors(self._name):
@@ -113,18 +126,17 @@ class KeyValue:
 
     async def delete(self, key: str, revision: int | None = None) -> None:
         """Deletes, leaving a marker for watchers. With `revision`, only if the key still has it; else raises Aborted."""
-        with translated_errors(self._name):
-            try:
-                await self._bucket.delete(key, last=revision)
-            except APIError as error:
-                if error.err_code not in (10071, 10164):  # wrong last sequence
-                    raise
-                raise Aborted(f"{self._name}/{key} was changed by another writer", reason="KEY_CHANGED") from error
+        with translated_errors(self._name), self._conflicts(key):
+            await self._bucket.delete(key, last=revision)
 
-    async def purge(self, key: str) -> None:
-        """Deletes with all history. The marker for watchers goes too, after a day: keys that come and go leave nothing behind."""
-        with translated_errors(self._name):
-            await self._bucket.purge(key, msg_ttl=_MARKER_TTL_S)
+    async def purge(self, key: str, revision: int | None = None) -> None:
+        """Deletes with all history. The marker for watchers goes too, after a day: keys that come and go leave nothing behind. With
+        `revision`, only if the key still has it; else raises Aborted."""
+        headers = {KV_OP: KV_PURGE, api.Header.ROLLUP: MSG_ROLLUP_SUBJECT}
+        if revision is not None:
+            headers[api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE] = str(revision)
+        with translated_errors(self._name), self._conflicts(key):
+            await self._nats.js.publish(f"{self._prefix}{key}", headers=headers, msg_ttl=_MARKER_TTL_S)
 
     async def purge_matching(self, pattern: str) -> None:
         """Removes all keys that match `pattern` with their history. Watchers are not told."""
@@ -152,10 +164,21 @@ class KeyValue:
             async for message in messages:
                 yield None if message is None else self._entry(message)
 
+    @contextmanager
+    def _conflicts(self, key: str) -> Iterator[None]:
+        """Raises Aborted where the server says that the key has another revision."""
+        try:
+            yield
+        except APIError as error:
+            if error.err_code not in _WRONG_LAST_SEQUENCE:
+                raise
+            raise Aborted(f"{self._name}/{key} was changed by another writer", reason="KEY_CHANGED") from error
+
     def _entry(self, message: Msg) -> Entry:
         gone = any(header in (message.headers or {}) for header in _DELETION_HEADERS)
         key = message.subject.removeprefix(self._prefix)
-        return Entry(key, None if gone else message.data, message.metadata.sequence.stream)
+        metadata = message.metadata
+        return Entry(key, None if gone else message.data, metadata.sequence.stream, metadata.timestamp)
 
 
 async def _keep_for(nats: Nats, name: str, ttl_s: float | None) -> None:

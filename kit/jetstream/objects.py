@@ -12,29 +12,40 @@ import hashlib
 import json
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from nats.js import JetStreamContext, api
-from nats.js.errors import NotFoundError, ObjectNotFoundError
+from nats.js import api
+from nats.js.errors import NotFoundError
 from nats.js.kv import MSG_ROLLUP_SUBJECT
 from nats.js.object_store import OBJ_CHUNKS_PRE_TEMPLATE, OBJ_META_PRE_TEMPLATE, OBJ_STREAM_TEMPLATE
-from nats.js.object_store import ObjectStore as NatsObjectStore
 
 from kit.errors import DataLoss
 from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.following import follow
 
 PIECE_BYTES = 128 * 1024
 """What files are to be handed over in: the largest message of an object store by convention."""
 
 
+@dataclass(frozen=True)
+class StoredObject:
+    """A file that is in the store."""
+
+    name: str
+    stored_at: datetime
+
+
 class ObjectStore:
     """One bucket of files. All methods raise Unavailable when the server does not answer."""
 
-    def __init__(self, js: JetStreamContext, bucket: NatsObjectStore, name: str) -> None:
-        self._js = js
-        self._bucket = bucket
+    def __init__(self, nats_: Nats, name: str) -> None:
+        self._nats = nats_
+        self._js = nats_.js
         self._name = name
         self._stream = OBJ_STREAM_TEMPLATE.format(bucket=name)
 
@@ -42,16 +53,16 @@ class ObjectStore:
     async def open(cls, nats: Nats, name: str) -> "ObjectStore":
         with translated_errors(f"object store {name}"):
             try:
-                bucket = await nats.js.object_store(name)
+                await nats.js.object_store(name)
             except NotFoundError:
-                bucket = await nats.js.create_object_store(name)
-        return cls(nats.js, bucket, name)
+                await nats.js.create_object_store(name)
+        return cls(nats, name)
 
     async def exists(self, name: str) -> bool:
         with translated_errors(self._name):
             try:
                 await self._info(name, direct=False)
-            except NotFoundError:
+            except (NotFoundError, DataLoss):
                 return False
             return True
 
@@ -116,17 +127,59 @@ class ObjectStore:
         return info, digest
 
     async def delete(self, name: str) -> None:
-        """Removes the file; harmless when it is not there."""
+        """Removes the file; harmless when it is not there. Its entry goes first: pieces without an entry are collected later.
+        No tombstone is left: nobody watches these stores."""
         with translated_errors(self._name):
             try:
-                await self._bucket.delete(name)
-            except (ObjectNotFoundError, NotFoundError):
+                message = await self._js.get_msg(self._stream, subject=self._info_subject(name))
+                await self._js.delete_msg(self._stream, message.seq or 0)
+                nuid = _object_info(message.data).nuid
+            except (NotFoundError, DataLoss):
                 return
+            await self._js.purge_stream(self._stream, subject=self._piece_subject(nuid or ""))
+
+    async def entries(self) -> AsyncIterator[StoredObject]:
+        """The files that are there. Raises DataLoss when an entry is damaged."""
+        async for info, message in self._infos():
+            if not info.deleted:
+                yield StoredObject(info.name, message.metadata.timestamp)
+
+    async def collect_remains(self, older_than: datetime) -> int:
+        """Removes what was left behind before then: pieces of files whose `put` or `delete` was cut off, and the tombstones of
+        other clients. Returns how many files that concerned. Raises DataLoss when an entry is damaged: its pieces may be needed."""
+        used = set()
+        collected = 0
+        with translated_errors(self._name):
+            async for info, message in self._infos():
+                if not info.deleted:
+                    used.add(self._piece_subject(info.nuid or ""))
+                elif message.metadata.timestamp < older_than:
+                    await self._js.delete_msg(self._stream, message.metadata.sequence.stream)
+                    collected += 1
+            # Files whose entry came after these were read have young pieces.
+            async for message in self._last_of_each(self._piece_subject("*"), headers_only=True):
+                if message.subject not in used and message.metadata.timestamp < older_than:
+                    await self._js.purge_stream(self._stream, subject=message.subject)
+                    collected += 1
+        return collected
+
+    async def _infos(self) -> AsyncIterator[tuple[api.ObjectInfo, Msg]]:
+        """All entries, tombstones too, with the messages that hold them."""
+        async for message in self._last_of_each(OBJ_META_PRE_TEMPLATE.format(bucket=self._name, obj="*")):
+            yield _object_info(message.data), message
+
+    async def _last_of_each(self, subject: str, *, headers_only: bool = False) -> AsyncIterator[Msg]:
+        found = follow(self._nats, self._stream, subject, last_per_subject=True, headers_only=headers_only)
+        async with aclosing(found) as messages:
+            async for message in messages:
+                if message is None:
+                    return
+                yield message
 
     async def _info(self, name: str, *, direct: bool) -> api.ObjectInfo:
         """What is stored about a file. Raises NotFoundError."""
         message = await self._js.get_msg(self._stream, subject=self._info_subject(name), direct=direct)
-        info: api.ObjectInfo = api.ObjectInfo.from_response(json.loads(message.data or b""))
+        info = _object_info(message.data)
         if info.deleted:
             raise NotFoundError
         return info
@@ -143,6 +196,17 @@ class ObjectStore:
 
     def _piece_subject(self, nuid: str) -> str:
         return OBJ_CHUNKS_PRE_TEMPLATE.format(bucket=self._name, obj=nuid)
+
+
+def _object_info(data: bytes | None) -> api.ObjectInfo:
+    """Raises DataLoss."""
+    try:
+        info: api.ObjectInfo = api.ObjectInfo.from_response(json.loads(data or b""))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise DataLoss(
+            "the entry of a file in the store is damaged; upload the file again", reason="OBJECT_DAMAGED"
+        ) from error
+    return info
 
 
 def _digest_text(digest: "hashlib._Hash") -> str:

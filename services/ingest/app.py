@@ -23,15 +23,17 @@ from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
-from services.ingest.documents.documents import Documents, Limits
+from services.ingest.documents.listing import Listing
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.spool import Spool
+from services.ingest.documents.upload import Limits, Uploads
 from services.ingest.handlers import IngestServicer, JobHandler
 from services.ingest.metrics import Metrics
 from services.ingest.reading.recognition import OcrLimits
 from services.ingest.settings import IngestSettings
 from services.ingest.upkeep.backlog import Backlog
 from services.ingest.upkeep.clearing import Clearing
+from services.ingest.upkeep.collecting import Collector
 from services.ingest.upkeep.leading import lead
 from services.ingest.upkeep.reconciling import Reconciler
 from services.ingest.upkeep.sweeping import Sweeper
@@ -65,9 +67,9 @@ class _Shared:
 async def run_api(settings: IngestSettings) -> None:
     """Serves the contract until told to stop."""
     async with Service("ingest", settings) as service:
-        shared = await _shared(service, settings)
+        shared = await _shared(service, settings, Metrics())
         spool = service.stack.enter_context(Spool.own(settings.data_dir / "ingest"))
-        documents = Documents(
+        uploads = Uploads(
             documents=shared.documents,
             files=shared.files,
             leases=shared.leases,
@@ -82,7 +84,14 @@ async def run_api(settings: IngestSettings) -> None:
         service.spawn(shared.clearing.run())
         service.add_servicer(
             ingest_pb2_grpc.add_IngestServiceServicer_to_server,
-            IngestServicer(documents, shared.catalog, shared.letters),
+            IngestServicer(
+                uploads=uploads,
+                listing=Listing(shared.documents, shared.files, shared.catalog, spool),
+                deletion=shared.deletion,
+                reviser=shared.reviser,
+                catalog=shared.catalog,
+                dead_letters=shared.letters,
+            ),
             ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
         )
         await service.serve()
@@ -91,7 +100,8 @@ async def run_api(settings: IngestSettings) -> None:
 async def run_worker(settings: IngestSettings) -> None:
     """Consumes jobs until told to stop."""
     async with Service("ingest-worker", settings) as service:
-        shared = await _shared(service, settings)
+        metrics = Metrics()
+        shared = await _shared(service, settings, metrics)
         folder = settings.data_dir / "ingest"
         spool = service.stack.enter_context(Spool.own(folder))
         preparer = ParserPool(
@@ -119,7 +129,6 @@ async def run_worker(settings: IngestSettings) -> None:
             batch_texts=settings.embed_batch_texts,
             in_flight=settings.embed_in_flight,
         )
-        metrics = Metrics()
         pipeline = Pipeline(
             documents=shared.documents,
             files=shared.files,
@@ -138,7 +147,7 @@ async def run_worker(settings: IngestSettings) -> None:
             ledger=Ledger(shared.documents, _now, worker_id=_new_id()),
             now=_now,
         )
-        handler = JobHandler(Attempts(pipeline, shared.documents, shared.dead_letters, _now))
+        handler = JobHandler(Attempts(pipeline, shared.documents, shared.dead_letters, _now), metrics)
         sweeper = Sweeper(
             documents=shared.documents,
             collections=shared.collections,
@@ -154,6 +163,7 @@ async def run_worker(settings: IngestSettings) -> None:
             shared.reviser,
             shared.deletion,
             _now,
+            Collector(shared.documents, shared.files, shared.index, shared.deletion, _now),
             interval_s=settings.ingest_reconcile_interval_s,
         )
         backlog = Backlog(shared.jobs, shared.letters, metrics)
@@ -168,22 +178,22 @@ async def run_worker(settings: IngestSettings) -> None:
         await service.serve()
 
 
-async def _shared(service: Service, settings: IngestSettings) -> _Shared:
+async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) -> _Shared:
     nats = await service.stack.enter_async_context(connect(settings.nats_url, name=service.name))
     service.require("nats", nats.check)
     retriever = retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]
     channel = await service.stack.enter_async_context(
         open_channel(settings.retriever_address, service.signer, [retriever])
     )
-    documents = await NatsDocumentStore.open(nats)
-    collections = await NatsCollectionStore.open(nats)
+    documents = await NatsDocumentStore.open(nats, metrics)
+    collections = await NatsCollectionStore.open(nats, metrics)
     files = await NatsFileStore.open(nats)
     leases = await NatsLeases.open(nats, ttl_s=settings.ingest_lease_ttl_s)
     index = RetrieverIndex(retriever_pb2_grpc.RetrieverServiceStub(channel))
     deletion = Deletion(documents, files, leases, index, await NatsForgetting.open(nats, _now), _now)
     clearing = Clearing(collections, documents, deletion, leases)
     jobs = await NatsJobQueue.open(nats)
-    dead_letters = await NatsDeadLetterStore.open(nats)
+    dead_letters = await NatsDeadLetterStore.open(nats, metrics)
     reviser = Reviser(documents, jobs, _now, _new_id)
     return _Shared(
         documents=documents,

@@ -83,6 +83,24 @@ class LeaseLost(Unavailable):
     reason = "LEASE_LOST"
 
 
+class WrittenByNewerVersion(FailedPrecondition):
+    """During a rolling upgrade: what the record says is for processes of the newer version only."""
+
+    reason = "WRITTEN_BY_NEWER_VERSION"
+
+
+class RecordUnreadable(DataLoss):
+    """The bytes of a record are none. Nothing is done to it: a newer version or a person may know better."""
+
+    reason = "RECORD_UNREADABLE"
+
+
+class IllegalMove(Internal):
+    """A change of status that documents/life.py does not know."""
+
+    reason = "ILLEGAL_MOVE"
+
+
 class DeadLetterNotFound(NotFound):
     reason = "DEAD_LETTER_NOT_FOUND"
 
@@ -103,4 +121,4 @@ class DocumentRejected(Exception):
 
 
 class Superseded(Exception):
-    """The job's revision is no longer wanted: the document is gone, newer, or done."""
+    """The job's revision need not be made: the document is gone, has a newer revision, or is done."""

@@ -20,8 +20,12 @@ from services.ingest.adapters.encoding import (
 )
 from services.ingest.documents import records
 from services.ingest.documents.catalog import Catalog
-from services.ingest.documents.documents import Documents, Upload
+from services.ingest.documents.deletion import Deletion
+from services.ingest.documents.listing import Listing
+from services.ingest.documents.revising import Reviser
+from services.ingest.documents.upload import Upload, Uploads
 from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
+from services.ingest.metrics import Metrics
 from services.ingest.work.attempts import Attempts
 from services.ingest.work.dead_letters import DeadLetters
 
@@ -32,8 +36,20 @@ _DOWNLOAD_BYTES = 256 * 1024
 class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     """ingest.proto. The tenant is the principal's."""
 
-    def __init__(self, documents: Documents, catalog: Catalog, dead_letters: DeadLetters) -> None:
-        self._documents = documents
+    def __init__(
+        self,
+        *,
+        uploads: Uploads,
+        listing: Listing,
+        deletion: Deletion,
+        reviser: Reviser,
+        catalog: Catalog,
+        dead_letters: DeadLetters,
+    ) -> None:
+        self._uploads = uploads
+        self._listing = listing
+        self._deletion = deletion
+        self._reviser = reviser
         self._catalog = catalog
         self._dead_letters = dead_letters
 
@@ -46,17 +62,17 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
             raise BadUpload("an upload begins with its header; send name and collection before the bytes")
         header = first.header
         upload = Upload(header.collection_id, header.name, header.size_bytes, header.sha256, dict(header.metadata))
-        document = await self._documents.upload(current_principal().tenant_id, upload, _bytes(requests))
+        document = await self._uploads.upload(current_principal().tenant_id, upload, _bytes(requests))
         return ingest_pb2.UploadDocumentResponse(document=document_message(document))
 
     async def GetDocument(self, request: ingest_pb2.GetDocumentRequest, context: Any) -> ingest_pb2.GetDocumentResponse:
-        document = await self._documents.get(current_principal().tenant_id, request.document_id)
+        document = await self._listing.get(current_principal().tenant_id, request.document_id)
         return ingest_pb2.GetDocumentResponse(document=document_message(document))
 
     async def ListDocuments(
         self, request: ingest_pb2.ListDocumentsRequest, context: Any
     ) -> ingest_pb2.ListDocumentsResponse:
-        found, token = await self._documents.page(
+        found, token = await self._listing.page(
             current_principal().tenant_id,
             request.collection_id,
             {STATUS_BY_NUMBER[number] for number in request.statuses if number in STATUS_BY_NUMBER},
@@ -70,18 +86,18 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def DeleteDocument(
         self, request: ingest_pb2.DeleteDocumentRequest, context: Any
     ) -> ingest_pb2.DeleteDocumentResponse:
-        await self._documents.delete(current_principal().tenant_id, request.document_id)
+        await self._deletion.delete(current_principal().tenant_id, request.document_id)
         return ingest_pb2.DeleteDocumentResponse()
 
     async def Reindex(self, request: ingest_pb2.ReindexRequest, context: Any) -> ingest_pb2.ReindexResponse:
-        document = await self._documents.reindex(current_principal().tenant_id, request.document_id)
+        document = await self._reviser.reindex(current_principal().tenant_id, request.document_id)
         return ingest_pb2.ReindexResponse(document=document_message(document))
 
     async def WatchDocuments(
         self, request: ingest_pb2.WatchDocumentsRequest, context: Any
     ) -> AsyncIterator[ingest_pb2.WatchDocumentsResponse]:
         tenant_id = current_principal().tenant_id
-        changes = self._documents.watch(tenant_id, request.collection_id, frozenset(request.document_ids))
+        changes = self._listing.watch(tenant_id, request.collection_id, frozenset(request.document_ids))
         async with aclosing(changes):
             async for document in changes:
                 if document is None:
@@ -92,7 +108,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def DownloadDocument(
         self, request: ingest_pb2.DownloadDocumentRequest, context: Any
     ) -> AsyncIterator[ingest_pb2.DownloadDocumentResponse]:
-        async with self._documents.download(current_principal().tenant_id, request.document_id) as (document, path):
+        async with self._listing.download(current_principal().tenant_id, request.document_id) as (document, path):
             yield ingest_pb2.DownloadDocumentResponse(document=document_message(document))
             with await asyncio.to_thread(path.open, "rb") as file:
                 while piece := await asyncio.to_thread(file.read, _DOWNLOAD_BYTES):
@@ -180,15 +196,17 @@ async def _bytes(requests: AsyncIterator[ingest_pb2.UploadDocumentRequest]) -> A
 class JobHandler:
     """The queue's consumer: decodes a job and hands it on."""
 
-    def __init__(self, attempts: Attempts) -> None:
+    def __init__(self, attempts: Attempts, metrics: Metrics) -> None:
         self._attempts = attempts
+        self._metrics = metrics
 
     async def handle(self, job: Job) -> float | None:
         """None when the job is done with, else the seconds until it is to come back."""
         try:
             decoded = records.decode_job(job.data)
-        except (ValueError, TypeError) as error:
+        except records.Unreadable as error:
             # Its document is found without a job by the sweep, and gets one that can be read.
-            _log.error("job_unreadable", error=repr(error))
+            _log.error("job_unreadable", job_id=job.job_id, error=str(error))
+            self._metrics.unreadable_jobs.inc()
             return None
         return await self._attempts.run(decoded, job.delivery)

@@ -4,7 +4,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histo
 
 
 class Metrics:
-    """The worker's instruments, made once a process."""
+    """The instruments of API and worker, made once a process."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self.documents = Counter(
@@ -19,6 +19,15 @@ class Metrics:
             "ingest_dead_letters",
             "Jobs that were given up and wait for a person; told by the leading worker",
             registry=registry,
+        )
+        self.unreadable_records = Gauge(
+            "ingest_unreadable_records",
+            "Records found that cannot be read, by kind; the log names each (record_unreadable)",
+            ["kind"],
+            registry=registry,
+        )
+        self.unreadable_jobs = Counter(
+            "ingest_unreadable_jobs", "Jobs dropped because they could not be read (job_unreadable)", registry=registry
         )
         self.chunks = Counter("ingest_chunks", "Chunks made searchable", registry=registry)
         self.stage_seconds = Counter("ingest_stage_seconds", "Seconds spent, by stage", ["stage"], registry=registry)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class BlockKind(StrEnum):
@@ -159,6 +159,8 @@ class Status(StrEnum):
     READY = "ready"
     FAILED = "failed"
     DELETED = "deleted"
+    UNKNOWN = "unknown"
+    """Another one, which a newer version wrote: shown, and left to that version."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +254,8 @@ class Document:
     """Of a tombstone: everything it had is removed."""
     tries: Tries = field(default_factory=Tries)
     """Of the pending revision."""
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+    """What a newer version wrote that this one does not know, as JSON; written back with every change."""
 
 
 @dataclass(frozen=True)
@@ -260,6 +264,26 @@ class StoredDocument:
 
     document: Document
     version: int
+
+
+@dataclass(frozen=True)
+class NameClaim:
+    """Which document has a name. `place` is the store's key, `version` what compare-and-set compares."""
+
+    tenant_id: str
+    document_id: str
+    place: str
+    version: int
+    claimed_at: datetime
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file that is in the store."""
+
+    tenant_id: str
+    sha256: str
+    stored_at: datetime
 
 
 @dataclass(frozen=True)
@@ -272,6 +296,8 @@ class Collection:
     created_at: datetime | None
     """None for the collection that exists without having been made."""
     deleting: bool = False
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+    """As a document's."""
 
 
 @dataclass(frozen=True)
@@ -302,6 +328,8 @@ class DeadLetter:
     last_failed_at: datetime
     requeued_at: datetime | None = None
     """When its document was queued again. Such a letter is kept for a while, so that asking twice gets the same answer."""
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+    """As a document's."""
 
 
 class RequeueOutcome(StrEnum):

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -16,10 +17,12 @@ from services.ingest.models import (
     Document,
     EmbeddingModel,
     IngestJob,
+    NameClaim,
     PreparedFile,
     Revision,
     RevisionCheck,
     StoredDocument,
+    StoredFile,
 )
 from services.ingest.reading.child.prepare import PrepareRequest
 
@@ -35,14 +38,21 @@ ChunkBatch = tuple[Sequence[Chunk], Vectors]
 
 
 class DocumentStore(Protocol):
-    """Records of documents, with compare-and-set, and which document has which name."""
+    """Records of documents, with compare-and-set, and which document has which name.
+
+    A record that cannot be read is left as it is: those who list or watch do not see it, the log and a metric do.
+    """
 
     @property
     def restarts(self) -> int:
         """How often the store may have been started anew since this process came."""
 
+    @property
+    def unreadable(self) -> int:
+        """Records found so far that cannot be read."""
+
     async def get(self, tenant_id: str, document_id: str) -> StoredDocument | None:
-        """The record, a tombstone too; None when there is none."""
+        """The record, a tombstone too; None when there is none. Raises RecordUnreadable."""
 
     async def create(self, document: Document) -> StoredDocument:
         """Raises AlreadyExists."""
@@ -68,6 +78,15 @@ class DocumentStore(Protocol):
     async def pass_name(self, tenant_id: str, collection_id: str, name: str, old_id: str, new_id: str) -> str:
         """Gives a name of `old_id` to `new_id`. Returns whose it is then: another may have been first."""
 
+    async def release_name(self, tenant_id: str, collection_id: str, name: str, document_id: str) -> None:
+        """Frees a name if it still is that document's."""
+
+    def claims(self) -> AsyncIterator[NameClaim]:
+        """Which document has which name, over all tenants."""
+
+    async def drop_claim(self, claim: NameClaim) -> None:
+        """Frees a name, unless it was given to another since the claim was read."""
+
 
 class CollectionStore(Protocol):
     """Collections. "default" is not stored unless somebody named it."""
@@ -80,6 +99,9 @@ class CollectionStore(Protocol):
     async def put(self, collection: Collection) -> None: ...
 
     async def delete(self, tenant_id: str, collection_id: str) -> None: ...
+
+    async def was_deleted(self, tenant_id: str, collection_id: str) -> bool:
+        """Whether it was, for certain: one that is merely not there may be a loss of the store's."""
 
     def all_of(self, tenant_id: str) -> AsyncIterator[Collection]:
         """The tenant's collections; "*" means every tenant's."""
@@ -104,6 +126,13 @@ class FileStore(Protocol):
     async def exists(self, tenant_id: str, sha256: str) -> bool: ...
 
     async def delete(self, tenant_id: str, sha256: str) -> None: ...
+
+    def all(self) -> AsyncIterator[StoredFile]:
+        """Every tenant's files."""
+
+    async def collect_remains(self, older_than: datetime) -> int:
+        """Removes what files left behind before then that nobody can reach: pieces of those that were never stored to the end, and
+        tombstones. Returns how many."""
 
 
 class JobQueue(Protocol):

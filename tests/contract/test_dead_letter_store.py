@@ -4,9 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from kit.jetstream import Nats
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
+from services.ingest.metrics import Metrics
 from services.ingest.models import DeadLetter, Failure
 from services.ingest.ports import DeadLetterStore
 from tests.unit.ingest.fakes import FakeDeadLetterStore
@@ -30,7 +32,7 @@ LETTER = DeadLetter(
 
 @pytest.fixture
 async def nats_store(jetstream: Nats) -> DeadLetterStore:
-    return await NatsDeadLetterStore.open(jetstream)
+    return await NatsDeadLetterStore.open(jetstream, Metrics(CollectorRegistry()))
 
 
 @pytest.fixture(params=["fake", "nats"])

@@ -4,10 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Nats
 from services.ingest.adapters.nats_stores import NatsDocumentStore
+from services.ingest.metrics import Metrics
 from services.ingest.models import Content, Document, Failure, Report, Revision, Status
 from services.ingest.ports import DocumentStore
 from tests.unit.ingest.fakes import FakeDocumentStore
@@ -17,7 +19,7 @@ NOW = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
 @pytest.fixture
 async def nats_store(jetstream: Nats) -> DocumentStore:
-    return await NatsDocumentStore.open(jetstream)
+    return await NatsDocumentStore.open(jetstream, Metrics(CollectorRegistry()))
 
 
 @pytest.fixture(params=["fake", "nats"])
@@ -108,6 +110,39 @@ async def test_name_passes_once_from_its_owner(store: DocumentStore) -> None:
     await store.claim_name(*place, "a1")
     assert await store.pass_name(*place, "a1", "b2") == "b2"
     assert await store.pass_name(*place, "a1", "c3") == "b2"
+
+
+async def claims(store: DocumentStore) -> list[tuple[str, str]]:
+    return sorted([(claim.tenant_id, claim.document_id) async for claim in store.claims()])
+
+
+async def test_name_is_released_by_its_owner_only(store: DocumentStore) -> None:
+    place = ("local", "default", "a.txt")
+    await store.claim_name(*place, "a1")
+    await store.release_name(*place, "b2")
+    assert await claims(store) == [("local", "a1")]
+    await store.release_name(*place, "a1")
+    await store.release_name(*place, "a1")
+    assert await claims(store) == []
+    assert await store.claim_name(*place, "b2") == "b2"
+
+
+async def test_claim_that_was_read_is_dropped_unless_the_name_passed_on(store: DocumentStore) -> None:
+    place, other = ("local", "default", "a.txt"), ("rival", "default", "a.txt")
+    await store.claim_name(*place, "a1")
+    await store.claim_name(*other, "b2")
+    read = {claim.document_id: claim async for claim in store.claims()}
+    assert {claim.claimed_at.tzinfo for claim in read.values()} == {UTC}
+    await store.pass_name(*place, "a1", "c3")
+    for claim in read.values():
+        await store.drop_claim(claim)
+    assert await claims(store) == [("local", "c3")]
+
+
+async def test_readable_records_count_none_as_unreadable(store: DocumentStore) -> None:
+    await store.create(document())
+    assert [each async for each in store.all_of("*")]
+    assert store.unreadable == 0
 
 
 async def test_changes_since_a_version_are_those_written_after_it_once_each(store: DocumentStore) -> None:

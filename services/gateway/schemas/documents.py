@@ -7,7 +7,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from services.gateway.schemas.fields import CollectionFilter, RequestBody
 from services.gateway.schemas.times import Moment
 
-DocumentStatus = Literal["queued", "processing", "ready", "failed", "deleted"]
+DocumentStatus = Literal["queued", "processing", "ready", "failed", "deleted", "unknown"]
 ListedStatus = Literal["queued", "processing", "ready", "failed"]
 
 
@@ -78,7 +78,8 @@ class Document(BaseModel):
     size_bytes: int = Field(default=0, description="Size of the file.")
     sha256: str = Field(default="", description="Hex sha256 of the file.")
     status: DocumentStatus = Field(
-        description="`ready` means searchable. A failed reindex stays `ready` on the old revision, with `error` set."
+        description="`ready` means searchable. A failed reindex stays `ready` on the old revision, with `error` set. `unknown`: "
+        "only a newer version of the service knows this state; seen during an upgrade."
     )
     stage: str = Field(
         default="", description="While processing: `parse`, `clean`, `chunk`, `embed`, `index` or `activate`."

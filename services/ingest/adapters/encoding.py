@@ -13,6 +13,7 @@ _STATUS = {
     Status.READY: ingest_pb2.DOCUMENT_STATUS_READY,
     Status.FAILED: ingest_pb2.DOCUMENT_STATUS_FAILED,
     Status.DELETED: ingest_pb2.DOCUMENT_STATUS_DELETED,
+    Status.UNKNOWN: ingest_pb2.DOCUMENT_STATUS_UNKNOWN,
 }
 OUTCOME = {
     RequeueOutcome.REQUEUED: ingest_pb2.REQUEUE_OUTCOME_REQUEUED,

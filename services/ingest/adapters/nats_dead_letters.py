@@ -3,19 +3,22 @@
 from collections.abc import AsyncIterator
 
 from kit.jetstream import KeyValue, Nats
+from services.ingest.adapters.record_reader import RecordReader
 from services.ingest.documents import records
+from services.ingest.metrics import Metrics
 from services.ingest.models import DeadLetter
 
 
 class NatsDeadLetterStore:
     """Bucket DEAD_LETTERS: `<tenant>.<collection>.<document>.<revision>`."""
 
-    def __init__(self, letters: KeyValue) -> None:
+    def __init__(self, letters: KeyValue, metrics: Metrics) -> None:
         self._letters = letters
+        self._reader = RecordReader("dead_letter", records.decode_dead_letter, _key, metrics.unreadable_records)
 
     @classmethod
-    async def open(cls, nats: Nats) -> "NatsDeadLetterStore":
-        return cls(await KeyValue.open(nats, "DEAD_LETTERS"))
+    async def open(cls, nats: Nats, metrics: Metrics) -> "NatsDeadLetterStore":
+        return cls(await KeyValue.open(nats, "DEAD_LETTERS"), metrics)
 
     async def put(self, letter: DeadLetter) -> None:
         await self._letters.put(_key(letter), records.encode_dead_letter(letter))
@@ -34,8 +37,9 @@ class NatsDeadLetterStore:
 
     async def _matching(self, pattern: str) -> AsyncIterator[DeadLetter]:
         async for entry in self._letters.entries(pattern):
-            if entry.value:
-                yield records.decode_dead_letter(entry.value)
+            letter = self._reader.read_if_possible(entry)
+            if letter is not None:
+                yield letter
 
 
 def _key(letter: DeadLetter) -> str:

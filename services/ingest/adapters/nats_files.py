@@ -1,11 +1,14 @@
 """Uploaded files in the JetStream object store, named by tenant and content."""
 
+from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 
 from kit.errors import DataLoss
 from kit.jetstream import Nats, ObjectStore
 from kit.jetstream.objects import PIECE_BYTES
 from services.ingest.documents.spool import SpooledFile
+from services.ingest.models import StoredFile
 
 
 class NatsFileStore:
@@ -30,3 +33,11 @@ class NatsFileStore:
 
     async def delete(self, tenant_id: str, sha256: str) -> None:
         await self._objects.delete(f"{tenant_id}/{sha256}")
+
+    async def all(self) -> AsyncIterator[StoredFile]:
+        async for entry in self._objects.entries():
+            tenant_id, _, sha256 = entry.name.partition("/")
+            yield StoredFile(tenant_id, sha256, entry.stored_at)
+
+    async def collect_remains(self, older_than: datetime) -> int:
+        return await self._objects.collect_remains(older_than)

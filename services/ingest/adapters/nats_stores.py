@@ -2,32 +2,39 @@
 
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from kit.errors import Aborted, AlreadyExists
-from kit.jetstream import KeyValue, Nats
+from kit.jetstream import Entry, KeyValue, Nats
+from services.ingest.adapters.record_reader import RecordReader
 from services.ingest.documents import records
-from services.ingest.models import Collection, Document, StoredDocument
+from services.ingest.metrics import Metrics
+from services.ingest.models import Collection, Document, NameClaim, StoredDocument
 
 
 class NatsDocumentStore:
     """Buckets DOCUMENTS (`<tenant>.<document>`) and DOCUMENT_NAMES (`<tenant>.<collection>.<hash of the name>`)."""
 
-    def __init__(self, documents: KeyValue, names: KeyValue) -> None:
+    def __init__(self, documents: KeyValue, names: KeyValue, metrics: Metrics) -> None:
         self._documents = documents
         self._names = names
+        self._reader = RecordReader("document", records.decode_document, _key, metrics.unreadable_records)
 
     @classmethod
-    async def open(cls, nats: Nats) -> "NatsDocumentStore":
-        return cls(await KeyValue.open(nats, "DOCUMENTS"), await KeyValue.open(nats, "DOCUMENT_NAMES"))
+    async def open(cls, nats: Nats, metrics: Metrics) -> "NatsDocumentStore":
+        return cls(await KeyValue.open(nats, "DOCUMENTS"), await KeyValue.open(nats, "DOCUMENT_NAMES"), metrics)
 
     @property
     def restarts(self) -> int:
         return self._documents.reconnections
 
+    @property
+    def unreadable(self) -> int:
+        return self._reader.unreadable
+
     async def get(self, tenant_id: str, document_id: str) -> StoredDocument | None:
         entry = await self._documents.get(f"{tenant_id}.{document_id}")
-        return StoredDocument(records.decode_document(entry.value), entry.revision) if entry and entry.value else None
+        return StoredDocument(self._reader.read(entry), entry.revision) if entry else None
 
     async def create(self, document: Document) -> StoredDocument:
         return StoredDocument(document, await self._documents.create(_key(document), records.encode_document(document)))
@@ -40,22 +47,28 @@ class NatsDocumentStore:
         await self._documents.purge(f"{tenant_id}.{document_id}")
 
     async def all_of(self, tenant_id: str) -> AsyncIterator[StoredDocument]:
-        async for entry in self._documents.entries(f"{tenant_id}.*"):
-            if entry.value:
-                yield StoredDocument(records.decode_document(entry.value), entry.revision)
+        if tenant_id == "*":
+            self._reader.start_over()
+        async for stored in self._entries(f"{tenant_id}.*"):
+            yield stored
 
     async def changed_since(self, version: int) -> AsyncIterator[StoredDocument]:
-        async for entry in self._documents.entries("*.*", after=version):
-            if entry.value:
-                yield StoredDocument(records.decode_document(entry.value), entry.revision)
+        async for stored in self._entries("*.*", after=version):
+            yield stored
+
+    async def _entries(self, pattern: str, *, after: int = 0) -> AsyncIterator[StoredDocument]:
+        async for entry in self._documents.entries(pattern, after=after):
+            document = self._reader.read_if_possible(entry)
+            if document is not None:
+                yield StoredDocument(document, entry.revision)
 
     async def watch(self, tenant_id: str) -> AsyncGenerator[StoredDocument | None, None]:
         async with aclosing(self._documents.watch(f"{tenant_id}.*")) as updates:
             async for entry in updates:
                 if entry is None:
                     yield None
-                elif entry.value:
-                    yield StoredDocument(records.decode_document(entry.value), entry.revision)
+                elif (document := self._reader.read_if_possible(entry)) is not None:
+                    yield StoredDocument(document, entry.revision)
 
     async def claim_name(self, tenant_id: str, collection_id: str, name: str, document_id: str) -> str:
         key = _name_key(tenant_id, collection_id, name)
@@ -65,7 +78,7 @@ class NatsDocumentStore:
             except AlreadyExists:
                 entry = await self._names.get(key)
                 if entry and entry.value:
-                    return entry.value.decode()
+                    return _claimant(entry)
             else:
                 return document_id
 
@@ -74,48 +87,81 @@ class NatsDocumentStore:
         entry = await self._names.get(key)
         if entry is None or not entry.value:
             return await self.claim_name(tenant_id, collection_id, name, new_id)
-        if entry.value.decode() != old_id:
-            return entry.value.decode()
+        if _claimant(entry) != old_id:
+            return _claimant(entry)
         try:
             await self._names.update(key, new_id.encode(), entry.revision)
         except Aborted:
             return await self.claim_name(tenant_id, collection_id, name, new_id)
         return new_id
 
+    async def release_name(self, tenant_id: str, collection_id: str, name: str, document_id: str) -> None:
+        key = _name_key(tenant_id, collection_id, name)
+        entry = await self._names.get(key)
+        if entry is not None and _claimant(entry) == document_id:
+            await self._free(key, entry.revision)
+
+    async def claims(self) -> AsyncIterator[NameClaim]:
+        async for entry in self._names.entries("*.*.*"):
+            assert entry.written_at is not None
+            tenant_id = entry.key.partition(".")[0]
+            yield NameClaim(tenant_id, _claimant(entry), entry.key, entry.revision, entry.written_at)
+
+    async def drop_claim(self, claim: NameClaim) -> None:
+        await self._free(claim.place, claim.version)
+
+    async def _free(self, key: str, revision: int) -> None:
+        with suppress(Aborted):  # it is another's by now
+            await self._names.purge(key, revision)
+
 
 class NatsCollectionStore:
-    """Bucket COLLECTIONS (`<tenant>.<collection>`)."""
+    """Bucket COLLECTIONS (`<tenant>.<collection>`). The marker of a deleted one stays."""
 
-    def __init__(self, collections: KeyValue) -> None:
+    def __init__(self, collections: KeyValue, metrics: Metrics) -> None:
         self._collections = collections
+        self._reader = RecordReader(
+            "collection", records.decode_collection, _collection_key, metrics.unreadable_records
+        )
 
     @classmethod
-    async def open(cls, nats: Nats) -> "NatsCollectionStore":
-        return cls(await KeyValue.open(nats, "COLLECTIONS"))
+    async def open(cls, nats: Nats, metrics: Metrics) -> "NatsCollectionStore":
+        return cls(await KeyValue.open(nats, "COLLECTIONS"), metrics)
 
     async def get(self, tenant_id: str, collection_id: str) -> Collection | None:
         entry = await self._collections.get(f"{tenant_id}.{collection_id}")
-        return records.decode_collection(entry.value) if entry and entry.value else None
+        return self._reader.read(entry) if entry else None
 
     async def create(self, collection: Collection) -> None:
-        key = f"{collection.tenant_id}.{collection.collection_id}"
-        await self._collections.create(key, records.encode_collection(collection))
+        await self._collections.create(_collection_key(collection), records.encode_collection(collection))
 
     async def put(self, collection: Collection) -> None:
-        key = f"{collection.tenant_id}.{collection.collection_id}"
-        await self._collections.put(key, records.encode_collection(collection))
+        await self._collections.put(_collection_key(collection), records.encode_collection(collection))
 
     async def delete(self, tenant_id: str, collection_id: str) -> None:
         await self._collections.delete(f"{tenant_id}.{collection_id}")
 
+    async def was_deleted(self, tenant_id: str, collection_id: str) -> bool:
+        return await self._collections.was_deleted(f"{tenant_id}.{collection_id}")
+
     async def all_of(self, tenant_id: str) -> AsyncIterator[Collection]:
         async for entry in self._collections.entries(f"{tenant_id}.*"):
-            if entry.value:
-                yield records.decode_collection(entry.value)
+            collection = self._reader.read_if_possible(entry)
+            if collection is not None:
+                yield collection
 
 
 def _key(document: Document) -> str:
     return f"{document.tenant_id}.{document.document_id}"
+
+
+def _collection_key(collection: Collection) -> str:
+    return f"{collection.tenant_id}.{collection.collection_id}"
+
+
+def _claimant(entry: Entry) -> str:
+    """The document that a name leads to. A torn claim leads to one that is not there, and so to a fresh id."""
+    return (entry.value or b"").decode(errors="replace")
 
 
 def _name_key(tenant_id: str, collection_id: str, name: str) -> str:

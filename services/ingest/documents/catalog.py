@@ -50,8 +50,12 @@ class Catalog:
         if collection_id == DEFAULT_COLLECTION_ID:
             return _default(tenant_id)
         stored = await self._collections.get(tenant_id, naming.collection_id(collection_id))
-        if stored is None or stored.deleting:
+        if stored is None:
             raise CollectionNotFound(f"there is no collection {collection_id}; create it first or use 'default'")
+        if stored.deleting:
+            raise CollectionNotFound(
+                f"collection {collection_id} is being deleted; use another, or create it again in a minute"
+            )
         return stored
 
     async def all_of(self, tenant_id: str) -> list[Collection]:

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
 from kit.errors import Aborted
+from services.ingest.documents import life, naming
 from services.ingest.documents.file_users import FileUsers, files_of
 from services.ingest.errors import DocumentNotFound
 from services.ingest.models import Status, StoredDocument
@@ -43,6 +43,7 @@ class Deletion:
 
     async def delete(self, tenant_id: str, document_id: str) -> None:
         """Tombstone, then both indexes, then what quotes it, then the file. Repeating it is harmless. Raises DocumentNotFound."""
+        naming.check_document_id(document_id)
         await self.finish(await self._bury(tenant_id, document_id))
 
     async def delete_all(self, tenant_id: str, documents: Sequence[StoredDocument]) -> None:
@@ -58,15 +59,14 @@ class Deletion:
         return await self._buried(stored)
 
     async def _buried(self, stored: StoredDocument) -> StoredDocument:
-        if stored.document.status is Status.DELETED:
+        """Its tombstone, with what it had still to be removed."""
+        document = stored.document
+        if document.status is Status.DELETED:
             return stored
-        tombstone = replace(
-            stored.document, status=Status.DELETED, stage="", progress=0.0, updated_at=self._now(), error=None
-        )
         try:
-            return await self._documents.update(tombstone, stored.version)
+            return await self._documents.update(life.delete(document, self._now()), stored.version)
         except Aborted:
-            return await self._bury(tombstone.tenant_id, tombstone.document_id)
+            return await self._bury(document.tenant_id, document.document_id)
 
     async def finish(self, stored: StoredDocument) -> None:
         """Removes what a tombstone's document left behind."""
@@ -82,7 +82,7 @@ class Deletion:
 
     async def _swept(self, stored: StoredDocument) -> None:
         with suppress(Aborted):  # another did the same
-            await self._documents.update(replace(stored.document, swept=True), stored.version)
+            await self._documents.update(life.sweep(stored.document), stored.version)
 
     async def release_file(self, tenant_id: str, sha256: str) -> None:
         """Removes a file unless a living document uses it. Holds off uploads of the same content meanwhile."""

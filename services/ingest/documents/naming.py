@@ -4,7 +4,7 @@ a path, nor is it a key or a subject. Ids become keys and subjects, so their alp
 import re
 import unicodedata
 
-from services.ingest.errors import BadName, BadUpload
+from services.ingest.errors import BadName, BadUpload, DocumentNotFound
 
 MAX_NAME_CHARS = 255
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -67,6 +67,12 @@ def collection_id_from(name: str) -> str:
 def is_document_id(raw: str) -> bool:
     """Whether `raw` can be a document id at all: anything else must not reach a key."""
     return bool(_DOCUMENT_ID.fullmatch(raw))
+
+
+def check_document_id(raw: str) -> None:
+    """Raises DocumentNotFound for what cannot be a document id."""
+    if not is_document_id(raw):
+        raise DocumentNotFound(f"there is no document {raw[:80]}; its id would be 8 to 64 of 0-9 and a-f")
 
 
 def checked_metadata(fields: dict[str, str]) -> dict[str, str]:

@@ -1,12 +1,12 @@
 """New revisions of documents. Their id and number are fixed in the record when they are queued; the job only names them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 
 from kit.errors import Aborted
+from services.ingest.documents import life, naming
 from services.ingest.errors import DocumentNotFound
-from services.ingest.models import Content, Document, IngestJob, Revision, Status, Tries
+from services.ingest.models import Document, IngestJob, Status
 from services.ingest.ports import DocumentStore, JobQueue
 
 
@@ -21,32 +21,16 @@ class Reviser:
         self._now = now
         self._new_id = new_id
 
-    def revised(self, document: Document, content: Content, *, above: int = 0) -> Document:
-        """The document with a new revision to be made, numbered higher than all of its own and than `above`."""
-        number = max(document.revision_count, above) + 1
-        return replace(
-            document,
-            content=content,
-            revision_count=number,
-            pending=Revision(self._new_id(), number, content),
-            status=Status.QUEUED,
-            stage="",
-            progress=0.0,
-            error=None,
-            tries=Tries(),
-            updated_at=self._now(),
-        )
-
     async def queue(self, document: Document) -> None:
         """Queues the job of the pending revision, if there is one; once, however often it is called."""
         if document.pending:
-            await self._jobs.publish(job_of(document))
+            await self._jobs.publish(life.job_of(document))
 
     async def reindex(self, tenant_id: str, document_id: str) -> Document:
         """Queues a fresh revision of the stored file; one that is still being made is fresh already. Raises DocumentNotFound."""
         return await self._renew(tenant_id, document_id, unless=lambda document: document.pending is not None)
 
-    async def outdo(self, job: IngestJob, above: int) -> Document:
+    async def supersede(self, job: IngestJob, above: int) -> Document:
         """Gives the job's document a revision numbered above `above`, in the place of the job's own. Raises DocumentNotFound."""
         return await self._renew(
             job.tenant_id,
@@ -69,22 +53,18 @@ class Reviser:
     async def _renew(
         self, tenant_id: str, document_id: str, *, unless: Callable[[Document], bool], above: int = 0
     ) -> Document:
+        """Raises DocumentNotFound, WrittenByNewerVersion."""
+        naming.check_document_id(document_id)
         while True:
             stored = await self._documents.get(tenant_id, document_id)
             if stored is None or stored.document.status is Status.DELETED:
-                raise DocumentNotFound(f"there is no document {document_id[:80]}; it may have been deleted")
+                raise DocumentNotFound(f"there is no document {document_id}; it may have been deleted")
             document = stored.document
-            if not unless(document):
-                document = self.revised(document, document.content, above=above)
+            if document.status is Status.UNKNOWN or not unless(document):
+                document = life.revise(document, document.content, self._new_id(), self._now(), above=above)
                 try:
                     await self._documents.update(document, stored.version)
                 except Aborted:
                     continue
             await self.queue(document)
             return document
-
-
-def job_of(document: Document) -> IngestJob:
-    """The job that makes a document's pending revision."""
-    assert document.pending is not None
-    return IngestJob(document.tenant_id, document.document_id, document.pending.revision_id)

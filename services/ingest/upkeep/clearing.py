@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class _Doomed:
+class _Order:
     tenant_id: str
     collection_id: str
     cleared: asyncio.Event = field(default_factory=asyncio.Event)
@@ -39,16 +39,16 @@ class Clearing:
         self._documents = documents
         self._deletion = deletion
         self._leases = leases
-        self._queue: asyncio.Queue[_Doomed] = asyncio.Queue()
+        self._queue: asyncio.Queue[_Order] = asyncio.Queue()
 
     async def clear(self, tenant_id: str, collection_id: str) -> bool:
         """Has a marked collection emptied; says whether that is done already. `run` must be running."""
-        doomed = _Doomed(tenant_id, collection_id)
-        self._queue.put_nowait(doomed)
+        order = _Order(tenant_id, collection_id)
+        self._queue.put_nowait(order)
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
-                await doomed.cleared.wait()
-        return doomed.cleared.is_set()
+                await order.cleared.wait()
+        return order.cleared.is_set()
 
     async def run(self) -> None:
         """Works until cancelled."""
@@ -58,14 +58,14 @@ class Clearing:
 
     async def _work(self) -> None:
         while True:
-            doomed = await self._queue.get()
+            order = await self._queue.get()
             try:
-                with use_principal(Principal(doomed.tenant_id, _SUBJECT)):
-                    await self.finish(doomed.tenant_id, doomed.collection_id)
+                with use_principal(Principal(order.tenant_id, _SUBJECT)):
+                    await self.finish(order.tenant_id, order.collection_id)
             except GroundworkError as error:
-                _log.warning("clearing_failed", collection_id=doomed.collection_id, error=error.message)
+                _log.warning("clearing_failed", collection_id=order.collection_id, error=error.message)
             else:
-                doomed.cleared.set()
+                order.cleared.set()
 
     async def finish(self, tenant_id: str, collection_id: str) -> None:
         """Deletes what is left of a collection if it is marked as being deleted. Two who do this take turns."""

@@ -16,6 +16,7 @@ from services.ingest.documents.revising import Reviser
 from services.ingest.errors import DocumentNotFound
 from services.ingest.models import RevisionState, Status
 from services.ingest.ports import DocumentStore, SearchIndex
+from services.ingest.upkeep.collecting import Collector
 
 _log = structlog.get_logger()
 _SUBJECT = "ingest-reconciler"
@@ -32,7 +33,7 @@ _QUIET_S = 60.0
 
 
 @dataclass(frozen=True)
-class _Claim:
+class _Expected:
     """What a record says: this revision of this document is searchable."""
 
     document_id: str
@@ -49,6 +50,7 @@ class Reconciler:
         reviser: Reviser,
         deletion: Deletion,
         now: Callable[[], datetime],
+        collector: Collector,
         *,
         interval_s: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -58,6 +60,7 @@ class Reconciler:
         self._reviser = reviser
         self._deletion = deletion
         self._now = now
+        self._collector = collector
         self._interval_s = interval_s
         self._quiet = timedelta(seconds=min(_QUIET_S, interval_s))
         self._sleep = sleep
@@ -66,44 +69,45 @@ class Reconciler:
         """A round every interval until cancelled. One that fails is logged; the next begins anew."""
         await self._sleep(min(FIRST_AFTER_S, self._interval_s))
         while True:
-            try:
-                await self.reconcile()
-            except GroundworkError as error:
-                _log.warning("reconcile_failed", reason=error.reason, error=error.message)
+            for duty in (self.reconcile, self._collector.collect):
+                try:
+                    await duty()
+                except GroundworkError as error:
+                    _log.warning("reconcile_failed", reason=error.reason, error=error.message)
             await self._sleep(self._interval_s)
 
     async def reconcile(self) -> int:
         """One round over all tenants; returns how many documents had to be repaired. Raises Unavailable rather than guess."""
-        claims: dict[str, list[_Claim]] = defaultdict(list)
+        expected: dict[str, list[_Expected]] = defaultdict(list)
         settled = self._now() - self._quiet
         async for stored in self._documents.all_of("*"):
             document = stored.document
             searchable = document.status is Status.READY and document.active and not document.pending
             if searchable and document.active and document.updated_at < settled:
-                claims[document.tenant_id].append(_Claim(document.document_id, document.active.revision_id))
+                expected[document.tenant_id].append(_Expected(document.document_id, document.active.revision_id))
         repaired = 0
-        for tenant_id, theirs in claims.items():
+        for tenant_id, theirs in expected.items():
             with use_principal(Principal(tenant_id, _SUBJECT)):
                 for start in range(0, len(theirs), _BATCH):
                     repaired += await self._check(tenant_id, theirs[start : start + _BATCH])
                     await self._sleep(_PAUSE_S)
         return repaired
 
-    async def _check(self, tenant_id: str, claims: Sequence[_Claim]) -> int:
-        found = await self._index.check([(claim.document_id, claim.revision_id) for claim in claims])
+    async def _check(self, tenant_id: str, expected: Sequence[_Expected]) -> int:
+        found = await self._index.check([(each.document_id, each.revision_id) for each in expected])
         repaired = 0
-        for claim, check in zip(claims, found, strict=True):
+        for each, check in zip(expected, found, strict=True):
             if check.state is RevisionState.ACTIVE:
                 continue
             repaired += 1
-            _log.warning("document_not_searchable", document_id=claim.document_id, state=check.state.value)
+            _log.warning("document_not_searchable", document_id=each.document_id, state=check.state.value)
             try:
                 if (
                     check.state is RevisionState.DELETED
                 ):  # the index is told of a deletion after the record: that got lost
-                    await self._deletion.delete(tenant_id, claim.document_id)
+                    await self._deletion.delete(tenant_id, each.document_id)
                 else:
-                    await self._reviser.repair(tenant_id, claim.document_id, claim.revision_id, check.active_number)
+                    await self._reviser.repair(tenant_id, each.document_id, each.revision_id, check.active_number)
             except DocumentNotFound:
                 continue
         return repaired

@@ -2,17 +2,18 @@
 and collections that stopped midway, tombstones past their time. Everything here is harmless when done twice."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 import structlog
 
-from kit.errors import GroundworkError
+from kit.errors import GroundworkError, Unavailable
 from kit.principal import Principal, use_principal
+from services.ingest.documents import life
 from services.ingest.documents.changes import Changes
 from services.ingest.documents.deletion import Deletion
-from services.ingest.documents.revising import job_of
-from services.ingest.models import Status, StoredDocument
+from services.ingest.models import Document, Status, StoredDocument
 from services.ingest.ports import CollectionStore, DocumentStore, JobQueue
 from services.ingest.upkeep.clearing import Clearing
 
@@ -21,9 +22,6 @@ _SUBJECT = "ingest-sweep"
 
 QUIET_BEFORE_SWEEP = timedelta(seconds=20)
 """A record younger than this is still in the hands of the call that wrote it."""
-
-TOMBSTONE_LIFE = timedelta(hours=1)
-"""How long a deleted document is remembered: longer than any upload or job that may still refer to it."""
 
 LOOKS_MAX = 100
 """Documents a sweep looks after: each costs the store a question. A longer queue is gone through in several sweeps."""
@@ -70,7 +68,8 @@ class Sweeper:
     def _note(self, stored: StoredDocument) -> None:
         document = stored.document
         key = (document.tenant_id, document.document_id)
-        if document.pending or document.status is Status.DELETED:
+        is_on_its_way = document.pending is not None and document.status is not Status.UNKNOWN
+        if is_on_its_way or document.status is Status.DELETED:
             self._unsettled[key] = stored
         else:
             self._unsettled.pop(key, None)
@@ -84,21 +83,45 @@ class Sweeper:
             if stored is None:
                 continue
             self._unsettled[key] = stored
-            with use_principal(Principal(stored.document.tenant_id, _SUBJECT)):
+            async with self._one(stored.document.tenant_id, document_id=stored.document.document_id):
                 await self._look_after(stored)
-        doomed = [collection async for collection in self._collections.all_of("*") if collection.deleting]
-        for collection in doomed:
-            with use_principal(Principal(collection.tenant_id, _SUBJECT)):
-                await self._clearing.finish(collection.tenant_id, collection.collection_id)
+        async for collection in self._collections.all_of("*"):
+            if collection.deleting:
+                async with self._one(collection.tenant_id, collection_id=collection.collection_id):
+                    await self._clearing.finish(collection.tenant_id, collection.collection_id)
+
+    @asynccontextmanager
+    async def _one(self, tenant_id: str, **item: str) -> AsyncIterator[None]:
+        """Looks after one item as its tenant. What is wrong with it keeps nothing from the others, unless a neighbour is away."""
+        try:
+            with use_principal(Principal(tenant_id, _SUBJECT)):
+                yield
+        except Unavailable:
+            raise
+        except GroundworkError as error:
+            _log.warning("sweep_of_one_failed", reason=error.reason, error=error.message, **item)
 
     async def _look_after(self, stored: StoredDocument) -> None:
         document = stored.document
         if document.status is Status.DELETED:
             if not document.swept:
                 await self._deletion.finish(stored)
-            elif document.updated_at < self._now() - TOMBSTONE_LIFE:
-                await self._documents.purge(document.tenant_id, document.document_id)
-                self._unsettled.pop((document.tenant_id, document.document_id), None)
-        elif document.pending and not await self._jobs.has_job(job_of(document)):
-            _log.info("job_requeued", document_id=document.document_id)
-            await self._jobs.publish(job_of(document))
+            elif life.may_be_forgotten(document, self._now()):
+                await self._forget(document)
+        elif document.pending and not await self._jobs.has_job(life.job_of(document)):
+            await self._requeue(document)
+
+    async def _forget(self, tombstone: Document) -> None:
+        """The name first: a name that led to a forgotten document would give its id to a new one."""
+        tenant_id, document_id = tombstone.tenant_id, tombstone.document_id
+        await self._documents.release_name(tenant_id, tombstone.collection_id, tombstone.name, document_id)
+        await self._documents.purge(tenant_id, document_id)
+        self._unsettled.pop((tenant_id, document_id), None)
+
+    async def _requeue(self, document: Document) -> None:
+        if await self._collections.was_deleted(document.tenant_id, document.collection_id):
+            # Its upload was killed before it found out, so nobody was told that the document is there.
+            await self._deletion.delete(document.tenant_id, document.document_id)
+            return
+        _log.info("job_requeued", document_id=document.document_id)
+        await self._jobs.publish(life.job_of(document))

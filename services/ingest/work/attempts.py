@@ -7,11 +7,11 @@ from datetime import datetime
 import structlog
 
 from kit.errors import Code, GroundworkError
+from services.ingest.documents import life
 from services.ingest.models import DeadLetter, Failure, IngestJob, Tries
 from services.ingest.ports import DeadLetterStore, DocumentStore
 from services.ingest.work.ledger import FailedTry, failure_of
 from services.ingest.work.pipeline import Pipeline
-from services.ingest.work.tracking import wanted
 
 _log = structlog.get_logger()
 
@@ -75,7 +75,7 @@ class Attempts:
         """The letter first: a job that dies in between is given up once more, to the same letter."""
         failure = failure_of(failed.error)
         stored = await self._documents.get(job.tenant_id, job.document_id)
-        if stored is None or not wanted(stored, job):
+        if stored is None or not life.is_current(stored, job):
             return
         document, now = stored.document, self._now()
         assert document.pending is not None

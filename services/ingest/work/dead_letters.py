@@ -4,12 +4,16 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import structlog
+
 from services.ingest.documents import naming
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
 from services.ingest.documents.revising import Reviser
-from services.ingest.errors import DeadLetterNotFound
+from services.ingest.errors import DeadLetterNotFound, RecordUnreadable, WrittenByNewerVersion
 from services.ingest.models import DeadLetter, Document, JobCounts, RequeueOutcome, Status
 from services.ingest.ports import DeadLetterStore, DocumentStore
+
+_log = structlog.get_logger()
 
 REQUEUED_LIFE = timedelta(days=1)
 """How long a letter that was queued again is remembered, so that who asks twice is told so."""
@@ -67,9 +71,10 @@ class DeadLetters:
     async def requeue_all(self, tenant_id: str, collection_id: str, reason: str) -> BulkOutcome:
         """Queues the letters of a collection and reason again, all when these are empty, a few hundred a call."""
         letters = [letter async for letter in self._open(tenant_id, collection_id, reason)]
-        outcomes = [(await self._requeue(letter))[0] for letter in letters[:_AT_ONCE]]
-        requeued = outcomes.count(RequeueOutcome.REQUEUED)
-        return BulkOutcome(requeued, len(outcomes) - requeued, len(letters) - len(outcomes))
+        outcomes = [await self._requeue_or_leave(letter) for letter in letters[:_AT_ONCE]]
+        done = [outcome for outcome in outcomes if outcome is not None]
+        requeued = done.count(RequeueOutcome.REQUEUED)
+        return BulkOutcome(requeued, len(done) - requeued, len(letters) - len(done))
 
     async def counts(self, tenant_id: str, collection_id: str) -> JobCounts:
         """Documents on their way and given up, over a collection or, when that is empty, over all."""
@@ -97,6 +102,14 @@ class DeadLetters:
                 left += letter.requeued_at is None
         return left
 
+    async def _requeue_or_leave(self, letter: DeadLetter) -> RequeueOutcome | None:
+        """None when the document is one that this version cannot change: its letter stays, and the others get their turn."""
+        try:
+            return (await self._requeue(letter))[0]
+        except (RecordUnreadable, WrittenByNewerVersion) as error:
+            _log.warning("dead_letter_not_requeued", document_id=letter.document_id, error=error.message)
+            return None
+
     async def _requeue(self, letter: DeadLetter) -> tuple[RequeueOutcome, Document | None]:
         stored = await self._records.get(letter.tenant_id, letter.document_id)
         document = stored.document if stored and stored.document.status is not Status.DELETED else None
@@ -112,7 +125,10 @@ class DeadLetters:
 
     async def _passed_by(self, letter: DeadLetter) -> RequeueOutcome | None:
         """Why a letter has become pointless; None when it has not."""
-        stored = await self._records.get(letter.tenant_id, letter.document_id)
+        try:
+            stored = await self._records.get(letter.tenant_id, letter.document_id)
+        except RecordUnreadable:
+            return None
         if stored is None or stored.document.status is Status.DELETED:
             return RequeueOutcome.DOCUMENT_DELETED
         if stored.document.revision_count > letter.revision_number:

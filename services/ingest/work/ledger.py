@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 import structlog
 
 from kit.errors import Aborted, Cancelled, GroundworkError, ResourceExhausted, Unavailable
+from services.ingest.documents import life
 from services.ingest.errors import DocumentRejected, Superseded, WorkersDied
-from services.ingest.models import Failure, IngestJob, Status, Tries
+from services.ingest.models import Failure, IngestJob, Tries
 from services.ingest.ports import DocumentStore
-from services.ingest.work.tracking import Tracker, wanted
+from services.ingest.work.tracking import Tracker
 
 _log = structlog.get_logger()
 
@@ -92,7 +94,8 @@ class Ledger:
         rest_s = REST_S[tries.deaths] - (self._now() - since).total_seconds() if since and tries.deaths else 0.0
         if rest_s <= 0:
             return
-        await tracker.change(status=Status.QUEUED, tries=replace(tries, worker_id=""))
+        waiting = replace(tries, worker_id="")
+        await tracker.move(partial(life.hand_back, stage=tracker.document.stage, tries=waiting))
         resting = Unavailable(
             f"{tries.deaths} workers ended with this document in hand; it is left alone for a while",
             reason="WORKERS_DIED",
@@ -114,14 +117,12 @@ class Ledger:
             stored = await self._documents.get(job.tenant_id, job.document_id)
             if (
                 stored is None
-                or not wanted(stored, job)
+                or not life.is_current(stored, job)
                 or stored.document.tries.worker_id not in ("", self._worker_id)
             ):
                 return None
             tries = self._ended(stored.document.tries, error)
-            waiting = replace(
-                stored.document, status=Status.QUEUED, stage=stage, progress=0.0, updated_at=self._now(), tries=tries
-            )
+            waiting = life.hand_back(stored.document, self._now(), stage, tries)
             try:
                 await self._documents.update(waiting, stored.version)
             except Aborted:

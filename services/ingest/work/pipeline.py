@@ -9,11 +9,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from kit.errors import DataLoss, FailedPrecondition, InvalidArgument
+from services.ingest.documents import life
 from services.ingest.documents.deletion import Deletion, document_lease, file_lease
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.revising import Reviser
@@ -47,7 +49,7 @@ from services.ingest.work.ledger import Ledger
 from services.ingest.work.patience import Patience
 from services.ingest.work.put_aside import VectorRows
 from services.ingest.work.reuse import ChangeEmbedder, EmbeddingReport
-from services.ingest.work.tracking import Pace, Tracker, wanted
+from services.ingest.work.tracking import Pace, Tracker
 
 CHUNKS_SOON_MADE = 32
 """What a write of the record costs (2 ms of CPU, with all who watch) is better spent on making so few again after a crash."""
@@ -98,7 +100,7 @@ class Pipeline:
         """Documents in hand that have not come to the index yet."""
 
     async def handle(self, job: IngestJob, delivery: int) -> None:
-        """Does the job, or finds that it is done or no longer wanted. Raises FailedTry when another try may be needed, and
+        """Does the job, or finds that it is done or need not be done any more. Raises FailedTry when another try may be needed, and
         GroundworkError for what keeps a try from beginning."""
         async with self._leases.hold(document_lease(job.tenant_id, job.document_id)) as lease:
             try:
@@ -115,16 +117,7 @@ class Pipeline:
         try:
             tracker = await Tracker.open(self._documents, job, self._now)
             before = tracker.document
-            content = before.active.content if before.active else before.content
-            after = await tracker.change(
-                status=Status.READY if before.active else Status.FAILED,
-                content=content,
-                pending=None,
-                stage="",
-                progress=0.0,
-                error=failure,
-                tries=Tries(),
-            )
+            after = await tracker.move(partial(life.fail, failure=failure))
         except Superseded:
             return
         self._metrics.documents.labels(outcome="failed", reason=failure.reason).inc()
@@ -134,9 +127,7 @@ class Pipeline:
     async def _ingest(self, tracker: Tracker, lease: HeldLease, report: Report, tries: Tries) -> None:
         if await self._was_nearly_done(tracker):
             return
-        await tracker.change(
-            status=Status.PROCESSING, stage="parse", progress=0.0, error=None, report=report, tries=tries
-        )
+        await tracker.move(partial(life.begin, report=report, tries=tries))
         started = time.perf_counter()
         async with tracker.reporting(lease, self._pace):
             await self._make_revision(tracker, lease, report)
@@ -158,7 +149,7 @@ class Pipeline:
         tracker.at("activate")
         if report.chunk_count > CHUNKS_SOON_MADE:
             # From here on a redelivery only has to flip the pointer.
-            await tracker.change(stage="activate", progress=0.98, report=report)
+            await tracker.move(partial(life.advance, stage="activate", progress=0.98, report=report))
         lease.check()
         await self._finish(tracker, report)
 
@@ -238,16 +229,7 @@ class Pipeline:
         report = replace(
             report, stage_seconds={**report.stage_seconds, "activate": round(time.perf_counter() - began, 4)}
         )
-        done = await tracker.change(
-            status=Status.READY,
-            active=revision,
-            pending=None,
-            stage="",
-            progress=1.0,
-            error=None,
-            report=report,
-            tries=Tries(),
-        )
+        done = await tracker.move(partial(life.finish, report=report))
         self._metrics.documents.labels(outcome="ready", reason="").inc()
         self._metrics.chunks.inc(report.chunk_count)
         for stage, stage_s in report.stage_seconds.items():
@@ -274,7 +256,7 @@ class Pipeline:
         stored = await self._documents.get(job.tenant_id, job.document_id)
         if stored is None or stored.document.status is Status.DELETED:
             await self._patience.call("delete", lambda: self._index.delete(job.document_id))
-        elif wanted(stored, job):
+        elif life.is_current(stored, job):
             await self._catch_up(job)
 
     async def _catch_up(self, job: IngestJob) -> None:
@@ -284,7 +266,7 @@ class Pipeline:
         if check.state is RevisionState.DELETED:
             await self._deletion.delete(job.tenant_id, job.document_id)
         else:
-            await self._reviser.outdo(job, check.active_number)
+            await self._reviser.supersede(job, check.active_number)
 
     async def _release(self, before: Document, after: Document) -> None:
         for sha256 in files_of(before) - files_of(after):

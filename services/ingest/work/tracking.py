@@ -4,14 +4,17 @@ deleted the document or queued a newer revision meanwhile wins, and the ingestio
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from functools import partial
 
 from kit.errors import Aborted, Unavailable
+from services.ingest.documents import life
 from services.ingest.errors import Superseded
-from services.ingest.models import Document, IngestJob, Revision, Status, StoredDocument
+from services.ingest.models import Document, IngestJob, Revision, StoredDocument
 from services.ingest.ports import DocumentStore, HeldLease
+
+Step = Callable[[Document, datetime], Document]
+"""A move of documents/life.py: the record as it is and the time make the record as it will be."""
 
 REPORT_INTERVAL_S = 0.7
 """Least time between two writes of a document's progress: enough to look alive."""
@@ -20,7 +23,7 @@ REPORTS_PER_S = 4.0
 """What the documents in a worker's hands write together, at most. Each write also goes to everybody who watches: 2 ms of CPU."""
 
 _IDLE_REPORTS = 3
-"""After so many intervals without progress the record is read instead: it may no longer be wanted."""
+"""After so many intervals without progress the record is read instead: another may have ended this ingestion."""
 
 # Where each stage begins and ends on the bar that people see; embedding is what takes time.
 _SHARE = {
@@ -32,14 +35,6 @@ _SHARE = {
     "index": (0.9, 0.98),
     "activate": (0.98, 1.0),
 }
-
-
-def wanted(stored: StoredDocument | None, job: IngestJob) -> bool:
-    """Whether the job's revision is still to be made."""
-    if stored is None or stored.document.status is Status.DELETED:
-        return False
-    pending = stored.document.pending
-    return pending is not None and pending.revision_id == job.revision_id
 
 
 class Pace:
@@ -78,9 +73,9 @@ class Tracker:
 
     @classmethod
     async def open(cls, store: DocumentStore, job: IngestJob, now: Callable[[], datetime]) -> "Tracker":
-        """Raises Superseded when the job's revision is no longer wanted."""
+        """Raises Superseded when the job's revision need not be made any more."""
         stored = await store.get(job.tenant_id, job.document_id)
-        if stored is None or not wanted(stored, job):
+        if stored is None or not life.is_current(stored, job):
             raise Superseded
         return cls(store, stored, job, now)
 
@@ -93,17 +88,17 @@ class Tracker:
         assert self.document.pending is not None
         return self.document.pending
 
-    async def change(self, **changes: Any) -> Document:
-        """Writes fields of the record. Raises Superseded when somebody else's change ended this ingestion."""
+    async def move(self, step: Step) -> Document:
+        """Writes the record that `step` makes of it. Raises Superseded when somebody else's change ended this ingestion."""
         async with self._lock:
-            await self._write(**changes)
+            await self._write(step)
             return self._stored.document
 
-    async def _write(self, **changes: Any) -> None:
+    async def _write(self, step: Step) -> None:
         while True:
-            changed = replace(self._stored.document, updated_at=self._now(), **changes)
+            moved = step(self._stored.document, self._now())
             try:
-                self._stored = await self._store.update(changed, self._stored.version)
+                self._stored = await self._store.update(moved, self._stored.version)
             except Aborted:
                 await self._reload()
             else:
@@ -146,7 +141,8 @@ class Tracker:
                         return  # done: what comes now is not progress
                     noted = (self._stage, self._progress)
                     if noted != written:
-                        await self._write(stage=noted[0], progress=noted[1])
+                        stage, progress = noted
+                        await self._write(partial(life.advance, stage=stage, progress=progress))
                         written, asked_at = noted, clock()
                     elif silent_s >= _IDLE_REPORTS * pace.interval_s:
                         await self._reload()
@@ -154,7 +150,7 @@ class Tracker:
 
     async def _reload(self) -> None:
         stored = await self._store.get(self._job.tenant_id, self._job.document_id)
-        if stored is None or not wanted(stored, self._job):
+        if stored is None or not life.is_current(stored, self._job):
             raise Superseded
         self._stored = stored
 

@@ -1,18 +1,16 @@
 """kit.jetstream against a real nats-server."""
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from opentelemetry import trace
 
-from kit.errors import Aborted, AlreadyExists, DataLoss, Unavailable
-from kit.jetstream import Entry, Job, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect, work_queue
+from kit.errors import Aborted, AlreadyExists, Unavailable
+from kit.jetstream import Entry, Job, KeyValue, Nats, WorkQueue, WorkQueueConfig, connect, work_queue
 from kit.jetstream.connection import cancellation_kept
-from kit.jetstream.objects import PIECE_BYTES
 from kit.jetstream.work_queue import Handler
 from kit.principal import Principal, current_principal, use_principal
 from kit.testing.nats import NatsServer
@@ -35,6 +33,39 @@ async def test_compare_and_set_lets_one_writer_win(jetstream: Nats) -> None:
     entry = await bucket.get("a.1")
     assert entry is not None
     assert entry.value == b"two"
+
+
+async def test_key_is_purged_only_at_the_revision_that_was_read(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "NAMES")
+    first = await bucket.create("a", b"1")
+    second = await bucket.update("a", b"2", first)
+    with pytest.raises(Aborted):
+        await bucket.purge("a", first)
+    entry = await bucket.get("a")
+    assert entry is not None
+    assert entry.value == b"2"
+    await bucket.purge("a", second)
+    assert await bucket.get("a") is None
+    await bucket.create("a", b"3")
+
+
+async def test_deleted_key_is_told_from_one_that_never_was(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "COLLECTIONS")
+    await bucket.create("a", b"1")
+    assert not await bucket.was_deleted("a")
+    await bucket.delete("a")
+    assert await bucket.was_deleted("a")
+    assert not await bucket.was_deleted("b")
+    await bucket.create("a", b"2")
+    assert not await bucket.was_deleted("a")
+
+
+async def test_listed_entries_say_when_they_were_written(jetstream: Nats) -> None:
+    bucket, began = await KeyValue.open(jetstream, "NAMES"), datetime.now(UTC) - timedelta(seconds=1)
+    await bucket.create("a", b"1")
+    (entry,) = [entry async for entry in bucket.entries(">")]
+    assert entry.written_at is not None
+    assert began < entry.written_at < datetime.now(UTC) + timedelta(seconds=1)
 
 
 async def test_deleted_key_is_absent_and_can_be_made_again(jetstream: Nats) -> None:
@@ -163,59 +194,6 @@ async def test_cancellation_that_comes_with_the_answer_is_not_forgotten() -> Non
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-
-
-CONTENT = bytes(range(256)) * 2000
-DIGEST = hashlib.sha256(CONTENT).hexdigest()
-
-
-async def test_file_survives_the_store_and_a_missing_one_is_named(jetstream: Nats, tmp_path: Path) -> None:
-    store, target = await ObjectStore.open(jetstream, "FILES"), tmp_path / "out"
-    await store.put("acme/abc", pieces(CONTENT))
-    assert await store.exists("acme/abc")
-    assert await store.get_to_file("acme/abc", target) == DIGEST
-    assert target.read_bytes() == CONTENT
-    await store.delete("acme/abc")
-    assert not await store.exists("acme/abc")
-    with pytest.raises(DataLoss, match="upload it again"):
-        await store.get_to_file("acme/abc", target)
-
-
-async def test_files_are_stored_as_other_clients_store_them(jetstream: Nats, tmp_path: Path) -> None:
-    store, target = await ObjectStore.open(jetstream, "FILES"), tmp_path / "out"
-    theirs = await jetstream.js.object_store("FILES")
-    await store.put("ours", pieces(CONTENT))
-    assert (await theirs.get("ours")).data == CONTENT
-    await theirs.put("theirs", CONTENT)
-    assert await store.get_to_file("theirs", target) == DIGEST
-    await store.put("empty", pieces(b""))
-    assert await store.get_to_file("empty", target) == hashlib.sha256().hexdigest()
-    assert target.read_bytes() == b""
-
-
-async def test_file_that_breaks_off_leaves_nothing_behind(jetstream: Nats) -> None:
-    async def broken() -> AsyncIterator[bytes]:
-        yield CONTENT[:1000]
-        raise RuntimeError("the disk is gone")
-
-    store = await ObjectStore.open(jetstream, "FILES")
-    with pytest.raises(RuntimeError):
-        await store.put("broken", broken())
-    assert not await store.exists("broken")
-    assert (await jetstream.js.stream_info("OBJ_FILES")).state.messages == 0
-
-
-async def test_stored_file_that_lost_a_piece_is_called_damaged_or_missing(jetstream: Nats, tmp_path: Path) -> None:
-    store = await ObjectStore.open(jetstream, "FILES")
-    await store.put("acme/abc", pieces(CONTENT))
-    assert await jetstream.js.delete_msg("OBJ_FILES", 2)
-    with pytest.raises(DataLoss, match="upload it again"):
-        await store.get_to_file("acme/abc", tmp_path / "out")
-
-
-async def pieces(content: bytes) -> AsyncIterator[bytes]:
-    for start in range(0, len(content), PIECE_BYTES):
-        yield content[start : start + PIECE_BYTES]
 
 
 async def consume_until(queue: WorkQueue, handler: Handler, done: asyncio.Event) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,13 @@ from services.ingest.models import (
     Document,
     EmbeddingModel,
     IngestJob,
+    NameClaim,
     PreparedFile,
     Revision,
     RevisionCheck,
     RevisionState,
     StoredDocument,
+    StoredFile,
 )
 from services.ingest.ports import ChunkBatch, Vector, Vectors
 from services.ingest.reading.child import wire
@@ -31,12 +34,18 @@ from services.ingest.reading.chunks.tokens import EstimatedTokens
 from services.ingest.work.put_aside import ChunkLines
 
 
+def _long_ago() -> datetime:
+    return datetime(2026, 1, 1, tzinfo=UTC)
+
+
 class FakeDocumentStore:
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], datetime] = _long_ago) -> None:
         self.records: dict[tuple[str, str], StoredDocument] = {}
-        self.names: dict[tuple[str, str, str], str] = {}
+        self.names: dict[tuple[str, str, str], NameClaim] = {}
         self.versions = 0
         self.restarts = 0
+        self.unreadable = 0
+        self._now = now
         self._watchers: list[tuple[str, asyncio.Queue[StoredDocument | None]]] = []
 
     async def get(self, tenant_id: str, document_id: str) -> StoredDocument | None:
@@ -76,13 +85,33 @@ class FakeDocumentStore:
             yield await queue.get()
 
     async def claim_name(self, tenant_id: str, collection_id: str, name: str, document_id: str) -> str:
-        return self.names.setdefault((tenant_id, collection_id, name), document_id)
+        key = (tenant_id, collection_id, name)
+        if key not in self.names:
+            self._give_name(key, document_id)
+        return self.names[key].document_id
 
     async def pass_name(self, tenant_id: str, collection_id: str, name: str, old_id: str, new_id: str) -> str:
         key = (tenant_id, collection_id, name)
-        if self.names.get(key, old_id) == old_id:
-            self.names[key] = new_id
-        return self.names[key]
+        if key not in self.names or self.names[key].document_id == old_id:
+            self._give_name(key, new_id)
+        return self.names[key].document_id
+
+    async def release_name(self, tenant_id: str, collection_id: str, name: str, document_id: str) -> None:
+        claim = self.names.get((tenant_id, collection_id, name))
+        if claim is not None and claim.document_id == document_id:
+            await self.drop_claim(claim)
+
+    async def claims(self) -> AsyncIterator[NameClaim]:
+        for claim in list(self.names.values()):
+            yield claim
+
+    async def drop_claim(self, claim: NameClaim) -> None:
+        for key in [key for key, each in self.names.items() if each == claim]:
+            del self.names[key]
+
+    def _give_name(self, key: tuple[str, str, str], document_id: str) -> None:
+        self.versions += 1
+        self.names[key] = NameClaim(key[0], document_id, "/".join(key), self.versions, self._now())
 
     def _write(self, document: Document) -> StoredDocument:
         self.versions += 1
@@ -97,6 +126,7 @@ class FakeDocumentStore:
 class FakeCollectionStore:
     def __init__(self) -> None:
         self.collections: dict[tuple[str, str], Collection] = {}
+        self.deleted: set[tuple[str, str]] = set()
 
     async def get(self, tenant_id: str, collection_id: str) -> Collection | None:
         return self.collections.get((tenant_id, collection_id))
@@ -108,9 +138,14 @@ class FakeCollectionStore:
 
     async def put(self, collection: Collection) -> None:
         self.collections[collection.tenant_id, collection.collection_id] = collection
+        self.deleted.discard((collection.tenant_id, collection.collection_id))
 
     async def delete(self, tenant_id: str, collection_id: str) -> None:
         self.collections.pop((tenant_id, collection_id), None)
+        self.deleted.add((tenant_id, collection_id))
+
+    async def was_deleted(self, tenant_id: str, collection_id: str) -> bool:
+        return (tenant_id, collection_id) in self.deleted
 
     async def all_of(self, tenant_id: str) -> AsyncIterator[Collection]:
         for (tenant, _), collection in list(self.collections.items()):
@@ -119,11 +154,15 @@ class FakeCollectionStore:
 
 
 class FakeFileStore:
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], datetime] = _long_ago) -> None:
         self.files: dict[tuple[str, str], bytes] = {}
+        self.stored_at: dict[tuple[str, str], datetime] = {}
+        self.collected_before: datetime | None = None
+        self._now = now
 
     async def put(self, tenant_id: str, file: SpooledFile) -> None:
         self.files[tenant_id, file.sha256] = b"".join([piece async for piece in file.pieces(1000)])
+        self.stored_at[tenant_id, file.sha256] = self._now()
 
     async def get_to_file(self, tenant_id: str, sha256: str, path: Path) -> None:
         if (tenant_id, sha256) not in self.files:
@@ -138,6 +177,14 @@ class FakeFileStore:
 
     async def delete(self, tenant_id: str, sha256: str) -> None:
         self.files.pop((tenant_id, sha256), None)
+
+    async def all(self) -> AsyncIterator[StoredFile]:
+        for tenant_id, sha256 in list(self.files):
+            yield StoredFile(tenant_id, sha256, self.stored_at.get((tenant_id, sha256), _long_ago()))
+
+    async def collect_remains(self, older_than: datetime) -> int:
+        self.collected_before = older_than
+        return 0
 
 
 class FakeJobQueue:

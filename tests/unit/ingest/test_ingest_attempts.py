@@ -234,7 +234,7 @@ async def test_file_that_cannot_be_read_fails_and_leaves_no_letter(world: World)
 
 async def test_failed_reindex_is_given_up_and_leaves_the_old_revision_searchable(world: World) -> None:
     first = await world.ingest(await world.upload("Some text."))
-    again = await world.documents.reindex(TENANT, first.document_id)
+    again = await world.reviser.reindex(TENANT, first.document_id)
     breaking(world, ZeroDivisionError())
     await run_until_done(world, again)
     after = await world.record(first)
@@ -265,7 +265,7 @@ async def test_letter_of_a_deleted_or_replaced_document_says_so_and_goes(world: 
     deleted = await given_up(world, ZeroDivisionError(), "deleted.txt")
     replaced = await given_up(world, ZeroDivisionError(), "replaced.txt")
     letters = {letter.document_id: letter for letter in world.letters.letters.values()}
-    await world.documents.delete(TENANT, deleted.document_id)
+    await world.deletion.delete(TENANT, deleted.document_id)
     await world.upload("Newer text.", "replaced.txt")
     outcome, document = await world.dead_letters.requeue(TENANT, letters[deleted.document_id].revision_id)
     assert (outcome, document) == (RequeueOutcome.DOCUMENT_DELETED, None)
@@ -298,7 +298,7 @@ async def test_bulk_requeue_takes_a_collection_and_reason_and_counts(world: Worl
         await given_up(world, ZeroDivisionError(), f"{n}.txt")
     await given_up(world, FailedPrecondition("model", reason="EMBEDDING_SPACE_MISMATCH"), "other.txt")
     deleted = (await world.dead_letters.page(TENANT, "", "INTERNAL", 1, ""))[0][0]
-    await world.documents.delete(TENANT, deleted.document_id)
+    await world.deletion.delete(TENANT, deleted.document_id)
     counts = await world.dead_letters.counts(TENANT, "")
     assert (counts.queued, counts.dead_letters) == (0, 4)
     done = await world.dead_letters.requeue_all(TENANT, "default", "INTERNAL")
@@ -322,7 +322,7 @@ async def test_letters_that_nobody_needs_are_dropped(world: World) -> None:
     deleted = await given_up(world, ZeroDivisionError(), "c.txt")
     by_document = {letter.document_id: letter for letter in world.letters.letters.values()}
     await world.dead_letters.requeue(TENANT, by_document[requeued.document_id].revision_id)
-    await world.documents.delete(TENANT, deleted.document_id)
+    await world.deletion.delete(TENANT, deleted.document_id)
     assert await world.dead_letters.sweep() == 1
     assert len(world.letters.letters) == 2
     world.clock.now += timedelta(days=2)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import GroundworkError
+from services.ingest.documents.spool import SpooledFile
 from services.ingest.errors import (
     BadName,
     BadPageToken,
@@ -19,7 +20,7 @@ from services.ingest.errors import (
     FileTooLarge,
     UploadCorrupt,
 )
-from services.ingest.models import Status, StoredDocument
+from services.ingest.models import Document, Status, StoredDocument
 from services.ingest.upkeep import clearing as clearing_module
 from tests.unit.ingest.world import LIMIT_BYTES, TENANT, Crash, World
 
@@ -78,7 +79,7 @@ async def test_failed_document_is_tried_again_when_uploaded_again(world: World) 
 
 async def test_name_of_a_deleted_document_is_given_to_a_new_one(world: World) -> None:
     first = await world.upload("hello")
-    await world.documents.delete(TENANT, first.document_id)
+    await world.deletion.delete(TENANT, first.document_id)
     second = await world.upload("hello")
     assert second.document_id != first.document_id
     assert (await world.ingest(second)).status is Status.READY
@@ -169,9 +170,9 @@ async def test_hostile_names_are_refused(world: World, raw: str) -> None:
 @pytest.mark.parametrize("raw", ["*", ">", "a.b", "../x", "A" * 20, "", "x" * 65])
 async def test_hostile_ids_reach_no_key(world: World, raw: str) -> None:
     with pytest.raises(DocumentNotFound):
-        await world.documents.get(TENANT, raw)
+        await world.listing.get(TENANT, raw)
     with pytest.raises(DocumentNotFound):
-        await world.documents.delete(TENANT, raw)
+        await world.deletion.delete(TENANT, raw)
     with pytest.raises(GroundworkError):
         await world.catalog.get(TENANT, raw)
 
@@ -209,9 +210,9 @@ async def test_interrupted_deletion_is_finished_by_the_sweep(world: World) -> No
 
     world.index.delete = crash  # type: ignore[method-assign]
     with pytest.raises(Crash):
-        await world.documents.delete(TENANT, document.document_id)
+        await world.deletion.delete(TENANT, document.document_id)
     with pytest.raises(DocumentNotFound):
-        await world.documents.get(TENANT, document.document_id)
+        await world.listing.get(TENANT, document.document_id)
     world.index.delete = real  # type: ignore[method-assign]
     world.clock.now += timedelta(minutes=1)
     await world.sweeper.sweep()
@@ -225,15 +226,15 @@ async def test_interrupted_deletion_is_finished_by_the_sweep(world: World) -> No
 async def test_file_stays_while_another_document_uses_it(world: World) -> None:
     first = await world.upload("same", name="a.txt")
     second = await world.upload("same", name="b.txt")
-    await world.documents.delete(TENANT, first.document_id)
+    await world.deletion.delete(TENANT, first.document_id)
     assert len(world.files.files) == 1
-    await world.documents.delete(TENANT, second.document_id)
+    await world.deletion.delete(TENANT, second.document_id)
     assert world.files.files == {}
 
 
 async def test_copies_of_a_deleted_document_s_text_are_forgotten(world: World) -> None:
     document = await world.upload("something")
-    await world.documents.delete(TENANT, document.document_id)
+    await world.deletion.delete(TENANT, document.document_id)
     assert world.forgetting.forgotten == [document.document_id]
 
 
@@ -246,7 +247,7 @@ async def test_copies_are_forgotten_by_the_sweep_when_the_deletion_was_killed_be
 
     world.forgetting.forget = crash  # type: ignore[method-assign]
     with pytest.raises(Crash):
-        await world.documents.delete(TENANT, document.document_id)
+        await world.deletion.delete(TENANT, document.document_id)
     world.forgetting.forget = real  # type: ignore[method-assign]
     world.clock.now += timedelta(minutes=1)
     await world.sweeper.sweep()
@@ -256,17 +257,17 @@ async def test_copies_are_forgotten_by_the_sweep_when_the_deletion_was_killed_be
 
 async def test_deleting_twice_is_harmless(world: World) -> None:
     document = await world.upload("hello")
-    await world.documents.delete(TENANT, document.document_id)
-    await world.documents.delete(TENANT, document.document_id)
+    await world.deletion.delete(TENANT, document.document_id)
+    await world.deletion.delete(TENANT, document.document_id)
     with pytest.raises(DocumentNotFound):
-        await world.documents.get(TENANT, document.document_id)
+        await world.listing.get(TENANT, document.document_id)
 
 
 async def test_foreign_tenants_document_is_unknown(world: World) -> None:
     document = await world.upload("hello")
     with pytest.raises(DocumentNotFound):
-        await world.documents.get("other", document.document_id)
-    assert await world.documents.page("other", "default", (), 0, "") == ([], "")
+        await world.listing.get("other", document.document_id)
+    assert await world.listing.page("other", "default", (), 0, "") == ([], "")
 
 
 async def test_listing_pages_newest_first(world: World) -> None:
@@ -275,7 +276,7 @@ async def test_listing_pages_newest_first(world: World) -> None:
     found: list[str] = []
     token = ""
     for _ in range(3):
-        documents, token = await world.documents.page(TENANT, "default", (), 2, token)
+        documents, token = await world.listing.page(TENANT, "default", (), 2, token)
         found += [document.document_id for document in documents]
     assert found == expected
     assert token == ""
@@ -284,26 +285,26 @@ async def test_listing_pages_newest_first(world: World) -> None:
 async def test_listing_filters_by_status(world: World) -> None:
     ready = await world.ingest(await world.upload("hello", name="a.txt"))
     await world.upload("hello", name="b.txt")
-    documents, _ = await world.documents.page(TENANT, "default", {Status.READY}, 0, "")
+    documents, _ = await world.listing.page(TENANT, "default", {Status.READY}, 0, "")
     assert documents == [ready]
 
 
 async def test_invented_page_token_is_refused(world: World) -> None:
     for token in ("rubbish", "W10=", "eyJhIjoxfQ=="):
         with pytest.raises(BadPageToken):
-            await world.documents.page(TENANT, "default", (), 0, token)
+            await world.listing.page(TENANT, "default", (), 0, token)
 
 
 async def test_watch_sends_snapshot_then_changes_then_deletion(world: World) -> None:
     old = await world.upload("old", name="old.txt")
     gone = await world.upload("gone", name="gone.txt")
-    await world.documents.delete(TENANT, gone.document_id)
-    changes = world.documents.watch(TENANT, "default", ())
+    await world.deletion.delete(TENANT, gone.document_id)
+    changes = world.listing.watch(TENANT, "default", ())
     assert await anext(changes) == old
     assert await anext(changes) is None
     new = await world.upload("new", name="new.txt")
     assert await anext(changes) == new
-    await world.documents.delete(TENANT, new.document_id)
+    await world.deletion.delete(TENANT, new.document_id)
     deleted = await anext(changes)
     assert deleted is not None
     assert (deleted.document_id, deleted.status) == (new.document_id, Status.DELETED)
@@ -341,7 +342,7 @@ async def test_deleting_a_collection_deletes_its_documents(world: World) -> None
     with pytest.raises(CollectionNotFound):
         await world.catalog.get(TENANT, "papers")
     assert world.index.searchable(document.document_id) == []
-    assert await world.documents.get(TENANT, kept.document_id) == kept
+    assert await world.listing.get(TENANT, kept.document_id) == kept
     await world.catalog.create(TENANT, "papers", "Papers")
 
 
@@ -364,14 +365,45 @@ async def test_collection_that_takes_long_to_empty_is_gone_at_once_and_emptied_b
 async def test_collection_deleted_during_an_upload_takes_the_document_with_it(world: World) -> None:
     await world.catalog.create(TENANT, "papers", "Papers")
 
-    def collection_vanishes() -> None:
-        world.collections.collections.clear()
+    real = world.files.put
 
-    world.jobs.on_publish = collection_vanishes
-    with pytest.raises(CollectionNotFound):
+    async def put_while_the_collection_is_deleted(tenant_id: str, file: SpooledFile) -> None:
+        await real(tenant_id, file)
+        await world.collections.delete(TENANT, "papers")
+
+    world.files.put = put_while_the_collection_is_deleted  # type: ignore[method-assign]
+    with pytest.raises(CollectionNotFound, match=r"papers was deleted while notes.txt was uploaded"):
         await world.upload("hello", collection_id="papers")
     assert [stored.document.status for stored in world.store.records.values()] == [Status.DELETED]
     assert world.files.files == {}
+
+
+async def test_upload_killed_before_it_found_its_collection_deleted_leaves_nothing(world: World) -> None:
+    await world.catalog.create(TENANT, "papers", "Papers")
+    real = world.store.create
+
+    async def killed_while_the_collection_is_deleted(document: Document) -> StoredDocument:
+        await real(document)
+        await world.collections.delete(TENANT, "papers")
+        raise Crash("create")
+
+    world.store.create = killed_while_the_collection_is_deleted  # type: ignore[method-assign]
+    with pytest.raises(Crash):
+        await world.upload("hello", collection_id="papers")
+    world.clock.now += timedelta(minutes=1)
+    await world.sweeper.sweep()
+    assert [stored.document.status for stored in world.store.records.values()] == [Status.DELETED]
+    assert world.files.files == world.jobs.jobs == {}
+
+
+async def test_upload_killed_in_a_collection_whose_record_was_lost_is_not_taken_for_deleted(world: World) -> None:
+    await world.catalog.create(TENANT, "papers", "Papers")
+    document = await world.upload("hello", collection_id="papers")
+    world.jobs.jobs.clear()
+    world.collections.collections.clear()
+    world.clock.now += timedelta(minutes=1)
+    await world.sweeper.sweep()
+    assert (await world.ingest(document)).status is Status.READY
 
 
 @pytest.mark.usefixtures("clearing")
@@ -400,9 +432,9 @@ async def test_deleting_a_large_collection_reads_each_record_a_few_times_only(wo
 
 async def test_file_is_kept_for_a_document_of_a_store_that_went_back_in_time(world: World) -> None:
     first = await world.upload("same", name="a.txt")
-    await world.documents.delete(TENANT, (await world.upload("other", name="b.txt")).document_id)
+    await world.deletion.delete(TENANT, (await world.upload("other", name="b.txt")).document_id)
     world.store.versions -= 2  # a power cut took back what came last, and the store gives those versions again
     world.store.restarts += 1
     await world.upload("same", name="c.txt")
-    await world.documents.delete(TENANT, first.document_id)
+    await world.deletion.delete(TENANT, first.document_id)
     assert len(world.files.files) == 1

@@ -83,7 +83,7 @@ async def _assert_same_end(world: World, queued: Document) -> None:
 
 
 def _folder(world: World) -> str:
-    return str(world.documents._spool._folder)
+    return str(world.listing._spool._folder)
 
 
 def _crash_once(world: World, step: tuple[str, str], when: str, skip: int = 0) -> None:
@@ -141,7 +141,7 @@ async def test_document_deleted_during_ingestion_stays_deleted(world: World) -> 
     world.embedder.gate = asyncio.Event()
     ingestion = asyncio.create_task(world.pipeline.handle(world.job(queued), 1))
     await world.embedder.reached.wait()
-    await world.documents.delete(TENANT, queued.document_id)
+    await world.deletion.delete(TENANT, queued.document_id)
     world.embedder.gate.set()
     await ingestion
     assert (await world.record(queued)).status is Status.DELETED
@@ -152,7 +152,7 @@ async def test_document_deleted_during_ingestion_stays_deleted(world: World) -> 
 
 async def test_reindex_keeps_the_old_revision_searchable_until_the_new_one_is_active(world: World) -> None:
     first = await world.ingest(await world.upload(TEXT))
-    again = await world.documents.reindex(TENANT, first.document_id)
+    again = await world.reviser.reindex(TENANT, first.document_id)
     assert again.status is Status.QUEUED
     assert world.index.searchable(first.document_id)
     world.embedder.name = "another-embedder"  # so that there is something to embed

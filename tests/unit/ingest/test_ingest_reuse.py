@@ -31,7 +31,7 @@ async def test_reindex_of_an_unchanged_file_embeds_nothing(world: World) -> None
     first = await world.ingest(await world.upload(markdown(PARTS), "items.md"))
     texts = world.index.searchable(first.document_id)
     world.embedder.calls.clear()
-    second = await world.ingest(await world.documents.reindex("local", first.document_id))
+    second = await world.ingest(await world.reviser.reindex("local", first.document_id))
     assert world.embedder.calls == []
     assert second.report is not None
     assert second.report.reused_chunk_count == second.report.chunk_count == len(texts) > 10
@@ -62,7 +62,7 @@ async def test_another_embedding_model_embeds_everything_anew(world: World) -> N
     texts = embedded(world)
     world.embedder.calls.clear()
     world.embedder.name = "another-embedder"
-    second = await world.ingest(await world.documents.reindex("local", first.document_id))
+    second = await world.ingest(await world.reviser.reindex("local", first.document_id))
     assert second.report is not None
     assert second.report.reused_chunk_count == 0
     assert embedded(world) == texts
@@ -76,7 +76,7 @@ async def test_retriever_that_cannot_tell_its_vectors_costs_only_the_work(world:
         yield
 
     world.index.vectors = unknown  # type: ignore[method-assign, assignment]
-    second = await world.ingest(await world.documents.reindex("local", first.document_id))
+    second = await world.ingest(await world.reviser.reindex("local", first.document_id))
     assert second.status is Status.READY
     assert second.report is not None
     assert second.report.reused_chunk_count == 0

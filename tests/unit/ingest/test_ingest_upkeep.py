@@ -2,18 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
-from kit.errors import Unavailable
+from kit.errors import PermissionDenied, Unavailable
 from services.ingest.errors import LeaseLost
 from services.ingest.metrics import Metrics
 from services.ingest.models import DeadLetter, Document, Failure, Status, StoredDocument
 from services.ingest.upkeep.backlog import Backlog
 from services.ingest.upkeep.leading import lead
+from services.ingest.work.attempts import WAIT_S
 from tests.unit.ingest.world import TENANT, World
 
 
@@ -78,6 +82,59 @@ async def test_sweep_reads_only_what_was_written_since_the_last(world: World) ->
     await world.sweeper.sweep()
     assert read[4:] == []
     assert len(world.jobs.jobs) == 1
+
+
+async def test_one_document_that_cannot_be_swept_keeps_nothing_from_the_others(world: World) -> None:
+    stuck, other = [await world.upload(f"Text {n}.", f"{n}.txt") for n in range(2)]
+    world.jobs.jobs.clear()
+    real = world.jobs.has_job
+
+    async def refused(job: Any) -> bool:
+        if job.document_id == stuck.document_id:
+            raise PermissionDenied("not for this document")
+        return await real(job)
+
+    world.jobs.has_job = refused  # type: ignore[method-assign]
+    world.clock.now += timedelta(minutes=1)
+    with capture_logs() as logs:
+        await world.sweeper.sweep()
+    assert [job.document_id for job in world.jobs.jobs.values()] == [other.document_id]
+    assert [entry["document_id"] for entry in logs if entry["event"] == "sweep_of_one_failed"] == [stuck.document_id]
+
+
+async def test_document_of_a_newer_version_gets_no_job_from_the_sweep(world: World) -> None:
+    document = await world.upload("Some text.")
+    stored = await world.store.get(TENANT, document.document_id)
+    assert stored is not None
+    await world.store.update(replace(document, status=Status.UNKNOWN), stored.version)
+    world.jobs.jobs.clear()
+    world.clock.now += timedelta(minutes=1)
+    await world.sweeper.sweep()
+    assert world.jobs.jobs == {}
+
+
+async def test_job_of_a_newer_versions_document_waits_for_a_worker_of_that_version(world: World) -> None:
+    document = await world.upload("Some text.")
+    stored = await world.store.get(TENANT, document.document_id)
+    assert stored is not None
+    newer = await world.store.update(replace(document, status=Status.UNKNOWN), stored.version)
+    with capture_logs():
+        assert await world.attempts.run(world.job(document), 1) == WAIT_S
+    assert await world.store.get(TENANT, document.document_id) == newer
+
+
+async def test_document_that_a_newer_version_takes_over_is_let_go(world: World) -> None:
+    document = await world.upload("Some text.")
+    world.embedder.gate = asyncio.Event()
+    attempt = asyncio.create_task(world.attempts.run(world.job(document), 1))
+    await world.embedder.reached.wait()
+    stored = await world.store.get(TENANT, document.document_id)
+    assert stored is not None
+    newer = await world.store.update(replace(stored.document, status=Status.UNKNOWN), stored.version)
+    world.embedder.gate.set()
+    with capture_logs():
+        assert await attempt == WAIT_S
+    assert await world.store.get(TENANT, document.document_id) == newer
 
 
 async def test_ready_document_that_the_index_lost_is_made_again(world: World) -> None:

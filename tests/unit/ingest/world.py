@@ -1,5 +1,6 @@
 """Ingestion put together from fakes: what the unit tests act on."""
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -10,12 +11,14 @@ from prometheus_client import CollectorRegistry
 
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
-from services.ingest.documents.documents import Documents, Limits, Upload
+from services.ingest.documents.listing import Listing
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.spool import Spool
+from services.ingest.documents.upload import Limits, Upload, Uploads
 from services.ingest.metrics import Metrics
 from services.ingest.models import Document, IngestJob
 from services.ingest.upkeep.clearing import Clearing
+from services.ingest.upkeep.collecting import Collector
 from services.ingest.upkeep.reconciling import Reconciler
 from services.ingest.upkeep.sweeping import Sweeper
 from services.ingest.work.attempts import Attempts
@@ -56,22 +59,22 @@ class Clock:
 
 
 async def _no_sleep(_: float) -> None:
-    return
+    await asyncio.sleep(0)
 
 
 class World:
     """All use cases over one set of fakes."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = FakeDocumentStore()
+        self.clock = Clock()
+        self.store = FakeDocumentStore(lambda: self.clock.now)
         self.collections = FakeCollectionStore()
-        self.files = FakeFileStore()
+        self.files = FakeFileStore(lambda: self.clock.now)
         self.jobs = FakeJobQueue()
         self.leases = FakeLeases()
         self.index = FakeIndex()
         self.embedder = FakeEmbedder()
         self.preparer = InlinePreparer()
-        self.clock = Clock()
         numbers = itertools.count(1)
         spool = Spool(folder)
         self.forgetting = FakeForgetting(self.index)
@@ -79,7 +82,8 @@ class World:
         self.clearing = Clearing(self.collections, self.store, self.deletion, self.leases)
         self.catalog = Catalog(self.collections, self.clearing, self.clock)
         self.reviser = Reviser(self.store, self.jobs, self.clock, new_id=lambda: f"{next(numbers):032x}")
-        self.documents = Documents(
+        self.listing = Listing(self.store, self.files, self.catalog, spool)
+        self.uploads = Uploads(
             documents=self.store,
             files=self.files,
             leases=self.leases,
@@ -90,6 +94,7 @@ class World:
             limits=Limits(LIMIT_BYTES, 5.0),
             now=self.clock,
             new_id=lambda: f"{next(numbers):032x}",
+            sleep=_no_sleep,
         )
         patience = Patience(sleep=_no_sleep, jitter=lambda: 0.5)
         self.pipeline = Pipeline(
@@ -125,14 +130,22 @@ class World:
             clearing=self.clearing,
             now=self.clock,
         )
+        self.collector = Collector(self.store, self.files, self.index, self.deletion, self.clock)
         self.reconciler = Reconciler(
-            self.store, self.index, self.reviser, self.deletion, self.clock, interval_s=3600, sleep=_no_sleep
+            self.store,
+            self.index,
+            self.reviser,
+            self.deletion,
+            self.clock,
+            self.collector,
+            interval_s=3600,
+            sleep=_no_sleep,
         )
 
     async def upload(self, text: str | bytes, name: str = "notes.txt", **header: object) -> Document:
         data = text.encode() if isinstance(text, str) else text
         fields = {"collection_id": "default", "size_bytes": 0, "sha256": "", "metadata": {}, **header}
-        return await self.documents.upload(TENANT, Upload(name=name, **fields), pieces(data))  # type: ignore[arg-type]
+        return await self.uploads.upload(TENANT, Upload(name=name, **fields), pieces(data))  # type: ignore[arg-type]
 
     def job(self, document: Document) -> IngestJob:
         assert document.pending is not None

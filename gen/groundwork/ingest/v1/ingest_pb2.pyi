@@ -39,6 +39,8 @@ class _DocumentStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Docume
     """Not searchable; error says why. A failed reindex stays READY on the old revision, with the error set."""
     DOCUMENT_STATUS_DELETED: _DocumentStatus.ValueType  # 5
     """Removed. Seen by watchers only."""
+    DOCUMENT_STATUS_UNKNOWN: _DocumentStatus.ValueType  # 6
+    """One that only a newer version of the service knows: seen during a rolling upgrade."""
 
 class DocumentStatus(_DocumentStatus, metaclass=_DocumentStatusEnumTypeWrapper):
     """Where a document is on its way."""
@@ -55,6 +57,8 @@ DOCUMENT_STATUS_FAILED: DocumentStatus.ValueType  # 4
 """Not searchable; error says why. A failed reindex stays READY on the old revision, with the error set."""
 DOCUMENT_STATUS_DELETED: DocumentStatus.ValueType  # 5
 """Removed. Seen by watchers only."""
+DOCUMENT_STATUS_UNKNOWN: DocumentStatus.ValueType  # 6
+"""One that only a newer version of the service knows: seen during a rolling upgrade."""
 Global___DocumentStatus: _TypeAlias = DocumentStatus  # noqa: Y015
 
 class _RequeueOutcome:

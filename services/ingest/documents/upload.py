@@ -1,0 +1,186 @@
+"""Uploads. The order of writes is what makes them safe: file, name, record, job. Whatever is interrupted, either nothing is visible
+or the sweep finds the record without its job.
+
+A name is claimed before its record is written, so that two uploads of one name end in one document. Between the two writes the
+claim names a document that has no record, as it does after an upload that was killed there. Who finds such a claim waits a moment
+for the record and then writes a tombstone in its place. Either that tombstone or the record of the slow upload is first, never
+both: a slow upload that finds the tombstone has not been acknowledged yet, and goes on with a fresh id. A name passes on only from
+a document that is deleted, so no id is ever used for two documents, and no two living documents have one name. (An upload that
+takes longer than life.TOMBSTONE_LIFE between the two writes would not find the tombstone any more; they are a millisecond apart.)
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from kit.errors import Aborted, AlreadyExists
+from services.ingest.documents import life, naming
+from services.ingest.documents.catalog import Catalog
+from services.ingest.documents.deletion import Deletion, file_lease
+from services.ingest.documents.file_users import files_of
+from services.ingest.documents.revising import Reviser
+from services.ingest.documents.spool import Spool, SpooledFile, too_large
+from services.ingest.errors import CollectionNotFound, UploadCorrupt
+from services.ingest.models import Content, Document, Status, StoredDocument
+from services.ingest.ports import DocumentStore, FileStore, Leases
+from services.ingest.reading.detection import detect_media_type
+
+_RECORD_WAITS_S = (0.0, 0.02, 0.05, 0.1, 0.2)
+"""Between looks for the record of a name that was just claimed: writing it takes a millisecond."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """What the sender says is about to come."""
+
+    collection_id: str
+    name: str
+    size_bytes: int
+    """0 when unknown."""
+    sha256: str
+    """Empty when unknown."""
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an upload may be."""
+
+    file_bytes: int
+    idle_timeout_s: float
+
+
+class Uploads:
+    """Takes files."""
+
+    def __init__(
+        self,
+        *,
+        documents: DocumentStore,
+        files: FileStore,
+        leases: Leases,
+        catalog: Catalog,
+        deletion: Deletion,
+        reviser: Reviser,
+        spool: Spool,
+        limits: Limits,
+        now: Callable[[], datetime],
+        new_id: Callable[[], str],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._documents = documents
+        self._files = files
+        self._leases = leases
+        self._catalog = catalog
+        self._deletion = deletion
+        self._reviser = reviser
+        self._spool = spool
+        self._limits = limits
+        self._now = now
+        self._new_id = new_id
+        self._sleep = sleep
+
+    async def upload(self, tenant_id: str, upload: Upload, data: AsyncIterator[bytes]) -> Document:
+        """Takes a file and answers once it is stored and its job queued. Refuses what it can before the first byte."""
+        upload = replace(
+            upload, name=naming.file_name(upload.name), metadata=naming.checked_metadata(dict(upload.metadata))
+        )
+        await self._catalog.get(tenant_id, upload.collection_id)
+        limits = self._limits
+        if upload.size_bytes > limits.file_bytes:
+            raise too_large(upload.name, limits.file_bytes)
+        async with self._spool.received(
+            data, name=upload.name, limit_bytes=limits.file_bytes, idle_timeout_s=limits.idle_timeout_s
+        ) as file:
+            _check_declared(upload, file)
+            media_type = await file.read_by(lambda it: detect_media_type(it, upload.name))
+            content = Content(file.sha256, file.size_bytes, media_type)
+            document, unused = await self._store(tenant_id, upload, content, file)
+        await self._check_collection_survived(document)
+        await self._reviser.queue(document)
+        if unused:
+            await self._deletion.release_file(tenant_id, unused)
+        return document
+
+    async def _store(self, tenant_id: str, upload: Upload, content: Content, file: SpooledFile) -> tuple[Document, str]:
+        """Stores file and record; returns the record, and the hash of a file that it no longer needs."""
+        async with self._leases.hold(file_lease(tenant_id, content.sha256)) as lease:
+            if not await self._files.exists(tenant_id, content.sha256):
+                await self._files.put(tenant_id, file)
+            lease.check()
+            return await self._record(tenant_id, upload, content)
+
+    async def _record(self, tenant_id: str, upload: Upload, content: Content) -> tuple[Document, str]:
+        place = (tenant_id, upload.collection_id, upload.name)
+        own_id = self._new_id()
+        named_id = await self._documents.claim_name(*place, own_id)
+        while True:
+            try:
+                if named_id == own_id:
+                    own_id = ""  # one attempt: if there is a record of it already, that is looked at
+                    created = await self._documents.create(self._created(tenant_id, named_id, upload, content))
+                    return created.document, ""
+                stored = await self._named(tenant_id, named_id, upload, content)
+                if stored.document.status is not Status.DELETED:
+                    return await self._revised(stored, upload, content)
+                own_id = self._new_id()
+                named_id = await self._documents.pass_name(*place, named_id, own_id)
+            except (AlreadyExists, Aborted):
+                continue
+
+    async def _named(self, tenant_id: str, document_id: str, upload: Upload, content: Content) -> StoredDocument:
+        """The record of a document that has the upload's name; a tombstone where none comes. Raises AlreadyExists when it came in
+        the last moment."""
+        for wait_s in _RECORD_WAITS_S:
+            await self._sleep(wait_s)
+            stored = await self._documents.get(tenant_id, document_id)
+            if stored is not None:
+                return stored
+        return await self._documents.create(life.void(self._created(tenant_id, document_id, upload, content)))
+
+    async def _revised(self, stored: StoredDocument, upload: Upload, content: Content) -> tuple[Document, str]:
+        """As `_store`, for a document that is there. Raises Aborted when it changed meanwhile."""
+        old = stored.document
+        is_same = old.content == content and old.metadata == upload.metadata
+        if is_same and old.status not in (Status.FAILED, Status.UNKNOWN):
+            return old, ""
+        revised = life.revise(old, content, self._new_id(), self._now(), metadata=upload.metadata)
+        await self._documents.update(revised, stored.version)
+        unused = files_of(old) - files_of(revised)
+        return revised, unused.pop() if unused else ""
+
+    def _created(self, tenant_id: str, document_id: str, upload: Upload, content: Content) -> Document:
+        return life.create(
+            tenant_id,
+            document_id,
+            upload.collection_id,
+            upload.name,
+            content,
+            upload.metadata,
+            self._new_id(),
+            self._now(),
+        )
+
+    async def _check_collection_survived(self, document: Document) -> None:
+        """Before the job is queued: a document that has a job was there when its collection was marked, so that emptying the
+        collection finds it. Raises CollectionNotFound."""
+        try:
+            await self._catalog.get(document.tenant_id, document.collection_id)
+        except CollectionNotFound as error:
+            await self._deletion.delete(document.tenant_id, document.document_id)
+            raise CollectionNotFound(
+                f"collection {document.collection_id} was deleted while {document.name} was uploaded, and the file with it; "
+                "upload it to another collection, or make this one again"
+            ) from error
+
+
+def _check_declared(upload: Upload, file: SpooledFile) -> None:
+    if upload.sha256 and upload.sha256.lower() != file.sha256:
+        raise UploadCorrupt(
+            f"{upload.name} arrived with sha256 {file.sha256}, announced was {upload.sha256[:64]}; send it again"
+        )
+    if upload.size_bytes and upload.size_bytes != file.size_bytes:
+        raise UploadCorrupt(
+            f"{upload.name} arrived with {file.size_bytes} bytes, announced were {upload.size_bytes}; send it again"
+        )
