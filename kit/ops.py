@@ -4,7 +4,7 @@ it answers, truthfully, even while the event loop is stuck."""
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any
@@ -12,15 +12,22 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import make_wsgi_app
 
+from kit.hosts import host_name, is_address
+
 LOOP_STUCK_AFTER_S = 30.0
 """/livez fails when the event loop has not moved for this long: a restart is then the only cure."""
 
 
 class OpsServer:
-    """Serves the three endpoints until closed. `beat()` is called by the event loop about once a second."""
+    """Serves the three endpoints until closed. `beat()` is called by the event loop about once a second.
 
-    def __init__(self, host: str, port: int, ready: Callable[[], bool]) -> None:
+    A request must name this machine by an address, as `localhost` or by one of `allowed_hosts`: see kit.hosts. Scrapers and probes
+    of a cluster use a pod's address.
+    """
+
+    def __init__(self, host: str, port: int, ready: Callable[[], bool], allowed_hosts: Collection[str] = ()) -> None:
         self._ready = ready
+        self._allowed_hosts = frozenset({"localhost", *allowed_hosts})
         self._last_beat = time.monotonic()
         self._metrics = make_wsgi_app()
         self._server = make_server(host, port, self._app, server_class=_Server, handler_class=_QuietHandler)
@@ -43,6 +50,12 @@ class OpsServer:
         self._thread.join()
 
     def _app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        name = host_name(environ.get("HTTP_HOST", ""))
+        if not is_address(name) and name not in self._allowed_hosts:
+            start_response("403 Forbidden", [("Content-Type", "text/plain")])
+            return [
+                b"this door does not answer under that name; list it in GROUNDWORK_OPS_ALLOWED_HOSTS if it is yours\n"
+            ]
         path = environ["PATH_INFO"]
         if path == "/metrics":
             answer: Iterable[bytes] = self._metrics(environ, start_response)
