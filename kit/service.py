@@ -22,10 +22,10 @@ from kit.configuration import SettingsT, read_settings
 from kit.errors import FailedPrecondition, GroundworkError
 from kit.logging import configure_logging
 from kit.ops import OpsServer
-from kit.principal import TokenSigner
 from kit.server import make_server
 from kit.settings import ServiceSettings
 from kit.telemetry import configure_telemetry
+from kit.tokens import TokenSigner, TokenVerifier
 
 _log = structlog.get_logger()
 _CHECK_TIMEOUT_S = 2.0
@@ -78,7 +78,8 @@ class Service:
     def __init__(self, name: str, settings: ServiceSettings) -> None:
         self.name = name
         self.settings = settings
-        self.signer = TokenSigner(settings.auth_secret.get_secret_value())
+        self.signer = TokenSigner(settings.signing_key())
+        self.verifier = TokenVerifier(settings.public_keys())
         self.stack = AsyncExitStack()
         self.stopping = asyncio.Event()
         self.address = ""
@@ -93,7 +94,12 @@ class Service:
         configure_logging(self.name, self.settings.log_level)
         provider = configure_telemetry(self.name, self.settings.otlp_endpoint)
         self.stack.callback(provider.shutdown)
-        self._ops = OpsServer(self.settings.ops_host, self.settings.ops_port, ready=lambda: self._ready)
+        self._ops = OpsServer(
+            self.settings.ops_host,
+            self.settings.ops_port,
+            ready=lambda: self._ready,
+            allowed_hosts=self.settings.ops_allowed_hosts,
+        )
         self.stack.enter_context(self._ops)
         await self._group.__aenter__()
         return self
@@ -143,7 +149,7 @@ class Service:
         await server.stop(self.settings.drain_grace_s)
 
     def _bind(self) -> grpc.aio.Server:
-        server = make_server(self.signer)
+        server = make_server(self.verifier)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         for add, servicer, _ in self._servicers:
             add(servicer, server)

@@ -17,13 +17,14 @@ from opentelemetry import propagate, trace
 from kit.errors import GroundworkError
 from kit.jetstream.connection import Nats, cancellation_kept, translated_errors
 from kit.principal import Principal, current_principal, use_principal
+from kit.tokens import TokenSigner, TokenVerifier
 
 _log = structlog.get_logger()
 _tracer = trace.get_tracer(__name__)
 
 PullSubscription = JetStreamContext.PullSubscription
 
-_TENANT, _SUBJECT, _SCOPES = "Groundwork-Tenant", "Groundwork-Subject", "Groundwork-Scopes"
+_TOKEN = "Groundwork-Token"  # noqa: S105 - a header name
 _FETCH_TIMEOUT_S = 5.0
 _RETRY_AFTER_S = 1.0
 _SILENCES_BEFORE_PROOF = 6
@@ -33,7 +34,8 @@ _DEDUPLICATION_WINDOW_S = 120.0
 
 @dataclass(frozen=True)
 class Job:
-    """One delivery of a job. `delivery` counts them from 1, whatever ended the ones before; `principal` is who queued it."""
+    """One delivery of a job. `delivery` counts them from 1, whatever ended the ones before; `principal` is who queued it, as the
+    token that came with the job proves."""
 
     job_id: str
     data: bytes
@@ -62,13 +64,17 @@ class WorkQueueConfig:
 class WorkQueue:
     """Publishes jobs and hands them to workers, each job to one worker at a time."""
 
-    def __init__(self, nats_: Nats, config: WorkQueueConfig) -> None:
+    def __init__(self, nats_: Nats, config: WorkQueueConfig, signer: TokenSigner, verifier: TokenVerifier) -> None:
         self._nats = nats_
         self._config = config
+        self._signer = signer
+        self._verifier = verifier
 
     @classmethod
-    async def open(cls, nats_: Nats, config: WorkQueueConfig) -> "WorkQueue":
-        queue = cls(nats_, config)
+    async def open(
+        cls, nats_: Nats, config: WorkQueueConfig, signer: TokenSigner, verifier: TokenVerifier
+    ) -> "WorkQueue":
+        queue = cls(nats_, config, signer, verifier)
         await queue._ensure()
         return queue
 
@@ -85,15 +91,10 @@ class WorkQueue:
 
     async def publish(self, suffix: str, data: bytes, *, job_id: str) -> None:
         """Queues a job, once per `job_id` within two minutes. It is on the server's disk when this returns."""
-        principal = current_principal()
-        headers = {
-            api.Header.MSG_ID: job_id,
-            _TENANT: principal.tenant_id,
-            _SUBJECT: principal.subject,
-            _SCOPES: " ".join(sorted(principal.scopes)),
-        }
-        propagate.inject(headers)
         subject = f"{self._config.subject}.{suffix}"
+        token = self._signer.sign_job(current_principal(), self._config.stream, subject, job_id, data)
+        headers = {api.Header.MSG_ID: job_id, _TOKEN: token}
+        propagate.inject(headers)
         with translated_errors(self._config.stream):
             try:
                 await self._nats.js.publish(subject, data, headers=headers)
@@ -110,7 +111,8 @@ class WorkQueue:
         """Works until cancelled, on at most `concurrency` jobs at once.
 
         The handler runs as the principal that queued the job. A job whose handler raises comes back after the backoff, again and
-        again: a handler that wants to give up says so by returning None.
+        again: a handler that wants to give up says so by returning None. A job without a valid token (forged, of an earlier
+        version, or signed with a key that was removed) is dropped and logged: whoever queues jobs looks for work that has none.
         """
         puller = _Puller(self._nats, self._config, self._ensure)
         slots = asyncio.Semaphore(concurrency)
@@ -128,7 +130,12 @@ class WorkQueue:
                 await puller.close()
 
     async def _work(self, message: Msg, handler: Handler) -> None:
-        job = _to_job(message)
+        try:
+            job = self._job(message)
+        except GroundworkError as error:
+            _log.error("job_refused", stream=self._config.stream, subject=message.subject, error=error.message)
+            await _quietly(message.term())
+            return
         context = propagate.extract(message.headers or {})
         with (
             use_principal(job.principal),
@@ -144,6 +151,13 @@ class WorkQueue:
                 raise
             except Exception as error:
                 _log.warning("job_not_settled", error=repr(error))
+
+    def _job(self, message: Msg) -> Job:
+        """Raises Unauthenticated or PermissionDenied when the job's token is not valid."""
+        headers = message.headers or {}
+        job_id, token = headers.get(api.Header.MSG_ID, ""), headers.get(_TOKEN, "")
+        principal = self._verifier.verify_job(token, self._config.stream, message.subject, job_id, message.data)
+        return Job(job_id, message.data, message.metadata.num_delivered, principal)
 
     async def _run(self, job: Job, handler: Handler) -> float | None:
         try:
@@ -242,14 +256,6 @@ class _Puller:
             await self._ensure()
         except (nats.errors.Error, GroundworkError):
             return
-
-
-def _to_job(message: Msg) -> Job:
-    headers = message.headers or {}
-    principal = Principal(
-        headers.get(_TENANT, ""), headers.get(_SUBJECT, ""), frozenset(headers.get(_SCOPES, "").split())
-    )
-    return Job(headers.get(api.Header.MSG_ID, ""), message.data, message.metadata.num_delivered, principal)
 
 
 async def _quietly(awaitable: Awaitable[None]) -> None:

@@ -1,7 +1,7 @@
 """The services behind the gateway, as one bundle that routes receive."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from grpc_health.v1 import health_pb2_grpc
 
 from kit.channel import open_channel
-from kit.principal import TokenSigner
+from kit.tokens import TokenSigner
 from services.gateway.adapters.health import GrpcHealthProbe
 from services.gateway.adapters.orchestrator import OrchestratorRunLog
 from services.gateway.ports import HealthProbe, RunLog
@@ -41,13 +41,15 @@ class Backends:
 
 async def open_backends(stack: AsyncExitStack, settings: GatewaySettings, closing: asyncio.Event) -> Backends:
     """Opens a channel to each service; nothing is called yet, so the order in which services start does not matter."""
-    signer = TokenSigner(settings.auth_secret.get_secret_value())
+    signer = TokenSigner(settings.signing_key())
 
-    async def channel(address: str, services: Any = ()) -> Any:
-        return await stack.enter_async_context(open_channel(address, signer, list(services)))
+    async def channel(address: str, services: Any = (), passed_on_to: Sequence[str] = ()) -> Any:
+        return await stack.enter_async_context(open_channel(address, signer, list(services), passed_on_to=passed_on_to))
 
     ingest = await channel(settings.ingest_address, ingest_pb2.DESCRIPTOR.services_by_name.values())
-    retriever = await channel(settings.retriever_address, retriever_pb2.DESCRIPTOR.services_by_name.values())
+    retriever = await channel(
+        settings.retriever_address, retriever_pb2.DESCRIPTOR.services_by_name.values(), ["reranker"]
+    )
     memory = await channel(settings.memory_address, memory_pb2.DESCRIPTOR.services_by_name.values())
     orchestrator = await channel(settings.orchestrator_address, orchestrator_pb2.DESCRIPTOR.services_by_name.values())
     health_channels = {

@@ -178,7 +178,7 @@ async def _shared(service: Service, settings: IngestSettings) -> _Shared:
     index = RetrieverIndex(retriever_pb2_grpc.RetrieverServiceStub(channel))
     deletion = Deletion(documents, files, leases, index, _now)
     clearing = Clearing(collections, documents, deletion, leases)
-    jobs = await NatsJobQueue.open(nats)
+    jobs = await NatsJobQueue.open(nats, service.signer, service.verifier)
     dead_letters = await NatsDeadLetterStore.open(nats)
     reviser = Reviser(documents, jobs, _now, _new_id)
     return _Shared(

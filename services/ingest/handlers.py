@@ -191,4 +191,7 @@ class JobHandler:
             # Its document is found without a job by the sweep, and gets one that can be read.
             _log.error("job_unreadable", error=repr(error))
             return None
+        if decoded.tenant_id != job.principal.tenant_id:
+            _log.error("job_of_another_tenant", job_id=job.job_id)
+            return None
         return await self._attempts.run(decoded, job.delivery)

@@ -56,7 +56,10 @@ async def _pipeline(service: Service, settings: OrchestratorSettings) -> Pipelin
     signer = service.signer
     retriever = await enter(
         open_channel(
-            settings.retriever_address, signer, [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]]
+            settings.retriever_address,
+            signer,
+            [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]],
+            passed_on_to=["reranker"],
         )
     )
     reranker = await enter(

@@ -7,13 +7,16 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, Unavailable
 from kit.jetstream import Entry, Job, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect, work_queue
 from kit.jetstream.connection import cancellation_kept
 from kit.jetstream.objects import PIECE_BYTES
 from kit.jetstream.work_queue import Handler
+from kit.keys import new_key
 from kit.principal import Principal, current_principal, use_principal
+from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats import NatsServer
 
 ANN = Principal("acme", "ann")
@@ -203,6 +206,10 @@ async def pieces(content: bytes) -> AsyncIterator[bytes]:
         yield content[start : start + PIECE_BYTES]
 
 
+async def open_queue(jetstream: Nats) -> WorkQueue:
+    return await WorkQueue.open(jetstream, QUEUE, make_signer(), make_verifier())
+
+
 async def consume_until(queue: WorkQueue, handler: Handler, done: asyncio.Event) -> None:
     worker = asyncio.create_task(queue.consume(handler, concurrency=2))
     try:
@@ -216,7 +223,7 @@ async def consume_until(queue: WorkQueue, handler: Handler, done: asyncio.Event)
 
 
 async def test_job_runs_once_as_its_publisher_though_queued_twice(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     done, seen = asyncio.Event(), []
     with use_principal(ANN):
         await queue.publish("acme", b"data", job_id="j1")
@@ -230,8 +237,36 @@ async def test_job_runs_once_as_its_publisher_though_queued_twice(jetstream: Nat
     assert seen == [("j1", b"data", 1, ANN)]
 
 
+async def test_job_without_a_valid_token_is_dropped_and_others_go_on(jetstream: Nats) -> None:
+    queue = await open_queue(jetstream)
+    with use_principal(ANN):
+        await queue.publish("acme", b"data", job_id="seen")
+    real = await jetstream.js.get_last_msg(QUEUE.stream, f"{QUEUE.subject}.acme")
+    token = (real.headers or {})["Groundwork-Token"]
+    subject = f"{QUEUE.subject}.globex"
+    earlier_version = {"Groundwork-Tenant": "globex", "Groundwork-Subject": "bob", "Groundwork-Scopes": ""}
+    await jetstream.js.publish(subject, b"data", headers={"Nats-Msg-Id": "old", **earlier_version})
+    await jetstream.js.publish(subject, b"data", headers={"Nats-Msg-Id": "stolen", "Groundwork-Token": token})
+    await jetstream.js.publish(subject, b"data")
+    stranger = await WorkQueue.open(jetstream, QUEUE, make_signer(new_key("stranger")), make_verifier())
+    with use_principal(Principal("globex", "bob")):
+        await stranger.publish("globex", b"data", job_id="forged")
+        await queue.publish("globex", b"last", job_id="last")
+    done, seen = asyncio.Event(), []
+
+    async def handler(job: Job) -> None:
+        seen.append((job.job_id, job.principal.tenant_id))
+        if job.job_id == "last":
+            done.set()
+
+    with capture_logs() as logs:
+        await consume_until(queue, handler, done)
+    assert sorted(seen) == [("last", "globex"), ("seen", "acme")]
+    assert len([each for each in logs if each["event"] == "job_refused"]) == 4
+
+
 async def test_job_comes_back_when_its_handler_says_so_and_after_every_error(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     done, deliveries = asyncio.Event(), []
     with use_principal(ANN):
         await queue.publish("acme", b"", job_id="j1")
@@ -250,7 +285,7 @@ async def test_job_comes_back_when_its_handler_says_so_and_after_every_error(jet
 
 
 async def test_long_job_is_not_given_to_another_worker(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     done, starts = asyncio.Event(), []
     with use_principal(ANN):
         await queue.publish("acme", b"", job_id="j1")
@@ -265,7 +300,7 @@ async def test_long_job_is_not_given_to_another_worker(jetstream: Nats) -> None:
 
 
 async def test_job_of_a_stopped_worker_goes_to_another_at_once(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     started, done = asyncio.Event(), asyncio.Event()
     with use_principal(ANN):
         await queue.publish("acme", b"", job_id="j1")
@@ -288,7 +323,7 @@ async def test_job_of_a_stopped_worker_goes_to_another_at_once(jetstream: Nats) 
 async def test_queue_that_an_operator_removed_is_made_anew(jetstream: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work_queue, "_FETCH_TIMEOUT_S", 0.2)
     monkeypatch.setattr(work_queue, "_RETRY_AFTER_S", 0.05)
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     done, first = asyncio.Event(), asyncio.Event()
 
     async def handler(job: Job) -> None:

@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from kit.errors import BY_CODE, Code, GroundworkError, InvalidArgument, Unavailable
 from kit.service import Service
 from kit.settings import ServiceSettings
-from kit.testing.harness import TEST_SECRET, free_port, open_test_channel, running_service, running_servicer
+from kit.testing.harness import free_port, open_test_channel, running_service, running_servicer
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["OrchestratorService"]
 
@@ -42,9 +42,7 @@ class Process:
     """A service with that servicer, and what its adapters saw."""
 
     def __init__(self, drain_grace_s: float) -> None:
-        self.settings = ServiceSettings(
-            grpc_address=f"127.0.0.1:{free_port()}", auth_secret=TEST_SECRET, drain_grace_s=drain_grace_s
-        )
+        self.settings = ServiceSettings(grpc_address=f"127.0.0.1:{free_port()}", drain_grace_s=drain_grace_s)
         self.servicer = Servicer()
         self.dependency = asyncio.Event()
         self.adapters_closed = asyncio.Event()

@@ -19,8 +19,8 @@ SERVICES = [pb.DESCRIPTOR.services_by_name["MemoryService"]]
 
 
 @pytest.fixture
-async def address(nats_url: str, auth_secret: str) -> AsyncIterator[str]:
-    settings = MemorySettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url, auth_secret=auth_secret)
+async def address(nats_url: str) -> AsyncIterator[str]:
+    settings = MemorySettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url)
     async with running_service(run, settings) as address:
         yield address
 

@@ -1,0 +1,98 @@
+"""A folder with the keys of a whole system: `<signer>.json` is the private key of a signer, `public.json` the key set that all
+verify with.
+
+A signer has its current key. Its previous one may still be among the public keys, so that what was signed with it stays good:
+tokens for five minutes, queued jobs until they are done.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kit.keys import Jwk, new_key, parse_signing_key, public_half
+from kit.private_files import write_private
+
+Signers = Mapping[str, Iterable[str]]
+"""Who signs, and for which calls ("room/Method", "room/*")."""
+
+
+@dataclass(frozen=True)
+class KeyFolder:
+    """The keys in `path`. One process writes at a time; services that run read what it writes."""
+
+    path: Path
+
+    @property
+    def public_keys_file(self) -> Path:
+        """The key set of all signers."""
+        return self.path / "public.json"
+
+    def signing_key_file(self, signer: str) -> Path:
+        """The private key of one signer."""
+        return self.path / f"{signer}.json"
+
+    def ensure(self, signers: Signers) -> None:
+        """Makes the keys that are missing, and brings the public set to what `signers` says: nobody else is in it."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for signer in signers:
+            if self._private(signer) is None:
+                self._write(self.signing_key_file(signer), new_key(signer))
+        self._publish(signers)
+
+    def add(self, signer: str, calls: Iterable[str]) -> None:
+        """A key for one more signer, such as a tool of the operator's, until the next `ensure`."""
+        private = self._private(signer) or new_key(signer)
+        others = [entry for entry in self._published() if _signer_of(entry) != signer]
+        self._write(self.public_keys_file, {"keys": [*others, public_half(private, calls)]})
+        self._write(self.signing_key_file(signer), private)
+
+    def rotate(self, signers: Signers, chosen: Iterable[str], *, revoke: bool) -> None:
+        """Gives the chosen signers new keys. The keys until now stay good until the next time; with `revoke` they are so no more.
+
+        The public half comes first: whoever verifies knows a key before it is used.
+        """
+        self.ensure(signers)
+        for signer in chosen:
+            private = new_key(signer)
+            entries = [public_half(private, signers[signer]), *self._published()]
+            self._write(self.public_keys_file, {"keys": entries})
+            self._write(self.signing_key_file(signer), private)
+        self._publish(signers, forgotten=set(chosen) if revoke else set())
+
+    def _publish(self, signers: Signers, forgotten: Iterable[str] = ()) -> None:
+        known = self._published()
+        entries = []
+        for signer, calls in signers.items():
+            private = self._private(signer) or {}
+            current = public_half(private, calls)
+            earlier = [entry for entry in known if _signer_of(entry) == signer and entry["kid"] != current["kid"]]
+            previous = [] if signer in forgotten else earlier[:1]
+            entries += [current, *(public_half(entry, calls) for entry in previous)]
+        self._write(self.public_keys_file, {"keys": entries})
+
+    def _private(self, signer: str) -> Jwk | None:
+        """None when there is no key, or none that can be read: a power cut may have emptied the file."""
+        try:
+            text = self.signing_key_file(signer).read_text("utf-8")
+            parse_signing_key(text)
+        except (FileNotFoundError, ValueError):
+            return None
+        private: Jwk = json.loads(text)
+        return private
+
+    def _published(self) -> list[Jwk]:
+        try:
+            entries: list[Jwk] = json.loads(self.public_keys_file.read_text("utf-8"))["keys"]
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return []
+        return entries
+
+    @staticmethod
+    def _write(path: Path, content: Any) -> None:
+        write_private(path, json.dumps(content, indent=2) + "\n")
+
+
+def _signer_of(entry: Jwk) -> str:
+    return str(entry["kid"]).rpartition("-")[0]

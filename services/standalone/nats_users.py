@@ -1,0 +1,82 @@
+"""The users of NATS: one for each service, who may do with its own streams what the service does, and nothing with another's.
+
+Buckets and object stores are streams (`KV_<bucket>`, `OBJ_<store>`). A user hears answers below `_INBOX.<user>` only. The
+administrator is for `groundwork` itself and for people.
+
+What this cannot keep apart: permissions are about subjects, not about what a request asks for. A service makes its own streams, and
+whoever may make or change a stream may have the server copy another one into it. Only an account each would prevent that.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+ADMINISTRATOR = "groundwork"
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a service uses of JetStream."""
+
+    buckets: tuple[str, ...] = ()
+    """Key-value buckets: read, written, watched."""
+    stores: tuple[str, ...] = ()
+    """Object stores."""
+    streams: Mapping[str, str] | None = None
+    """Other streams, with the subjects that are published to."""
+
+    def publish(self) -> list[str]:
+        """The subjects that the service may send to."""
+        subjects = ["$JS.API.INFO"]
+        for bucket in self.buckets:
+            subjects += [f"$KV.{bucket}.>", *_stream_api(f"KV_{bucket}")]
+        for store in self.stores:
+            subjects += [f"$O.{store}.>", *_stream_api(f"OBJ_{store}")]
+        for stream, published in (self.streams or {}).items():
+            subjects += [published, *_stream_api(stream)]
+        return subjects
+
+
+_INGEST = Access(
+    buckets=("COLLECTIONS", "DEAD_LETTERS", "DOCUMENTS", "DOCUMENT_NAMES", "INGEST_LEASES"),
+    stores=("FILES",),
+    streams={"INGEST": "ingest.>"},
+)
+
+ACCESS: Mapping[str, Access] = {
+    "retriever": Access(buckets=("ACTIVE_REVISIONS",)),
+    "memory": Access(buckets=("THREADS", "THREAD_MESSAGES")),
+    "ingest": _INGEST,
+    "ingest-worker": _INGEST,
+    "orchestrator": Access(
+        buckets=("RUN_ACTIVE", "RUN_CANCELS", "RUN_LEASES", "RUN_RECORDS"), streams={"RUNS": "runs.*.*"}
+    ),
+}
+"""The services that use NATS. The others have no user."""
+
+
+def authorization(passwords: Mapping[str, str]) -> str:
+    """The `authorization` block of nats-server's configuration. `passwords` by user, the administrator's among them."""
+    users: list[dict[str, object]] = [{"user": ADMINISTRATOR, "password": passwords[ADMINISTRATOR]}]
+    users += [_user(name, passwords[name], access) for name, access in ACCESS.items()]
+    return f"authorization {{ users: {json.dumps(users, indent=2)} }}\n"
+
+
+def _user(name: str, password: str, access: Access) -> dict[str, object]:
+    permissions = {"publish": {"allow": access.publish()}, "subscribe": {"allow": [f"_INBOX.{name}.>"]}}
+    return {"user": name, "password": password, "permissions": permissions}
+
+
+def _stream_api(stream: str) -> Iterable[str]:
+    """Making, reading, watching and emptying one stream, but not removing it."""
+    return [
+        *(f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "INFO", "UPDATE", "PURGE", "MSG.GET")),
+        f"$JS.API.DIRECT.GET.{stream}",
+        f"$JS.API.DIRECT.GET.{stream}.>",
+        f"$JS.API.CONSUMER.CREATE.{stream}",
+        f"$JS.API.CONSUMER.CREATE.{stream}.>",
+        f"$JS.API.CONSUMER.DURABLE.CREATE.{stream}.*",
+        *(f"$JS.API.CONSUMER.{verb}.{stream}.*" for verb in ("INFO", "DELETE", "MSG.NEXT")),
+        f"$JS.ACK.{stream}.>",
+        f"$JS.FC.{stream}.>",
+    ]
