@@ -22,10 +22,10 @@ def rotate(
     signers: Annotated[list[str] | None, typer.Argument(help="Whose keys; all if none is named.")] = None,
     folder: Annotated[Path | None, typer.Option(help="Folder of the keys; that of the data directory.")] = None,
     revoke: Annotated[
-        bool, typer.Option("--revoke", help="The keys until now are void at once, for instance because one was stolen.")
+        bool, typer.Option("--revoke", help="Take the keys until now away, for instance because one was stolen.")
     ] = False,
 ) -> None:
-    """Give signers new keys; services that run take them over within seconds. Makes the folder and its keys if there are none.
+    """Give signers new keys; services that run take them over, and refuse nobody. Makes the folder and its keys if there are none.
 
     Without --revoke the keys until now stay valid until the next rotation, so that nothing that was signed with them is refused.
     """

@@ -6,16 +6,20 @@ tokens for five minutes, queued jobs until they are done.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.keys import Jwk, new_key, parse_signing_key, public_half
+from kit.keys import RECHECK_AFTER_S, Jwk, new_key, parse_signing_key, public_half
 from kit.private_files import write_private
 
 Signers = Mapping[str, Iterable[str]]
 """Who signs, and for which calls ("room/Method", "room/*")."""
+
+
+_UNTIL_ALL_KNOW_S = 1.5 * RECHECK_AFTER_S
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class KeyFolder:
     """The keys in `path`. One process writes at a time; services that run read what it writes."""
 
     path: Path
+    sleep: Callable[[float], None] = time.sleep
 
     @property
     def public_keys_file(self) -> Path:
@@ -42,26 +47,31 @@ class KeyFolder:
         self._publish(signers)
 
     def add(self, signer: str, calls: Iterable[str]) -> None:
-        """A key for one more signer, such as a tool of the operator's, until the next `ensure`."""
+        """A key for one more signer, such as a tool of the operator's, until the next `ensure`. Returns when all know it."""
         private = self._private(signer) or new_key(signer)
         others = [entry for entry in self._published() if _signer_of(entry) != signer]
         self._write(self.public_keys_file, {"keys": [*others, public_half(private, calls)]})
         self._write(self.signing_key_file(signer), private)
+        self.sleep(_UNTIL_ALL_KNOW_S)
 
     def rotate(self, signers: Signers, chosen: Iterable[str], *, revoke: bool) -> None:
-        """Gives the chosen signers new keys. The keys until now stay good until the next time; with `revoke` they are so no more.
+        """Gives the chosen signers new keys. Their keys until now stay good until the next time; with `revoke` they do not.
 
-        The public half comes first: whoever verifies knows a key before it is used.
+        Takes a few seconds and refuses nobody meanwhile: all know a public key before anything is signed with the private one, and
+        nobody signs with the old one any more when it is taken away.
         """
         self.ensure(signers)
-        for signer in chosen:
-            private = new_key(signer)
-            entries = [public_half(private, signers[signer]), *self._published()]
-            self._write(self.public_keys_file, {"keys": entries})
+        made = {signer: new_key(signer) for signer in chosen}
+        entries = [public_half(private, signers[signer]) for signer, private in made.items()]
+        self._write(self.public_keys_file, {"keys": entries + self._published()})
+        self.sleep(_UNTIL_ALL_KNOW_S)
+        for signer, private in made.items():
             self._write(self.signing_key_file(signer), private)
-        self._publish(signers, forgotten=set(chosen) if revoke else set())
+        if revoke:
+            self.sleep(_UNTIL_ALL_KNOW_S)
+        self._publish(signers, forgotten=made if revoke else ())
 
-    def _publish(self, signers: Signers, forgotten: Iterable[str] = ()) -> None:
+    def _publish(self, signers: Signers, forgotten: Collection[str] = ()) -> None:
         known = self._published()
         entries = []
         for signer, calls in signers.items():

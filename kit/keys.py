@@ -21,9 +21,8 @@ from jwt.algorithms import OKPAlgorithm
 from kit.errors import FailedPrecondition
 
 _log = structlog.get_logger()
-_RECHECK_AFTER_S = 5.0
-"""How long a changed file may go unnoticed. A key id that is not known yet is looked for at once."""
-_LOOK_AT_MOST_EVERY_S = 1.0
+RECHECK_AFTER_S = 1.0
+"""How long a changed file may go unnoticed. Looking costs a few microseconds."""
 
 KeysT = TypeVar("KeysT")
 Jwk = dict[str, Any]
@@ -85,20 +84,16 @@ class KeySource(Generic[KeysT]):
                 reason="BAD_KEYS",
             ) from error
 
-    def current(self, *, at_most_s: float = _RECHECK_AFTER_S) -> KeysT:
-        """The keys, not older than `at_most_s` seconds. The same object as long as nothing changed."""
+    def current(self) -> KeysT:
+        """The keys as they were RECHECK_AFTER_S ago or later. The same object as long as nothing changed."""
         now = self._clock()
-        if self._path is not None and now - self._looked_at >= at_most_s:
+        if self._path is not None and now - self._looked_at >= RECHECK_AFTER_S:
             self._looked_at = now
             stamp = self._file_stamp()
             if stamp != self._stamp:
                 self._stamp = stamp
                 self._read_again(self._path)
         return self._keys
-
-    def newest(self) -> KeysT:
-        """The keys as the file has them now; the file is looked at once a second at most."""
-        return self.current(at_most_s=_LOOK_AT_MOST_EVERY_S)
 
     def _read_again(self, path: Path) -> None:
         try:

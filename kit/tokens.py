@@ -104,8 +104,9 @@ class TokenVerifier:
         Raises Unauthenticated when the token is missing, forged, expired or for another service, PermissionDenied when its key does
         not sign for this method.
         """
-        if self._keys.current() is not self._verified_with:
-            self._verified_with = self._keys.current()
+        keys = self._keys.current()
+        if keys is not self._verified_with:
+            self._verified_with = keys
             self._verified.clear()
         known = self._verified.get((token, method))
         if known and known.received and self._clock() < known.received.expires_at:
@@ -146,7 +147,7 @@ class TokenVerifier:
         return claims
 
     def _public_key(self, kid: str) -> PublicKey:
-        key = self._keys.current().get(kid) or self._keys.newest().get(kid)
+        key = self._keys.current().get(kid)
         if key is None:
             raise _bad_token(f"no public key has the id {kid!r}")
         return key
