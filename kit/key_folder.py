@@ -54,22 +54,28 @@ class KeyFolder:
         self._write(self.signing_key_file(signer), private)
         self.sleep(_UNTIL_ALL_KNOW_S)
 
-    def rotate(self, signers: Signers, chosen: Iterable[str], *, revoke: bool) -> None:
-        """Gives the chosen signers new keys. Their keys until now stay good until the next time; with `revoke` they do not.
+    def rotate(self, signers: Signers, chosen: Iterable[str]) -> None:
+        """Gives the chosen signers new keys. Their keys until now stay good until the next time, or until `forget`.
 
-        Takes a few seconds and refuses nobody meanwhile: all know a public key before anything is signed with the private one, and
-        nobody signs with the old one any more when it is taken away.
+        Takes a few seconds and refuses nobody meanwhile: all know a public key before anything is signed with the private one.
+        Returns when all sign with their new keys. Who had none gets one, and that is all.
         """
+        made = {signer: new_key(signer) for signer in chosen if self._private(signer)}
         self.ensure(signers)
-        made = {signer: new_key(signer) for signer in chosen}
+        if not made:
+            return
         entries = [public_half(private, signers[signer]) for signer, private in made.items()]
         self._write(self.public_keys_file, {"keys": entries + self._published()})
         self.sleep(_UNTIL_ALL_KNOW_S)
         for signer, private in made.items():
             self._write(self.signing_key_file(signer), private)
-        if revoke:
-            self.sleep(_UNTIL_ALL_KNOW_S)
-        self._publish(signers, forgotten=made if revoke else ())
+        self._publish(signers)
+        self.sleep(_UNTIL_ALL_KNOW_S)
+
+    def forget(self, signers: Signers, chosen: Iterable[str]) -> None:
+        """Takes the previous keys of the chosen signers away: nothing that was signed with them is good any more."""
+        self.ensure(signers)
+        self._publish(signers, forgotten=set(chosen))
 
     def _publish(self, signers: Signers, forgotten: Collection[str] = ()) -> None:
         known = self._published()

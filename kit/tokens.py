@@ -89,7 +89,7 @@ class TokenVerifier:
     """Verifies the tokens of incoming calls and jobs.
 
     A token comes with every call of its lifetime: that it is good for a call is remembered until it expires or a key changes, since
-    checking it costs 0.2 ms.
+    checking it costs 0.1 ms.
     """
 
     def __init__(self, keys: KeySource[Mapping[str, PublicKey]], *, clock: Callable[[], float] = time.time) -> None:

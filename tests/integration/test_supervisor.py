@@ -87,15 +87,18 @@ def test_a_data_directory_of_the_version_with_one_shared_secret_goes_on(fresh: G
         assert api.ingest("default", "new.txt", b"A new document.")["status"] == "ready"
 
 
-def test_keys_are_rotated_and_revoked_while_questions_and_uploads_go_on(fresh: Groundwork) -> None:
+def test_keys_are_rotated_and_forgotten_while_questions_and_uploads_go_on(fresh: Groundwork) -> None:
     with running(fresh), Api.open(fresh.base_url) as api:
         api.ingest("default", "handbook.md", (DATA / "handbook.md").read_bytes())
         before = fresh.keys.public_keys_file.read_text()
-        for number, arguments in enumerate([[], [], ["--revoke"]]):
-            command = [groundwork_command(), "keys", "rotate", *arguments]
+        for number, verb in enumerate(["rotate", "rotate", "rotate", "forget"]):
+            command = [groundwork_command(), "keys", verb]
             subprocess.run(command, env=fresh.environment, check=True, capture_output=True)
             assert_complete(list(api.chat("default", QUESTION)))
             assert api.ingest("default", f"{number}.txt", f"Text {number}.".encode())["status"] == "ready"
+        logs = "".join(path.read_text("utf-8", "replace") for path in (fresh.data_dir / "logs").glob("*.log"))
+        for refusal in ("nats_permission_missing", "job_refused", "BAD_TOKEN", "CALL_NOT_ALLOWED"):
+            assert refusal not in logs
         kept = {key["kid"] for key in json.loads(fresh.keys.public_keys_file.read_text())["keys"]}
         assert not kept & {key["kid"] for key in json.loads(before)["keys"]}
         assert len(kept) == len(json.loads(before)["keys"])

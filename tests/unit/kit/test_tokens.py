@@ -247,12 +247,12 @@ def test_keys_change_while_tokens_are_made_and_verified(tmp_path: Path) -> None:
     system = System(tmp_path)
     before, job = system.token(), system.signer.sign_job(ANN, *JOB)
     assert system.verifier.verify(before, SEARCH) == ANN
-    system.folder.rotate(SIGNERS, ["gateway"], revoke=False)
+    system.folder.rotate(SIGNERS, ["gateway"])
     after = system.token()
     assert jwt.get_unverified_header(after)["kid"] != jwt.get_unverified_header(before)["kid"]
     assert system.verifier.verify(after, SEARCH) == system.verifier.verify(before, SEARCH) == ANN
     assert system.verifier.verify_job(job, *JOB) == ANN, "what waits in a queue stays good"
-    system.folder.rotate(SIGNERS, ["gateway"], revoke=False)
+    system.folder.rotate(SIGNERS, ["gateway"])
     system.clock.now += 1.0
     assert system.verifier.verify(after, SEARCH) == ANN
     with pytest.raises(Unauthenticated, match="no public key has the id"):
@@ -268,18 +268,23 @@ def test_while_keys_change_nobody_is_refused_at_any_moment(tmp_path: Path) -> No
             system.clock.now += 0.1
             assert system.verifier.verify(system.token(), SEARCH) == ANN
 
-    for revoke in (False, True, True, False):
+    folder = KeyFolder(tmp_path, sleep=step)
+    for forget in (False, True, True, False):
         for moment in (0.0, 0.3, 0.6):
             step(moment)
-            KeyFolder(tmp_path, sleep=step).rotate(SIGNERS, ["gateway", "worker"], revoke=revoke)
+            folder.rotate(SIGNERS, ["gateway", "worker"])
+            if forget:
+                folder.forget(SIGNERS, ["gateway", "worker"])
             step(2.0)
 
 
-def test_a_revoked_key_is_void_although_its_token_was_verified_before(tmp_path: Path) -> None:
+def test_a_forgotten_key_is_void_although_its_token_was_verified_before(tmp_path: Path) -> None:
     system = System(tmp_path)
     stolen = system.token()
     assert system.verifier.verify(stolen, SEARCH) == ANN
-    system.folder.rotate(SIGNERS, ["gateway"], revoke=True)
+    system.folder.rotate(SIGNERS, ["gateway"])
+    assert system.verifier.verify(stolen, SEARCH) == ANN
+    system.folder.forget(SIGNERS, ["gateway"])
     system.clock.now += 1.0
     with pytest.raises(Unauthenticated, match="no public key has the id"):
         system.verifier.verify(stolen, SEARCH)
