@@ -130,7 +130,8 @@ def translated_errors(what: str) -> Iterator[None]:
     except _NO_ANSWER as error:
         raise _unavailable(f"{what}: the message store does not answer") from error
     except APIError as error:
-        if error.code is None or error.code < 500:
+        code = getattr(error, "code", None)  # the client's KeyNotFoundError is an APIError that lacks its fields
+        if code is None or code < 500:
             raise
         raise _unavailable(f"{what}: the message store cannot do it ({error.description})") from error
 

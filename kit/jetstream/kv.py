@@ -78,9 +78,15 @@ class KeyValue:
         """Writes a key that is not there. Returns its revision; raises AlreadyExists."""
         with translated_errors(self._name):
             try:
-                return int(await self._bucket.create(key, value))
+                return await self._create(key, value)
             except KeyWrongLastSequenceError as error:
                 raise AlreadyExists(f"{self._name}/{key} is already there", reason="KEY_EXISTS") from error
+
+    async def _create(self, key: str, value: bytes) -> int:
+        try:
+            return int(await self._bucket.create(key, value))
+        except KeyNotFoundError:  # refused because the key was there; it expired before the client could look at it
+            return int(await self._bucket.create(key, value))
 
     async def update(self, key: str, value: bytes, revision: int) -> int:
         """Writes if the key still has `revision`. Returns the new one; raises Aborted when another writer was first."""

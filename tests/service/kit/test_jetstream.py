@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from nats.js.errors import KeyNotFoundError
 from structlog.testing import capture_logs
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, Unavailable
@@ -36,6 +37,22 @@ async def test_compare_and_set_lets_one_writer_win(jetstream: Nats) -> None:
     entry = await bucket.get("a.1")
     assert entry is not None
     assert entry.value == b"two"
+
+
+async def test_key_that_expires_while_it_is_made_anew_is_made(jetstream: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = await KeyValue.open(jetstream, "LEASES")
+    real, expired = bucket._bucket.create, [KeyNotFoundError()]
+
+    async def create(key: str, value: bytes) -> int:
+        if expired:
+            raise expired.pop()
+        return int(await real(key, value))
+
+    monkeypatch.setattr(bucket._bucket, "create", create)
+    assert await bucket.create("a.1", b"one") == 1
+    expired[:] = [KeyNotFoundError(), KeyNotFoundError()]
+    with pytest.raises(KeyNotFoundError):
+        await bucket.create("a.2", b"one")
 
 
 async def test_deleted_key_is_absent_and_can_be_made_again(jetstream: Nats) -> None:
