@@ -49,8 +49,11 @@ class KeyFolder:
     def add(self, signer: str, calls: Iterable[str]) -> None:
         """A key for one more signer, such as a tool of the operator's, until the next `ensure`. Returns when all know it."""
         private = self._private(signer) or new_key(signer)
-        others = [entry for entry in self._published() if _signer_of(entry) != signer]
-        self._write(self.public_keys_file, {"keys": [*others, public_half(private, calls)]})
+        published, entry = self._published(), public_half(private, calls)
+        if entry in published:
+            return
+        others = [other for other in published if _signer_of(other) != signer]
+        self._write(self.public_keys_file, {"keys": [*others, entry]})
         self._write(self.signing_key_file(signer), private)
         self.sleep(_UNTIL_ALL_KNOW_S)
 

@@ -158,9 +158,9 @@ class Groundwork:
     def keys(self) -> KeyFolder:
         return KeyFolder(self.data_dir / "secrets" / "keys")
 
-    def signer(self, *calls: str) -> TokenSigner:
-        """Signs with a key of the test's, which is good for `calls` until the next start."""
-        self.keys.add("test", calls)
+    def signer(self) -> TokenSigner:
+        """Signs with a key of the test's, which the system knows until its next start."""
+        self.keys.add("test", ["jobs/INGEST", "retriever/CorpusStats"])
         return TokenSigner(KeySource(parse_signing_key, path=self.keys.signing_key_file("test"), setting="test"))
 
     def service_environment(self, name: str, **variables: str) -> dict[str, str]:

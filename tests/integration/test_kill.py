@@ -98,8 +98,7 @@ def assert_searchable_once(api: Api, collection: str, document: Json) -> None:
 async def corpus_stats(system: Groundwork, collection: str) -> tuple[int, int]:
     """Documents and chunks that the retriever counts in the collection."""
     services = [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]]
-    signer = system.signer("retriever/CorpusStats")
-    async with open_channel(system.service("retriever")["address"], signer, services) as channel:
+    async with open_channel(system.service("retriever")["address"], system.signer(), services) as channel:
         with use_principal(Principal("local", "test")):
             stub = retriever_pb2_grpc.RetrieverServiceStub(channel)
             request = retriever_pb2.CorpusStatsRequest(collection_ids=[collection])
