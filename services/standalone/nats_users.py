@@ -8,8 +8,8 @@ whoever may make or change a stream may have the server copy another one into it
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 ADMINISTRATOR = "groundwork"
 
@@ -22,32 +22,32 @@ class Access:
     """Key-value buckets: read, written, watched."""
     stores: tuple[str, ...] = ()
     """Object stores."""
-    streams: Mapping[str, str] | None = None
-    """Other streams, with the subjects that are published to."""
+    streams: Mapping[str, str] = field(default_factory=dict)
+    """Other streams that are written and read, with the subjects that are published to."""
+    filled: Mapping[str, str] = field(default_factory=dict)
+    """Work queues that jobs are put into, but not taken from."""
 
     def publish(self) -> list[str]:
         """The subjects that the service may send to."""
         subjects = ["$JS.API.INFO"]
         for bucket in self.buckets:
-            subjects += [f"$KV.{bucket}.>", *_stream_api(f"KV_{bucket}")]
+            subjects += [f"$KV.{bucket}.>", *_kept(f"KV_{bucket}"), *_consumed(f"KV_{bucket}")]
         for store in self.stores:
-            subjects += [f"$O.{store}.>", *_stream_api(f"OBJ_{store}")]
-        for stream, published in (self.streams or {}).items():
-            subjects += [published, *_stream_api(stream)]
+            subjects += [f"$O.{store}.>", *_kept(f"OBJ_{store}"), *_consumed(f"OBJ_{store}")]
+        for stream, published in self.streams.items():
+            subjects += [published, *_kept(stream), *_consumed(stream)]
+        for stream, published in self.filled.items():
+            subjects += [published, *_kept(stream)]
         return subjects
 
 
-_INGEST = Access(
-    buckets=("COLLECTIONS", "DEAD_LETTERS", "DOCUMENTS", "DOCUMENT_NAMES", "INGEST_LEASES"),
-    stores=("FILES",),
-    streams={"INGEST": "ingest.>"},
-)
+_INGEST_BUCKETS = ("COLLECTIONS", "DEAD_LETTERS", "DOCUMENTS", "DOCUMENT_NAMES", "INGEST_LEASES")
 
 ACCESS: Mapping[str, Access] = {
     "retriever": Access(buckets=("ACTIVE_REVISIONS",)),
     "memory": Access(buckets=("THREADS", "THREAD_MESSAGES")),
-    "ingest": _INGEST,
-    "ingest-worker": _INGEST,
+    "ingest": Access(_INGEST_BUCKETS, stores=("FILES",), filled={"INGEST": "ingest.>"}),
+    "ingest-worker": Access(_INGEST_BUCKETS, stores=("FILES",), streams={"INGEST": "ingest.>"}),
     "orchestrator": Access(
         buckets=("RUN_ACTIVE", "RUN_CANCELS", "RUN_LEASES", "RUN_RECORDS"), streams={"RUNS": "runs.*.*"}
     ),
@@ -67,12 +67,19 @@ def _user(name: str, password: str, access: Access) -> dict[str, object]:
     return {"user": name, "password": password, "permissions": permissions}
 
 
-def _stream_api(stream: str) -> Iterable[str]:
-    """Making, reading, watching and emptying one stream, but not removing it."""
+def _kept(stream: str) -> list[str]:
+    """Making and reading a stream, but not removing it."""
     return [
-        *(f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "INFO", "UPDATE", "PURGE", "MSG.GET")),
+        *(f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "INFO", "UPDATE", "MSG.GET")),
         f"$JS.API.DIRECT.GET.{stream}",
         f"$JS.API.DIRECT.GET.{stream}.>",
+    ]
+
+
+def _consumed(stream: str) -> list[str]:
+    """Following a stream, taking jobs from it, and emptying it."""
+    return [
+        f"$JS.API.STREAM.PURGE.{stream}",
         f"$JS.API.CONSUMER.CREATE.{stream}",
         f"$JS.API.CONSUMER.CREATE.{stream}.>",
         f"$JS.API.CONSUMER.DURABLE.CREATE.{stream}.*",

@@ -1,14 +1,13 @@
 """The users of NATS against a real nats-server: each service can do all that its adapters do, and nothing with another's."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import nats as nats_client
 import pytest
-from nats.aio.client import Client
 from nats.errors import TimeoutError as NatsTimeoutError
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
@@ -45,6 +44,19 @@ def refusals() -> Iterator[list[EventDict]]:
 
 def as_user(server: NatsServer, name: str) -> str:
     return f"nats://{name}:{PASSWORDS[name]}@127.0.0.1:{server.port}"
+
+
+async def greeting(server: NatsServer, credentials: dict[str, str]) -> bytes:
+    """What the server says to somebody who comes with these, until it hangs up or is content."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    try:
+        writer.write(f"CONNECT {json.dumps({'verbose': True, **credentials})}\r\n".encode())
+        async with asyncio.timeout(10):
+            await reader.readline()  # what the server is
+            return await reader.readline()
+    finally:
+        writer.close()
+        await writer.wait_closed()
 
 
 @asynccontextmanager
@@ -133,17 +145,32 @@ async def test_jobs_go_from_the_ingest_api_to_the_worker(server: NatsServer, ref
         queue = await WorkQueue.open(api, INGEST_QUEUE, make_signer(), make_verifier())
         consumer = await WorkQueue.open(worker, INGEST_QUEUE, make_signer(), make_verifier())
         consuming = asyncio.create_task(consumer.consume(handler, concurrency=1))
-        with use_principal(Principal("local", "ann")):
-            await queue.publish("local.d.r", b"data", job_id="r")
-        async with asyncio.timeout(20):
-            assert (await done.get()).principal == Principal("local", "ann")
-            while await queue.pending():
-                await asyncio.sleep(0.01)
+        try:
+            with use_principal(Principal("local", "ann")):
+                await queue.publish("local.d.r", b"data", job_id="r")
+            async with asyncio.timeout(20):
+                assert (await done.get()).principal == Principal("local", "ann")
+                while await queue.pending():
+                    await asyncio.sleep(0.01)
+        finally:
+            consuming.cancel()
+            await asyncio.gather(consuming, return_exceptions=True)
         await api.js.publish("ingest.local.d.last", b"")
         await api.js.get_last_msg("INGEST", "ingest.local.d.last")
-        consuming.cancel()
-        await asyncio.gather(consuming, return_exceptions=True)
     assert refused(refusals) == []
+
+
+async def test_the_ingest_api_takes_no_job_from_the_worker(
+    server: NatsServer, refusals: list[EventDict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "REQUEST_TIMEOUT_S", SILENCE_S)
+    async with connected(server, "ingest") as api:
+        await WorkQueue.open(api, INGEST_QUEUE, make_signer(), make_verifier())
+        with pytest.raises(NatsTimeoutError):
+            await api.js.pull_subscribe("ingest.>", durable="workers", stream="INGEST")
+        with pytest.raises(NatsTimeoutError):
+            await api.js.purge_stream("INGEST")
+        await until_refused(refusals, 2)
 
 
 FOREIGN = [
@@ -191,7 +218,5 @@ async def test_nobody_hears_the_answers_of_another_nor_comes_in_without_a_user(
         for subject in (">", "_INBOX.>", "_INBOX.ingest.>", "$KV.DOCUMENTS.>", "ingest.>", "$JS.>"):
             await nats.nc.subscribe(subject)
         await until_refused(refusals, 6)
-    for url in (f"nats://127.0.0.1:{server.port}", f"nats://memory:wrong@127.0.0.1:{server.port}"):
-        client = Client()
-        with pytest.raises(nats_client.errors.Error, match=r"[Aa]uthorization"):
-            await client.connect(url, allow_reconnect=False, max_reconnect_attempts=0)
+    for credentials in ({}, {"user": "memory", "pass": "wrong"}, {"user": "nobody", "pass": PASSWORDS["memory"]}):
+        assert b"Authorization Violation" in await greeting(server, credentials)
