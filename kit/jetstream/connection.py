@@ -109,16 +109,18 @@ async def _close(nc: Client) -> None:
 
 @contextmanager
 def cancellation_kept() -> Iterator[None]:
-    """Raises CancelledError when the block was cancelled and went on all the same.
+    """Raises CancelledError when the block was cancelled and went on all the same, or ended with another error.
 
     Before Python 3.12 asyncio.wait_for, with which the client awaits every answer, forgets a cancellation that comes together
     with the answer (https://github.com/python/cpython/issues/86296): a loop that should end would go on for ever.
     """
     task = asyncio.current_task()
     before = task.cancelling() if task else 0
-    yield
-    if task and task.cancelling() > before:
-        raise asyncio.CancelledError
+    try:
+        yield
+    finally:
+        if task and task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 @contextmanager

@@ -170,6 +170,21 @@ async def test_cancellation_that_comes_with_the_answer_is_not_forgotten() -> Non
         await asking
 
 
+async def test_cancellation_that_meets_an_error_is_not_forgotten() -> None:
+    answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def ask() -> int:
+        with cancellation_kept():
+            return await asyncio.wait_for(answer, 5)
+
+    asking = asyncio.create_task(ask())
+    await asyncio.sleep(0)
+    answer.set_exception(ConnectionResetError())
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
 CONTENT = bytes(range(256)) * 2000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
