@@ -9,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from bench.corpus import SampleDocument
 from services.ingest.adapters.tokenizer import ModelTokenizer
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
@@ -43,7 +41,7 @@ class RawEmbedder:
     def __init__(self) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
         # The settings insist on a secret; nothing is served here.
-        self._settings = RerankerSettings(auth_secret=SecretStr("bench" * 8))
+        self._settings = RerankerSettings(auth_public_keys="none: nobody calls it")
         self._loaded: LoadedModel = load(self._settings)
 
     @property

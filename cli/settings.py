@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -18,6 +20,9 @@ class CliSettings(BaseSettings):
 
     port: int = Field(default=8080, ge=1, le=65535)
     """Port of the HTTP API on this machine, when no `url` is given."""
+
+    data_dir: Path = Path("data")
+    """Data directory of the system on this machine: its keys lie there."""
 
     @property
     def base_url(self) -> str:

@@ -20,7 +20,10 @@ import psutil
 
 from evals.errors import SystemNotReady
 from kit.channel import Channel, open_channel
-from kit.principal import Principal, TokenSigner, use_principal
+from kit.key_folder import KeyFolder
+from kit.keys import KeySource, parse_signing_key
+from kit.principal import Principal, use_principal
+from kit.tokens import TokenSigner
 
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 30.0
@@ -38,6 +41,8 @@ class RunningSystem:
     supervisor: psutil.Process
     ready_s: float
     """From the start of `groundwork up` to the first 200 of /readyz."""
+    signer: TokenSigner
+    """Signs with a key of its own, which the system knows until its next start."""
 
     def services(self) -> dict[str, Any]:
         """The processes as the supervisor sees them: name → address, pid, state."""
@@ -58,8 +63,8 @@ class RunningSystem:
     @asynccontextmanager
     async def channel(self, service: str) -> AsyncIterator[Channel]:
         """A gRPC channel to a service, as the gateway has one; calls in the block are the local tenant's."""
-        secret = (self.data_dir / "secrets" / "auth_secret").read_text("ascii").strip()
-        async with open_channel(self.services()[service]["address"], TokenSigner(secret)) as channel:
+        address = self.services()[service]["address"]
+        async with open_channel(address, self.signer) as channel:
             with use_principal(_PRINCIPAL):
                 yield channel
 
@@ -82,9 +87,16 @@ def running_system(kept_data_dir: Path | None = None) -> Iterator[RunningSystem]
             try:
                 wait_until_ready(url, process, log)
                 ready_s = time.perf_counter() - started_at
-                yield RunningSystem(url, data_dir, psutil.Process(process.pid), ready_s)
+                yield RunningSystem(url, data_dir, psutil.Process(process.pid), ready_s, own_signer(data_dir))
             finally:
                 stop(process)
+
+
+def own_signer(data_dir: Path) -> TokenSigner:
+    """Adds a key of ours to those of a running system."""
+    keys = KeyFolder(data_dir / "secrets" / "keys")
+    keys.add("evals", ["reranker/*", "retriever/*"])
+    return TokenSigner(KeySource(parse_signing_key, path=keys.signing_key_file("evals"), setting="evals"))
 
 
 def system_environment(data_dir: Path, port: int) -> dict[str, str]:

@@ -15,9 +15,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from kit import deadline
 from kit.errors import DeadlineExceeded, Internal
-from kit.principal import TOKEN_METADATA_KEY, TokenSigner, current_principal
+from kit.principal import current_principal
 from kit.server import MAX_MESSAGE_BYTES
 from kit.status import from_rpc_error
+from kit.tokens import TOKEN_METADATA_KEY, TokenSigner, call_of
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -34,12 +35,17 @@ _OPTIONS = [
 
 @asynccontextmanager
 async def open_channel(
-    address: str, signer: TokenSigner, services: Sequence[ServiceDescriptor] = ()
+    address: str,
+    signer: TokenSigner,
+    services: Sequence[ServiceDescriptor] = (),
+    *,
+    passed_on_to: Sequence[str] = (),
 ) -> AsyncIterator["Channel"]:
     """A channel to `address` ("host:port"; a headless service's name is balanced round robin over its pods).
 
     `services` are the descriptors of the contracts that are called: their methods marked with an idempotency level are
-    retried on UNAVAILABLE.
+    retried on UNAVAILABLE. `passed_on_to` are the rooms that the called service asks in the caller's name: its token is good for
+    the called room and for those.
     """
     options = [*_OPTIONS, ("grpc.service_config", _service_config(services))]
     target = address if "://" in address or address.startswith("unix:") else f"dns:///{address}"
@@ -51,7 +57,7 @@ async def open_channel(
         if isinstance(each, grpc.aio.UnaryUnaryClientInterceptor | grpc.aio.StreamUnaryClientInterceptor)
     ]
     async with grpc.aio.insecure_channel(target, options=options, interceptors=telemetry) as inner:
-        yield Channel(inner, signer)
+        yield Channel(inner, signer, passed_on_to)
 
 
 def _service_config(services: Sequence[ServiceDescriptor]) -> str:
@@ -80,9 +86,10 @@ class Channel(grpc.aio.Channel):
     applies.
     """
 
-    def __init__(self, inner: grpc.aio.Channel, signer: TokenSigner) -> None:
+    def __init__(self, inner: grpc.aio.Channel, signer: TokenSigner, passed_on_to: Sequence[str] = ()) -> None:
         self._inner = inner
         self._signer = signer
+        self._passed_on_to = passed_on_to
 
     def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
         return self._unary(method, self._inner.unary_unary(method, *args, **kwargs))
@@ -144,7 +151,7 @@ class Channel(grpc.aio.Channel):
             raise Internal(f"{method} was called without a deadline", reason="NO_DEADLINE")
         if bounded_s <= 0:
             raise DeadlineExceeded(f"no time was left to call {method}", reason="NO_TIME_LEFT")
-        token = self._signer.sign(current_principal())
+        token = self._signer.sign(current_principal(), call_of(method)[0], *self._passed_on_to)
         return {"timeout": bounded_s, "metadata": ((TOKEN_METADATA_KEY, f"Bearer {token}"),)}
 
     async def close(self, grace: float | None = None) -> None:

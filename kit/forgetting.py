@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig
 from kit.principal import current_principal
+from kit.tokens import TokenSigner, TokenVerifier
 
 QUEUE = WorkQueueConfig(stream="FORGET", subject="forget")
 
@@ -58,8 +59,8 @@ class ForgetQueue:
         self.queue = queue
 
     @classmethod
-    async def open(cls, nats: Nats) -> "ForgetQueue":
-        return cls(await WorkQueue.open(nats, QUEUE))
+    async def open(cls, nats: Nats, signer: TokenSigner, verifier: TokenVerifier) -> "ForgetQueue":
+        return cls(await WorkQueue.open(nats, QUEUE, signer, verifier))
 
     async def request(self, request: ForgetRequest) -> None:
         """Returns once the request is on disk. Raises Unavailable."""
@@ -76,8 +77,6 @@ def encode(request: ForgetRequest) -> bytes:
 
 def decode(job: Job) -> ForgetRequest:
     """Raises one of kit.records.UNREADABLE for what this version does not understand."""
-    if not job.principal.tenant_id:
-        raise ValueError("the request names no tenant")
     record = json.loads(job.data)
     source = Source(SourceKind(record["kind"]), record["item_id"])
     return ForgetRequest(source, datetime.fromisoformat(record["requested_at"]))

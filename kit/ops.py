@@ -4,7 +4,7 @@ it answers, truthfully, even while the event loop is stuck."""
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
@@ -12,6 +12,8 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import make_wsgi_app
+
+from kit.hosts import host_name, is_address
 
 LOOP_STUCK_AFTER_S = 30.0
 """/livez fails when the event loop has not moved for this long: a restart is then the only cure."""
@@ -29,13 +31,24 @@ class Trouble:
 
 class OpsServer:
     """Serves the three endpoints until closed. `beat()` is called by the event loop about once a second. /readyz lists the
-    troubles, one a line, whether or not the process is ready in spite of them."""
+    troubles, one a line, whether or not the process is ready in spite of them.
+
+    A request must name this machine by an address, as `localhost` or by one of `allowed_hosts`: see kit.hosts. Scrapers and probes
+    of a cluster use a pod's address.
+    """
 
     def __init__(
-        self, host: str, port: int, ready: Callable[[], bool], troubles: Callable[[], Sequence[Trouble]] = tuple
+        self,
+        host: str,
+        port: int,
+        ready: Callable[[], bool],
+        *,
+        troubles: Callable[[], Sequence[Trouble]] = tuple,
+        allowed_hosts: Collection[str] = (),
     ) -> None:
         self._ready = ready
         self._troubles = troubles
+        self._allowed_hosts = frozenset({"localhost", *allowed_hosts})
         self._last_beat = time.monotonic()
         self._metrics = make_wsgi_app()
         self._server = make_server(host, port, self._app, server_class=_Server, handler_class=_QuietHandler)
@@ -58,6 +71,12 @@ class OpsServer:
         self._thread.join()
 
     def _app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        name = host_name(environ.get("HTTP_HOST", ""))
+        if not is_address(name) and name not in self._allowed_hosts:
+            start_response("403 Forbidden", [("Content-Type", "text/plain")])
+            return [
+                b"this door does not answer under that name; list it in GROUNDWORK_OPS_ALLOWED_HOSTS if it is yours\n"
+            ]
         path = environ["PATH_INFO"]
         if path == "/metrics":
             answer: Iterable[bytes] = self._metrics(environ, start_response)

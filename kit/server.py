@@ -16,9 +16,10 @@ from opentelemetry.instrumentation.grpc import aio_server_interceptor
 
 from kit import deadline
 from kit.errors import GroundworkError, Internal
-from kit.principal import TOKEN_METADATA_KEY, TokenSigner, set_principal
+from kit.principal import set_principal
 from kit.status import DETAILS_KEY, to_status
 from kit.telemetry import current_trace_id
+from kit.tokens import TOKEN_METADATA_KEY, TokenVerifier
 
 _log = structlog.get_logger()
 _HEALTH_PREFIX = "/grpc.health.v1.Health/"
@@ -38,10 +39,10 @@ SERVER_OPTIONS = [
 ]
 
 
-def make_server(signer: TokenSigner) -> grpc.aio.Server:
+def make_server(verifier: TokenVerifier) -> grpc.aio.Server:
     """A server with all interceptors; bind, add servicers and start it through kit.service."""
     telemetry = aio_server_interceptor()  # type: ignore[no-untyped-call] # the library leaves it untyped
-    interceptors = [telemetry, _Errors(), _RequestContext(signer)]
+    interceptors = [telemetry, _Errors(), _RequestContext(verifier)]
     return grpc.aio.server(interceptors=interceptors, options=SERVER_OPTIONS)
 
 
@@ -112,27 +113,27 @@ class _Errors(_Around):
 class _RequestContext(_Around):
     """Verifies the caller's token and sets principal and deadline for the handler's task."""
 
-    def __init__(self, signer: TokenSigner) -> None:
-        self._signer = signer
+    def __init__(self, verifier: TokenVerifier) -> None:
+        self._verifier = verifier
 
-    def _enter(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+    def _enter(self, context: grpc.aio.ServicerContext[Any, Any], method: str) -> None:
         metadata = dict(context.invocation_metadata() or ())
         token = str(metadata.get(TOKEN_METADATA_KEY, "")).removeprefix("Bearer ")
-        principal = self._signer.verify(token)
+        principal = self._verifier.verify(token, method)
         set_principal(principal)
         deadline.set_remaining(context.time_remaining())
         structlog.contextvars.bind_contextvars(tenant_id=principal.tenant_id)
 
-    def _around_unary(self, inner: Behaviour, method: str) -> Behaviour:  # noqa: ARG002
+    def _around_unary(self, inner: Behaviour, method: str) -> Behaviour:
         async def unary(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-            self._enter(context)
+            self._enter(context, method)
             return await inner(request, context)
 
         return unary
 
-    def _around_stream(self, inner: Behaviour, method: str) -> Behaviour:  # noqa: ARG002
+    def _around_stream(self, inner: Behaviour, method: str) -> Behaviour:
         async def stream(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
-            self._enter(context)
+            self._enter(context, method)
             async with aclosing(inner(request, context)) as responses:
                 async for response in responses:
                     yield response

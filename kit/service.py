@@ -22,10 +22,10 @@ from kit.configuration import SettingsT, read_settings
 from kit.errors import FailedPrecondition, GroundworkError
 from kit.logging import configure_logging
 from kit.ops import OpsServer, Trouble
-from kit.principal import TokenSigner
 from kit.server import HEALTH_DETAIL_KEY, make_server
 from kit.settings import ServiceSettings
 from kit.telemetry import configure_telemetry
+from kit.tokens import TokenSigner, TokenVerifier
 
 _log = structlog.get_logger()
 _CHECK_TIMEOUT_S = 2.0
@@ -95,7 +95,8 @@ class Service:
     def __init__(self, name: str, settings: ServiceSettings) -> None:
         self.name = name
         self.settings = settings
-        self.signer = TokenSigner(settings.auth_secret.get_secret_value())
+        self.signer = TokenSigner(settings.signing_key())
+        self.verifier = TokenVerifier(settings.public_keys())
         self.stack = AsyncExitStack()
         self.stopping = asyncio.Event()
         """Told to stop: not ready any more, and still serving whoever has not noticed."""
@@ -121,6 +122,7 @@ class Service:
             self.settings.ops_port,
             ready=lambda: self._serving,
             troubles=lambda: self._troubles,
+            allowed_hosts=self.settings.ops_allowed_hosts,
         )
         self.stack.enter_context(self._ops)
         await self._group.__aenter__()
@@ -177,7 +179,7 @@ class Service:
         await server.stop(self.settings.drain_grace_s)
 
     def _bind(self) -> grpc.aio.Server:
-        server = make_server(self.signer)
+        server = make_server(self.verifier)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         for add, servicer, _ in self._servicers:
             add(servicer, server)

@@ -1,13 +1,30 @@
 """What every service is told from outside. Each service subclasses ServiceSettings once, in its settings.py: the only place
 that reads the environment."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, StringConstraints
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+from kit.keys import KeySource, PublicKey, SigningKey, parse_public_keys, parse_signing_key
+from kit.principal import SUBJECT_PATTERN, TENANT_PATTERN
+
+Identifier = Annotated[str, StringConstraints(pattern=TENANT_PATTERN)]
 """A tenant or collection id: it becomes part of NATS subjects and of index filters, so its alphabet is small."""
+
+Subject = Annotated[str, StringConstraints(pattern=SUBJECT_PATTERN)]
+"""A user or key within a tenant."""
+
+
+def _split(value: object) -> object:
+    return tuple(name.strip().lower() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
+HostNames = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+"""Host names, written with commas between them."""
 
 
 class ServiceSettings(BaseSettings):
@@ -26,8 +43,16 @@ class ServiceSettings(BaseSettings):
     ops_port: int = Field(default=0, ge=0, le=65535)
     """Port of /metrics, /livez and /readyz. 0 takes a free one."""
 
-    auth_secret: SecretStr = Field(min_length=32)
-    """Secret that signs principal tokens; the same for all services, at least 32 characters."""
+    ops_allowed_hosts: HostNames = ()
+    """Host names, comma-separated, under which /metrics, /livez and /readyz may be asked for besides addresses and `localhost`. A
+    name that is not listed is refused, because a hostile page can point its own name at this machine (DNS rebinding)."""
+
+    auth_public_keys: str = ""
+    """Public keys that verify principal tokens: a JSON Web Key Set whose entries say which calls a key signs for. A value stays
+    until the restart: name a file instead, and keys can change without one."""
+
+    auth_public_keys_file: Path | None = None
+    """File with those public keys; read again when it changes. The same for all services; one of the two must be set."""
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """Least severe level that is logged. DEBUG may show document and query text."""
@@ -40,3 +65,46 @@ class ServiceSettings(BaseSettings):
 
     otlp_endpoint: str | None = None
     """OTLP/gRPC collector for traces, for example http://otel-collector:4317. Without it traces stay in the process."""
+
+    @field_validator("auth_public_keys_file")
+    @classmethod
+    def _has_public_keys(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        return _one_of(value, info.data.get("auth_public_keys"))
+
+    def public_keys(self) -> KeySource[Mapping[str, PublicKey]]:
+        """The public keys. Raises FailedPrecondition when they cannot be read."""
+        value, path = self.auth_public_keys, self.auth_public_keys_file
+        return KeySource(parse_public_keys, value=value, path=path, setting="GROUNDWORK_AUTH_PUBLIC_KEYS")
+
+    def signing_key(self) -> KeySource[SigningKey] | None:
+        """None: a service that only answers has no key, and passes on the tokens that it receives."""
+        return None
+
+
+class SigningServiceSettings(ServiceSettings):
+    """Settings of a service that acts in the name of callers, or on its own, and so signs tokens."""
+
+    auth_signing_key: SecretStr | None = None
+    """Private key of this service's tokens: a JSON Web Key (Ed25519) with an id. No two services have the same."""
+
+    auth_signing_key_file: Path | None = None
+    """File with that private key; read again when it changes. One of the two must be set."""
+
+    @field_validator("auth_signing_key_file")
+    @classmethod
+    def _has_signing_key(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        return _one_of(value, info.data.get("auth_signing_key"))
+
+    def signing_key(self) -> KeySource[SigningKey]:
+        """The private key. Raises FailedPrecondition when it cannot be read."""
+        value = self.auth_signing_key.get_secret_value() if self.auth_signing_key else None
+        path = self.auth_signing_key_file
+        return KeySource(parse_signing_key, value=value, path=path, setting="GROUNDWORK_AUTH_SIGNING_KEY")
+
+
+def _one_of(path: Path | None, value: object) -> Path | None:
+    if path is None and not value:
+        raise PydanticCustomError("missing", "neither the value nor the file is set")
+    if path is not None and value:
+        raise ValueError("the key itself is set as well; set one of the two")
+    return path

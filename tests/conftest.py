@@ -8,7 +8,7 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 
 from kit.jetstream import Nats, connect
-from kit.testing.harness import TEST_SECRET
+from kit.testing.harness import public_keys_text, signing_key_text
 from kit.testing.nats import NatsServer, nats_server
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -44,6 +44,15 @@ def _allow_small_files(guard: BlockBuster) -> None:
             guard.functions[function].can_block_in("kit/service.py", {"__aenter__", "__aexit__"})
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _keys_are_set() -> Iterator[None]:
+    """Every service that a test starts finds the keys of the test run in its environment, as it would where it is deployed."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("GROUNDWORK_AUTH_SIGNING_KEY", signing_key_text())
+        environment.setenv("GROUNDWORK_AUTH_PUBLIC_KEYS", public_keys_text())
+        yield
+
+
 @pytest.fixture
 async def nats() -> AsyncIterator[NatsServer]:
     """A NATS server of this test's own, which the test may stop and start."""
@@ -60,11 +69,6 @@ def nats_url(nats: NatsServer) -> str:
 async def jetstream(nats_url: str) -> AsyncIterator[Nats]:
     async with connect(nats_url, name="test") as connection:
         yield connection
-
-
-@pytest.fixture
-def auth_secret() -> str:
-    return TEST_SECRET
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import nats
 import nats.errors
@@ -52,9 +53,18 @@ class Nats:
 
 @asynccontextmanager
 async def connect(url: str, *, name: str) -> AsyncIterator[Nats]:
-    """Connects to `url` ("nats://user:password@host:4222", several by comma), waiting for a server that is not up yet."""
+    """Connects to `url` ("nats://user:password@host:4222", several by comma), waiting for a server that is not up yet.
+
+    Answers come to subjects below `_INBOX.<user>`, so that a server can keep a user from listening to those of another.
+    """
+    servers = url.split(",")
+    user = urlsplit(servers[0]).username
 
     async def on_error(error: Exception) -> None:
+        if "permissions violation" in str(error).lower():
+            # The call itself only hears nothing, and reports a message store that does not answer.
+            _log.error("nats_permission_missing", error=str(error))
+            return
         # Five a second while a server is away; the disconnect is what an operator needs to see.
         _log.debug("nats_error", error=repr(error))
 
@@ -68,8 +78,9 @@ async def connect(url: str, *, name: str) -> AsyncIterator[Nats]:
         _log.info("nats_reconnected")
 
     nc = await nats.connect(
-        url.split(","),
+        servers,
         name=name,
+        inbox_prefix=f"_INBOX.{user}" if user else "_INBOX",
         error_cb=on_error,
         disconnected_cb=on_disconnect,
         reconnected_cb=on_reconnect,
@@ -98,16 +109,18 @@ async def _close(nc: Client) -> None:
 
 @contextmanager
 def cancellation_kept() -> Iterator[None]:
-    """Raises CancelledError when the block was cancelled and went on all the same.
+    """Raises CancelledError when the block was cancelled and went on all the same, or ended with another error.
 
     Before Python 3.12 asyncio.wait_for, with which the client awaits every answer, forgets a cancellation that comes together
     with the answer (https://github.com/python/cpython/issues/86296): a loop that should end would go on for ever.
     """
     task = asyncio.current_task()
     before = task.cancelling() if task else 0
-    yield
-    if task and task.cancelling() > before:
-        raise asyncio.CancelledError
+    try:
+        yield
+    finally:
+        if task and task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 @contextmanager
@@ -119,7 +132,8 @@ def translated_errors(what: str) -> Iterator[None]:
     except _NO_ANSWER as error:
         raise _unavailable(f"{what}: the message store does not answer") from error
     except APIError as error:
-        if error.code is None or error.code < 500:
+        code = getattr(error, "code", None)  # the client's KeyNotFoundError is an APIError that lacks its fields
+        if code is None or code < 500:
             raise
         raise _unavailable(f"{what}: the message store cannot do it ({error.description})") from error
 

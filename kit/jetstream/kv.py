@@ -112,9 +112,16 @@ class KeyValue:
         """Writes a key that is not there, which vanishes after `ttl_s`. Returns its revision; raises AlreadyExists."""
         with translated_errors(self._name):
             try:
-                return int(await self._bucket.create(key, value, msg_ttl=None if ttl_s is None else math.ceil(ttl_s)))
+                return await self._create(key, value, ttl_s)
             except KeyWrongLastSequenceError as error:
                 raise AlreadyExists(f"{self._name}/{key} is already there", reason="KEY_EXISTS") from error
+
+    async def _create(self, key: str, value: bytes, ttl_s: float | None) -> int:
+        msg_ttl = None if ttl_s is None else math.ceil(ttl_s)
+        try:
+            return int(await self._bucket.create(key, value, msg_ttl=msg_ttl))
+        except KeyNotFoundError:  # refused because the key was there; it expired before the client could look at it
+            return int(await self._bucket.create(key, value, msg_ttl=msg_ttl))
 
     async def update(self, key: str, value: bytes, revision: int) -> int:
         """Writes if the key still has `revision`. Returns the new one; raises Aborted when another writer was first."""

@@ -20,10 +20,11 @@ from kit.jetstream.connection import Nats, translated_errors
 from kit.jetstream.tenant_consumers import TenantConsumers
 from kit.jetstream.turns import Turns
 from kit.principal import Principal, current_principal, use_principal
+from kit.tokens import TokenSigner, TokenVerifier
 
 _log = structlog.get_logger()
 
-_TENANT, _SUBJECT, _SCOPES = "Groundwork-Tenant", "Groundwork-Subject", "Groundwork-Scopes"
+_TOKEN = "Groundwork-Token"  # noqa: S105 - a header name
 _ACK_TIMEOUT_S = 5.0
 _RETRY_AFTER_S = 1.0
 _BELLS = "bells"
@@ -38,7 +39,8 @@ _DEDUPLICATION_WINDOW_S = 120.0
 
 @dataclass(frozen=True)
 class Job:
-    """One delivery of a job. `delivery` counts them from 1, whatever ended the ones before; `principal` is who queued it."""
+    """One delivery of a job. `delivery` counts them from 1, whatever ended the ones before; `principal` is who queued it, as the
+    token that came with the job proves."""
 
     job_id: str
     data: bytes
@@ -67,14 +69,18 @@ class WorkQueueConfig:
 class WorkQueue:
     """Publishes jobs and hands them to workers, each job to one worker at a time."""
 
-    def __init__(self, nats_: Nats, config: WorkQueueConfig) -> None:
+    def __init__(self, nats_: Nats, config: WorkQueueConfig, signer: TokenSigner, verifier: TokenVerifier) -> None:
         self._nats = nats_
         self._config = config
         self._tracer = trace.get_tracer(__name__)
+        self._signer = signer
+        self._verifier = verifier
 
     @classmethod
-    async def open(cls, nats_: Nats, config: WorkQueueConfig) -> "WorkQueue":
-        queue = cls(nats_, config)
+    async def open(
+        cls, nats_: Nats, config: WorkQueueConfig, signer: TokenSigner, verifier: TokenVerifier
+    ) -> "WorkQueue":
+        queue = cls(nats_, config, signer, verifier)
         await queue._ensure()
         return queue
 
@@ -92,15 +98,10 @@ class WorkQueue:
     async def publish(self, suffix: str, data: bytes, *, job_id: str) -> None:
         """Queues a job, once per `job_id` within two minutes. `suffix` begins with the tenant whose turn it takes. It is on the
         server's disk when this returns."""
-        principal = current_principal()
-        headers = {
-            api.Header.MSG_ID: job_id,
-            _TENANT: principal.tenant_id,
-            _SUBJECT: principal.subject,
-            _SCOPES: " ".join(sorted(principal.scopes)),
-        }
-        propagate.inject(headers)
         subject = f"{self._config.subject}.{suffix}"
+        token = self._signer.sign_job(current_principal(), self._config.stream, subject, job_id, data)
+        headers = {api.Header.MSG_ID: job_id, _TOKEN: token}
+        propagate.inject(headers)
         with translated_errors(self._config.stream):
             try:
                 await self._nats.js.publish(subject, data, headers=headers)
@@ -122,7 +123,8 @@ class WorkQueue:
         """Works until cancelled, on at most `concurrency` jobs at once.
 
         The handler runs as the principal that queued the job. A job whose handler raises comes back after the backoff, again and
-        again: a handler that wants to give up says so by returning None.
+        again: a handler that wants to give up says so by returning None. A job without a valid token (forged, of an earlier
+        version, or signed with a key that was removed) is dropped and logged: whoever queues jobs looks for work that has none.
         """
         puller = _Puller(self._nats, self._config, self._ensure, concurrency)
         async with asyncio.TaskGroup() as group, puller.listening():
@@ -133,7 +135,12 @@ class WorkQueue:
 
     async def _work(self, tenant: str, message: Msg, handler: Handler) -> float | None:
         """Does a job; returns after how many seconds it comes back, or None when it is settled or another's."""
-        job = _to_job(message)
+        try:
+            job = self._job(message)
+        except GroundworkError as error:
+            _log.error("job_refused", stream=self._config.stream, subject=message.subject, error=error.message)
+            await _quietly(message.term())
+            return None
         context = propagate.extract(message.headers or {})
         with (
             use_principal(job.principal),
@@ -152,6 +159,13 @@ class WorkQueue:
                 _log.warning("job_not_settled", error=repr(error))
                 return None
         return retry_after_s
+
+    def _job(self, message: Msg) -> Job:
+        """Raises Unauthenticated or PermissionDenied when the job's token is not valid."""
+        headers = message.headers or {}
+        job_id, token = headers.get(api.Header.MSG_ID, ""), headers.get(_TOKEN, "")
+        principal = self._verifier.verify_job(token, self._config.stream, message.subject, job_id, message.data)
+        return Job(job_id, message.data, message.metadata.num_delivered, principal)
 
     async def _run(self, job: Job, handler: Handler) -> float | None:
         try:
@@ -281,14 +295,6 @@ class _Puller:
             self._consumers.forget()
         except (nats.errors.Error, GroundworkError):
             return
-
-
-def _to_job(message: Msg) -> Job:
-    headers = message.headers or {}
-    principal = Principal(
-        headers.get(_TENANT, ""), headers.get(_SUBJECT, ""), frozenset(headers.get(_SCOPES, "").split())
-    )
-    return Job(headers.get(api.Header.MSG_ID, ""), message.data, message.metadata.num_delivered, principal)
 
 
 async def _quietly(awaitable: Awaitable[None]) -> None:

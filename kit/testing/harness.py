@@ -1,6 +1,8 @@
 """Runs servicers and whole services inside a test, on real sockets of the loopback."""
 
 import asyncio
+import functools
+import json
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -11,13 +13,41 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from kit.channel import Channel, open_channel
-from kit.principal import Principal, TokenSigner, use_principal
+from kit.keys import Jwk, KeySource, new_key, parse_public_keys, parse_signing_key, public_half
+from kit.principal import Principal, use_principal
 from kit.server import make_server
 from kit.settings import ServiceSettings
+from kit.tokens import TokenSigner, TokenVerifier
 
-TEST_SECRET = "a-secret-of-at-least-32-characters-for-tests"
 TEST_PRINCIPAL = Principal("local", "tester")
+ROOMS = ("ingest", "jobs", "memory", "orchestrator", "reranker", "retriever", "tools")
 _READY_TIMEOUT_S = 20.0
+
+
+def signing_key_text() -> str:
+    """The private key of everybody in this test run, who may call everything."""
+    return json.dumps(_key())
+
+
+def public_keys_text(*more: Jwk) -> str:
+    """The public keys: that of the test run, and `more`."""
+    return json.dumps({"keys": [public_half(_key(), [f"{room}/*" for room in ROOMS]), *more]})
+
+
+def make_signer(private: Jwk | None = None, **options: Any) -> TokenSigner:
+    """Signs with the test run's key, or with `private`."""
+    text = json.dumps(private) if private else signing_key_text()
+    return TokenSigner(KeySource(parse_signing_key, value=text, setting="TEST"), **options)
+
+
+def make_verifier(*more: Jwk, **options: Any) -> TokenVerifier:
+    """Accepts the test run's key, and `more` public ones."""
+    return TokenVerifier(KeySource(parse_public_keys, value=public_keys_text(*more), setting="TEST"), **options)
+
+
+@functools.cache
+def _key() -> Jwk:
+    return new_key("test")
 
 
 def free_port() -> int:
@@ -30,7 +60,7 @@ def free_port() -> int:
 @asynccontextmanager
 async def running_servicer(add: Callable[[Any, grpc.aio.Server], None], servicer: object) -> AsyncIterator[str]:
     """Serves one servicer behind kit's real interceptors; yields its address."""
-    server = make_server(TokenSigner(TEST_SECRET))
+    server = make_server(make_verifier())
     add(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -45,7 +75,7 @@ async def open_test_channel(
     address: str, principal: Principal = TEST_PRINCIPAL, services: Sequence[ServiceDescriptor] = ()
 ) -> AsyncIterator[Channel]:
     """A channel whose calls are made as `principal`, within the block."""
-    async with open_channel(address, TokenSigner(TEST_SECRET), services) as channel:
+    async with open_channel(address, make_signer(), services, passed_on_to=ROOMS) as channel:
         with use_principal(principal):
             yield channel
 

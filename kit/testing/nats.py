@@ -25,9 +25,11 @@ def nats_server_binary() -> str:
 
 @dataclass
 class NatsServer:
-    """A running server. `stop()` and `start()` keep port and store, to play an outage."""
+    """A running server. `stop()` and `start()` keep port and store, to play an outage. `configuration` is what a file of the
+    server's holds besides: users, for instance."""
 
     store: Path
+    configuration: str = ""
     port: int = -1
     process: asyncio.subprocess.Process | None = None
 
@@ -36,8 +38,11 @@ class NatsServer:
         return f"nats://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
+        file = self.store / "nats.conf"
+        file.write_text(self.configuration, "utf-8")
+        place = ("-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.store))
         self.process = await asyncio.create_subprocess_exec(
-            *(nats_server_binary(), "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.store)),
+            *(nats_server_binary(), "--config", str(file), *place),
             stderr=asyncio.subprocess.PIPE,
         )
         assert self.process.stderr is not None
@@ -58,10 +63,10 @@ class NatsServer:
 
 
 @asynccontextmanager
-async def nats_server() -> AsyncIterator[NatsServer]:
+async def nats_server(configuration: str = "") -> AsyncIterator[NatsServer]:
     """A server with JetStream on disk, on a free port of the loopback."""
     with tempfile.TemporaryDirectory(prefix="groundwork-nats-") as store:
-        server = NatsServer(Path(store))
+        server = NatsServer(Path(store), configuration)
         await server.start()
         try:
             yield server

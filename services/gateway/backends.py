@@ -14,7 +14,7 @@ from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from grpc_health.v1 import health_pb2_grpc
 
 from kit.channel import open_channel
-from kit.principal import TokenSigner
+from kit.tokens import TokenSigner
 from services.gateway.adapters.health import GrpcHealthProbe
 from services.gateway.adapters.ingest import document_watch
 from services.gateway.adapters.orchestrator import OrchestratorRunLog
@@ -48,7 +48,7 @@ async def open_backends(
     stack: AsyncExitStack, settings: GatewaySettings, stopping: asyncio.Event, closing: asyncio.Event
 ) -> Backends:
     """Opens a channel to each service; nothing is called yet, so the order in which services start does not matter."""
-    signer = TokenSigner(settings.auth_secret.get_secret_value())
+    signer = TokenSigner(settings.signing_key())
 
     async def channel(address: str, services: Any = ()) -> Any:
         return await stack.enter_async_context(open_channel(address, signer, list(services)))

@@ -6,13 +6,13 @@ at 127.0.0.1 and read the answers (DNS rebinding). Hence the checks of Host and 
 """
 
 import asyncio
-import ipaddress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kit.errors import GroundworkError
+from kit.hosts import host_name, is_loopback_name
 from services.gateway.errors import (
     BodyTooLarge,
     CrossOrigin,
@@ -104,24 +104,6 @@ def check_origin(headers: Headers) -> None:
         raise CrossOrigin(
             "a page of another site may not change anything here; use the console or call without a browser"
         )
-
-
-def host_name(host: str) -> str:
-    """The name in a Host header, without port, lower case; IPv6 without brackets. Empty when it cannot be read."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "") if host else ""
-    except ValueError:
-        return ""
-
-
-def is_loopback_name(name: str) -> bool:
-    """Whether a name always means this machine, whatever a name server says."""
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_upload(scope: Scope) -> bool:

@@ -1,14 +1,11 @@
 """What the gateway is told from outside: the only reader of its environment."""
 
-from typing import Annotated
+from pydantic import Field
 
-from pydantic import Field, field_validator
-from pydantic_settings import NoDecode
-
-from kit.settings import Identifier, ServiceSettings
+from kit.settings import HostNames, Identifier, SigningServiceSettings, Subject
 
 
-class GatewaySettings(ServiceSettings):
+class GatewaySettings(SigningServiceSettings):
     """Settings of the public edge."""
 
     host: str = "127.0.0.1"
@@ -17,14 +14,14 @@ class GatewaySettings(ServiceSettings):
     port: int = Field(default=8080, ge=0, le=65535)
     """Port of the public HTTP API and of the console. 0 takes a free one."""
 
-    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
+    allowed_hosts: HostNames = ()
     """Host names, comma-separated, under which the API may be asked for besides loopback names. A name that is not listed is
     refused, because a hostile page can point its own name at this machine (DNS rebinding)."""
 
     local_tenant_id: Identifier = "local"
     """Tenant of every request while no keys are configured."""
 
-    local_subject: str = "local-user"
+    local_subject: Subject = "local-user"
     """User of every request while no keys are configured."""
 
     ingest_address: str = "127.0.0.1:7003"
@@ -91,12 +88,3 @@ class GatewaySettings(ServiceSettings):
 
     max_json_bytes: int = Field(default=1024 * 1024, gt=0)
     """Largest JSON request body, in bytes: 8 000 characters of question and 64 collections need far less."""
-
-    @field_validator("allowed_hosts", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        return (
-            tuple(name.strip().lower() for name in value.split(",") if name.strip())
-            if isinstance(value, str)
-            else value
-        )

@@ -209,4 +209,7 @@ class JobHandler:
             _log.error("job_unreadable", job_id=job.job_id, error=str(error))
             self._metrics.unreadable_jobs.inc()
             return None
+        if decoded.tenant_id != job.principal.tenant_id:
+            _log.error("job_of_another_tenant", job_id=job.job_id)
+            return None
         return await self._attempts.run(decoded, job.delivery)

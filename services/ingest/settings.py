@@ -4,10 +4,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from kit.settings import ServiceSettings
+from kit.settings import SigningServiceSettings
 
 
-class IngestSettings(ServiceSettings):
+class IngestSettings(SigningServiceSettings):
     """Settings of the API and the worker, read from GROUNDWORK_* variables."""
 
     nats_url: str = "nats://127.0.0.1:4222"

@@ -23,7 +23,7 @@ async def run(settings: MemorySettings) -> None:
     async with Service("memory", settings) as service:
         nats = await service.stack.enter_async_context(connect(settings.nats_url, name="memory"))
         store = await NatsThreadStore.open(nats)
-        deletions = await NatsDeletions.open(nats)
+        deletions = await NatsDeletions.open(nats, service.signer, service.verifier)
         threads = Threads(store, deletions, now=_now, new_thread_id=lambda: secrets.token_hex(THREAD_ID_BYTES))
         handler = DeletionHandler(threads)
         service.spawn(deletions.queue_of_threads.consume(handler.handle, concurrency=_DELETIONS_AT_ONCE))

@@ -1,9 +1,9 @@
 """Settings of the memory service."""
 
-from kit.settings import ServiceSettings
+from kit.settings import SigningServiceSettings
 
 
-class MemorySettings(ServiceSettings):
+class MemorySettings(SigningServiceSettings):
     """Where its state lives."""
 
     nats_url: str = "nats://127.0.0.1:4222"

@@ -42,7 +42,7 @@ async def run(settings: OrchestratorSettings) -> None:
     """Runs the orchestrator until it is told to stop."""
     async with Service("orchestrator", settings) as service:
         nats = await service.stack.enter_async_context(connect(settings.nats_url, name="orchestrator"))
-        state = await _State.open(nats, settings)
+        state = await _State.open(nats, settings, service)
         memory = await _memory(service, settings)
         pipeline = await _pipeline(service, settings, memory, state.sources)
         limits = RunLimits(settings.run_wall_clock_s, settings.run_lease_s, settings.max_concurrent_runs)
@@ -72,13 +72,13 @@ class _State:
     forget_queue: ForgetQueue
 
     @classmethod
-    async def open(cls, nats: Nats, settings: OrchestratorSettings) -> "_State":
+    async def open(cls, nats: Nats, settings: OrchestratorSettings, service: Service) -> "_State":
         days = settings.run_retention_days
         return cls(
             await KeyValueRunStore.open(nats, lease_s=settings.run_lease_s, retention_days=days),
             await JetStreamEventLog.open(nats, retention_days=days),
             await KeyValueRunSources.open(nats, retention_days=days),
-            await ForgetQueue.open(nats),
+            await ForgetQueue.open(nats, service.signer, service.verifier),
         )
 
 
@@ -108,7 +108,9 @@ async def _pipeline(
     signer = service.signer
     retriever = await enter(
         open_channel(
-            settings.retriever_address, signer, [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]]
+            settings.retriever_address,
+            signer,
+            [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]],
         )
     )
     reranker = await enter(

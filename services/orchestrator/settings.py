@@ -4,10 +4,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from kit.settings import ServiceSettings
+from kit.settings import SigningServiceSettings
 
 
-class OrchestratorSettings(ServiceSettings):
+class OrchestratorSettings(SigningServiceSettings):
     """Settings of the orchestrator."""
 
     nats_url: str = "nats://127.0.0.1:4222"

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, FilePath, SecretStr, field_validator, model_validator
 
-from kit.settings import Identifier, ServiceSettings
+from kit.settings import Identifier, SigningServiceSettings
 from services.retriever.models import FusionMethod, RerankMode, Strategy
 from services.retriever.options import (
     ElasticsearchOptions,
@@ -17,7 +17,7 @@ from services.retriever.options import (
 )
 
 
-class RetrieverSettings(ServiceSettings):
+class RetrieverSettings(SigningServiceSettings):
     """Read from GROUNDWORK_* variables."""
 
     nats_url: str = "nats://127.0.0.1:4222"

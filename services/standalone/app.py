@@ -17,15 +17,19 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kit.configuration import setting_problems
+from kit.key_folder import KeyFolder
+from kit.private_files import write_private
 from services.standalone import topology
 from services.standalone.adapters.health import NetworkProbe
 from services.standalone.console import Console, welcome
-from services.standalone.data_dir import DataDir, open_data_dir, write_private
+from services.standalone.data_dir import DataDir, open_data_dir
 from services.standalone.errors import SettingsRefused, StandaloneError, StartRefused
 from services.standalone.free_ports import LOOPBACK, choose_free_ports, require_free_port
 from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, RestartPolicy
+from services.standalone.nats_users import ACCESS, ADMINISTRATOR
 from services.standalone.settings import StandaloneSettings, inherited_environment
+from services.standalone.signers import SIGNERS
 from services.standalone.state_file import StateFile
 from services.standalone.supervisor import Supervisor
 
@@ -64,7 +68,7 @@ async def _run(
     ports = choose_free_ports(topology.ports_needed(installation), rng, reserved=settings.port)
     write_private(
         installation.nats_config,
-        topology.nats_configuration(data_dir.nats_store, ports[0], installation.nats_password),
+        topology.nats_configuration(data_dir.nats_store, ports[0], installation.nats_passwords),
     )
     specs = topology.build(installation, ports)
     url = f"http://{LOOPBACK}:{settings.port}"
@@ -73,7 +77,7 @@ async def _run(
         specs,
         supervisor_pid=os.getpid(),
         url=url,
-        nats_url=topology.nats_url(installation, ports[0]),
+        nats_url=topology.nats_url(installation, ports[0], ADMINISTRATOR),
         data_dir=data_dir.path,
     )
 
@@ -147,12 +151,23 @@ def _installation(settings: StandaloneSettings, data_dir: DataDir, *, local_llm:
         models_dir=models_dir,
         nats_server=_nats_server(),
         nats_config=data_dir.path / "secrets" / "nats.conf",
-        auth_secret=data_dir.secret("auth_secret"),
-        nats_password=data_dir.secret("nats_password"),
+        keys=_keys(data_dir),
+        nats_passwords={
+            ADMINISTRATOR: data_dir.secret("nats_password"),
+            **{name: data_dir.secret(f"nats_password_{name}") for name in ACCESS},
+        },
         llm_api_key=secrets.token_hex(16),
         with_local_llm=local_llm,
         inherited_environment=inherited_environment(),
     )
+
+
+def _keys(data_dir: DataDir) -> KeyFolder:
+    folder = KeyFolder(data_dir.keys)
+    folder.ensure(SIGNERS)
+    # Of earlier versions, in which all services shared it. Jobs that they queued are queued anew by ingestion's sweep.
+    (data_dir.path / "secrets" / "auth_secret").unlink(missing_ok=True)
+    return folder
 
 
 def _require_models(models_dir: Path, *, local_llm: bool) -> None:

@@ -6,11 +6,11 @@ import contextlib
 import fcntl
 import os
 import secrets
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.private_files import write_private
 from services.standalone.errors import DataDirUnusable
 
 LAYOUT_VERSION = "1"
@@ -30,6 +30,11 @@ class DataDir:
     def nats_store(self) -> Path:
         """JetStream's files."""
         return self.path / "nats"
+
+    @property
+    def keys(self) -> Path:
+        """The keys of principal tokens."""
+        return self.path / "secrets" / "keys"
 
     @property
     def logs(self) -> Path:
@@ -67,15 +72,6 @@ def open_data_dir(path: Path) -> Iterator[DataDir]:
         raise DataDirUnusable(_no_permission(path, error)) from error
     finally:
         os.close(lock)  # releases the lock; the file stays, since removing it would let two instances lock two files
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replaces a file in one step, readable by its owner only."""
-    temporary = path.with_name(path.name + ".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, stat.S_IRUSR | stat.S_IWUSR)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    temporary.replace(path)
 
 
 def _lock(path: Path) -> int:

@@ -49,5 +49,7 @@ class LocalLlmSettings(BaseSettings):
 
 
 def inherited_environment() -> dict[str, str]:
-    """What children get from the user's environment: all of it, so that each GROUNDWORK_ setting reaches its service."""
-    return dict(os.environ)
+    """What children get from the user's environment: all of it, so that each GROUNDWORK_ setting reaches its service; but keys and
+    the message store are this system's own, and each service gets its own."""
+    ours = ("GROUNDWORK_AUTH_", "GROUNDWORK_NATS_URL")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from services.standalone.data_dir import write_private
+from kit.private_files import write_private
 from services.standalone.models import ChildEvent, ChildSpec, ChildState
 
 

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.key_folder import KeyFolder
+from services.standalone import nats_users
 from services.standalone.free_ports import LOOPBACK
 from services.standalone.models import ChildSpec, Probe, ProbeKind
+from services.standalone.signers import SIGNERS
 
-NATS_USER = "groundwork"
 NATS_DAMAGE = r"Stream metafile .* checksums do not match|Error (unmarshalling stream metafile|recreating stream)"
 """nats-server (2.15) skips a stream that it cannot recover and serves without it; our services would make it anew, empty."""
 LOCAL_LLM = "local-llm"
@@ -55,8 +57,8 @@ class Installation:
     models_dir: Path
     nats_server: Path
     nats_config: Path
-    auth_secret: str
-    nats_password: str
+    keys: KeyFolder
+    nats_passwords: Mapping[str, str]
     llm_api_key: str
     with_local_llm: bool
     inherited_environment: Mapping[str, str]
@@ -67,18 +69,18 @@ def ports_needed(installation: Installation) -> int:
     return 1 + int(installation.with_local_llm) + 2 * (len(GRPC_SERVICES) + 1)
 
 
-def nats_url(installation: Installation, port: int) -> str:
+def nats_url(installation: Installation, port: int, user: str) -> str:
     """With credentials: other users of this machine cannot connect without them."""
-    return f"nats://{NATS_USER}:{installation.nats_password}@{LOOPBACK}:{port}"
+    return f"nats://{user}:{installation.nats_passwords[user]}@{LOOPBACK}:{port}"
 
 
-def nats_configuration(store_dir: Path, port: int, password: str) -> str:
+def nats_configuration(store_dir: Path, port: int, passwords: Mapping[str, str]) -> str:
     """The configuration file of nats-server. In a file, not on the command line, which every user can read."""
     return (
         f"listen: {json.dumps(f'{LOOPBACK}:{port}')}\n"
         'server_name: "groundwork"\n'
         f"jetstream {{ store_dir: {json.dumps(str(store_dir))}, sync_interval: 10s }}\n"
-        f"authorization {{ user: {NATS_USER}, password: {json.dumps(password)} }}\n"
+        f"{nats_users.authorization(passwords)}"
     )
 
 
@@ -90,20 +92,33 @@ def build(installation: Installation, ports: list[int]) -> list[ChildSpec]:
     grpc_ports = {service.name: next(free) for service in GRPC_SERVICES}
     ops_ports = {name: next(free) for name in (*grpc_ports, "gateway")}
     gateway_grpc_port = next(free)
-    shared = _shared_environment(installation, nats_port, grpc_ports)
+    shared = _shared_environment(installation, grpc_ports)
     specs = [_nats(installation, nats_port)]
     if llm_port is not None:
         specs.append(_local_llm(installation, llm_port))
     for service in GRPC_SERVICES:
-        environment = {**shared, **_own(grpc_ports[service.name], ops_ports[service.name])}
+        environment = {
+            **shared,
+            **_own(grpc_ports[service.name], ops_ports[service.name]),
+            **_identity(installation, service.name, nats_port),
+        }
         if service.name == "orchestrator" and llm_port is not None:
             environment |= _local_llm_client(installation, llm_port)
         specs.append(_grpc_service(service, environment, grpc_ports[service.name]))
-    specs.append(_gateway(installation, {**shared, **_own(gateway_grpc_port, ops_ports["gateway"])}))
+    specs.append(
+        _gateway(
+            installation,
+            {
+                **shared,
+                **_own(gateway_grpc_port, ops_ports["gateway"]),
+                **_identity(installation, "gateway", nats_port),
+            },
+        )
+    )
     return specs
 
 
-def _shared_environment(installation: Installation, nats_port: int, grpc_ports: Mapping[str, int]) -> dict[str, str]:
+def _shared_environment(installation: Installation, grpc_ports: Mapping[str, int]) -> dict[str, str]:
     addresses = {service.address_variable: f"{LOOPBACK}:{grpc_ports[service.name]}" for service in GRPC_SERVICES}
     return {
         # Our matrices are small: OpenBLAS would divide each product among all cores and wait for them, spinning.
@@ -113,8 +128,7 @@ def _shared_environment(installation: Installation, nats_port: int, grpc_ports: 
         "GRPC_ENABLE_FORK_SUPPORT": "0",
         **installation.inherited_environment,
         **addresses,
-        "GROUNDWORK_NATS_URL": nats_url(installation, nats_port),
-        "GROUNDWORK_AUTH_SECRET": installation.auth_secret,
+        "GROUNDWORK_AUTH_PUBLIC_KEYS_FILE": str(installation.keys.public_keys_file),
         "GROUNDWORK_DATA_DIR": str(installation.data_dir),
         "GROUNDWORK_MODELS_DIR": str(installation.models_dir),
         "GROUNDWORK_PORT": str(installation.gateway_port),
@@ -124,6 +138,16 @@ def _shared_environment(installation: Installation, nats_port: int, grpc_ports: 
 
 def _own(grpc_port: int, ops_port: int) -> dict[str, str]:
     return {"GROUNDWORK_GRPC_ADDRESS": f"{LOOPBACK}:{grpc_port}", "GROUNDWORK_OPS_PORT": str(ops_port)}
+
+
+def _identity(installation: Installation, name: str, nats_port: int) -> dict[str, str]:
+    """What a service proves itself with: its signing key if it signs, its user of NATS if it has one."""
+    identity = {}
+    if name in SIGNERS:
+        identity["GROUNDWORK_AUTH_SIGNING_KEY_FILE"] = str(installation.keys.signing_key_file(name))
+    if name in nats_users.ACCESS:
+        identity["GROUNDWORK_NATS_URL"] = nats_url(installation, nats_port, name)
+    return identity
 
 
 def _python(module: str, *arguments: str) -> list[str]:

@@ -16,7 +16,10 @@ from typing import Any
 import httpx
 import psutil
 
+from kit.key_folder import KeyFolder
+from kit.keys import KeySource, parse_signing_key
 from kit.testing.harness import free_port
+from kit.tokens import TokenSigner
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 45.0
@@ -152,11 +155,16 @@ class Groundwork:
         return (self.data_dir / "logs" / f"{name}.log").read_text("utf-8", "replace")
 
     @property
-    def auth_secret(self) -> str:
-        return (self.data_dir / "secrets" / "auth_secret").read_text("ascii").strip()
+    def keys(self) -> KeyFolder:
+        return KeyFolder(self.data_dir / "secrets" / "keys")
 
-    def service_environment(self, **variables: str) -> dict[str, str]:
-        """What the supervisor tells each of its services, for one more process beside them."""
+    def signer(self) -> TokenSigner:
+        """Signs with a key of the test's, which the system knows until its next start."""
+        self.keys.add("test", ["jobs/INGEST", "retriever/CorpusStats"])
+        return TokenSigner(KeySource(parse_signing_key, path=self.keys.signing_key_file("test"), setting="test"))
+
+    def service_environment(self, name: str, **variables: str) -> dict[str, str]:
+        """What the supervisor tells the service `name`, for one more process beside it."""
         state = self.state()
         addresses = {
             f"GROUNDWORK_{name.upper().replace('-', '_')}_ADDRESS": service["address"]
@@ -166,7 +174,8 @@ class Groundwork:
             **self.environment,
             **addresses,
             "GROUNDWORK_NATS_URL": state["nats_url"],
-            "GROUNDWORK_AUTH_SECRET": self.auth_secret,
+            "GROUNDWORK_AUTH_PUBLIC_KEYS_FILE": str(self.keys.public_keys_file),
+            "GROUNDWORK_AUTH_SIGNING_KEY_FILE": str(self.keys.signing_key_file(name)),
             **variables,
         }
 
@@ -188,7 +197,7 @@ def another_gateway(groundwork: Groundwork) -> Iterator[str]:
     """A second gateway process over the same services, as a load balancer would have; its base URL."""
     port = free_port()
     environment = groundwork.service_environment(
-        GROUNDWORK_PORT=str(port), GROUNDWORK_GRPC_ADDRESS="127.0.0.1:0", GROUNDWORK_OPS_PORT="0"
+        "gateway", GROUNDWORK_PORT=str(port), GROUNDWORK_GRPC_ADDRESS="127.0.0.1:0", GROUNDWORK_OPS_PORT="0"
     )
     log = groundwork.data_dir.with_name(f"gateway-{port}.log")
     with log.open("wb") as out:

@@ -23,6 +23,7 @@ import psutil
 import pytest
 
 from kit.jetstream import connect
+from kit.principal import Principal
 from tests.integration.api import Api, Json, ok
 from tests.integration.system import Groundwork, running, wait_until
 from tests.integration.test_kill import corpus_stats, jobs_left, kill, unique_word
@@ -212,6 +213,7 @@ def test_job_delivered_five_times_is_done_once(model_system: Groundwork, model_a
         asyncio.run(deliver_again(model_system, queued["id"], times=5))
     first = model_api.settled(queued["id"])
     assert first["status"] == "ready"
+    assert "job_refused" not in model_system.log("ingest-worker")
     wait_until(lambda: asyncio.run(jobs_left(model_system)) == 0, "the queue is empty", timeout_s=20)
     asyncio.run(deliver_again(model_system, queued["id"], times=5, revision_id=first["revision_id"]))
     wait_until(lambda: asyncio.run(jobs_left(model_system)) == 0, "the queue is empty", timeout_s=20)
@@ -228,14 +230,11 @@ async def deliver_again(system: Groundwork, document_id: str, *, times: int, rev
         if not revision_id:
             entry = await (await nats.js.key_value("DOCUMENTS")).get(f"local.{document_id}")
             revision_id = json.loads(entry.value or b"")["pending"]["revision_id"]
-        job = {"tenant_id": "local", "document_id": document_id, "revision_id": revision_id}
-        headers = {"Groundwork-Tenant": "local", "Groundwork-Subject": "test"}
-        for number in range(times):
-            await nats.js.publish(
-                f"ingest.local.{document_id}.{revision_id}",
-                json.dumps(job).encode(),
-                headers={**headers, "Nats-Msg-Id": f"{revision_id}-{number}"},
-            )
+        job = json.dumps({"tenant_id": "local", "document_id": document_id, "revision_id": revision_id}).encode()
+        subject, signer = f"ingest.local.{document_id}.{revision_id}", system.signer()
+        for job_id in (f"{revision_id}-{number}" for number in range(times)):
+            token = signer.sign_job(Principal("local", "test"), "INGEST", subject, job_id, job)
+            await nats.js.publish(subject, job, headers={"Groundwork-Token": token, "Nats-Msg-Id": job_id})
 
 
 def test_documents_whose_index_was_removed_are_made_again_from_the_stored_files(

@@ -17,7 +17,7 @@ from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
 from kit.channel import open_channel
 from kit.jetstream import connect
-from kit.principal import Principal, TokenSigner, use_principal
+from kit.principal import Principal, use_principal
 from kit.testing.openai import Reply
 from tests.integration.api import Api, Event, Json, assert_complete, only
 from tests.integration.conftest import Model
@@ -98,9 +98,7 @@ def assert_searchable_once(api: Api, collection: str, document: Json) -> None:
 async def corpus_stats(system: Groundwork, collection: str) -> tuple[int, int]:
     """Documents and chunks that the retriever counts in the collection."""
     services = [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]]
-    async with open_channel(
-        system.service("retriever")["address"], TokenSigner(system.auth_secret), services
-    ) as channel:
+    async with open_channel(system.service("retriever")["address"], system.signer(), services) as channel:
         with use_principal(Principal("local", "test")):
             stub = retriever_pb2_grpc.RetrieverServiceStub(channel)
             request = retriever_pb2.CorpusStatsRequest(collection_ids=[collection])

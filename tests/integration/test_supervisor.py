@@ -1,6 +1,8 @@
 """`groundwork up` in the hands of a user: stopped, interrupted, killed, started again, started twice."""
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -68,6 +70,38 @@ def test_data_survives_a_stop_and_a_kill(fresh: Groundwork) -> None:
         ]
         again = api.upload("default", "handbook.md", (DATA / "handbook.md").read_bytes())
         assert (again["id"], again["status"]) == (document["id"], "ready")
+
+
+def test_a_data_directory_of_the_version_with_one_shared_secret_goes_on(fresh: Groundwork) -> None:
+    secrets = fresh.data_dir / "secrets"
+    with running(fresh), Api.open(fresh.base_url) as api:
+        document = api.ingest("default", "handbook.md", (DATA / "handbook.md").read_bytes())
+    shutil.rmtree(fresh.keys.path)
+    for path in secrets.glob("nats_password_*"):
+        path.unlink()
+    (secrets / "auth_secret").write_text("0" * 64 + "\n", "ascii")
+    with running(fresh), Api.open(fresh.base_url) as api:
+        assert not (secrets / "auth_secret").exists()
+        assert api.http.get(f"/v1/documents/{document['id']}").json()["status"] == "ready"
+        assert_complete(list(api.chat("default", QUESTION)))
+        assert api.ingest("default", "new.txt", b"A new document.")["status"] == "ready"
+
+
+def test_keys_are_rotated_and_forgotten_while_questions_and_uploads_go_on(fresh: Groundwork) -> None:
+    with running(fresh), Api.open(fresh.base_url) as api:
+        api.ingest("default", "handbook.md", (DATA / "handbook.md").read_bytes())
+        before = fresh.keys.public_keys_file.read_text()
+        for number, verb in enumerate(["rotate", "rotate", "rotate", "forget"]):
+            command = [groundwork_command(), "keys", verb]
+            subprocess.run(command, env=fresh.environment, check=True, capture_output=True)
+            assert_complete(list(api.chat("default", QUESTION)))
+            assert api.ingest("default", f"{number}.txt", f"Text {number}.".encode())["status"] == "ready"
+        logs = "".join(path.read_text("utf-8", "replace") for path in (fresh.data_dir / "logs").glob("*.log"))
+        for refusal in ("nats_permission_missing", "job_refused", "BAD_TOKEN", "CALL_NOT_ALLOWED"):
+            assert refusal not in logs
+        kept = {key["kid"] for key in json.loads(fresh.keys.public_keys_file.read_text())["keys"]}
+        assert not kept & {key["kid"] for key in json.loads(before)["keys"]}
+        assert len(kept) == len(json.loads(before)["keys"])
 
 
 def test_two_instances_side_by_side_know_nothing_of_each_other(system: Groundwork, fresh: Groundwork) -> None:
@@ -155,9 +189,10 @@ def test_a_service_that_dies_is_started_again_and_answers_as_before(
 
 
 def test_nothing_of_the_users_environment_is_needed_but_path(fresh: Groundwork) -> None:
-    assert "GROUNDWORK_AUTH_SECRET" not in clean_environment()
+    assert not [name for name in clean_environment() if name.startswith("GROUNDWORK_")]
     secrets = fresh.data_dir / "secrets"
     with running(fresh):
-        assert (secrets / "auth_secret").stat().st_mode & 0o077 == 0
+        for path in (*secrets.iterdir(), *fresh.keys.path.iterdir()):
+            assert path.stat().st_mode & 0o077 == 0, path
         assert (fresh.data_dir / "state.json").stat().st_mode & 0o077 == 0
         assert fresh.data_dir.stat().st_mode & 0o077 == 0

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Nats
+from kit.tokens import TokenSigner, TokenVerifier
 
 
 class NatsForgetting:
@@ -15,8 +16,10 @@ class NatsForgetting:
         self._now = now
 
     @classmethod
-    async def open(cls, nats: Nats, now: Callable[[], datetime]) -> "NatsForgetting":
-        return cls(await ForgetQueue.open(nats), now)
+    async def open(
+        cls, nats: Nats, signer: TokenSigner, verifier: TokenVerifier, now: Callable[[], datetime]
+    ) -> "NatsForgetting":
+        return cls(await ForgetQueue.open(nats, signer, verifier), now)
 
     async def forget(self, document_id: str) -> None:
         await self._queue.request(ForgetRequest(Source.document(document_id), self._now()))

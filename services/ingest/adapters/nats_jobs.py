@@ -5,6 +5,7 @@ from nats.js.errors import NotFoundError
 
 from kit.jetstream import Nats, WorkQueue, WorkQueueConfig
 from kit.jetstream.connection import translated_errors
+from kit.tokens import TokenSigner, TokenVerifier
 from services.ingest.documents import records
 from services.ingest.models import IngestJob
 
@@ -19,8 +20,8 @@ class NatsJobQueue:
         self.queue = queue
 
     @classmethod
-    async def open(cls, nats: Nats) -> "NatsJobQueue":
-        return cls(nats, await WorkQueue.open(nats, CONFIG))
+    async def open(cls, nats: Nats, signer: TokenSigner, verifier: TokenVerifier) -> "NatsJobQueue":
+        return cls(nats, await WorkQueue.open(nats, CONFIG, signer, verifier))
 
     async def publish(self, job: IngestJob) -> None:
         await self.queue.publish(_suffix(job), records.encode_job(job), job_id=job.revision_id)

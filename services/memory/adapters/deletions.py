@@ -6,6 +6,7 @@ from datetime import datetime
 
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig
+from kit.tokens import TokenSigner, TokenVerifier
 from services.memory.models import Deletion, Owner
 
 QUEUE = WorkQueueConfig(stream="MEMORY", subject="memory")
@@ -19,8 +20,9 @@ class NatsDeletions:
         self._forget_queue = forget_queue
 
     @classmethod
-    async def open(cls, nats: Nats) -> "NatsDeletions":
-        return cls(await WorkQueue.open(nats, QUEUE), await ForgetQueue.open(nats))
+    async def open(cls, nats: Nats, signer: TokenSigner, verifier: TokenVerifier) -> "NatsDeletions":
+        queue = await WorkQueue.open(nats, QUEUE, signer, verifier)
+        return cls(queue, await ForgetQueue.open(nats, signer, verifier))
 
     async def queue(self, deletion: Deletion) -> None:
         source = _source(deletion)
@@ -36,8 +38,6 @@ def decode_deletion(job: Job) -> Deletion:
     """Raises one of kit.records.UNREADABLE."""
     record = json.loads(job.data)
     owner = Owner(job.principal.tenant_id, job.principal.subject)
-    if not (owner.tenant_id and owner.subject):
-        raise ValueError("the deletion names no owner")
     return Deletion(owner, record["thread_id"], datetime.fromisoformat(record["requested_at"]))
 
 

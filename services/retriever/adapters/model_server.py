@@ -11,7 +11,8 @@ from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
 from kit.channel import open_channel
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, Unavailable
-from kit.principal import Principal, TokenSigner, use_principal
+from kit.principal import Principal, use_principal
+from kit.tokens import TokenSigner
 from services.retriever.errors import EmbedderUnavailable, RerankerUnavailable
 from services.retriever.models import EmbeddingSpace, Vectors
 

@@ -16,10 +16,9 @@ from groundwork.retriever.v1 import retriever_pb2_grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
-from kit.principal import TokenSigner
 from kit.server import make_server
 from kit.service import DetailedHealth
-from kit.testing.harness import TEST_SECRET
+from kit.testing.harness import make_verifier
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
 from services.gateway.connections import connection_limits
@@ -50,7 +49,7 @@ class World:
     server: grpc.aio.Server | None = None
 
     async def start(self) -> None:
-        server = make_server(TokenSigner(TEST_SECRET))
+        server = make_server(make_verifier())
         ingest_pb2_grpc.add_IngestServiceServicer_to_server(self.ingest, server)
         retriever_pb2_grpc.add_RetrieverServiceServicer_to_server(self.retriever, server)
         memory_pb2_grpc.add_MemoryServiceServicer_to_server(self.memory, server)
@@ -82,7 +81,7 @@ Settings = Callable[..., GatewaySettings]
 def settings(world: World) -> Settings:
     def make(**changes: Any) -> GatewaySettings:
         addresses = {f"{name}_address": f"127.0.0.1:{world.port}" for name in SERVICES}
-        return GatewaySettings(**{"auth_secret": TEST_SECRET, "port": 0, **addresses, **changes})
+        return GatewaySettings(**{"port": 0, **addresses, **changes})
 
     return make
 

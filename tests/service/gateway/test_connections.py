@@ -15,7 +15,7 @@ import httpx
 import pytest
 from groundwork.ingest.v1 import ingest_pb2
 
-from kit.testing.harness import TEST_SECRET, free_port, running_service
+from kit.testing.harness import free_port, running_service
 from services.gateway import connections
 from services.gateway.app import run
 from services.gateway.connections import Connection, connection_limits
@@ -250,7 +250,6 @@ async def test_process_with_few_open_files_outlives_a_crowd_of_idle_sockets(sett
     environment = {
         **os.environ,
         "GROUNDWORK_PORT": str(port),
-        "GROUNDWORK_AUTH_SECRET": TEST_SECRET,
         "GROUNDWORK_REQUEST_HEAD_TIMEOUT_S": str(NEVER_S),
         "GROUNDWORK_CONNECTION_IDLE_TIMEOUT_S": str(NEVER_S),
     }

@@ -12,7 +12,7 @@ from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2_grpc
 
-from kit.testing.harness import TEST_SECRET, free_port, open_test_channel, running_service, running_servicer
+from kit.testing.harness import free_port, open_test_channel, running_service, running_servicer
 from services.ingest import app
 from services.ingest.settings import IngestSettings
 from tests.service.ingest.backends import FakeReranker, FakeRetriever
@@ -78,7 +78,6 @@ async def system(nats_url: str, tmp_path: Path) -> AsyncIterator[System]:
         )
         settings = IngestSettings(
             grpc_address=f"127.0.0.1:{free_port()}",
-            auth_secret=TEST_SECRET,  # type: ignore[arg-type]
             nats_url=nats_url,
             reranker_address=reranker_address,
             retriever_address=retriever_address,

@@ -9,8 +9,11 @@ import pytest
 from groundwork.ingest.v1 import ingest_pb2
 
 from kit.errors import DataLoss, FailedPrecondition
-from kit.jetstream import KeyValue, Nats
+from kit.jetstream import KeyValue, Nats, WorkQueue
+from kit.principal import Principal, use_principal
+from kit.testing.harness import make_signer, make_verifier
 from services.ingest import app
+from services.ingest.adapters.nats_jobs import CONFIG
 from services.ingest.metrics import Metrics
 from tests.service.ingest.conftest import TIMEOUT_S, System
 
@@ -125,7 +128,9 @@ async def test_job_that_cannot_be_read_is_dropped_and_told_of(
     capsys: pytest.CaptureFixture[str],
     data: bytes,
 ) -> None:
-    await jetstream.js.publish("ingest.local.x.y", data)
+    queue = await WorkQueue.open(jetstream, CONFIG, make_signer(), make_verifier())
+    with use_principal(Principal("local", "tester")):
+        await queue.publish("local.x.y", data, job_id="x")
     good = await system.upload(b"Good.", "good.txt")
     async with system.worker():
         await system.until(good.document_id, READY)

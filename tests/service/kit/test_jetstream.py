@@ -6,13 +6,17 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from nats.js.errors import KeyNotFoundError
 from opentelemetry import trace
+from structlog.testing import capture_logs
 
 from kit.errors import Aborted, AlreadyExists, Unavailable
 from kit.jetstream import Entry, Job, KeyValue, Nats, WorkQueue, WorkQueueConfig, connect, work_queue
 from kit.jetstream.connection import cancellation_kept
 from kit.jetstream.work_queue import Handler
+from kit.keys import new_key
 from kit.principal import Principal, current_principal, use_principal
+from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats import NatsServer
 from kit.testing.telemetry import recorded_spans
 
@@ -66,6 +70,22 @@ async def test_listed_entries_say_when_they_were_written(jetstream: Nats) -> Non
     (entry,) = [entry async for entry in bucket.entries(">")]
     assert entry.written_at is not None
     assert began < entry.written_at < datetime.now(UTC) + timedelta(seconds=1)
+
+
+async def test_key_that_expires_while_it_is_made_anew_is_made(jetstream: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = await KeyValue.open(jetstream, "LEASES")
+    real, expired = bucket._bucket.create, [KeyNotFoundError()]
+
+    async def create(key: str, value: bytes, **more: object) -> int:
+        if expired:
+            raise expired.pop()
+        return int(await real(key, value, **more))
+
+    monkeypatch.setattr(bucket._bucket, "create", create)
+    assert await bucket.create("a.1", b"one") == 1
+    expired[:] = [KeyNotFoundError(), KeyNotFoundError()]
+    with pytest.raises(KeyNotFoundError):
+        await bucket.create("a.2", b"one")
 
 
 async def test_deleted_key_is_absent_and_can_be_made_again(jetstream: Nats) -> None:
@@ -196,6 +216,25 @@ async def test_cancellation_that_comes_with_the_answer_is_not_forgotten() -> Non
         await asking
 
 
+async def test_cancellation_that_meets_an_error_is_not_forgotten() -> None:
+    answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def ask() -> int:
+        with cancellation_kept():
+            return await asyncio.wait_for(answer, 5)
+
+    asking = asyncio.create_task(ask())
+    await asyncio.sleep(0)
+    answer.set_exception(ConnectionResetError())
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def open_queue(jetstream: Nats) -> WorkQueue:
+    return await WorkQueue.open(jetstream, QUEUE, make_signer(), make_verifier())
+
+
 async def consume_until(queue: WorkQueue, handler: Handler, done: asyncio.Event) -> None:
     worker = asyncio.create_task(queue.consume(handler, concurrency=2))
     try:
@@ -209,7 +248,7 @@ async def consume_until(queue: WorkQueue, handler: Handler, done: asyncio.Event)
 
 
 async def test_job_runs_once_as_its_publisher_though_queued_twice(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     done, seen = asyncio.Event(), []
     with use_principal(ANN):
         await queue.publish("acme.j1", b"data", job_id="j1")
@@ -223,8 +262,36 @@ async def test_job_runs_once_as_its_publisher_though_queued_twice(jetstream: Nat
     assert seen == [("j1", b"data", 1, ANN)]
 
 
+async def test_job_without_a_valid_token_is_dropped_and_others_go_on(jetstream: Nats) -> None:
+    queue = await open_queue(jetstream)
+    with use_principal(ANN):
+        await queue.publish("acme.seen", b"data", job_id="seen")
+    real = await jetstream.js.get_last_msg(QUEUE.stream, f"{QUEUE.subject}.acme.seen")
+    token = (real.headers or {})["Groundwork-Token"]
+    subject = f"{QUEUE.subject}.globex.x"
+    earlier_version = {"Groundwork-Tenant": "globex", "Groundwork-Subject": "bob", "Groundwork-Scopes": ""}
+    await jetstream.js.publish(subject, b"data", headers={"Nats-Msg-Id": "old", **earlier_version})
+    await jetstream.js.publish(subject, b"data", headers={"Nats-Msg-Id": "stolen", "Groundwork-Token": token})
+    await jetstream.js.publish(subject, b"data")
+    stranger = await WorkQueue.open(jetstream, QUEUE, make_signer(new_key("stranger")), make_verifier())
+    with use_principal(Principal("globex", "bob")):
+        await stranger.publish("globex.forged", b"data", job_id="forged")
+        await queue.publish("globex.last", b"last", job_id="last")
+    done, seen = asyncio.Event(), []
+
+    async def handler(job: Job) -> None:
+        seen.append((job.job_id, job.principal.tenant_id))
+        if job.job_id == "last":
+            done.set()
+
+    with capture_logs() as logs:
+        await consume_until(queue, handler, done)
+    assert sorted(seen) == [("last", "globex"), ("seen", "acme")]
+    assert len([each for each in logs if each["event"] == "job_refused"]) == 4
+
+
 async def test_job_comes_back_when_its_handler_says_so_and_after_every_error(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     done, deliveries = asyncio.Event(), []
     with use_principal(ANN):
         await queue.publish("acme.j1", b"", job_id="j1")
@@ -243,7 +310,7 @@ async def test_job_comes_back_when_its_handler_says_so_and_after_every_error(jet
 
 
 async def test_long_job_is_not_given_to_another_worker(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     done, starts = asyncio.Event(), []
     with use_principal(ANN):
         await queue.publish("acme.j1", b"", job_id="j1")
@@ -258,7 +325,7 @@ async def test_long_job_is_not_given_to_another_worker(jetstream: Nats) -> None:
 
 
 async def test_job_of_a_stopped_worker_goes_to_another_at_once(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     started, done = asyncio.Event(), asyncio.Event()
     with use_principal(ANN):
         await queue.publish("acme.j1", b"", job_id="j1")
@@ -280,7 +347,7 @@ async def test_job_of_a_stopped_worker_goes_to_another_at_once(jetstream: Nats) 
 
 async def test_queue_that_an_operator_removed_is_made_anew(jetstream: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work_queue, "_RETRY_AFTER_S", 0.05)
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     done, first = asyncio.Event(), asyncio.Event()
 
     async def handler(job: Job) -> None:
@@ -301,7 +368,7 @@ async def test_queue_that_an_operator_removed_is_made_anew(jetstream: Nats, monk
 
 
 async def test_failing_jobs_of_one_tenant_do_not_hold_up_anothers(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     done, order = asyncio.Event(), []
     with use_principal(ANN):
         for n in range(200):
@@ -328,7 +395,7 @@ async def test_failing_jobs_of_one_tenant_do_not_hold_up_anothers(jetstream: Nat
 
 
 async def test_jobs_that_rest_hold_no_place(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     done, rested = asyncio.Event(), set()
     with use_principal(ANN):
         for n in range(5):
@@ -353,7 +420,7 @@ async def test_jobs_that_rest_hold_no_place(jetstream: Nats) -> None:
 
 
 async def test_consumer_of_an_older_version_is_replaced_and_its_jobs_are_done(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     old = await jetstream.js.pull_subscribe(f"{QUEUE.subject}.>", durable="workers", stream=QUEUE.stream)
     done = asyncio.Event()
     with use_principal(ANN):
@@ -368,7 +435,7 @@ async def test_consumer_of_an_older_version_is_replaced_and_its_jobs_are_done(je
 
 
 async def test_tenant_whose_name_is_no_name_for_a_consumer_has_one_all_the_same(jetstream: Nats) -> None:
-    queue = await WorkQueue.open(jetstream, QUEUE)
+    queue = await open_queue(jetstream)
     done = asyncio.Event()
     with use_principal(ANN):
         await queue.publish("acme/de.j1", b"", job_id="j1")
@@ -395,9 +462,9 @@ async def test_job_is_worked_on_in_the_trace_of_whoever_queued_it(jetstream: Nat
         done.set()
 
     with recorded_spans() as spans:
-        queue = await WorkQueue.open(jetstream, QUEUE)
+        queue = await open_queue(jetstream)
         with use_principal(ANN), trace.get_tracer("test").start_as_current_span("upload") as upload:
-            await queue.publish("one", b"", job_id="1")
+            await queue.publish("acme.one", b"", job_id="1")
         await consume_until(queue, handler, done)
     (job,) = [span for span in spans.get_finished_spans() if span.name == "WORK job"]
     assert job.context is not None

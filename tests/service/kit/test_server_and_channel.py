@@ -7,12 +7,18 @@ from typing import Any
 import pytest
 from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc as rpc
+from groundwork.reranker.v1 import reranker_pb2 as reranker_pb
+from groundwork.reranker.v1 import reranker_pb2_grpc as reranker_rpc
+from groundwork.retriever.v1 import retriever_pb2 as retriever_pb
+from groundwork.retriever.v1 import retriever_pb2_grpc as retriever_rpc
 
 from kit import deadline
 from kit.channel import Channel, open_channel
 from kit.errors import DeadlineExceeded, Internal, NotFound, Unauthenticated, Unavailable
-from kit.principal import Principal, TokenSigner, current_principal, use_principal
-from kit.testing.harness import TEST_SECRET, free_port, open_test_channel, running_servicer
+from kit.keys import new_key
+from kit.principal import Principal, current_principal, use_principal
+from kit.testing.harness import free_port, make_signer, open_test_channel, running_servicer
+from kit.tokens import TokenSigner
 
 
 class Servicer(rpc.MemoryServiceServicer):
@@ -85,17 +91,49 @@ async def test_outgoing_call_gets_no_more_than_the_time_left() -> None:
 
 async def test_forged_token_is_refused() -> None:
     async with running_servicer(rpc.add_MemoryServiceServicer_to_server, Servicer()) as address:
-        forger = TokenSigner("another-secret-of-at-least-32-characters")
+        forger = make_signer(new_key("forger"))
         with use_principal(Principal("acme", "mallory")):
             async with open_channel(address, forger) as channel:
                 with pytest.raises(Unauthenticated):
                     await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="t"), timeout=5)
 
 
-async def test_expired_token_is_refused() -> None:
-    past = TokenSigner(TEST_SECRET, clock=lambda: 1_000_000.0)
-    with pytest.raises(Unauthenticated):
-        TokenSigner(TEST_SECRET).verify(past.sign(Principal("acme", "ann")))
+@asynccontextmanager
+async def retriever_without_a_key(models_address: str) -> AsyncIterator[str]:
+    """A service that answers only: for each search it asks the model server, in the name of its own caller."""
+
+    class Retriever(retriever_rpc.RetrieverServiceServicer):
+        async def Search(self, request: Any, context: Any) -> Any:
+            await reranker_rpc.RerankerServiceStub(models).Embed(reranker_pb.EmbedRequest(), timeout=5)
+            return retriever_pb.SearchResponse()
+
+    async with (
+        open_channel(models_address, TokenSigner(None)) as models,
+        running_servicer(retriever_rpc.add_RetrieverServiceServicer_to_server, Retriever()) as address,
+    ):
+        yield address
+
+
+async def test_a_service_without_a_key_asks_on_in_the_name_of_its_caller() -> None:
+    callers = []
+
+    class Models(reranker_rpc.RerankerServiceServicer):
+        async def Embed(self, request: Any, context: Any) -> Any:
+            callers.append(current_principal())
+            return reranker_pb.EmbedResponse()
+
+    async with (
+        running_servicer(reranker_rpc.add_RerankerServiceServicer_to_server, Models()) as models,
+        retriever_without_a_key(models) as address,
+    ):
+        search = retriever_pb.SearchRequest()
+        with use_principal(Principal("acme", "ann")):
+            async with open_channel(address, make_signer(), passed_on_to=["reranker"]) as channel:
+                await retriever_rpc.RetrieverServiceStub(channel).Search(search, timeout=5)
+            async with open_channel(address, make_signer()) as channel:
+                with pytest.raises(Unauthenticated, match=r"[Aa]udience"):
+                    await retriever_rpc.RetrieverServiceStub(channel).Search(search, timeout=5)
+    assert callers == [Principal("acme", "ann")]
 
 
 async def test_nobody_listening_is_unavailable() -> None:

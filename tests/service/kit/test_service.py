@@ -18,7 +18,7 @@ from kit.errors import BY_CODE, Code, GroundworkError, InvalidArgument, Unavaila
 from kit.ops import Trouble
 from kit.service import Service
 from kit.settings import ServiceSettings
-from kit.testing.harness import TEST_SECRET, free_port, open_test_channel, running_service, running_servicer
+from kit.testing.harness import free_port, open_test_channel, running_service, running_servicer
 from kit.testing.telemetry import recorded_spans
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["OrchestratorService"]
@@ -47,9 +47,7 @@ class Process:
     """A service with that servicer, and what its adapters saw."""
 
     def __init__(self, drain_grace_s: float) -> None:
-        self.settings = ServiceSettings(
-            grpc_address=f"127.0.0.1:{free_port()}", auth_secret=TEST_SECRET, drain_grace_s=drain_grace_s
-        )
+        self.settings = ServiceSettings(grpc_address=f"127.0.0.1:{free_port()}", drain_grace_s=drain_grace_s)
         self.servicer = Servicer()
         self.dependency = asyncio.Event()
         self.adapters_closed = asyncio.Event()
@@ -85,9 +83,7 @@ async def test_service_is_not_serving_until_its_dependencies_have_answered() -> 
 async def test_troubles_are_shown_and_only_those_that_stop_the_service_take_it_out() -> None:
     troubles: list[Trouble] = []
     ops_port = free_port()
-    settings = ServiceSettings(
-        grpc_address=f"127.0.0.1:{free_port()}", ops_port=ops_port, auth_secret=TEST_SECRET, drain_grace_s=0
-    )
+    settings = ServiceSettings(grpc_address=f"127.0.0.1:{free_port()}", ops_port=ops_port, drain_grace_s=0)
 
     async def run(settings: ServiceSettings) -> None:
         async with Service("test", settings) as service:

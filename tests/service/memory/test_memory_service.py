@@ -14,7 +14,7 @@ from kit.errors import InvalidArgument, NotFound
 from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.jetstream import Job, Nats
 from kit.principal import Principal
-from kit.testing.harness import free_port, open_test_channel, running_service
+from kit.testing.harness import free_port, make_signer, make_verifier, open_test_channel, running_service
 from kit.testing.nats import NatsServer
 from services.memory.app import run
 from services.memory.settings import MemorySettings
@@ -23,8 +23,8 @@ SERVICES = [pb.DESCRIPTOR.services_by_name["MemoryService"]]
 
 
 @pytest.fixture
-async def address(nats_url: str, auth_secret: str) -> AsyncIterator[str]:
-    settings = MemorySettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url, auth_secret=auth_secret)
+async def address(nats_url: str) -> AsyncIterator[str]:
+    settings = MemorySettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url)
     async with running_service(run, settings) as address:
         yield address
 
@@ -94,7 +94,7 @@ async def test_deletion_goes_through_the_queue_and_has_the_runs_forgotten(addres
     async def note(job: Job) -> None:
         asked.set_result((job.principal, decode(job)))
 
-    queue = await ForgetQueue.open(jetstream)
+    queue = await ForgetQueue.open(jetstream, make_signer(), make_verifier())
     consumer = asyncio.create_task(queue.queue.consume(note, concurrency=1))
     async with asyncio.timeout(20):
         principal, forget = await asked

@@ -10,6 +10,7 @@ import pytest
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
 from kit.principal import Principal
+from kit.testing.harness import make_signer, make_verifier
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
@@ -82,7 +83,7 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             log = await JetStreamEventLog.open(jetstream, retention_days=1)
             run_limits = RunLimits(**{"lease_s": LEASE_S, **limits})  # type: ignore[arg-type]
             forgetting = Forgetting(store, log, sources, memory, now=now)
-            queue = await ForgetQueue.open(jetstream)
+            queue = await ForgetQueue.open(jetstream, make_signer(), make_verifier())
             orchestrator = Orchestrator(Runs(store, log, sources, pipeline, run_limits), forgetting, queue, memory)
             stack.push_async_callback(orchestrator.stop)
             return orchestrator

@@ -23,7 +23,6 @@ from transformers import (  # noqa: E402
     XLMRobertaForSequenceClassification,
 )
 
-from kit.testing.harness import TEST_SECRET  # noqa: E402
 from services.reranker.adapters.sentence_transformers import BiEncoder, CrossEncoder  # noqa: E402
 from services.reranker.adapters.tokenizers import HuggingFacePairTokenizer, HuggingFaceTokenizer  # noqa: E402
 from services.reranker.app import compose, load_models  # noqa: E402
@@ -163,7 +162,6 @@ def test_classifier_of_several_labels_is_no_reranker(tmp_path: Path) -> None:
 
 async def test_service_runs_both_models_on_one_device(cross_encoder: str, bi_encoder: str, tmp_path: Path) -> None:
     settings = RerankerSettings(
-        auth_secret=TEST_SECRET,
         models_dir=tmp_path,
         reranker_embedding_provider="gpu",
         reranker_rerank_provider="gpu",
@@ -191,7 +189,7 @@ async def test_service_runs_both_models_on_one_device(cross_encoder: str, bi_enc
 
 
 def test_gpu_model_that_nobody_asked_for_is_passed_over_when_it_is_not_here(models_dir: Path) -> None:
-    settings = RerankerSettings(auth_secret=TEST_SECRET, models_dir=models_dir, reranker_gpu_device="cpu")
+    settings = RerankerSettings(models_dir=models_dir, reranker_gpu_device="cpu")
     loaded = load_models(settings)
     assert (loaded.cross_encoder, loaded.bi_encoder) == (None, None)
     assert loaded.cpu is not None

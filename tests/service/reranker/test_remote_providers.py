@@ -15,7 +15,7 @@ from groundwork.reranker.v1 import reranker_pb2_grpc
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from kit.errors import GroundworkError
-from kit.testing.harness import TEST_SECRET, open_test_channel, running_servicer
+from kit.testing.harness import open_test_channel, running_servicer
 from services.reranker.adapters.remote_api import Endpoint, RemoteApi, open_remote_api
 from services.reranker.adapters.remote_embeddings import RemoteEmbedder, RemoteEmbeddingModel
 from services.reranker.adapters.remote_rerank import RemoteReranker, RemoteRerankModel
@@ -234,7 +234,7 @@ def settings(models_dir: Path, base_url: str, **changes: Any) -> RerankerSetting
         "reranker_remote_rerank_url": base_url,
         "reranker_remote_rerank_model": "rerank-v3.5",
     }
-    return RerankerSettings(auth_secret=TEST_SECRET, models_dir=models_dir, **(remote | changes))
+    return RerankerSettings(models_dir=models_dir, **(remote | changes))
 
 
 async def test_service_over_remote_models_needs_no_model_file(api: ModelApi, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info
 from tokenizers import Tokenizer
 
 from kit.errors import DeadlineExceeded, InvalidArgument
-from kit.testing.harness import TEST_SECRET, free_port, open_test_channel, running_service, running_servicer
+from kit.testing.harness import free_port, open_test_channel, running_service, running_servicer
 from services.reranker import known_texts
 from services.reranker.app import LocalModels, compose, load_models, run
 from services.reranker.errors import ModelFileMissing
@@ -32,7 +32,7 @@ _DESCRIPTORS = [pb.DESCRIPTOR.services_by_name["RerankerService"]]
 
 
 def settings(models_dir: Path, **changes: Any) -> RerankerSettings:
-    return RerankerSettings(auth_secret=TEST_SECRET, models_dir=models_dir, **({"reranker_store_bytes": 0} | changes))
+    return RerankerSettings(models_dir=models_dir, **({"reranker_store_bytes": 0} | changes))
 
 
 @pytest.fixture(autouse=True)

@@ -134,10 +134,9 @@ async def models_address(models: FakeModelServer) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-def settings(nats_url: str, auth_secret: str, models_address: str, tmp_path: Path) -> RetrieverSettings:
+def settings(nats_url: str, models_address: str, tmp_path: Path) -> RetrieverSettings:
     return RetrieverSettings(
         grpc_address=f"127.0.0.1:{free_port()}",
-        auth_secret=auth_secret,  # type: ignore[arg-type]
         nats_url=nats_url,
         reranker_address=models_address,
         data_dir=tmp_path,

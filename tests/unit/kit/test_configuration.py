@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from pydantic import Field, SecretStr
 
 from kit.configuration import EX_CONFIG, read_settings
 from kit.errors import FailedPrecondition
-from kit.service import run_process
+from kit.service import Service, run_process
 from kit.settings import ServiceSettings
 from services.orchestrator.settings import OrchestratorSettings
-
-SECRET = "s" * 32
 
 
 class ExampleSettings(ServiceSettings):
@@ -28,11 +27,6 @@ async def never_run(settings: ExampleSettings) -> None:
     raise AssertionError(settings)
 
 
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GROUNDWORK_AUTH_SECRET", SECRET)
-
-
 @pytest.mark.parametrize(
     ("name", "value", "line"),
     [
@@ -42,7 +36,11 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
         ("SHARE", "-1", "SHARE=-1 is not valid: it must be at least 0"),
         ("SHARE", "", "SHARE='' is not valid: it must be a number"),
         ("SWITCH", "may\nbe", r"SWITCH='may\nbe' is not valid: it must be true or false"),
-        ("AUTH_SECRET", "hush", "AUTH_SECRET is not valid: it must have at least 32 characters"),
+        (
+            "AUTH_PUBLIC_KEYS_FILE",
+            "keys.json",
+            "AUTH_PUBLIC_KEYS_FILE=keys.json is not valid: the key itself is set as well; set one of the two",
+        ),
         ("API_KEY", "hush", "API_KEY is not valid: it must have at most 3 characters"),
     ],
 )
@@ -59,15 +57,41 @@ def test_a_wrong_setting_is_one_line_and_exit_code_78(
 def test_each_wrong_setting_has_its_line_and_a_missing_one_shows_no_other(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("GROUNDWORK_AUTH_SECRET")
+    monkeypatch.delenv("GROUNDWORK_AUTH_PUBLIC_KEYS")
     monkeypatch.setenv("GROUNDWORK_API_KEY", "key")
     monkeypatch.setenv("GROUNDWORK_SHARE", "2")
     with pytest.raises(SystemExit):
         read_settings(ExampleSettings)
     assert capsys.readouterr().err.splitlines() == [
-        "GROUNDWORK_AUTH_SECRET is not set, and there is no default",
+        "GROUNDWORK_AUTH_PUBLIC_KEYS_FILE is not set, and there is no default",
         "GROUNDWORK_SHARE=2 is not valid: it must be at most 1",
     ]
+
+
+def test_who_signs_must_have_a_key_and_who_only_answers_need_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GROUNDWORK_AUTH_SIGNING_KEY")
+    assert read_settings(ExampleSettings).signing_key() is None
+    with pytest.raises(SystemExit):
+        read_settings(OrchestratorSettings)
+    assert capsys.readouterr().err == "GROUNDWORK_AUTH_SIGNING_KEY_FILE is not set, and there is no default\n"
+
+
+def test_a_key_that_cannot_be_used_ends_the_process_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GROUNDWORK_AUTH_PUBLIC_KEYS")
+    monkeypatch.setenv("GROUNDWORK_AUTH_PUBLIC_KEYS_FILE", str(tmp_path / "missing.json"))
+
+    async def start(settings: ExampleSettings) -> None:
+        Service("test", settings)
+
+    with pytest.raises(SystemExit) as ended:
+        run_process(start, ExampleSettings)
+    assert ended.value.code == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"BAD_KEYS: GROUNDWORK_AUTH_PUBLIC_KEYS_FILE={tmp_path}/missing.json holds no usable key")
 
 
 @pytest.mark.parametrize(

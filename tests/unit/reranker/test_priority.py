@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kit.testing.harness import TEST_SECRET
 from services.reranker.adapters import cpu_model
 from services.reranker.settings import RerankerSettings
 from tests.unit.reranker.fakes import FakeEncoder
@@ -24,7 +23,7 @@ def test_threads_that_a_runtime_starts_have_a_lower_priority_and_the_service_kee
         return FakeEncoder()
 
     monkeypatch.setattr(cpu_model, "_encoder", runtime)
-    cpu_model.load(RerankerSettings(auth_secret=TEST_SECRET, models_dir=models_dir))
+    cpu_model.load(RerankerSettings(models_dir=models_dir))
     has_thread_priorities = sys.platform == "linux"
     assert seen == [before + 5 if has_thread_priorities else before]
     assert niceness() == before

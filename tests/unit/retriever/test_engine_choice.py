@@ -19,7 +19,7 @@ SECRET = "a-key-that-nobody-may-see"
 
 
 def settings(**fields: Any) -> RetrieverSettings:
-    return RetrieverSettings(auth_secret="x" * 32, **fields)
+    return RetrieverSettings(**fields)
 
 
 def test_without_addresses_the_engines_are_embedded() -> None:

@@ -11,25 +11,28 @@ from pathlib import Path
 
 import pytest
 
-from services.standalone import topology
+from kit.key_folder import KeyFolder
+from services.standalone import nats_users, topology
 from services.standalone.backoff import Backoff
 from services.standalone.data_dir import open_data_dir
 from services.standalone.errors import DataDirUnusable, PortTaken
 from services.standalone.free_ports import choose_free_ports, require_free_port
 from services.standalone.log_files import JsonLinesLog, readable, without_frames
 from services.standalone.models import RestartPolicy
+from services.standalone.settings import inherited_environment
+from services.standalone.signers import SIGNERS
 
 
 def test_a_new_data_directory_is_private_and_marked(tmp_path: Path) -> None:
     path = tmp_path / "a" / "data"
     with open_data_dir(path) as data_dir:
-        secret = data_dir.secret("auth_secret")
+        secret = data_dir.secret("nats_password")
         assert len(secret) == 64
-        assert stat.S_IMODE((path / "secrets" / "auth_secret").stat().st_mode) == 0o600
+        assert stat.S_IMODE((path / "secrets" / "nats_password").stat().st_mode) == 0o600
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
         assert (path / "VERSION").read_text() == "1\n"
     with open_data_dir(path) as again:
-        assert again.secret("auth_secret") == secret
+        assert again.secret("nats_password") == secret
 
 
 def test_a_data_directory_in_use_is_refused_with_the_holder(tmp_path: Path) -> None:
@@ -140,8 +143,8 @@ def _installation(tmp_path: Path, *, with_local_llm: bool) -> topology.Installat
         models_dir=tmp_path / "models",
         nats_server=Path("nats-server"),
         nats_config=tmp_path / "nats.conf",
-        auth_secret="s" * 64,
-        nats_password="p",
+        keys=KeyFolder(tmp_path / "keys"),
+        nats_passwords={"groundwork": "p", **{name: f"p-{name}" for name in nats_users.ACCESS}},
         llm_api_key="k",
         with_local_llm=with_local_llm,
         inherited_environment={"PATH": "/bin"},
@@ -162,10 +165,30 @@ def test_each_child_has_its_own_ports_and_knows_all_addresses(tmp_path: Path, wi
     ]
     assert len(own) == len(set(own)) == 8
     assert environment["GROUNDWORK_RETRIEVER_ADDRESS"] == specs["retriever"].environment["GROUNDWORK_GRPC_ADDRESS"]
-    assert environment["GROUNDWORK_NATS_URL"] == "nats://groundwork:p@127.0.0.1:20000"
+    assert environment["GROUNDWORK_NATS_URL"] == "nats://orchestrator:p-orchestrator@127.0.0.1:20000"
     assert ("GROUNDWORK_LLM_BASE_URL" in environment) is with_local_llm
     assert ("local-llm" in specs) is with_local_llm
     assert "GROUNDWORK_LLM_BASE_URL" not in specs["retriever"].environment
+
+
+def test_a_service_is_told_its_own_secrets_alone(tmp_path: Path) -> None:
+    installation = _installation(tmp_path, with_local_llm=True)
+    ports = list(range(20_000, 20_000 + topology.ports_needed(installation)))
+    for spec in topology.build(installation, ports):
+        environment = spec.environment
+        signs, stores = spec.name in SIGNERS, spec.name in nats_users.ACCESS
+        own_key = str(tmp_path / "keys" / f"{spec.name}.json")
+        assert environment.get("GROUNDWORK_AUTH_SIGNING_KEY_FILE") == (own_key if signs else None)
+        told = environment.get("GROUNDWORK_NATS_URL")
+        assert told == (f"nats://{spec.name}:p-{spec.name}@127.0.0.1:20000" if stores else None)
+
+
+def test_the_users_keys_and_message_store_are_not_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AUTH_SIGNING_KEY", "AUTH_PUBLIC_KEYS", "AUTH_SECRET", "NATS_URL", "LOG_LEVEL"):
+        monkeypatch.setenv(f"GROUNDWORK_{name}", "x")
+    handed_on = inherited_environment()
+    assert "GROUNDWORK_LOG_LEVEL" in handed_on
+    assert not [name for name in handed_on if name.startswith(("GROUNDWORK_AUTH_", "GROUNDWORK_NATS_"))]
 
 
 def test_nothing_stops_before_those_who_ask_it(tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+"""Names in a Host header. A page that the user happens to visit can point a name of its own at this machine and then read what
+answers there (DNS rebinding), so a door answers only under names that it knows."""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without port, lower case; IPv6 without brackets. Empty when it cannot be read."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "") if host else ""
+    except ValueError:
+        return ""
+
+
+def is_loopback_name(name: str) -> bool:
+    """Whether a name always means this machine, whatever a name server says."""
+    address = _address(name)
+    return name == "localhost" or (address is not None and address.is_loopback)
+
+
+def is_address(name: str) -> bool:
+    """Whether it is an IP address: nobody can point that elsewhere."""
+    return _address(name) is not None
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None

@@ -1,0 +1,52 @@
+"""Who signs principal tokens, and for which calls: what a stolen key can do. A service that is not listed only answers, and passes
+on the tokens that it receives.
+
+A key stands for its holder towards the rooms that it asks, in the name of any tenant: a queued job and a run that is taken over
+have no caller any more. So the list is as short as the holder's own calls, with those that the asked service makes in its name.
+"""
+
+from collections.abc import Mapping
+
+SIGNERS: Mapping[str, tuple[str, ...]] = {
+    "gateway": (
+        "ingest/*",
+        "memory/*",
+        "orchestrator/*",
+        "retriever/FetchChunks",
+        "retriever/Search",
+    ),
+    "orchestrator": (
+        "jobs/FORGET",
+        "memory/AppendMessages",
+        "memory/ForgetAnswer",
+        "memory/GetHistory",
+        "retriever/Search",
+        "reranker/Rerank",
+    ),
+    "retriever": (
+        "reranker/Embed",
+        "reranker/ForgetTexts",
+        "reranker/Rerank",
+    ),
+    "memory": (
+        "jobs/FORGET",
+        "jobs/MEMORY",
+    ),
+    "ingest": (
+        "jobs/FORGET",
+        "jobs/INGEST",
+        "retriever/DeleteDocument",
+    ),
+    "ingest-worker": (
+        "jobs/FORGET",
+        "jobs/INGEST",
+        "retriever/ActivateRevision",
+        "retriever/CheckRevisions",
+        "retriever/DeleteDocument",
+        "retriever/FetchVectors",
+        "retriever/IndexChunks",
+        "reranker/Embed",
+        "reranker/GetModelInfo",
+        "reranker/GetTokenizer",
+    ),
+}

@@ -1,0 +1,62 @@
+"""What a signing key is good for: what its holder calls, no less and no more."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from services.standalone.signers import SIGNERS
+
+SERVICES = Path(__file__).resolve().parents[3] / "services"
+CONTRACTS = ("ingest", "memory", "orchestrator", "reranker", "retriever", "tools")
+JOBS = {"jobs/FORGET", "jobs/INGEST", "jobs/MEMORY"}
+
+
+def methods(room: str) -> set[str]:
+    contract = import_module(f"groundwork.{room}.v1.{room}_pb2")
+    return {
+        f"{room}/{method.name}"
+        for service in contract.DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+    }
+
+
+def calls_in(folder: Path) -> set[str]:
+    """Calls of stubs in a service's code, by the method's name, which is unique among those that a signer calls."""
+    text = "\n".join(path.read_text() for path in folder.rglob("*.py"))
+    return set(re.findall(r"(?:stub|services\.\w+)\.([A-Z]\w+)\(", text)) - {"Check"}
+
+
+@pytest.mark.parametrize("signer", sorted(SIGNERS))
+def test_each_call_of_the_list_is_in_a_contract(signer: str) -> None:
+    offered = set().union(*(methods(room) for room in CONTRACTS)) | JOBS
+    listed = {call for call in SIGNERS[signer] if not call.endswith("/*")}
+    assert listed <= offered
+    assert {call.partition("/")[0] for call in SIGNERS[signer]} <= {*CONTRACTS, "jobs"}
+
+
+@pytest.mark.parametrize(
+    ("room", "signers"),
+    [("orchestrator", ["orchestrator"]), ("ingest", ["ingest", "ingest-worker"]), ("retriever", ["retriever"])],
+)
+def test_a_service_may_make_the_calls_that_its_code_makes_and_no_others(room: str, signers: list[str]) -> None:
+    """A new call in an adapter needs a line in services/standalone/signers.py."""
+    listed = {call for signer in signers for call in SIGNERS[signer]} - JOBS
+    assert {call.partition("/")[2] for call in listed} == calls_in(SERVICES / room)
+
+
+def test_the_gateway_may_make_the_calls_that_its_code_makes() -> None:
+    listed = {
+        call
+        for entry in SIGNERS["gateway"]
+        for call in (methods(entry.partition("/")[0]) if entry.endswith("/*") else {entry})
+    }
+    assert calls_in(SERVICES / "gateway") <= {call.partition("/")[2] for call in listed}
+
+
+def test_nobody_but_the_gateway_may_do_what_users_do() -> None:
+    for signer in set(SIGNERS) - {"gateway"}:
+        assert not [call for call in SIGNERS[signer] if call.startswith(("ingest/", "orchestrator/"))]
+        assert not [call for call in SIGNERS[signer] if call.endswith("/*")]
+    assert not {"reranker", "tools"} & set(SIGNERS), "they only answer"
