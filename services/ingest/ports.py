@@ -147,8 +147,10 @@ class HeldLease(Protocol):
 class Preparer(Protocol):
     """Parses, cleans and chunks a file."""
 
-    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
-        """Raises DocumentRejected."""
+    async def prepare(
+        self, tenant_id: str, request: PrepareRequest, on_stage: Callable[[str], None]
+    ) -> PreparedDocument:
+        """Chunks of a tenant's file. Raises DocumentRejected."""
 
 
 class Embedder(Protocol):

@@ -179,7 +179,7 @@ class Pipeline:
             request = PrepareRequest(
                 str(path), content.media_type, name, str(tokenizer) if tokenizer else "", model.window_tokens
             )
-            return await self._preparer.prepare(request, tracker.at)
+            return await self._preparer.prepare(tracker.document.tenant_id, request, tracker.at)
 
     async def _fetch(self, tenant_id: str, sha256: str, path: Path, name: str) -> None:
         """Gets the stored file. One that is not what was uploaded is thrown away, so that the next upload stores it anew."""

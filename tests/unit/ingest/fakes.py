@@ -196,7 +196,9 @@ class InlinePreparer:
     def __init__(self) -> None:
         self.on_prepare: Callable[[], None] | None = None
 
-    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None]) -> PreparedDocument:
+    async def prepare(
+        self, tenant_id: str, request: PrepareRequest, on_stage: Callable[[str], None]
+    ) -> PreparedDocument:
         if self.on_prepare:
             self.on_prepare()
         return prepare(request, on_stage, EstimatedTokens())

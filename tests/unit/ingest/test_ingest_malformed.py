@@ -38,7 +38,9 @@ async def _read(pool: ParserPool, path: Path, name: str) -> PreparedDocument | D
     try:
         media_type = detect_media_type(io.BytesIO(path.read_bytes()), name)  # noqa: ASYNC240 - one file at a time
         check_readable(media_type, name)
-        return await pool.prepare(PrepareRequest(str(path), media_type, name, "", WINDOW_TOKENS), lambda _: None)
+        return await pool.prepare(
+            "acme", PrepareRequest(str(path), media_type, name, "", WINDOW_TOKENS), lambda _: None
+        )
     except DocumentRejected as rejected:
         return rejected
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from services.ingest.adapters import parser_pool
+from services.ingest.adapters import parser_server
 from services.ingest.adapters.fasttext_languages import FastTextLanguages
 from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
+from tests.unit.ingest.code_parser import code_parser
 from tests.unit.ingest.pdf_files import pdf_of
 from tests.unit.ingest.recognizers import bytes_of, picture_of
 
@@ -38,7 +39,7 @@ async def test_child_gives_the_same_as_the_function(pool: ParserPool, request_fo
         pdf_of([["Hello world.", "This is page one."], [], ["Page three (here)."]]), "a.pdf", "application/pdf"
     )
     stages: list[str] = []
-    there = await pool.prepare(request, stages.append)
+    there = await pool.prepare("acme", request, stages.append)
     here = prepare(request, lambda _: None, EstimatedTokens(), detector=FastTextLanguages())
     assert there.chunks == here.chunks
     assert (there.title, there.page_statuses, there.chunker) == ("a", ("text", "empty", "text"), "pages")
@@ -47,32 +48,17 @@ async def test_child_gives_the_same_as_the_function(pool: ParserPool, request_fo
 
 async def test_rejection_comes_back_and_the_child_is_used_again(pool: ParserPool, request_for) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(DocumentRejected, match="damaged"):
-        await pool.prepare(request_for(b"%PDF-", "a.pdf", "application/pdf"), lambda _: None)
+        await pool.prepare("acme", request_for(b"%PDF-", "a.pdf", "application/pdf"), lambda _: None)
     (child,) = pool._all
-    await pool.prepare(request_for(b"hello", "a.txt", "text/plain"), lambda _: None)
+    await pool.prepare("acme", request_for(b"hello", "a.txt", "text/plain"), lambda _: None)
     assert pool._all == {child}
-
-
-async def test_crashed_child_rejects_its_file_and_the_next_file_gets_a_new_one(
-    pool: ParserPool, request_for, monkeypatch: pytest.MonkeyPatch
-) -> None:  # type: ignore[no-untyped-def]
-    await pool.prepare(request_for(b"hello", "a.txt", "text/plain"), lambda _: None)
-    (child,) = pool._all
-
-    def dies(stage: str) -> None:
-        child.send_signal(11)
-
-    with pytest.raises(DocumentRejected) as rejected:
-        await pool.prepare(request_for(b"word " * 500_000, "b.txt", "text/plain"), dies)
-    assert rejected.value.reason == "PARSE_CRASHED"
-    assert (await pool.prepare(request_for(b"hello", "c.txt", "text/plain"), lambda _: None)).chunks
 
 
 async def test_file_that_takes_too_long_is_rejected(request_for) -> None:  # type: ignore[no-untyped-def]
     pool = ParserPool(size=1, time_limit_s=0.01, memory_limit_bytes=2 * 1024**3)
     try:
         with pytest.raises(DocumentRejected) as rejected:
-            await pool.prepare(request_for(b"hello", "slow.txt", "text/plain"), lambda _: None)
+            await pool.prepare("acme", request_for(b"hello", "slow.txt", "text/plain"), lambda _: None)
         assert rejected.value.reason == "PARSE_TIMEOUT"
         assert pool._all == set()
     finally:
@@ -83,7 +69,9 @@ async def test_file_that_needs_too_much_memory_is_rejected(request_for) -> None:
     pool = ParserPool(size=1, time_limit_s=20.0, memory_limit_bytes=300 * 1024**2)
     try:
         with pytest.raises(DocumentRejected) as rejected:
-            await pool.prepare(request_for(b"a b c d e f. " * 4_000_000, "big.txt", "text/plain"), lambda _: None)
+            await pool.prepare(
+                "acme", request_for(b"a b c d e f. " * 4_000_000, "big.txt", "text/plain"), lambda _: None
+            )
         assert rejected.value.reason == "PARSE_TOO_LARGE"
     finally:
         await pool.close()
@@ -92,7 +80,7 @@ async def test_file_that_needs_too_much_memory_is_rejected(request_for) -> None:
 async def test_cancelled_caller_leaves_no_child_at_work(pool: ParserPool, request_for) -> None:  # type: ignore[no-untyped-def]
     began = asyncio.Event()
     request = request_for(b"word " * 2_000_000, "b.txt", "text/plain")
-    task = asyncio.create_task(pool.prepare(request, lambda _: began.set()))
+    task = asyncio.create_task(pool.prepare("acme", request, lambda _: began.set()))
     await began.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -111,7 +99,7 @@ async def test_child_reads_a_scan_within_its_memory_and_tells_of_each_page(reque
             bytes_of(pages[0], "TIFF", save_all=True, append_images=pages[1:]), "a.tiff", "image/tiff"
         )
         stages: list[str] = []
-        document = await pool.prepare(request, stages.append)
+        document = await pool.prepare("acme", request, stages.append)
         assert [chunk.text for chunk in document.chunks] == ["The ferry leaves at seven", "and at nine"]
         assert document.chunks[0].boxes[0].page == 1
         assert document.page_statuses == ("ocr", "ocr")
@@ -121,18 +109,42 @@ async def test_child_reads_a_scan_within_its_memory_and_tells_of_each_page(reque
         await pool.close()
 
 
-async def test_each_recognised_page_gets_the_time_limit_anew() -> None:
-    pool = ParserPool(size=1, time_limit_s=30.0, memory_limit_bytes=2 * 1024**3)
-    seen: list[str] = []
-    async with asyncio.timeout(1.0) as limit:
-        await asyncio.sleep(0)
-        before = limit.when()
-        pool._went_on("parse", limit, seen.append)
-        assert limit.when() == before
-        pool._went_on("ocr", limit, seen.append)
-        assert limit.when() > before + 20  # type: ignore[operator]
-    assert seen == ["parse", "ocr"]
+async def test_each_recognised_page_gets_the_time_limit_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[float | None] = []
+    reschedule = asyncio.Timeout.reschedule
+    async with code_parser(tmp_path) as parser:
+        await parser.run("say('parse')")
+        monkeypatch.setattr(
+            asyncio.Timeout, "reschedule", lambda self, when: moved.append(when) or reschedule(self, when)
+        )
+        await parser.run("say('parse')")
+        usual = len(moved)  # the block that a limit is for sets it, too
+        await parser.run("say('ocr')\nsay('ocr')\nsay('parse')")
+    assert len(moved) == usual + usual + 2
+
+
+async def test_file_whose_turn_is_over_is_read_anew_in_a_place_to_stay_in(tmp_path: Path) -> None:
+    """Two files that take longer than a turn, and one place to stay in: the second is stopped and begun again."""
+    begun: list[str] = []
+    first_begun, second_begun = asyncio.Event(), asyncio.Event()
+    code = "say(str(__import__('os').getpid()))\nwhile True: pass"
+
+    async with code_parser(tmp_path, turn_s=0.2) as parser:
+        first = asyncio.create_task(parser.run(code, "acme", lambda pid: (begun.append(pid), first_begun.set())))
+        await first_begun.wait()
+        second = asyncio.create_task(parser.run(code, "other", lambda pid: (begun.append(pid), second_begun.set())))
+        await second_begun.wait()
+        second_begun.clear()
+        while len(parser.pool._lanes._waiting) == 0:  # its turn is over, and it waits
+            await asyncio.sleep(0.01)
+        note = await parser.run("result = 'read'", "third")
+        assert note == '"read"', "the place for first turns is free again"
+        first.cancel()
+        await second_begun.wait()
+        assert len(set(begun)) == 3, "in a fresh child"
+        second.cancel()
+        await asyncio.gather(first, second, return_exceptions=True)
 
 
 def test_limit_of_a_line_holds_the_largest_chunk() -> None:
-    assert parser_pool._LINE_LIMIT_BYTES > 512 * 16 * 4 * 10
+    assert parser_server._LINE_LIMIT_BYTES > 512 * 16 * 4 * 10
