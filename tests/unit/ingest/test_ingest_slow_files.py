@@ -9,6 +9,8 @@ import pytest
 from services.ingest.reading.chunks.sentences import sentence_spans
 from services.ingest.reading.parsers.html import parse_html
 from services.ingest.reading.parsers.html_bounds import MAX_DEPTH, bounded_html
+from services.ingest.reading.parsers.mail import parse_mail
+from services.ingest.reading.parsers.markdown import parse_markdown
 from services.ingest.reading.parsers.tabular import row_blocks
 
 
@@ -55,3 +57,29 @@ def test_rows_far_narrower_than_their_header_cost_what_they_hold() -> None:
     blocks = list(row_blocks([f"name {i}" for i in range(100_000)], ([f"x{i}"] for i in range(100_000))))
     assert len(blocks) == 100_000
     assert blocks[-1].text == "name 0: x99999"
+
+
+@pytest.mark.parametrize("mark", ["[", "<a@", "[a](<b", '[x](y "', "<!--", "[a](", "`a ``"])
+def test_paragraph_of_marks_that_nothing_closes_is_kept_as_text(mark: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(
+        "# Title\n\nWith a [link](https://example.com).\n\nx " + mark * (300_000 // len(mark)) + "\n\nThe end."
+    )
+    texts = [block.text for block in parse_markdown(path, "page.md").blocks]
+    assert texts[:2] == ["Title", "With a link."]
+    assert mark * 1000 in texts[2]
+    assert texts[-1] == "The end."
+
+
+@pytest.mark.parametrize("value", ["a@b.c, ", "=?utf-8?q?a?= ", "a.", "(", '"a\\'], ids=str)
+def test_header_as_long_as_a_book_is_cut_before_it_is_understood(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "message.eml"
+    path.write_text(f"From: {value * (1_000_000 // len(value))}\nSubject: Ferries\n\nThe ferry leaves at seven.\n")
+    assert parse_mail(path, "message.eml").blocks[-1].text.strip() == "The ferry leaves at seven."
+
+
+def test_content_type_of_countless_parameters_is_cut_before_it_is_understood(tmp_path: Path) -> None:
+    path = tmp_path / "message.eml"
+    parameters = "".join(f"; p{i}=x" for i in range(100_000))
+    path.write_text(f"Subject: Ferries\nContent-Type: text/plain{parameters}\n\nThe ferry leaves at seven.\n")
+    assert parse_mail(path, "message.eml").blocks[-1].text.strip() == "The ferry leaves at seven."
