@@ -12,6 +12,7 @@ from pathlib import Path
 
 import structlog
 
+from kit.errors import Unavailable
 from services.ingest.adapters.parser_deaths import Cause, cause_of, machine_kills, verdict
 from services.ingest.adapters.parser_lanes import ParserLanes, Place
 from services.ingest.adapters.parser_server import ChildEnded, ParserChild, ParserLimits, ParserServer
@@ -74,8 +75,11 @@ class ParserPool:
         self._all: set[_Kept] = set()
 
     async def start(self) -> None:
-        """Starts the children's server ahead of the first file, and logs what confines them. Raises Unavailable."""
-        await self._server.start()
+        """Starts the children's server ahead of the first file and logs what confines them. Where it cannot, files say so."""
+        try:
+            await self._server.start()
+        except Unavailable as error:
+            _log.warning("parser_not_started", error=error.message)
 
     async def prepare(
         self, tenant_id: str, request: PrepareRequest, on_stage: Callable[[str], None]

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from kit.errors import Unavailable
 from services.ingest.adapters import parser_server
 from services.ingest.adapters.fasttext_languages import FastTextLanguages
 from services.ingest.adapters.parser_pool import ParserPool
+from services.ingest.adapters.parser_server import ParserLimits, ParserServer
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
+from services.ingest.reading.recognition import OcrLimits
 from tests.unit.ingest.code_parser import code_parser
 from tests.unit.ingest.pdf_files import pdf_of
 from tests.unit.ingest.recognizers import bytes_of, picture_of
@@ -148,3 +151,14 @@ async def test_file_whose_turn_is_over_is_read_anew_in_a_place_to_stay_in(tmp_pa
 
 def test_limit_of_a_line_holds_the_largest_chunk() -> None:
     assert parser_server._LINE_LIMIT_BYTES > 512 * 16 * 4 * 10
+
+
+async def test_server_that_cannot_start_makes_files_wait_and_says_why(tmp_path: Path, request_for) -> None:  # type: ignore[no-untyped-def]
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise SystemExit('there is no parser here')")
+    server = ParserServer(ParserLimits(2 * 1024**3, 60.0, OcrLimits()), broken)
+    pool = ParserPool(size=1, time_limit_s=20.0, memory_limit_bytes=2 * 1024**3, server=server)
+    await pool.start()
+    with pytest.raises(Unavailable, match="there is no parser here"):
+        await pool.prepare("acme", request_for(b"hello", "a.txt", "text/plain"), lambda _: None)
+    await pool.close()

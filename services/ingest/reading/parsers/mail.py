@@ -36,6 +36,7 @@ def parse_mail(path: Path, name: str) -> ParsedDocument:
     """Reads a message. Raises DocumentRejected: MAIL_BROKEN."""
     with path.open("rb") as file:
         message = BytesParser(policy=_BriefHeaders()).parse(file)
+    assert isinstance(message, EmailMessage)  # what the policy makes
     shown = [(header, _header(message, header)) for header in _SHOWN]
     if not any(value for _, value in shown):
         raise DocumentRejected(
