@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.chunks.sentences import sentence_spans
+from services.ingest.reading.cleaning import clean
 from services.ingest.reading.parsers.html import parse_html
 from services.ingest.reading.parsers.html_bounds import MAX_DEPTH, bounded_html
 from services.ingest.reading.parsers.mail import parse_mail
@@ -83,3 +85,9 @@ def test_content_type_of_countless_parameters_is_cut_before_it_is_understood(tmp
     parameters = "".join(f"; p{i}=x" for i in range(100_000))
     path.write_text(f"Subject: Ferries\nContent-Type: text/plain{parameters}\n\nThe ferry leaves at seven.\n")
     assert parse_mail(path, "message.eml").blocks[-1].text.strip() == "The ferry leaves at seven."
+
+
+def test_line_of_one_endless_word_is_cleaned_in_one_pass() -> None:
+    word = "a" * 1_000_000
+    page = ParsedDocument("t", (Block(BlockKind.TEXT, word, page=1), Block(BlockKind.TEXT, "end", page=1)), ("text",))
+    assert word in clean(page).text
