@@ -116,6 +116,7 @@ async def run_worker(settings: IngestSettings) -> None:
             ),
         )
         service.stack.push_async_callback(preparer.close)
+        service.spawn(preparer.start())
         reranker = reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]
         channel = await service.stack.enter_async_context(
             open_channel(settings.reranker_address, service.signer, [reranker])

@@ -180,8 +180,10 @@ class HeldLease(Protocol):
 class Preparer(Protocol):
     """Parses, cleans and chunks a file."""
 
-    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None], scratch: Scratch) -> PreparedFile:
-        """Puts the chunks aside into `scratch`. Raises DocumentRejected, SpoolFull."""
+    async def prepare(
+        self, tenant_id: str, request: PrepareRequest, on_stage: Callable[[str], None], scratch: Scratch
+    ) -> PreparedFile:
+        """Puts the chunks of a tenant's file aside into `scratch`. Raises DocumentRejected, SpoolFull."""
 
 
 class Embedder(Protocol):

@@ -1,66 +1,106 @@
-"""Who may parse. Files are parsed in the order of their arrival, a few at once; but while large ones hold every place, small ones
-go by on one place of their own: a scanned book takes an hour, and a note should not wait for it."""
+"""Who may parse. A file that takes long must not keep the others waiting, whoever sent it and however large they are: a scanned
+book takes an hour, and a page made to be slow takes all the time it is given.
+
+There are places to stay in, and one more for first turns. It opens when all others are held by files that take long: large ones,
+and those that have had their turn, which is a few seconds. Whoever has not had his turn may take it there, and gives the place
+back after it: done, moved to a place to stay in, or to be read again from the beginning once there is one."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 SMALL_BYTES = 256 * 1024
 """Files up to this size are small: almost all of them are read within a second or a few."""
 
+_Group = tuple[str, str]
+"""Tenant, and whether its file is small, large, or in for the second time. Groups are served in turn, and each in the order of
+arrival: so a tenant waits for the others' next file, not for all that they have, and a note not for all large files before it."""
 
-@dataclass(frozen=True, eq=False)
-class _Waiter:
-    small: bool
-    turn: "asyncio.Future[bool]"
-    """Resolves to whether the place is the express one."""
+
+@dataclass(eq=False)
+class Place:
+    """What a file holds while it is read."""
+
+    lanes: "ParserLanes"
+    group: _Group
+    turn: "asyncio.Future[None]" = field(repr=False)
+    may_stay: bool = False
+    is_slow: bool = False
+
+    def end_turn(self) -> bool:
+        """Says that the file has had its turn. False when it has to leave, for a place to stay in."""
+        return self.lanes.end_turn(self)
 
 
 class ParserLanes:
-    """`size` places for all files, and an express one for small files."""
+    """`size` places to stay in, and one for first turns."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._held = self._held_by_large = 0
-        self._express_held = False
-        self._waiting: list[_Waiter] = []
+        self._staying: set[Place] = set()
+        self._first_turn: Place | None = None
+        self._waiting: dict[_Group, deque[Place]] = {}
+        """Groups in the order of their turns."""
 
     @asynccontextmanager
-    async def hold(self, size_bytes: int) -> AsyncIterator[None]:
-        """Waits for a place for a file of that size and holds it for the block."""
-        waiter = _Waiter(size_bytes <= SMALL_BYTES, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiter)
+    async def hold(self, tenant_id: str, size_bytes: int, *, had_turn: bool = False) -> AsyncIterator[Place]:
+        """Waits for a place and holds it for the block. `had_turn` is for a file that comes again because its turn was over."""
+        kind = "again" if had_turn else "small" if size_bytes <= SMALL_BYTES else "large"
+        place = Place(self, (tenant_id, kind), asyncio.get_running_loop().create_future(), is_slow=kind != "small")
+        self._waiting.setdefault(place.group, deque()).append(place)
         self._hand_out()
         try:
-            express = await waiter.turn
+            await place.turn
         except asyncio.CancelledError:
-            if waiter.turn.done() and not waiter.turn.cancelled():
-                self._give_back(waiter, express=waiter.turn.result())
-            else:
-                self._waiting.remove(waiter)
+            self._leave(place)
             raise
         try:
-            yield
+            yield place
         finally:
-            self._give_back(waiter, express=express)
+            self._leave(place)
+
+    def end_turn(self, place: Place) -> bool:
+        """See Place."""
+        place.is_slow = True
+        if place is self._first_turn and len(self._staying) < self._size:
+            self._first_turn, place.may_stay = None, True
+            self._staying.add(place)
+        self._hand_out()
+        return place.may_stay
 
     def _hand_out(self) -> None:
-        for waiter in list(self._waiting):
-            if self._held < self._size:
-                self._held += 1
-                self._held_by_large += not waiter.small
-                self._waiting.remove(waiter)
-                waiter.turn.set_result(False)
-            elif waiter.small and self._held_by_large >= self._size and not self._express_held:
-                self._express_held = True
-                self._waiting.remove(waiter)
-                waiter.turn.set_result(True)
+        while self._waiting:
+            if len(self._staying) < self._size:
+                place = self._next(tuple(self._waiting))
+                place.may_stay = True
+                self._staying.add(place)
+            elif self._first_turn is None and all(held.is_slow for held in self._staying):
+                groups = tuple(group for group in self._waiting if group[1] != "again")
+                if not groups:
+                    return
+                place = self._first_turn = self._next(groups)
+            else:
+                return
+            place.turn.set_result(None)
 
-    def _give_back(self, waiter: _Waiter, *, express: bool) -> None:
-        if express:
-            self._express_held = False
-        else:
-            self._held -= 1
-            self._held_by_large -= not waiter.small
+    def _next(self, groups: tuple[_Group, ...]) -> Place:
+        """The first of the group whose turn it is, which then goes behind all others."""
+        group = groups[0]
+        places = self._waiting.pop(group)
+        place = places.popleft()
+        if places:
+            self._waiting[group] = places
+        return place
+
+    def _leave(self, place: Place) -> None:
+        if place is self._first_turn:
+            self._first_turn = None
+        elif place in self._staying:
+            self._staying.remove(place)
+        elif place in (waiting := self._waiting.get(place.group, deque())):
+            waiting.remove(place)
+            if not waiting:
+                del self._waiting[place.group]
         self._hand_out()

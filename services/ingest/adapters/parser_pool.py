@@ -1,38 +1,57 @@
-"""Runs the parser in child processes: a few, started when first needed, kept while they behave, killed when they do not."""
+"""Runs the parser in child processes: a few, each for one tenant, kept while they behave, killed when they do not."""
 
 import asyncio
 import contextlib
-import json
-import signal
+import os
+import shutil
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
 
 from kit.errors import Unavailable
-from services.ingest.adapters.parser_lanes import ParserLanes
+from services.ingest.adapters.parser_deaths import Cause, cause_of, machine_kills, verdict
+from services.ingest.adapters.parser_lanes import ParserLanes, Place
+from services.ingest.adapters.parser_server import ChildEnded, ParserChild, ParserLimits, ParserServer
 from services.ingest.documents.spool import Scratch
 from services.ingest.errors import DocumentRejected
 from services.ingest.models import PreparedFile
-from services.ingest.reading.child import wire
-from services.ingest.reading.child.failures import too_large
 from services.ingest.reading.child.prepare import PrepareRequest
 from services.ingest.reading.recognition import OcrLimits
 from services.ingest.work.put_aside import ChunkLines
 
 _log = structlog.get_logger()
-_LINE_LIMIT_BYTES = 16 * 1024 * 1024
-_UNFINISHED = {"PARSE_TIMEOUT", "PARSE_CRASHED", "PARSE_TOO_LARGE", "TOO_MANY_CHUNKS"}
-"""Reasons after which a child is dead or has not said all that it had to say."""
 _PROCESSOR_SHARE = 2
 """Seconds of computing for a second of waiting: recognising text in images uses several cores."""
+_UNFINISHED = ("PARSE_TIMEOUT", "PARSE_TOO_LARGE", "TOO_MANY_CHUNKS")
+"""Reasons after which a child is dead or has not said all that it had to say."""
+
+
+@dataclass(eq=False)
+class _Kept:
+    """A child and whose it is."""
+
+    child: ParserChild
+    tenant_id: str
+    tokenizer_path: str
+    file_count: int = 0
+
+
+class _TurnOver(Exception):
+    """The file has to wait for a place to stay in."""
+
+
+class _Died(Exception):
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(cause)
+        self.cause = cause
 
 
 class ParserPool:
-    """At most `size` children, and one for small files while large ones keep those busy. A file has `time_limit_s` and
+    """At most `size` children, and one for first turns while files that take long keep those busy. A file has `time_limit_s` and
     `memory_limit_bytes`."""
 
     def __init__(
@@ -44,133 +63,161 @@ class ParserPool:
         max_chunks: int = 100_000,
         ocr: OcrLimits | None = None,
         recycle_after: int = 200,
+        turn_s: float = 5.0,
+        server: ParserServer | None = None,
     ) -> None:
         self._lanes = ParserLanes(size)
+        self._child_limit = size + 1
         self._time_limit_s = time_limit_s
         self._memory_limit_bytes = memory_limit_bytes
         self._max_chunks = max_chunks
-        self._ocr = ocr or OcrLimits()
         self._recycle_after = recycle_after
-        self._idle: list[tuple[Process, int]] = []
-        self._all: set[Process] = set()
+        self._turn_s = turn_s
+        ocr = ocr or OcrLimits()
+        processor_limit_s = _PROCESSOR_SHARE * time_limit_s + ocr.threads * ocr.time_limit_s
+        self._server = server or ParserServer(ParserLimits(memory_limit_bytes, processor_limit_s, ocr))
+        self._idle: list[_Kept] = []
+        self._all: set[_Kept] = set()
 
-    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None], scratch: Scratch) -> PreparedFile:
-        """Chunks of a file, put aside into `scratch`. Raises DocumentRejected, also for a file that crashes the parser or takes it
-        too long, and SpoolFull."""
-        chunks = ChunkLines(scratch, limit=self._max_chunks, name=request.name)
-        size_bytes = (await asyncio.to_thread(Path(request.path).stat)).st_size
-        async with self._child(size_bytes) as child:
+    async def start(self) -> None:
+        """Starts the children's server ahead of the first file and logs what confines them. Where it cannot, files say so."""
+        try:
+            await self._server.start()
+        except Unavailable as error:
+            _log.warning("parser_not_started", error=error.message)
+
+    async def prepare(
+        self, tenant_id: str, request: PrepareRequest, on_stage: Callable[[str], None], scratch: Scratch
+    ) -> PreparedFile:
+        """Chunks of a tenant's file, put aside into `scratch`. Raises DocumentRejected, also for a file that crashes the parser
+        twice or takes it too long, SpoolFull, and Unavailable for what is the machine's fault."""
+        deaths: Counter[Cause] = Counter()
+        had_turn = False
+        while True:
             try:
-                async with asyncio.timeout(self._time_limit_s) as limit:
-                    return await _converse(child, request, lambda stage: self._went_on(stage, limit, on_stage), chunks)
-            except TimeoutError as error:
-                raise DocumentRejected(
-                    "PARSE_TIMEOUT",
-                    f"{request.name} could not be read within {self._time_limit_s:.0f} seconds; split it or simplify it",
-                ) from error
-            except (asyncio.IncompleteReadError, ConnectionError, ValueError) as error:
-                raise await _died(child, request) from error
-
-    def _went_on(self, stage: str, limit: asyncio.Timeout, on_stage: Callable[[str], None]) -> None:
-        """Each page that is read from its picture gets the file's time anew: the child counts what recognition may take."""
-        if stage == "ocr":
-            limit.reschedule(asyncio.get_running_loop().time() + self._time_limit_s)
-        on_stage(stage)
+                return await self._try(tenant_id, request, on_stage, scratch, had_turn=had_turn)
+            except _TurnOver:
+                had_turn = True
+            except _Died as death:
+                deaths[death.cause] += 1
+                if death.cause.is_final or deaths[death.cause] > 1:
+                    raise verdict(death.cause, request.name) from death
 
     async def close(self) -> None:
         """Kills all children and waits for their end."""
-        for child in list(self._all):
-            await self._kill(child)
+        for kept in list(self._all):
+            await self._end(kept)
+        await self._server.close()
+
+    async def _try(
+        self,
+        tenant_id: str,
+        request: PrepareRequest,
+        on_stage: Callable[[str], None],
+        scratch: Scratch,
+        *,
+        had_turn: bool,
+    ) -> PreparedFile:
+        chunks = ChunkLines(scratch, limit=self._max_chunks, name=request.name)
+        size_bytes = (await asyncio.to_thread(Path(request.path).stat)).st_size
+        async with (
+            self._lanes.hold(tenant_id, size_bytes, had_turn=had_turn) as place,
+            self._child(tenant_id, request.tokenizer_path) as child,
+        ):
+            kills = machine_kills()
+            try:
+                return await self._converse(child, request, on_stage, place, chunks)
+            except ChildEnded as error:
+                ending = await child.wait()
+                cause = cause_of(ending, self._memory_limit_bytes, machine_killed=machine_kills() > kills)
+                _log.warning(
+                    "parser_child_died", cause=cause.value, exit_code=ending.exit_code, media_type=request.media_type
+                )
+                raise _Died(cause) from error
+
+    async def _converse(
+        self,
+        child: ParserChild,
+        request: PrepareRequest,
+        on_stage: Callable[[str], None],
+        place: Place,
+        chunks: ChunkLines,
+    ) -> PreparedFile:
+        loop = asyncio.get_running_loop()
+        is_over = False
+
+        def end_turn() -> None:
+            nonlocal is_over
+            if not place.end_turn():
+                is_over = True
+                limit.reschedule(loop.time())
+
+        def went_on(stage: str) -> None:
+            """Each page that is read from its picture gets the file's time anew: the child counts what recognition may take."""
+            if stage == "ocr" and not is_over:
+                limit.reschedule(loop.time() + self._time_limit_s)
+            on_stage(stage)
+
+        file = await _nameless(Path(request.path))
+        limit = asyncio.timeout(self._time_limit_s)
+        timer = loop.call_later(self._turn_s, end_turn)
+        try:
+            async with limit:
+                return await child.prepare(request, file, went_on, chunks)
+        except TimeoutError as error:
+            raise _TurnOver if is_over else verdict(Cause.TIME_LIMIT, request.name) from error
+        finally:
+            timer.cancel()
+            os.close(file)
 
     @contextlib.asynccontextmanager
-    async def _child(self, size_bytes: int) -> AsyncIterator[Process]:
-        async with self._lanes.hold(size_bytes):
-            child, used = await self._take()
-            healthy = False
-            try:
-                try:
-                    yield child
-                except DocumentRejected as error:
-                    healthy = error.reason not in _UNFINISHED
-                    raise
-                healthy = True
-            finally:
-                if healthy and used + 1 < self._recycle_after and child.returncode is None:
-                    self._idle.append((child, used + 1))
-                else:
-                    await asyncio.shield(self._kill(child))
-
-    async def _take(self) -> tuple[Process, int]:
-        while self._idle:
-            child, used = self._idle.pop()
-            if child.returncode is None:
-                return child, used
-            self._all.discard(child)
+    async def _child(self, tenant_id: str, tokenizer_path: str) -> AsyncIterator[ParserChild]:
+        """A child that has read no other tenant's file."""
+        kept = await self._take(tenant_id, tokenizer_path)
+        is_healthy = False
         try:
-            child = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "services.ingest.reading.child",
-                str(self._memory_limit_bytes),
-                str(_PROCESSOR_SHARE * self._time_limit_s + self._ocr.threads * self._ocr.time_limit_s),
-                json.dumps(asdict(self._ocr)),
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=DEVNULL,
-                limit=_LINE_LIMIT_BYTES,
-            )
-        except OSError as error:
-            raise Unavailable(f"the parser cannot be started: {error}", reason="PARSER_UNAVAILABLE") from error
-        self._all.add(child)
-        return child, 0
+            try:
+                yield kept.child
+            except DocumentRejected as error:
+                is_healthy = error.reason not in _UNFINISHED
+                raise
+            is_healthy = True
+        finally:
+            kept.file_count += 1
+            if is_healthy and kept.file_count < self._recycle_after and kept.child.is_alive:
+                self._idle.append(kept)
+            else:
+                await asyncio.shield(self._end(kept))
 
-    async def _kill(self, child: Process) -> None:
-        self._all.discard(child)
-        if child.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                child.kill()
-        await child.wait()
+    async def _take(self, tenant_id: str, tokenizer_path: str) -> _Kept:
+        for kept in reversed(self._idle):
+            if (kept.tenant_id, kept.tokenizer_path) == (tenant_id, tokenizer_path) and kept.child.is_alive:
+                self._idle.remove(kept)
+                return kept
+        while self._idle and len(self._all) >= self._child_limit:
+            await self._end(self._idle.pop(0))
+        kept = _Kept(await self._server.fork(tokenizer_path), tenant_id, tokenizer_path)
+        self._all.add(kept)
+        return kept
 
-
-async def _converse(
-    child: Process, request: PrepareRequest, on_stage: Callable[[str], None], chunks: ChunkLines
-) -> PreparedFile:
-    assert child.stdin is not None
-    assert child.stdout is not None
-    child.stdin.write(wire.encode_request(request))
-    await child.stdin.drain()
-    while True:
-        line = await child.stdout.readline()
-        if not line.endswith(b"\n"):
-            raise asyncio.IncompleteReadError(line, None)
-        if wire.is_chunk(line):
-            await chunks.append(line)
-            continue
-        answer = json.loads(line)
-        if "stage" in answer:
-            on_stage(answer["stage"])
-        elif "rejected" in answer:
-            if answer["detail"]:
-                _log.warning("parser_failed", detail=answer["detail"], media_type=request.media_type)
-            raise DocumentRejected(*answer["rejected"])
-        else:
-            return wire.decode_done(answer["done"], chunks)
+    async def _end(self, kept: _Kept) -> None:
+        if kept in self._all:
+            self._all.discard(kept)
+            await kept.child.end()
 
 
-async def _died(child: Process, request: PrepareRequest) -> Exception:
-    try:
-        async with asyncio.timeout(2):
-            code = await child.wait()
-    except TimeoutError:
-        code = None
-    _log.warning("parser_child_died", exit_code=code, media_type=request.media_type)
-    if code in (-signal.SIGTERM, -signal.SIGINT):
-        return Unavailable("the parser was told to stop", reason="PARSER_STOPPED")
-    if code == -signal.SIGKILL:  # the kernel's answer to too much memory
-        return DocumentRejected("PARSE_TOO_LARGE", too_large(request.name))
-    if code == -signal.SIGXCPU:
-        return DocumentRejected("PARSE_TIMEOUT", f"{request.name} takes too long to be read; split it or simplify it")
-    return DocumentRejected(
-        "PARSE_CRASHED",
-        f"{request.name} made the parser crash: the file is probably damaged; save it again and upload that",
-    )
+async def _nameless(path: Path) -> int:
+    """An open copy in memory, that is all its reader can get at: Linux lets a process open a file that it holds anew, but not under
+    the name that the file has in a folder that is closed to it."""
+    return await asyncio.to_thread(_copy if sys.platform == "linux" else _opened, path)
+
+
+def _copy(path: Path) -> int:
+    made = os.memfd_create("document", os.MFD_CLOEXEC)
+    with path.open("rb") as source, open(made, "wb", closefd=False) as target:
+        shutil.copyfileobj(source, target, 1024 * 1024)
+    return made
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

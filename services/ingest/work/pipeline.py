@@ -176,7 +176,7 @@ class Pipeline:
             request = PrepareRequest(
                 str(path), content.media_type, name, str(tokenizer) if tokenizer else "", model.window_tokens
             )
-            return await self._preparer.prepare(request, tracker.at, scratch)
+            return await self._preparer.prepare(tracker.document.tenant_id, request, tracker.at, scratch)
 
     async def _index_all(self, tracker: Tracker, made: "_Making") -> None:
         document, revision = tracker.document, tracker.revision

@@ -24,6 +24,7 @@ class ChunkLines:
 
     def __init__(self, scratch: Scratch, *, limit: int, name: str) -> None:
         self._scratch = scratch
+        self._offset = scratch.size_bytes  # an earlier try may have left its lines
         self._limit = limit
         self._name = name
         self._starts = array("Q", [0])
@@ -56,7 +57,7 @@ class ChunkLines:
         if self._few is not None:
             return self._few[start:stop]
         await self._flush()
-        data = await self._scratch.read(self._starts[start], self.size_bytes(start, stop))
+        data = await self._scratch.read(self._offset + self._starts[start], self.size_bytes(start, stop))
         chunks = [wire.decode_chunk(line) for line in data.split(b"\n") if line]
         if len(chunks) == len(self) and self._starts[-1] <= _PIECE_BYTES:
             self._few = chunks

@@ -247,7 +247,9 @@ class InlinePreparer:
         self.on_prepare: Callable[[], None] | None = None
         self.max_chunks = 10_000
 
-    async def prepare(self, request: PrepareRequest, on_stage: Callable[[str], None], scratch: Scratch) -> PreparedFile:
+    async def prepare(
+        self, tenant_id: str, request: PrepareRequest, on_stage: Callable[[str], None], scratch: Scratch
+    ) -> PreparedFile:
         if self.on_prepare:
             self.on_prepare()
         *chunks, done = wire.result_lines(prepare(request, on_stage, EstimatedTokens()))

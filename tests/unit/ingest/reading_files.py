@@ -20,9 +20,13 @@ class ReadFile:
 
 
 async def read_by(
-    pool: ParserPool, request: PrepareRequest, on_stage: Callable[[str], None] = lambda _: None
+    pool: ParserPool,
+    request: PrepareRequest,
+    on_stage: Callable[[str], None] = lambda _: None,
+    *,
+    tenant_id: str = "acme",
 ) -> ReadFile:
     """Raises DocumentRejected."""
     with closing(Scratch(Path(request.path).parent)) as scratch:
-        file = await pool.prepare(request, on_stage, scratch)
+        file = await pool.prepare(tenant_id, request, on_stage, scratch)
         return ReadFile(file, tuple(await file.chunks.read(0, len(file.chunks))))

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from services.ingest.adapters import parser_pool
+from kit.errors import Unavailable
+from services.ingest.adapters import parser_server
 from services.ingest.adapters.fasttext_languages import FastTextLanguages
 from services.ingest.adapters.parser_pool import ParserPool
+from services.ingest.adapters.parser_server import ParserLimits, ParserServer
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.ingest.reading.chunks.languages import languages_of
 from services.ingest.reading.chunks.tokens import EstimatedTokens
+from services.ingest.reading.recognition import OcrLimits
+from tests.unit.ingest.code_parser import code_parser
 from tests.unit.ingest.pdf_files import pdf_of
 from tests.unit.ingest.reading_files import read_by
 from tests.unit.ingest.recognizers import bytes_of, picture_of
@@ -55,21 +59,6 @@ async def test_rejection_comes_back_and_the_child_is_used_again(pool: ParserPool
     (child,) = pool._all
     await read_by(pool, request_for(b"hello", "a.txt", "text/plain"))
     assert pool._all == {child}
-
-
-async def test_crashed_child_rejects_its_file_and_the_next_file_gets_a_new_one(
-    pool: ParserPool, request_for, monkeypatch: pytest.MonkeyPatch
-) -> None:  # type: ignore[no-untyped-def]
-    await read_by(pool, request_for(b"hello", "a.txt", "text/plain"))
-    (child,) = pool._all
-
-    def dies(stage: str) -> None:
-        child.send_signal(11)
-
-    with pytest.raises(DocumentRejected) as rejected:
-        await read_by(pool, request_for(b"word " * 500_000, "b.txt", "text/plain"), dies)
-    assert rejected.value.reason == "PARSE_CRASHED"
-    assert (await read_by(pool, request_for(b"hello", "c.txt", "text/plain"))).chunks
 
 
 async def test_file_that_takes_too_long_is_rejected(request_for) -> None:  # type: ignore[no-untyped-def]
@@ -137,18 +126,53 @@ async def test_child_reads_a_scan_within_its_memory_and_tells_of_each_page(reque
         await pool.close()
 
 
-async def test_each_recognised_page_gets_the_time_limit_anew() -> None:
-    pool = ParserPool(size=1, time_limit_s=30.0, memory_limit_bytes=2 * 1024**3)
-    seen: list[str] = []
-    async with asyncio.timeout(1.0) as limit:
-        await asyncio.sleep(0)
-        before = limit.when()
-        pool._went_on("parse", limit, seen.append)
-        assert limit.when() == before
-        pool._went_on("ocr", limit, seen.append)
-        assert limit.when() > before + 20  # type: ignore[operator]
-    assert seen == ["parse", "ocr"]
+async def test_each_recognised_page_gets_the_time_limit_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[float | None] = []
+    reschedule = asyncio.Timeout.reschedule
+    async with code_parser(tmp_path) as parser:
+        await parser.run("say('parse')")
+        monkeypatch.setattr(
+            asyncio.Timeout, "reschedule", lambda self, when: moved.append(when) or reschedule(self, when)
+        )
+        await parser.run("say('parse')")
+        usual = len(moved)  # the block that a limit is for sets it, too
+        await parser.run("say('ocr')\nsay('ocr')\nsay('parse')")
+    assert len(moved) == usual + usual + 2
+
+
+async def test_file_whose_turn_is_over_is_read_anew_in_a_place_to_stay_in(tmp_path: Path) -> None:
+    """Two files that take longer than a turn, and one place to stay in: the second is stopped and begun again."""
+    begun: list[str] = []
+    first_begun, second_begun = asyncio.Event(), asyncio.Event()
+    code = "say(str(__import__('os').getpid()))\nwhile True: pass"
+
+    async with code_parser(tmp_path, turn_s=0.2) as parser:
+        first = asyncio.create_task(parser.run(code, "acme", lambda pid: (begun.append(pid), first_begun.set())))
+        await first_begun.wait()
+        second = asyncio.create_task(parser.run(code, "other", lambda pid: (begun.append(pid), second_begun.set())))
+        await second_begun.wait()
+        second_begun.clear()
+        while len(parser.pool._lanes._waiting) == 0:  # its turn is over, and it waits
+            await asyncio.sleep(0.01)
+        note = await parser.run("result = 'read'", "third")
+        assert note == '"read"', "the place for first turns is free again"
+        first.cancel()
+        await second_begun.wait()
+        assert len(set(begun)) == 3, "in a fresh child"
+        second.cancel()
+        await asyncio.gather(first, second, return_exceptions=True)
 
 
 def test_limit_of_a_line_holds_the_largest_chunk() -> None:
-    assert parser_pool._LINE_LIMIT_BYTES > 512 * 16 * 4 * 10
+    assert parser_server._LINE_LIMIT_BYTES > 512 * 16 * 4 * 10
+
+
+async def test_server_that_cannot_start_makes_files_wait_and_says_why(tmp_path: Path, request_for) -> None:  # type: ignore[no-untyped-def]
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise SystemExit('there is no parser here')")
+    server = ParserServer(ParserLimits(2 * 1024**3, 60.0, OcrLimits()), broken)
+    pool = ParserPool(size=1, time_limit_s=20.0, memory_limit_bytes=2 * 1024**3, server=server)
+    await pool.start()
+    with pytest.raises(Unavailable, match="there is no parser here"):
+        await read_by(pool, request_for(b"hello", "a.txt", "text/plain"))
+    await pool.close()

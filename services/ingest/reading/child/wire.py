@@ -1,9 +1,8 @@
-"""How the worker and its parsing child talk: one JSON object a line. JSON and not pickle, because a child that a hostile file took
-over must not be able to run anything in the worker."""
+"""How the worker, the server of parsing children and the children talk: one JSON object a line. JSON and not pickle, because a
+child that a hostile file took over must not be able to run anything in the worker."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 from services.ingest.models import Chunk, ChunkFile, LineBox, PreparedDocument, PreparedFile
@@ -12,13 +11,41 @@ from services.ingest.reading.chunks.languages import languages_of
 
 _CHUNK_BEGINS = b'{"chunk":'
 
+REQUEST_BYTES = 256 * 1024
+"""More than any request takes. Each is sent at once, together with its file descriptors."""
 
-def encode_request(request: PrepareRequest) -> bytes:
-    return _line(asdict(request))
+OUT_OF_MEMORY = 71
+"""Exit status of a child that had no memory left to say so."""
 
 
-def decode_request(line: bytes) -> PrepareRequest:
-    return PrepareRequest(**json.loads(line))
+def fork_line(tokenizer_path: str) -> bytes:
+    """Asks the server for a child that counts with this tokenizer."""
+    return _line({"tokenizer_path": tokenizer_path})
+
+
+def decode_fork(line: bytes) -> str:
+    """The path of the tokenizer."""
+    return str(json.loads(line)["tokenizer_path"])
+
+
+def sandbox_line(report: dict[str, str]) -> bytes:
+    """The server's first words: what confines its children."""
+    return _line({"sandbox": report})
+
+
+def ending_line(exit_code: int, peak_bytes: int) -> bytes:
+    """How a child ended: the negative number of a signal, or its exit status; and the most memory it had."""
+    return _line({"exit_code": exit_code, "peak_bytes": peak_bytes})
+
+
+def request_line(request: PrepareRequest) -> bytes:
+    """Asks a child to read the file that is sent along."""
+    return _line({"media_type": request.media_type, "name": request.name, "window_tokens": request.window_tokens})
+
+
+def decode_request(line: bytes, path: str) -> PrepareRequest:
+    """`path` is where the child finds the file. It has its tokenizer already."""
+    return PrepareRequest(path=path, tokenizer_path="", **json.loads(line))
 
 
 def stage_line(stage: str) -> bytes:

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 
 _END = re.compile(
-    r"""(?:[.!?…]+["'”’»)\]]*(?=\s)   # Latin, Cyrillic, Greek …: the end and a space
-       |[。！？｡]+["'”’」』）]*         # Chinese, Japanese: no space needed
-       |[।॥؟۔]+)                       # Devanagari, Arabic, Urdu
-       \s*""",
+    r"""(?:(?<![.!?…])[.!?…]++["'”’»)\]]*+(?=\s)   # Latin, Cyrillic, Greek …: the end and a space
+       |[。！？｡]++["'”’」』）]*+                    # Chinese, Japanese: no space needed
+       |[।॥؟۔]++)                                  # Devanagari, Arabic, Urdu
+       \s*+""",
     re.VERBOSE,
 )
 _ABBREVIATION = re.compile(

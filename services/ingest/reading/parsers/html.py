@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.decoding import decode
+from services.ingest.reading.parsers.html_bounds import bounded_html
 from services.ingest.reading.parsers.plain import encoding_warnings
 from services.ingest.reading.parsers.tables import table_rows
 from services.ingest.reading.parsers.titles import title_or_name
@@ -38,14 +39,6 @@ _MAX_LIST_ITEMS = 50_000
 _HEADING = re.compile(r"^h([1-6])$")
 _EMPTY_ELEMENT = re.compile(r"<([A-Za-z][\w:.-]*+)([^<>]*+)(?<=/)>")
 _VOID = frozenset(re.findall(r"\w+", "area base br col embed hr img input link meta param source track wbr"))
-# Elements that have to be closed: how deep they nest is how deep the tree gets.
-_NESTING_TAG = re.compile(
-    r"<(/?)(?:a|abbr|article|aside|b|blockquote|center|code|div|dl|em|fieldset|figure|font|form|g|i|ins|main|math|nav|ol"
-    r"|section|small|span|strike|strong|sub|sup|svg|table|template|u|ul)(?=[\s/>])[^<>]*+>?",
-    re.IGNORECASE,
-)
-_MAX_DEPTH = 500
-"""Beyond this the tree is made flat, as browsers do (Blink: 512): building it takes time with the square of its depth."""
 _XHTML_START = re.compile(r"\s*(?:<\?xml\b|<!doctype[^>]*xhtml)", re.IGNORECASE)
 
 
@@ -53,7 +46,7 @@ def parse_html(path: Path, name: str) -> ParsedDocument:
     """Reads a page. Its title is <title>, else the first heading, else the file's name."""
     decoded = decode(path.read_bytes(), is_html=True)
     text = without_empty_elements(decoded.text) if _XHTML_START.match(decoded.text) else decoded.text
-    tree = LexborHTMLParser(_flattened(text))
+    tree = LexborHTMLParser(bounded_html(text))
     title_node = tree.css_first("head title") or tree.css_first("h1")
     title = title_node.text() if title_node else None
     blocks = tuple(_blocks(tree))
@@ -67,19 +60,7 @@ def without_empty_elements(text: str) -> str:
 
 def blocks_of_html(fragment: str) -> list[Block]:
     """Blocks of a piece of HTML, as found inside Markdown."""
-    return list(_blocks(LexborHTMLParser(_flattened(fragment))))
-
-
-def _flattened(text: str) -> str:
-    """The page without the opening tags that nest too deeply; their words stay."""
-    depth = 0
-
-    def kept(tag: "re.Match[str]") -> str:
-        nonlocal depth
-        depth = max(0, depth - 1) if tag[1] else depth + 1
-        return tag[0] if depth <= _MAX_DEPTH or tag[1] else "<!---->"
-
-    return _NESTING_TAG.sub(kept, text)
+    return list(_blocks(LexborHTMLParser(bounded_html(fragment))))
 
 
 def _blocks(tree: LexborHTMLParser) -> Iterator[Block]:

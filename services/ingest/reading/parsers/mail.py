@@ -2,12 +2,12 @@
 they are found by their names and can be uploaded on their own."""
 
 import datetime as dt
-import email.policy
 import email.utils
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from email.message import EmailMessage
 from email.parser import BytesParser
+from email.policy import EmailPolicy
 from pathlib import Path
 
 from services.ingest.errors import DocumentRejected
@@ -19,14 +19,24 @@ from services.ingest.reading.parsers.titles import title_or_name
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
 _MAX_PARTS = 1000
 _MAX_HEADER_CHARS = 1000
+_MAX_PARSED_HEADER_CHARS = 4 * _MAX_HEADER_CHARS
 # The standard library's parsers of headers and charsets raise these on what senders make of the rules.
 _UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, AssertionError, RecursionError)
+
+
+class _BriefHeaders(EmailPolicy):
+    """The standard library takes time with the square of a header's length to understand it, and far less than this is shown."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:_MAX_PARSED_HEADER_CHARS]
 
 
 def parse_mail(path: Path, name: str) -> ParsedDocument:
     """Reads a message. Raises DocumentRejected: MAIL_BROKEN."""
     with path.open("rb") as file:
-        message = BytesParser(policy=email.policy.default).parse(file)
+        message = BytesParser(policy=_BriefHeaders()).parse(file)
+    assert isinstance(message, EmailMessage)  # what the policy makes
     shown = [(header, _header(message, header)) for header in _SHOWN]
     if not any(value for _, value in shown):
         raise DocumentRejected(

@@ -1,6 +1,8 @@
 """PDF through PDFium: the text layer of each page, or the text in its picture where the layer is missing or cannot be believed.
 PDFium is not thread-safe and may crash on hostile files: only the parsing child process imports it."""
 
+import ctypes
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -47,13 +49,20 @@ def parse_pdf(path: Path, name: str, ocr: OcrBudget | None = None) -> ParsedDocu
     import pypdfium2  # noqa: PLC0415 - loads a native library: only in the child, only when needed
 
     try:
-        document = pypdfium2.PdfDocument(path)
+        document = pypdfium2.PdfDocument(_mapped(path))
     except pypdfium2.PdfiumError as error:
         raise _rejected(name, getattr(error, "err_code", None)) from error
     try:
         return _read(document, name, ocr)
     finally:
         document.close()
+
+
+def _mapped(path: Path) -> Any:
+    """The file's bytes without a copy. By path, the library would look for a name that the child's file has not got."""
+    with path.open("rb") as file:
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # ctypes takes nothing that cannot be written to
+    return (ctypes.c_ubyte * len(mapping)).from_buffer(mapping)
 
 
 def _rejected(name: str, code: int | None) -> DocumentRejected:

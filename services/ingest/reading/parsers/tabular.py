@@ -76,8 +76,9 @@ def row_blocks(header: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator
     header = [column[:_MAX_COLUMN_NAME_CHARS] for column in header]
     naming = next((i for i, column in enumerate(header) if _NAMING_HEADER.search(column.replace("_", " "))), 0)
     for row in body:
-        names = [*header, *(f"column {i + 1}" for i in range(len(header), len(row)))]
-        cells = [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=False) if cell]
+        # Only as many names as the row has cells: a header may be far wider than its rows.
+        names = [header[i] if i < len(header) else f"column {i + 1}" for i in range(len(row))]
+        cells = [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=True) if cell]
         label = f"{names[naming]}: {row[naming]}" if naming < len(row) and row[naming] and names[naming] else cells[0]
         yield Block(BlockKind.ROW, "; ".join(cells), label=label[:120])
 
