@@ -21,11 +21,13 @@ from services.standalone import topology
 from services.standalone.adapters.health import NetworkProbe
 from services.standalone.console import Console, welcome
 from services.standalone.data_dir import DataDir, open_data_dir, write_private
+from services.standalone.disk import Disk, require_room
 from services.standalone.errors import SettingsRefused, StandaloneError, StartRefused
 from services.standalone.free_ports import LOOPBACK, choose_free_ports, require_free_port
 from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, RestartPolicy
 from services.standalone.settings import StandaloneSettings, inherited_environment
+from services.standalone.start_limits import half_of_memory_bytes
 from services.standalone.state_file import StateFile
 from services.standalone.supervisor import Supervisor
 
@@ -41,6 +43,7 @@ def main(*, local_llm: bool = False, program: str = "groundwork") -> int:
     try:
         settings = _settings()
         with open_data_dir(settings.data_dir) as data_dir:
+            require_room(data_dir.path)
             asyncio.run(_run(settings, data_dir, console, local_llm=local_llm, program=program))
     except StandaloneError as error:
         sys.stderr.write(f"\n{error}\n")
@@ -68,6 +71,7 @@ async def _run(
     )
     specs = topology.build(installation, ports)
     url = f"http://{LOOPBACK}:{settings.port}"
+    disk = Disk(_shown(data_dir.path), console.say)
     state = StateFile(
         data_dir.state_file,
         specs,
@@ -75,11 +79,17 @@ async def _run(
         url=url,
         nats_url=topology.nats_url(installation, ports[0]),
         data_dir=data_dir.path,
+        report_failure=disk.report,
     )
+    disk.when_it_works(state.write)
 
     def announce(event: ChildEvent) -> None:
         state.record(event)
         console.child(event)
+
+    async def stage_ready(stage: int) -> None:
+        if stage == topology.NATS_START_STAGE:
+            pass
 
     def all_ready() -> None:
         state.record_ready()
@@ -93,9 +103,11 @@ async def _run(
         specs,
         RestartPolicy(backoff_max_s=settings.restart_backoff_max_s),
         probe=NetworkProbe(),
-        open_log=lambda name: JsonLinesLog(data_dir.logs / f"{name}.log"),
+        open_log=lambda name: JsonLinesLog(data_dir.logs / f"{name}.log", report_failure=disk.report),
         announce=announce,
         on_all_ready=all_ready,
+        disk=disk,
+        on_stage_ready=stage_ready,
     )
     console.say(f"Starting Groundwork: data in {_shown(data_dir.path)}, port {settings.port}")
     try:
@@ -151,6 +163,8 @@ def _installation(settings: StandaloneSettings, data_dir: DataDir, *, local_llm:
         nats_password=data_dir.secret("nats_password"),
         llm_api_key=secrets.token_hex(16),
         with_local_llm=local_llm,
+        nats_start_timeout_s=settings.nats_start_timeout_s,
+        nats_start_memory_bytes=settings.nats_start_memory_bytes or half_of_memory_bytes(),
         inherited_environment=inherited_environment(),
     )
 

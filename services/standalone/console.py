@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from pathlib import Path
 from typing import TextIO
@@ -20,9 +21,10 @@ class Console:
         self._color = color
 
     def say(self, text: str) -> None:
-        """One message."""
-        self._out.write(text + "\n")
-        self._out.flush()
+        """One message. A terminal that is gone, or a file on a full disk, is no reason to stop: then it is not said."""
+        with contextlib.suppress(OSError):
+            self._out.write(text + "\n")
+            self._out.flush()
 
     def child(self, event: ChildEvent) -> None:
         """One line per change that a person wants to know; a crash shows what the child said last."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from services.standalone.disk import FULL, refusal
 from services.standalone.errors import DataDirUnusable
 
 LAYOUT_VERSION = "1"
@@ -65,17 +66,25 @@ def open_data_dir(path: Path) -> Iterator[DataDir]:
         yield data_dir
     except PermissionError as error:
         raise DataDirUnusable(_no_permission(path, error)) from error
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise refusal(path, error) from error
     finally:
         os.close(lock)  # releases the lock; the file stays, since removing it would let two instances lock two files
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replaces a file in one step, readable by its owner only."""
+    """Replaces a file in one step, readable by its owner only. Raises OSError, having left nothing behind."""
     temporary = path.with_name(path.name + ".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, stat.S_IRUSR | stat.S_IWUSR)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    temporary.replace(path)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, stat.S_IRUSR | stat.S_IWUSR)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _lock(path: Path) -> int:
@@ -98,7 +107,8 @@ def _lock(path: Path) -> int:
             "Stop that one, or choose another directory and port: GROUNDWORK_DATA_DIR=./data2 GROUNDWORK_PORT=8081"
         ) from error
     os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n".encode("ascii"))
+    with contextlib.suppress(OSError):  # on a full disk the holder's name is missing; what follows says that it is full
+        os.write(descriptor, f"{os.getpid()}\n".encode("ascii"))
     return descriptor
 
 

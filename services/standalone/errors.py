@@ -22,6 +22,10 @@ class DataDirUnusable(StartRefused):
     """The data directory cannot be used: permission, lock, or content that is not Groundwork's."""
 
 
+class DiskFull(StartRefused):
+    """The disk of the data directory has no room."""
+
+
 class PortTaken(StartRefused):
     """Another process listens on the public port."""
 
@@ -32,6 +36,10 @@ class SettingsRefused(StartRefused):
 
 class ChildKeepsCrashing(StandaloneError):
     """A service died several times before it was ready once."""
+
+
+class StartLimitReached(StandaloneError):
+    """A service took more time or memory than it may until it is ready."""
 
 
 class DataDamaged(StandaloneError):

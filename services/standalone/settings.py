@@ -27,6 +27,13 @@ class StandaloneSettings(BaseSettings):
     start_hint_after_s: float = 30.0
     """A service that is not ready by then is named, with its log file: a start takes under 10 s."""
 
+    nats_start_timeout_s: float = Field(default=300.0, gt=0)
+    """Seconds that nats-server may take until it is ready. A million stored messages take it a few; damaged ones can keep it busy
+    for ever, and then the start ends with the reason."""
+    nats_start_memory_bytes: int = Field(default=0, ge=0)
+    """Bytes of memory that nats-server may take until it is ready; 0 means half of this machine's. Damaged data can make it
+    take all of it."""
+
 
 class LocalLlmSettings(BaseSettings):
     """Settings of ``services.standalone.local_llm``, given by the supervisor."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 
 from services.standalone.child import Child
+from services.standalone.disk import Disk
 from services.standalone.errors import StandaloneError
 from services.standalone.models import ChildSpec, RestartPolicy
 from services.standalone.ports import Announcer, HealthProbe, LogSink
@@ -24,7 +25,11 @@ class Supervisor:
         open_log: Callable[[str], LogSink],
         announce: Announcer,
         on_all_ready: Callable[[], None],
+        disk: Disk,
+        on_stage_ready: Callable[[int], Awaitable[None]],
     ) -> None:
+        self._disk = disk
+        self._on_stage_ready = on_stage_ready
         self._on_all_ready = on_all_ready
         self._hopeless: StandaloneError | None = None
         self._stop = asyncio.Event()
@@ -36,6 +41,7 @@ class Supervisor:
                 log=open_log(spec.name),
                 announce=announce,
                 on_hopeless=self._give_up,
+                disk=disk,
             )
             for spec in specs
         ]
@@ -44,12 +50,16 @@ class Supervisor:
     async def run(self) -> None:
         """Until :meth:`request_stop`. Raises what a child gave up with, a StandaloneError, after stopping the others in order."""
         async with asyncio.TaskGroup() as tasks:
+            watch = tasks.create_task(self._disk.watch())
             start = tasks.create_task(self._start(tasks))
             try:
                 await self._stop.wait()
             finally:
                 start.cancel()
+                watch.cancel()
                 await self._stop_in_order()
+                for child in self._children:
+                    child.close()
         if self._hopeless is not None:
             raise self._hopeless
 
@@ -72,6 +82,11 @@ class Supervisor:
                 tasks.create_task(child.run())
             for child in stage:
                 await child.ready.wait()
+            try:
+                await self._on_stage_ready(stage[0].spec.start_stage)
+            except StandaloneError as error:
+                self._give_up(error)
+                return
         self._on_all_ready()
 
     async def _stop_in_order(self) -> None:

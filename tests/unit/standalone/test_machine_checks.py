@@ -144,6 +144,8 @@ def _installation(tmp_path: Path, *, with_local_llm: bool) -> topology.Installat
         nats_password="p",
         llm_api_key="k",
         with_local_llm=with_local_llm,
+        nats_start_timeout_s=60.0,
+        nats_start_memory_bytes=2**30,
         inherited_environment={"PATH": "/bin"},
     )
 
