@@ -19,6 +19,7 @@ from cli.jobs import jobs
 from cli.output import Output, describe_document
 from cli.running import run as run_connected
 from cli.searching import SearchRerank, SearchStrategy, metadata_of
+from cli.store import backup, restore
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +30,8 @@ app = typer.Typer(
 documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, delete.")
 app.add_typer(documents, name="documents")
 app.add_typer(jobs, name="jobs")
+app.command()(backup)
+app.command()(restore)
 
 LIST_PAGE = 1000
 

@@ -41,7 +41,7 @@ def main(*, local_llm: bool = False, program: str = "groundwork") -> int:
     """Runs until Ctrl-C or SIGTERM; the exit code. ``program`` is how the user calls the CLI, for the examples."""
     console = Console(sys.stdout, color=sys.stdout.isatty())
     try:
-        settings = _settings()
+        settings = read_standalone_settings()
         with open_data_dir(settings.data_dir) as data_dir:
             require_room(data_dir.path)
             asyncio.run(_run(settings, data_dir, console, local_llm=local_llm, program=program))
@@ -51,7 +51,8 @@ def main(*, local_llm: bool = False, program: str = "groundwork") -> int:
     return 0
 
 
-def _settings() -> StandaloneSettings:
+def read_standalone_settings() -> StandaloneSettings:
+    """Raises SettingsRefused with a line for each that is not valid."""
     try:
         return StandaloneSettings()
     except ValidationError as error:
@@ -157,7 +158,7 @@ def _installation(settings: StandaloneSettings, data_dir: DataDir, *, local_llm:
         gateway_port=settings.port,
         data_dir=data_dir.path,
         models_dir=models_dir,
-        nats_server=_nats_server(),
+        nats_server=find_nats_server(),
         nats_config=data_dir.path / "secrets" / "nats.conf",
         auth_secret=data_dir.secret("auth_secret"),
         nats_password=data_dir.secret("nats_password"),
@@ -182,7 +183,8 @@ def _require_models(models_dir: Path, *, local_llm: bool) -> None:
         raise StartRefused(f"llama.cpp is not installed. Run: {command}")
 
 
-def _nats_server() -> Path:
+def find_nats_server() -> Path:
+    """The program, beside this Python or on the path. Raises StartRefused."""
     beside_python = Path(sys.executable).with_name("nats-server")
     if beside_python.is_file():
         return beside_python

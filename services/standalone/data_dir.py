@@ -33,6 +33,11 @@ class DataDir:
         return self.path / "nats"
 
     @property
+    def ledger_file(self) -> Path:
+        """What the message store is known to hold, kept outside of it."""
+        return self.path / "ledger.sqlite"
+
+    @property
     def logs(self) -> Path:
         """One log file per service."""
         return self.path / "logs"

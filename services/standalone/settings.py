@@ -27,6 +27,9 @@ class StandaloneSettings(BaseSettings):
     start_hint_after_s: float = 30.0
     """A service that is not ready by then is named, with its log file: a start takes under 10 s."""
 
+    nats_url: str = ""
+    """For `backup`, `restore` and `doctor` only: the message store of a cluster, with user and password. Empty means the system of
+    `data_dir`, whether it runs or not."""
     nats_start_timeout_s: float = Field(default=300.0, gt=0)
     """Seconds that nats-server may take until it is ready. A million stored messages take it a few; damaged ones can keep it busy
     for ever, and then the start ends with the reason."""

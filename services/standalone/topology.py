@@ -138,23 +138,38 @@ def _python(module: str, *arguments: str) -> list[str]:
 
 
 def _nats(installation: Installation, port: int) -> ChildSpec:
+    limits = nats_start_limits(installation.nats_start_timeout_s, installation.nats_start_memory_bytes)
+    advice = (
+        f"Restore {installation.data_dir} from a backup. Or start empty, and upload the documents again: use another "
+        "GROUNDWORK_DATA_DIR"
+    )
+    command = [str(installation.nats_server), "--config", str(installation.nats_config)]
+    return nats_child(command, installation.inherited_environment, port, limits, damage_advice=advice)
+
+
+def nats_start_limits(timeout_s: float, memory_bytes: int) -> StartLimits:
+    """What nats-server may take until it is ready."""
+    return StartLimits(
+        timeout_s,
+        memory_bytes,
+        "Its data may be damaged: `groundwork doctor` looks at a copy of it and says what is wrong. If there is simply much "
+        "of it, allow more: GROUNDWORK_NATS_START_TIMEOUT_S, GROUNDWORK_NATS_START_MEMORY_BYTES",
+    )
+
+
+def nats_child(
+    command: list[str], environment: Mapping[str, str], port: int, limits: StartLimits, *, damage_advice: str
+) -> ChildSpec:
+    """A nats-server that is watched for everything that it survives without saying so to its clients."""
     return ChildSpec(
         name="nats",
-        command=[str(installation.nats_server), "--config", str(installation.nats_config)],
-        environment=dict(installation.inherited_environment),
+        command=command,
+        environment=dict(environment),
         probe=Probe(ProbeKind.NATS, LOOPBACK, port),
         damage_pattern=NATS_DAMAGE,
-        damage_advice=(
-            f"Restore {installation.data_dir} from a backup. Or start empty, and upload the documents again: use another "
-            "GROUNDWORK_DATA_DIR"
-        ),
+        damage_advice=damage_advice,
         full_disk_pattern=NATS_FULL_DISK,
-        start_limits=StartLimits(
-            installation.nats_start_timeout_s,
-            installation.nats_start_memory_bytes,
-            "Its data may be damaged: `groundwork doctor` looks at a copy of it and says what is wrong. If there is simply much "
-            "of it, allow more: GROUNDWORK_NATS_START_TIMEOUT_S, GROUNDWORK_NATS_START_MEMORY_BYTES",
-        ),
+        start_limits=limits,
         start_stage=NATS_START_STAGE,
         stop_stage=NATS_STOP_STAGE,
     )
