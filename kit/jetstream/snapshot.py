@@ -5,7 +5,6 @@ stream to an inbox in pieces, a window ahead of the acknowledgements; restoring 
 Sequence numbers are kept, so revisions of key-value entries stay what they were. Consumers are left out: services make their own.
 """
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,13 +15,13 @@ from nats.aio.subscription import Subscription
 
 from kit.errors import DataLoss
 from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.streams import API, api_request, checked
 
 PIECE_BYTES = 256 * 1024
 """A quarter of the server's default largest message."""
-_PREPARE_TIMEOUT_S = 300.0
-"""The server reads the stream's state before the first piece, and checks what it was given before it answers the last."""
+_FINISH_TIMEOUT_S = 300.0
+"""The server builds the stream from what it was given before it answers the last piece."""
 _PIECE_TIMEOUT_S = 30.0
-_API = "$JS.API"
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ async def copy_of(nats: Nats, stream: str) -> AsyncIterator[tuple[StreamCopy, As
         pieces = await nats.nc.subscribe(inbox)
         try:
             request = {"deliver_subject": inbox, "no_consumers": True, "chunk_size": PIECE_BYTES}
-            answer = await _request(nats.nc, f"{_API}.STREAM.SNAPSHOT.{stream}", request, stream)
+            answer = await api_request(nats, f"{API}.STREAM.SNAPSHOT.{stream}", request, stream)
             yield StreamCopy(answer["config"], answer["state"]), _received(nats.nc, pieces, stream)
         finally:
             await pieces.unsubscribe()
@@ -65,12 +64,12 @@ async def bring_back(nats: Nats, copy: StreamCopy, pieces: AsyncIterator[bytes])
     stream = copy.name
     with translated_errors(f"stream {stream}"):
         request = {"config": copy.config, "state": copy.state}
-        target = (await _request(nats.nc, f"{_API}.STREAM.RESTORE.{stream}", request, stream))["deliver_subject"]
+        target = (await api_request(nats, f"{API}.STREAM.RESTORE.{stream}", request, stream))["deliver_subject"]
         async for piece in pieces:
             answer = await nats.nc.request(target, piece, timeout=_PIECE_TIMEOUT_S)
             if answer.data:
-                _checked(answer.data, stream)
-        done = _checked((await nats.nc.request(target, b"", timeout=_PREPARE_TIMEOUT_S)).data, stream)
+                checked(answer.data, stream)
+        done = checked((await nats.nc.request(target, b"", timeout=_FINISH_TIMEOUT_S)).data, stream)
     made = StreamCopy(done["config"], done["state"])
     if made.last_seq < copy.last_seq:
         raise DataLoss(
@@ -78,18 +77,6 @@ async def bring_back(nats: Nats, copy: StreamCopy, pieces: AsyncIterator[bytes])
             reason="STREAM_INCOMPLETE",
         )
     return made
-
-
-async def stream_names(nats: Nats) -> list[str]:
-    """All streams of the account, by name."""
-    names: list[str] = []
-    with translated_errors("streams"):
-        while True:
-            answer = await _request(nats.nc, f"{_API}.STREAM.NAMES", {"offset": len(names)}, "list")
-            page = answer.get("streams") or []
-            names += page
-            if not page or len(names) >= answer["total"]:
-                return sorted(names)
 
 
 async def _received(nc: Client, pieces: Subscription, stream: str) -> AsyncGenerator[bytes, None]:
@@ -104,14 +91,3 @@ async def _received(nc: Client, pieces: Subscription, stream: str) -> AsyncGener
         yield message.data
         if message.reply:
             await nc.publish(message.reply)
-
-
-async def _request(nc: Client, subject: str, body: dict[str, Any], stream: str) -> dict[str, Any]:
-    return _checked((await nc.request(subject, json.dumps(body).encode(), timeout=_PREPARE_TIMEOUT_S)).data, stream)
-
-
-def _checked(data: bytes, stream: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(data)
-    if error := answer.get("error"):
-        raise DataLoss(f"stream {stream}: the message store says: {error['description']}", reason="STREAM_REFUSED")
-    return answer

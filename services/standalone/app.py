@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from kit.configuration import setting_problems
 from services.standalone import topology
 from services.standalone.adapters.health import NetworkProbe
-from services.standalone.console import Console, welcome
+from services.standalone.console import Console, keep_terminal_for_people, welcome
 from services.standalone.data_dir import DataDir, open_data_dir, write_private
 from services.standalone.disk import Disk, require_room
 from services.standalone.errors import SettingsRefused, StandaloneError, StartRefused
@@ -29,6 +29,8 @@ from services.standalone.models import ChildEvent, ChildSpec, RestartPolicy
 from services.standalone.settings import StandaloneSettings, inherited_environment
 from services.standalone.start_limits import half_of_memory_bytes
 from services.standalone.state_file import StateFile
+from services.standalone.store.guard import StoreGuard
+from services.standalone.store.watching import forget_indexes
 from services.standalone.supervisor import Supervisor
 
 MODEL_FILES = (
@@ -40,6 +42,7 @@ MODEL_FILES = (
 def main(*, local_llm: bool = False, program: str = "groundwork") -> int:
     """Runs until Ctrl-C or SIGTERM; the exit code. ``program`` is how the user calls the CLI, for the examples."""
     console = Console(sys.stdout, color=sys.stdout.isatty())
+    keep_terminal_for_people()
     try:
         settings = read_standalone_settings()
         with open_data_dir(settings.data_dir) as data_dir:
@@ -88,9 +91,20 @@ async def _run(
         state.record(event)
         console.child(event)
 
+    async def rebuild(streams: Sequence[str]) -> None:
+        await supervisor.restart("nats", lambda: forget_indexes(data_dir.nats_store, streams))
+
+    guard = StoreGuard(
+        data_dir, topology.nats_url(installation, ports[0]), settings.store_scrub_interval_s, console.say
+    )
+
     async def stage_ready(stage: int) -> None:
         if stage == topology.NATS_START_STAGE:
-            pass
+            await guard.begin(rebuild)
+
+    async def stage_stopping(stage: int) -> None:
+        if stage == topology.NATS_STOP_STAGE:
+            await guard.end()
 
     def all_ready() -> None:
         state.record_ready()
@@ -109,11 +123,13 @@ async def _run(
         on_all_ready=all_ready,
         disk=disk,
         on_stage_ready=stage_ready,
+        on_stage_stopping=stage_stopping,
     )
     console.say(f"Starting Groundwork: data in {_shown(data_dir.path)}, port {settings.port}")
     try:
         await _supervise(supervisor, console, settings, specs, data_dir)
     finally:
+        await guard.end()
         state.remove()
 
 

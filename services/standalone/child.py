@@ -67,6 +67,7 @@ class Child:
         self._damaged = False
         self._full_disk = re.compile(spec.full_disk_pattern) if spec.full_disk_pattern else None
         self._cannot_write = asyncio.Event()
+        self._between: Callable[[], None] | None = None
 
     async def run(self) -> None:
         """Runs the process again and again until :meth:`stop`, or until it has crashed too often before being ready."""
@@ -74,6 +75,10 @@ class Child:
             while not self._stopping.is_set():
                 started_at = time.monotonic()
                 exit_code = await self._run_once(started_at)
+                if self._between:
+                    await asyncio.to_thread(self._between)
+                    self._between = None
+                    continue
                 if self._cannot_write.is_set():  # ended by us, to be started on a disk that has room
                     self._cannot_write.clear()
                     self._restarts += 1
@@ -102,6 +107,15 @@ class Child:
             await self._ended.wait()
         state = ChildState.KILLED if self._killed else ChildState.STOPPED
         self._tell(state, time.monotonic() - stop_asked_at, pid)
+
+    async def restart(self, between: Callable[[], None]) -> None:
+        """Ends the process, does something while there is none, and returns when the next one is ready."""
+        self._between = between
+        self.ready.clear()
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+        await self.ready.wait()
 
     def kill(self) -> None:
         """SIGKILL to the process and whatever it started."""

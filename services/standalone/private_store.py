@@ -43,6 +43,7 @@ async def private_store(
         on_all_ready=ready.set,
         disk=Disk(store.parent, say),
         on_stage_ready=_nothing_to_check,
+        on_stage_stopping=_nothing_to_check,
     )
     running = asyncio.create_task(supervisor.run())
     try:

@@ -37,6 +37,10 @@ class StandaloneSettings(BaseSettings):
     """Bytes of memory that nats-server may take until it is ready; 0 means half of this machine's. Damaged data can make it
     take all of it."""
 
+    store_scrub_interval_s: float = Field(default=3600.0, gt=0)
+    """Seconds between two comparisons of all that is stored with the ledger, besides the one at the start. It reads all records,
+    some 20 000 a second, and no files."""
+
 
 class LocalLlmSettings(BaseSettings):
     """Settings of ``services.standalone.local_llm``, given by the supervisor."""

@@ -27,7 +27,9 @@ class Supervisor:
         on_all_ready: Callable[[], None],
         disk: Disk,
         on_stage_ready: Callable[[int], Awaitable[None]],
+        on_stage_stopping: Callable[[int], Awaitable[None]],
     ) -> None:
+        self._on_stage_stopping = on_stage_stopping
         self._disk = disk
         self._on_stage_ready = on_stage_ready
         self._on_all_ready = on_all_ready
@@ -71,6 +73,10 @@ class Supervisor:
         for child in self._started:
             child.kill()
 
+    async def restart(self, name: str, between: Callable[[], None]) -> None:
+        """Ends a child, does something while it is away, and returns when it is ready again."""
+        await next(child for child in self._children if child.spec.name == name).restart(between)
+
     def is_ready(self, name: str) -> bool:
         """Whether this child has been ready once."""
         return any(child.spec.name == name and child.ready.is_set() for child in self._children)
@@ -91,6 +97,7 @@ class Supervisor:
 
     async def _stop_in_order(self) -> None:
         for stage in _by_stage(self._started, lambda child: child.spec.stop_stage):
+            await self._on_stage_stopping(stage[0].spec.stop_stage)
             await asyncio.gather(*(child.stop() for child in stage))
 
     def _give_up(self, error: StandaloneError) -> None:

@@ -8,7 +8,8 @@ from datetime import datetime
 from pathlib import Path
 
 from kit.jetstream import Nats
-from kit.jetstream.snapshot import copy_of, stream_names
+from kit.jetstream.snapshot import copy_of
+from kit.jetstream.streams import stream_names
 from services.standalone.backup.archive import PART_BYTES, ArchiveWriter, Manifest, StreamEntry, writing
 from services.standalone.errors import BackupUnusable
 

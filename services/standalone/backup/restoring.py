@@ -10,7 +10,8 @@ from datetime import datetime
 from pathlib import Path
 
 from kit.jetstream import Nats
-from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back, stream_names
+from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back
+from kit.jetstream.streams import stream_names
 from services.standalone.backup.archive import Archive, Manifest, StreamEntry, opened
 from services.standalone.data_dir import DataDir
 from services.standalone.errors import RestoreRefused

@@ -129,6 +129,7 @@ def supervise(tmp_path: Path, probe: FakeProbe) -> Supervise:
             on_all_ready=observed.all_ready.set,
             disk=disk,
             on_stage_ready=no_checks,
+            on_stage_stopping=no_checks,
         )
         task = asyncio.create_task(supervisor.run())
         try:

@@ -222,6 +222,7 @@ async def test_the_message_store_writes_again_once_the_disk_has_room(tmp_path: P
         on_all_ready=observed.all_ready.set,
         disk=disk,
         on_stage_ready=no_checks,
+        on_stage_stopping=no_checks,
     )
     task = asyncio.create_task(supervisor.run())
     try:
