@@ -211,6 +211,8 @@ def status(as_json: AsJson = False) -> None:
             states = answer.get("services", {})
             rows = [[name, each["state"], each.get("detail") or ""] for name, each in sorted(states.items())]
             output.table(["service", "state", ""], rows)
+            for found in answer.get("damage") or []:
+                output.out.print(f"DAMAGE  {found['detail']}. {found['advice']} (groundwork doctor)", markup=False)
             output.out.print(f"{gateway.base_url} is {'ready' if ready else 'not ready'}")
         return 0 if ready else 1
 

@@ -11,6 +11,7 @@ from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
+from groundwork.store.v1 import store_pb2_grpc
 from grpc_health.v1 import health_pb2_grpc
 
 from kit.channel import open_channel
@@ -35,6 +36,8 @@ class Backends:
     orchestrator: Stub
     run_log: RunLog
     probes: Mapping[str, HealthProbe]
+    store: Stub
+    """What is known about the condition of the stored data; served by ingest."""
     closing: asyncio.Event
     """Set when the gateway drains: event streams end, and clients reconnect to another gateway."""
 
@@ -73,6 +76,7 @@ async def open_backends(stack: AsyncExitStack, settings: GatewaySettings, closin
             name: GrpcHealthProbe(health_pb2_grpc.HealthStub(each), timeout_s=settings.health_timeout_s)
             for name, each in health_channels.items()
         },
+        store=store_pb2_grpc.StoreServiceStub(ingest),
         closing=closing,
     )
 

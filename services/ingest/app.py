@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
+from groundwork.store.v1 import store_pb2, store_pb2_grpc
 
 from kit.channel import open_channel
 from kit.jetstream import connect
+from kit.jetstream.condition import StoreCondition
 from kit.service import Service
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
 from services.ingest.adapters.nats_files import NatsFileStore
@@ -41,6 +43,7 @@ from services.ingest.reuse import ChangeEmbedder
 from services.ingest.revising import Reviser
 from services.ingest.settings import IngestSettings
 from services.ingest.spool import Spool
+from services.ingest.upkeep.condition import StoreServicer
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class _Shared:
     files: NatsFileStore
     jobs: NatsJobQueue
     leases: NatsLeases
+    condition: StoreCondition
     index: RetrieverIndex
     deletion: Deletion
     catalog: Catalog
@@ -83,6 +87,11 @@ async def run_api(settings: IngestSettings) -> None:
             ingest_pb2_grpc.add_IngestServiceServicer_to_server,
             IngestServicer(documents, shared.catalog, shared.letters),
             ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
+        )
+        service.add_servicer(
+            store_pb2_grpc.add_StoreServiceServicer_to_server,
+            StoreServicer(shared.condition),
+            store_pb2.DESCRIPTOR.services_by_name["StoreService"],
         )
         await service.serve()
 
@@ -188,6 +197,7 @@ async def _shared(service: Service, settings: IngestSettings) -> _Shared:
         files=files,
         jobs=jobs,
         leases=leases,
+        condition=await StoreCondition.open(nats),
         index=index,
         deletion=deletion,
         catalog=Catalog(collections, clearing, _now),
