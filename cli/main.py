@@ -19,7 +19,7 @@ from cli.jobs import jobs
 from cli.output import Output, describe_document
 from cli.running import run as run_connected
 from cli.searching import SearchRerank, SearchStrategy, metadata_of
-from cli.store import backup, restore
+from cli.store import backup, doctor, restore
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -32,6 +32,7 @@ app.add_typer(documents, name="documents")
 app.add_typer(jobs, name="jobs")
 app.command()(backup)
 app.command()(restore)
+app.command()(doctor)
 
 LIST_PAGE = 1000
 

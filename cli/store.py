@@ -1,4 +1,4 @@
-"""`groundwork backup` and `restore`: they look at the message store itself, so they work when nothing else does."""
+"""`groundwork backup`, `restore` and `doctor`: they look at the message store itself, so they work when nothing else does."""
 
 from __future__ import annotations
 
@@ -36,3 +36,18 @@ def restore(
     from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
 
     raise typer.Exit(commands.restore(file, replace=replace))
+
+
+def doctor(
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="Forget what was found before: you have seen it. /readyz says `ready` again."),
+    ] = False,
+) -> None:
+    """Say what is wrong with the stored data and what would be done about it. Changes nothing; exit code 1 if something is wrong.
+
+    Of a system that is stopped a copy of the message store is looked at, which needs room for it.
+    """
+    from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
+
+    raise typer.Exit(commands.doctor(accept=accept))

@@ -27,7 +27,6 @@ from services.standalone.free_ports import LOOPBACK, choose_free_ports, require_
 from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, RestartPolicy
 from services.standalone.settings import StandaloneSettings, inherited_environment
-from services.standalone.start_limits import half_of_memory_bytes
 from services.standalone.state_file import StateFile
 from services.standalone.store.guard import StoreGuard
 from services.standalone.store.watching import forget_indexes
@@ -181,7 +180,7 @@ def _installation(settings: StandaloneSettings, data_dir: DataDir, *, local_llm:
         llm_api_key=secrets.token_hex(16),
         with_local_llm=local_llm,
         nats_start_timeout_s=settings.nats_start_timeout_s,
-        nats_start_memory_bytes=settings.nats_start_memory_bytes or half_of_memory_bytes(),
+        nats_start_memory_bytes=settings.nats_start_memory_bytes,
         inherited_environment=inherited_environment(),
     )
 

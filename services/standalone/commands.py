@@ -1,4 +1,5 @@
-"""What the commands for operators do that look at the message store itself: ``groundwork backup`` and ``restore``.
+"""What the commands for operators do that look at the message store itself: ``groundwork backup``, ``restore`` and
+``doctor``.
 
 They work on a system that runs on this machine, whose address is in its data directory; on one that does not run, by starting its
 message store for themselves; and on a cluster, whose message store GROUNDWORK_NATS_URL names.
@@ -23,12 +24,13 @@ from services.standalone.app import find_nats_server, read_standalone_settings
 from services.standalone.backup.archive import Manifest, opened
 from services.standalone.backup.backing_up import back_up
 from services.standalone.backup.restoring import restore_data_dir, restore_into
-from services.standalone.data_dir import VERSION_FILE, open_data_dir
+from services.standalone.console import keep_terminal_for_people
+from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, open_data_dir
+from services.standalone.doctor import Diagnosis, examine, examine_copy
 from services.standalone.errors import NotRunning, StandaloneError
 from services.standalone.models import StartLimits
 from services.standalone.private_store import private_store
 from services.standalone.settings import StandaloneSettings
-from services.standalone.start_limits import half_of_memory_bytes
 from services.standalone.topology import nats_start_limits
 
 CONNECT_TIMEOUT_S = 10.0
@@ -70,6 +72,33 @@ def restore(file: Path, *, replace: bool) -> int:
     return _exit_code(run())
 
 
+def doctor(*, accept: bool) -> int:
+    """Says what is wrong with the stored data, and what the next start would do; 1 when something is."""
+    sick = False
+
+    async def run() -> None:
+        nonlocal sick
+        settings = read_standalone_settings()
+        diagnosis = await _diagnosis(settings, accept=accept)
+        for line in diagnosis.lines():
+            _say(line)
+        sick = not diagnosis.is_well
+
+    return _exit_code(run()) or int(sick)
+
+
+async def _diagnosis(settings: StandaloneSettings, *, accept: bool) -> Diagnosis:
+    if url := settings.nats_url or await asyncio.to_thread(running_nats_url, settings.data_dir):
+        ledger = None if settings.nats_url else settings.data_dir / LEDGER_FILE
+        async with _connected(url) as nats:
+            return await examine(nats, ledger, _now, accept=accept)
+    if accept:
+        raise NotRunning("Start Groundwork first: what was found is kept in its message store")
+    _require_data(settings)
+    with open_data_dir(settings.data_dir) as data_dir:
+        return await examine_copy(data_dir, _private(settings), _now)
+
+
 def running_nats_url(data_dir: Path) -> str:
     """The message store's address when a system runs on this directory, else empty."""
     try:
@@ -86,14 +115,18 @@ async def _store(settings: StandaloneSettings) -> AsyncIterator[Nats]:
         async with _connected(url) as nats:
             yield nats
         return
+    _require_data(settings)
+    with open_data_dir(settings.data_dir) as data_dir:
+        async with _private(settings)(data_dir.nats_store) as nats:
+            yield nats
+
+
+def _require_data(settings: StandaloneSettings) -> None:
     if not (settings.data_dir / VERSION_FILE).is_file():
         raise NotRunning(
             f"There is no data in {settings.data_dir}. Say where it is: GROUNDWORK_DATA_DIR=…, or for a cluster "
             "GROUNDWORK_NATS_URL=nats://user:password@host:4222"
         )
-    with open_data_dir(settings.data_dir) as data_dir:
-        async with _private(settings)(data_dir.nats_store) as nats:
-            yield nats
 
 
 @asynccontextmanager
@@ -119,11 +152,12 @@ def _private(settings: StandaloneSettings) -> Callable[[Path], AbstractAsyncCont
 
 def start_limits(settings: StandaloneSettings) -> StartLimits:
     """What nats-server may take until it is ready."""
-    return nats_start_limits(settings.nats_start_timeout_s, settings.nats_start_memory_bytes or half_of_memory_bytes())
+    return nats_start_limits(settings.nats_start_timeout_s, settings.nats_start_memory_bytes)
 
 
 def _exit_code(command: Coroutine[Any, Any, None]) -> int:
     """Runs a command; what ends it is said in a sentence."""
+    keep_terminal_for_people()
     try:
         asyncio.run(command)
     except StandaloneError as error:

@@ -17,6 +17,7 @@ from services.standalone.errors import DataDirUnusable
 LAYOUT_VERSION = "1"
 VERSION_FILE = "VERSION"
 LOCK_FILE = "lock"
+LEDGER_FILE = "ledger.sqlite"
 IGNORED_ENTRIES = frozenset({LOCK_FILE, ".gitkeep", ".gitignore", ".DS_Store", "lost+found"})
 """A folder that holds only these counts as empty and is taken into use."""
 
@@ -35,7 +36,7 @@ class DataDir:
     @property
     def ledger_file(self) -> Path:
         """What the message store is known to hold, kept outside of it."""
-        return self.path / "ledger.sqlite"
+        return self.path / LEDGER_FILE
 
     @property
     def logs(self) -> Path:

@@ -33,9 +33,9 @@ class StandaloneSettings(BaseSettings):
     nats_start_timeout_s: float = Field(default=300.0, gt=0)
     """Seconds that nats-server may take until it is ready. A million stored messages take it a few; damaged ones can keep it busy
     for ever, and then the start ends with the reason."""
-    nats_start_memory_bytes: int = Field(default=0, ge=0)
-    """Bytes of memory that nats-server may take until it is ready; 0 means half of this machine's. Damaged data can make it
-    take all of it."""
+    nats_start_memory_bytes: int = Field(default=2 * 1024 * 1024 * 1024, gt=0)
+    """Bytes of memory that nats-server may take until it is ready. A million records take it some hundred megabytes; six flipped
+    bits can make it take all that the machine has."""
 
     store_scrub_interval_s: float = Field(default=3600.0, gt=0)
     """Seconds between two comparisons of all that is stored with the ledger, besides the one at the start. It reads all records,

@@ -32,8 +32,3 @@ def resident_bytes(pid: int) -> int:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:
         return 0
-
-
-def half_of_memory_bytes() -> int:
-    """Half of what this machine has."""
-    return int(psutil.virtual_memory().total) // 2

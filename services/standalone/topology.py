@@ -152,8 +152,8 @@ def nats_start_limits(timeout_s: float, memory_bytes: int) -> StartLimits:
     return StartLimits(
         timeout_s,
         memory_bytes,
-        "Its data may be damaged: `groundwork doctor` looks at a copy of it and says what is wrong. If there is simply much "
-        "of it, allow more: GROUNDWORK_NATS_START_TIMEOUT_S, GROUNDWORK_NATS_START_MEMORY_BYTES",
+        "Its data may be damaged: restore a backup (`groundwork restore FILE --replace`; what is there is moved aside). If there "
+        "is simply much of it, allow more: GROUNDWORK_NATS_START_TIMEOUT_S, GROUNDWORK_NATS_START_MEMORY_BYTES",
     )
 
 

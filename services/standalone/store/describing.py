@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 
 from kit.jetstream.condition import Finding
@@ -11,9 +11,12 @@ from services.standalone.store.comparing import Comparison, Deviation, Differenc
 from services.standalone.store.contents import DOCUMENTS, FILES, NAMES, fields_of
 
 EXAMPLES_MAX = 20
-EXAMPLES_SHOWN = 3
+EXAMPLES_AT_START = 3
+"""`groundwork doctor` shows the others."""
 SOURCE = "ledger"
 """Of these findings, in the store's condition."""
+MENDED = "were put right"
+MENDABLE = "can be put right, which the next start does"
 
 _SAID = {
     Difference.MISSING: "are gone",
@@ -31,9 +34,9 @@ _ADVICE = {
 _OTHERWISE = "Restore a backup if you miss them"
 
 
-def findings(comparison: Comparison, mended: Set[str], at: datetime) -> list[Finding]:
-    """One for each kind of deviation in each stream, most important streams first."""
-    found = [finding for stream in comparison.streams for finding in _of_stream(stream, mended, at)]
+def findings(comparison: Comparison, mended: Set[str], at: datetime, done: str = MENDED) -> list[Finding]:
+    """One for each kind of deviation in each stream. `done` says what `mended` means."""
+    found = [finding for stream in comparison.streams for finding in _of_stream(stream, mended, at, done)]
     if comparison.fileless:
         found.append(_fileless(comparison, at))
     for stream, count in comparison.messages_missing.items():
@@ -43,16 +46,16 @@ def findings(comparison: Comparison, mended: Set[str], at: datetime) -> list[Fin
     return found
 
 
-def _of_stream(stream: StreamComparison, mended: Set[str], at: datetime) -> list[Finding]:
+def _of_stream(stream: StreamComparison, mended: Set[str], at: datetime, done: str) -> list[Finding]:
     kinds = Counter(deviation.kind for deviation in stream.deviations)
-    return [_of_kind(stream, kind, mended, at) for kind in kinds]
+    return [_of_kind(stream, kind, mended, at, done) for kind in kinds]
 
 
-def _of_kind(stream: StreamComparison, kind: Difference, mended: Set[str], at: datetime) -> Finding:
+def _of_kind(stream: StreamComparison, kind: Difference, mended: Set[str], at: datetime, done: str) -> Finding:
     deviations = [deviation for deviation in stream.deviations if deviation.kind is kind]
     left = [deviation for deviation in deviations if deviation.subject not in mended]
     name, repaired = stream.watched.name, len(deviations) - len(left)
-    detail = f"{len(deviations)} entries of {name} {_SAID[kind]}; {repaired} were put right"
+    detail = f"{len(deviations)} entries of {name} {_SAID[kind]}; {repaired} {done}"
     return Finding(
         f"entries_{kind.value}",
         name,
@@ -97,12 +100,13 @@ def _document_label(value: bytes, key: str) -> str:
     return f"{fields['collection_id']}/{fields['name']} ({fields['document_id']})" if fields.get("name") else key
 
 
-def lines(found: list[Finding]) -> list[str]:
+def lines(found: Sequence[Finding], examples_shown: int = EXAMPLES_MAX) -> list[str]:
     """For the terminal: what, what to do, and some examples."""
     shown = []
     for finding in found:
         shown.append(f"  DAMAGE  {finding.detail}.{f' {finding.advice}.' if finding.advice else ''}")
-        shown += [f"          {example}" for example in finding.examples[:EXAMPLES_SHOWN]]
-        if len(finding.examples) > EXAMPLES_SHOWN:
-            shown.append(f"          … {finding.count - EXAMPLES_SHOWN} more: groundwork doctor")
+        examples = finding.examples[:examples_shown]
+        shown += [f"          {example}" for example in examples]
+        if examples and finding.count > len(examples):
+            shown.append(f"          … and {finding.count - len(examples)} more")
     return shown

@@ -54,6 +54,7 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._database = sqlite3.connect(path, check_same_thread=False)
+        path.chmod(0o600)
         for statement in (*_SETUP, *_SCHEMA.split(";")):
             self._database.execute(statement)
 
@@ -72,6 +73,15 @@ class Ledger:
         for leftover in ("-wal", "-shm"):
             path.with_name(path.name + leftover).unlink(missing_ok=True)
         return cls(path), True
+
+    @classmethod
+    def look(cls, path: Path) -> Ledger | None:
+        """The ledger as it is, or None where there is none that can be read. Changes nothing of it."""
+        with suppress(sqlite3.Error):
+            ledger = cls(path) if path.is_file() else None
+            if ledger and ledger._database.execute("PRAGMA quick_check").fetchone() == ("ok",):
+                return ledger
+        return None
 
     def totals(self) -> dict[str, StreamTotals]:
         """Of each stream as of the last record."""

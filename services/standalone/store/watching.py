@@ -76,7 +76,7 @@ class Watch:
         if findings:
             condition = await StoreCondition.open(self.nats)
             await condition.add(describing.SOURCE, findings)
-            for line in describing.lines(findings):
+            for line in describing.lines(findings, describing.EXAMPLES_AT_START):
                 self.say(line)
         await self.keeper.settle(comparison, mended)
         return findings

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,11 @@ import pytest
 
 from kit.jetstream import KeyValue, Nats, ObjectStore, connect
 from kit.jetstream.condition import Finding, StoreCondition
-from kit.testing.nats import NatsServer
+from kit.testing.nats import NatsServer, nats_server_binary
+from services.standalone.data_dir import open_data_dir
+from services.standalone.doctor import examine, examine_copy
+from services.standalone.models import StartLimits
+from services.standalone.private_store import private_store
 from services.standalone.store import describing
 from services.standalone.store.comparing import mendable
 from services.standalone.store.keeping import Keeper
@@ -327,3 +332,44 @@ async def test_findings_are_kept_until_somebody_has_accepted_them(nats: NatsServ
         assert await condition.findings() == [finding] * 2
         assert await condition.accept() == 2
         assert await condition.findings() == []
+
+
+async def test_the_doctor_says_what_is_wrong_with_a_stopped_store_and_changes_nothing(
+    store: Store, tmp_path: Path
+) -> None:
+    def open_copy(folder: Path) -> AbstractAsyncContextManager[Nats]:
+        return private_store(folder, Path(nats_server_binary()), StartLimits(120.0, 2**40, ""), lambda text: None)
+
+    with open_data_dir(tmp_path / "data") as data_dir:
+        store.ledger_file = data_dir.ledger_file
+        async with store.open() as (nats, keeper):
+            await fill(nats, 5)
+            await keeper.sync()
+        await store.server.stop()
+        await asyncio.to_thread(shutil.copytree, store.server.store, data_dir.nats_store, dirs_exist_ok=True)
+        well = await examine_copy(data_dir, open_copy, now=lambda: AT)
+        assert (well.is_well, well.lines()) == (True, ["Nothing is wrong with the stored data."])
+
+        block = data_dir.nats_store / store.block("KV_DOCUMENTS").relative_to(store.server.store)
+        truncate(block)
+        before = block.read_bytes()
+        sick = await examine_copy(data_dir, open_copy, now=lambda: AT)
+        assert not sick.is_well
+        lost = sick.now[0].count
+        assert 0 < lost == sick.now[0].repaired
+        wrong = f"  DAMAGE  {lost} entries of DOCUMENTS are gone; {lost} can be put right, which the next start does."
+        assert sick.lines()[:2] == ["Wrong now:", wrong]
+        assert block.read_bytes() == before
+        assert not (data_dir.path / "nats.examined").exists()
+        assert await examine_copy(data_dir, open_copy, now=lambda: AT) == sick, "the ledger has forgotten nothing"
+
+
+async def test_what_was_found_is_shown_by_the_doctor_until_it_is_accepted(nats: NatsServer) -> None:
+    finding = Finding("entries_missing", "DOCUMENTS", 3, 1, "3 are gone", "Restore", ("a",), AT.isoformat())
+    async with connect(nats.url, name="test") as connection:
+        await (await StoreCondition.open(connection)).add("ledger", [finding])
+        diagnosis = await examine(connection, None, lambda: AT, accept=False)
+        assert not diagnosis.is_well
+        assert "  DAMAGE  3 are gone. Restore." in diagnosis.lines()
+        accepted = await examine(connection, None, lambda: AT, accept=True)
+        assert accepted.lines() == ["Accepted: 1 findings.", "Nothing is wrong with the stored data."]
