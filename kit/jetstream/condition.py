@@ -61,12 +61,14 @@ class StoreCondition:
                     await self._bucket.update(source, _encode(kept), entry.revision)
                 return
 
-    async def set(self, source: str, findings: Sequence[Finding]) -> None:
-        """What a source finds now, instead of what it found before; writes only what has changed."""
+    async def set(self, source: str, findings: Sequence[Finding]) -> bool:
+        """What a source finds now, instead of what it found before. Whether that is news; only then something is written."""
         entry = await self._bucket.get(source)
         before = _decode(entry.value) if entry and entry.value else []
-        if [_timeless(finding) for finding in before] != [_timeless(finding) for finding in findings]:
-            await self._bucket.put(source, _encode(findings))
+        if [_timeless(finding) for finding in before] == [_timeless(finding) for finding in findings]:
+            return False
+        await self._bucket.put(source, _encode(findings))
+        return True
 
     async def accept(self) -> int:
         """A person has seen them: forgets all. Returns how many there were."""

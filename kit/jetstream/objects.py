@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from nats.errors import Error as NatsError
-from nats.js import JetStreamContext, api
+from nats.js import api
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 from nats.js.kv import MSG_ROLLUP_SUBJECT
 from nats.js.object_store import OBJ_CHUNKS_PRE_TEMPLATE, OBJ_META_PRE_TEMPLATE, OBJ_STREAM_TEMPLATE
@@ -24,6 +24,7 @@ from nats.js.object_store import ObjectStore as NatsObjectStore
 
 from kit.errors import DataLoss
 from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.streams import subject_counts
 
 PIECE_BYTES = 128 * 1024
 """What files are to be handed over in: the largest message of an object store by convention."""
@@ -32,8 +33,9 @@ PIECE_BYTES = 128 * 1024
 class ObjectStore:
     """One bucket of files. All methods raise Unavailable when the server does not answer."""
 
-    def __init__(self, js: JetStreamContext, bucket: NatsObjectStore, name: str) -> None:
-        self._js = js
+    def __init__(self, nats: Nats, bucket: NatsObjectStore, name: str) -> None:
+        self._nats = nats
+        self._js = nats.js
         self._bucket = bucket
         self._name = name
         self._stream = OBJ_STREAM_TEMPLATE.format(bucket=name)
@@ -45,15 +47,17 @@ class ObjectStore:
                 bucket = await nats.js.object_store(name)
             except NotFoundError:
                 bucket = await nats.js.create_object_store(name)
-        return cls(nats.js, bucket, name)
+        return cls(nats, bucket, name)
 
     async def exists(self, name: str) -> bool:
+        """Whether the file is there with every piece: one that damage left incomplete may be stored again."""
         with translated_errors(self._name):
             try:
-                await self._info(name, direct=False)
+                info = await self._info(name, direct=False)
             except NotFoundError:
                 return False
-            return True
+            pieces = self._piece_subject(info.nuid or "")
+            return (await subject_counts(self._nats, self._stream, pieces)).get(pieces, 0) >= (info.chunks or 0)
 
     async def put(self, name: str, pieces: AsyncIterator[bytes]) -> None:
         """Stores a file of pieces of at most PIECE_BYTES. It is on the server's disk when this returns. The name must be free."""

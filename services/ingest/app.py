@@ -44,6 +44,7 @@ from services.ingest.revising import Reviser
 from services.ingest.settings import IngestSettings
 from services.ingest.spool import Spool
 from services.ingest.upkeep.condition import StoreServicer
+from services.ingest.upkeep.scrub import Scrub
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,16 @@ async def run_worker(settings: IngestSettings) -> None:
             _now,
             interval_s=settings.ingest_reconcile_interval_s,
         )
+        scrub = Scrub(
+            shared.documents,
+            shared.files,
+            shared.leases,
+            spool,
+            shared.condition,
+            _now,
+            interval_s=settings.ingest_scrub_interval_s,
+            bytes_a_round=settings.ingest_scrub_bytes,
+        )
         backlog = Backlog(shared.jobs, shared.letters, metrics)
         service.spawn(
             lead(
@@ -168,6 +179,7 @@ async def run_worker(settings: IngestSettings) -> None:
                 lambda: sweeper.run(settings.ingest_sweep_interval_s),
                 reconciler.run,
                 backlog.run,
+                scrub.run,
             )
         )
         await service.serve()

@@ -70,7 +70,7 @@ async def _run(
     ports = choose_free_ports(topology.ports_needed(installation), rng, reserved=settings.port)
     write_private(
         installation.nats_config,
-        topology.nats_configuration(data_dir.nats_store, ports[0], installation.nats_password),
+        topology.nats_configuration(data_dir.nats_store, ports[0], installation.nats_password, settings.nats_sync),
     )
     specs = topology.build(installation, ports)
     url = f"http://{LOOPBACK}:{settings.port}"

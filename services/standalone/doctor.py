@@ -61,7 +61,9 @@ async def examine(nats: Nats, ledger_file: Path | None, now: Callable[[], dateti
     before = tuple(await condition.findings())
     remarks = (f"Accepted: {accepted} findings.",) if accept else ()
     compared = await _compare(nats, ledger_file, now) if ledger_file else Diagnosis()
-    return Diagnosis(compared.now, before, (*remarks, *compared.remarks))
+    wrong = {finding.detail for finding in compared.now}
+    over = tuple(finding for finding in before if finding.detail not in wrong)
+    return Diagnosis(compared.now, over, (*remarks, *compared.remarks))
 
 
 async def examine_copy(data_dir: DataDir, open_store: OpenStore, now: Callable[[], datetime]) -> Diagnosis:
@@ -93,7 +95,8 @@ async def _compare(nats: Nats, ledger_file: Path, now: Callable[[], datetime]) -
     finally:
         await asyncio.to_thread(ledger.close)
     can_be_mended = {deviation.subject for _, deviation in mendable(comparison, quiet=True)}
-    return Diagnosis(tuple(describing.findings(comparison, can_be_mended, now(), describing.MENDABLE)))
+    losses = describing.findings(comparison, can_be_mended, now(), describing.MENDABLE)
+    return Diagnosis((*losses, *describing.fileless(comparison, now())))
 
 
 def _copy(store: Path, copy: Path) -> None:

@@ -20,6 +20,9 @@ from services.standalone.models import ChildEvent, RestartPolicy, StartLimits
 from services.standalone.settings import inherited_environment
 from services.standalone.supervisor import Supervisor
 
+SYNC = "10s"
+"""Nobody is told that anything is kept before the server has ended in good order, and that syncs everything."""
+
 
 @asynccontextmanager
 async def private_store(
@@ -31,7 +34,7 @@ async def private_store(
     port = choose_free_ports(1, rng, reserved=0)[0]
     password = secrets.token_hex(16)
     config, log = store.with_name(f"{store.name}.conf"), store.with_name(f"{store.name}.log")
-    write_private(config, topology.nats_configuration(store, port, password))
+    write_private(config, topology.nats_configuration(store, port, password, SYNC))
     command = [str(nats_server), "--config", str(config)]
     ready = asyncio.Event()
     supervisor = Supervisor(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, StringConstraints
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -30,6 +31,9 @@ class StandaloneSettings(BaseSettings):
     nats_url: str = ""
     """For `backup`, `restore` and `doctor` only: the message store of a cluster, with user and password. Empty means the system of
     `data_dir`, whether it runs or not."""
+    nats_sync: Annotated[str, StringConstraints(pattern=r"^(always|[1-9][0-9]*s)$")] = "always"
+    """When the message store syncs to disk: `always` is before each write is acknowledged, so that not even a power cut takes back
+    what was; a time like `10s` is as often, which is faster on slow disks, and a power cut may take the writes since."""
     nats_start_timeout_s: float = Field(default=300.0, gt=0)
     """Seconds that nats-server may take until it is ready. A million stored messages take it a few; damaged ones can keep it busy
     for ever, and then the start ends with the reason."""

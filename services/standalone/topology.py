@@ -78,12 +78,12 @@ def nats_url(installation: Installation, port: int) -> str:
     return f"nats://{NATS_USER}:{installation.nats_password}@{LOOPBACK}:{port}"
 
 
-def nats_configuration(store_dir: Path, port: int, password: str) -> str:
+def nats_configuration(store_dir: Path, port: int, password: str, sync: str) -> str:
     """The configuration file of nats-server. In a file, not on the command line, which every user can read."""
     return (
         f"listen: {json.dumps(f'{LOOPBACK}:{port}')}\n"
         'server_name: "groundwork"\n'
-        f"jetstream {{ store_dir: {json.dumps(str(store_dir))}, sync_interval: 10s }}\n"
+        f"jetstream {{ store_dir: {json.dumps(str(store_dir))}, sync_interval: {sync} }}\n"
         f"authorization {{ user: {NATS_USER}, password: {json.dumps(password)} }}\n"
     )
 

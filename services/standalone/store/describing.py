@@ -13,8 +13,8 @@ from services.standalone.store.contents import DOCUMENTS, FILES, NAMES, fields_o
 EXAMPLES_MAX = 20
 EXAMPLES_AT_START = 3
 """`groundwork doctor` shows the others."""
-SOURCE = "ledger"
-"""Of these findings, in the store's condition."""
+LOSSES, FILELESS = "ledger", "files"
+"""Sources in the store's condition: what happened, which stays until a person has seen it, and how it is, which may mend."""
 MENDED = "were put right"
 MENDABLE = "can be put right, which the next start does"
 
@@ -37,13 +37,16 @@ _OTHERWISE = "Restore a backup if you miss them"
 def findings(comparison: Comparison, mended: Set[str], at: datetime, done: str = MENDED) -> list[Finding]:
     """One for each kind of deviation in each stream. `done` says what `mended` means."""
     found = [finding for stream in comparison.streams for finding in _of_stream(stream, mended, at, done)]
-    if comparison.fileless:
-        found.append(_fileless(comparison, at))
     for stream, count in comparison.messages_missing.items():
         if count:
             detail = f"{count} of the last messages of {stream} are gone"
             found.append(Finding("messages_missing", stream, count, 0, detail, _OTHERWISE, (), at.isoformat()))
     return found
+
+
+def fileless(comparison: Comparison, at: datetime) -> list[Finding]:
+    """Documents that are there and whose file is not: none or one finding."""
+    return [_fileless(comparison, at)] if comparison.fileless else []
 
 
 def _of_stream(stream: StreamComparison, mended: Set[str], at: datetime, done: str) -> list[Finding]:

@@ -72,14 +72,15 @@ class Watch:
 
     async def _mend(self, comparison: Comparison, *, quiet: bool) -> list[Finding]:
         mended = await self.keeper.mend(comparison, mendable(comparison, quiet=quiet))
-        findings = describing.findings(comparison, mended, self.now())
-        if findings:
-            condition = await StoreCondition.open(self.nats)
-            await condition.add(describing.SOURCE, findings)
-            for line in describing.lines(findings, describing.EXAMPLES_AT_START):
-                self.say(line)
+        losses = describing.findings(comparison, mended, self.now())
+        fileless = describing.fileless(comparison, self.now())
+        condition = await StoreCondition.open(self.nats)
+        await condition.add(describing.LOSSES, losses)
+        is_news = await condition.set(describing.FILELESS, fileless)
+        for line in describing.lines([*losses, *(fileless if is_news else ())], describing.EXAMPLES_AT_START):
+            self.say(line)
         await self.keeper.settle(comparison, mended)
-        return findings
+        return [*losses, *fileless]
 
 
 @asynccontextmanager

@@ -166,6 +166,16 @@ async def test_file_survives_the_store_and_a_missing_one_is_named(jetstream: Nat
         await store.get_to_file("acme/abc", target)
 
 
+async def test_a_file_that_lost_a_piece_is_not_there_and_can_be_stored_again(jetstream: Nats, tmp_path: Path) -> None:
+    store = await ObjectStore.open(jetstream, "FILES")
+    await store.put("acme/abc", pieces(CONTENT))
+    await jetstream.js.delete_msg("OBJ_FILES", 1)
+    assert not await store.exists("acme/abc")
+    await store.put("acme/abc", pieces(CONTENT))
+    assert await store.exists("acme/abc")
+    assert await store.get_to_file("acme/abc", tmp_path / "out") == DIGEST
+
+
 async def test_files_are_stored_as_other_clients_store_them(jetstream: Nats, tmp_path: Path) -> None:
     store, target = await ObjectStore.open(jetstream, "FILES"), tmp_path / "out"
     theirs = await jetstream.js.object_store("FILES")

@@ -200,7 +200,7 @@ async def test_a_program_that_stays_unable_to_write_is_restarted_once_there_is_r
 async def test_the_message_store_writes_again_once_the_disk_has_room(tmp_path: Path, small_disk: SmallDisk) -> None:
     port, store = free_port(), small_disk.folder / "nats"
     config = tmp_path / "nats.conf"
-    config.write_text(topology.nats_configuration(store, port, "p"))
+    config.write_text(topology.nats_configuration(store, port, "p", "10s"))
     nats = ChildSpec(
         name="nats",
         command=[nats_server_binary(), "--config", str(config)],

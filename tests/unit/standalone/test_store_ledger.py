@@ -106,7 +106,7 @@ async def mended(keeper: Keeper, *, quiet: bool = True) -> list[Finding]:
     comparison = await keeper.compare()
     done = await keeper.mend(comparison, mendable(comparison, quiet=quiet))
     await keeper.settle(comparison, done)
-    return describing.findings(comparison, done, AT)
+    return [*describing.findings(comparison, done, AT), *describing.fileless(comparison, AT)]
 
 
 def watch_over(nats: Nats, keeper: Keeper) -> Watch:
@@ -373,3 +373,20 @@ async def test_what_was_found_is_shown_by_the_doctor_until_it_is_accepted(nats: 
         assert "  DAMAGE  3 are gone. Restore." in diagnosis.lines()
         accepted = await examine(connection, None, lambda: AT, accept=True)
         assert accepted.lines() == ["Accepted: 1 findings.", "Nothing is wrong with the stored data."]
+
+
+async def test_a_missing_file_is_told_once_and_no_longer_when_it_is_there_again(store: Store) -> None:
+    said: list[str] = []
+    async with store.open() as (nats, keeper):
+        await upload(nats, 1)
+        await keeper.sync()
+        await nats.js.purge_stream("OBJ_FILES")
+        watch = Watch(nats, keeper, now=lambda: AT, say=said.append)
+        condition = await StoreCondition.open(nats)
+        for _ in range(3):
+            await watch.scrub()
+        assert [finding.kind for finding in await condition.findings()] == ["entries_missing", "files_missing"]
+        assert sum("The files of 1 documents are gone" in line for line in said) == 1
+        await (await ObjectStore.open(nats, "FILES")).put("local/hash1", file_of(1))
+        await watch.scrub()
+        assert [finding.kind for finding in await condition.findings()] == ["entries_missing"]
