@@ -69,14 +69,14 @@ async def totals(nats: Nats, stream: str) -> StreamTotals | None:
 
 
 async def read(nats: Nats, watched: Watched, *, after: int = 0) -> dict[str, Entry]:
-    """The entries by subject, deletions too, with their data; with `after` only what was written later."""
+    """The entries by subject, deletions too, with their data where the ledger keeps it; with `after` only what was written later."""
     found: dict[str, Entry] = {}
     messages = follow(nats, watched.stream, f"{watched.prefix}>", last_per_subject=True, after=after)
     async with aclosing(messages):
         async for message in messages:
             if message is None:
                 break
-            found[message.subject] = _entry(message)
+            found[message.subject] = _entry(message, keeps_value=watched.keeps_values)
     return found
 
 
@@ -119,11 +119,11 @@ def is_tombstone(value: bytes) -> bool:
     return fields.get("status") == "deleted" or fields.get("deleted") is True
 
 
-def _entry(message: Msg) -> Entry:
+def _entry(message: Msg, *, keeps_value: bool) -> Entry:
     headers = message.headers or {}
     gone = KV_OP in headers or KV_MARKER_REASON in headers
     if message.subject.startswith(FILES.prefix):
         gone = gone or bool(fields_of(message.data).get("deleted"))
-    return Entry(
-        message.subject, message.metadata.sequence.stream, gone, hashlib.sha256(message.data).digest(), message.data
-    )
+    digest = hashlib.sha256(message.data).digest()
+    value = message.data if keeps_value else None
+    return Entry(message.subject, message.metadata.sequence.stream, gone, digest, value)

@@ -7,10 +7,13 @@ import os
 import random
 import socket
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from kit.testing.nats import nats_server_binary
 from services.standalone import topology
 from services.standalone.backoff import Backoff
 from services.standalone.data_dir import open_data_dir
@@ -18,6 +21,7 @@ from services.standalone.errors import DataDirUnusable, PortTaken
 from services.standalone.free_ports import choose_free_ports, require_free_port
 from services.standalone.log_files import JsonLinesLog, readable, without_frames
 from services.standalone.models import RestartPolicy
+from services.standalone.settings import StandaloneSettings
 
 
 def test_a_new_data_directory_is_private_and_marked(tmp_path: Path) -> None:
@@ -176,3 +180,21 @@ def test_nothing_stops_before_those_who_ask_it(tmp_path: Path) -> None:
     stage = {spec.name: spec.stop_stage for spec in specs}
     assert stage["gateway"] < stage["orchestrator"] < stage["ingest-worker"] < stage["retriever"] < stage["reranker"]
     assert max(stage.values()) == stage["nats"]
+
+
+@pytest.mark.parametrize("sync", ["always", "10s"])
+def test_the_message_store_takes_the_chosen_sync_policy(tmp_path: Path, sync: str) -> None:
+    config = tmp_path / "nats.conf"
+    config.write_text(topology.nats_configuration(tmp_path / "nats", 20_000, "p", sync))
+    checked = subprocess.run(
+        [nats_server_binary(), "-t", "--config", config], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert checked.returncode == 0, checked.stderr
+    assert f"sync_interval: {sync} " in config.read_text()
+
+
+def test_what_is_acknowledged_is_synced_unless_somebody_chooses_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert StandaloneSettings().nats_sync == "always"
+    monkeypatch.setenv("GROUNDWORK_NATS_SYNC", "never")
+    with pytest.raises(ValidationError):
+        StandaloneSettings()
