@@ -12,6 +12,8 @@ from services.standalone.errors import StandaloneError
 from services.standalone.models import ChildSpec, RestartPolicy
 from services.standalone.ports import Announcer, HealthProbe, LogSink
 
+CANCEL_AGAIN_S = 0.2
+
 
 class Supervisor:
     """The life of all children together."""
@@ -57,8 +59,8 @@ class Supervisor:
             try:
                 await self._stop.wait()
             finally:
-                start.cancel()
                 watch.cancel()
+                await _cancelled(start)
                 await self._stop_in_order()
                 for child in self._children:
                     child.close()
@@ -103,6 +105,14 @@ class Supervisor:
     def _give_up(self, error: StandaloneError) -> None:
         self._hopeless = self._hopeless or error
         self._stop.set()
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    """Until the task has ended: what it began must not go on while children stop. Asked again and again, since before Python 3.12
+    a wait that ends at the same moment forgets that it was cancelled."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=CANCEL_AGAIN_S)
 
 
 def _by_stage(children: Sequence[Child], stage_of: Callable[[Child], int]) -> list[list[Child]]:

@@ -69,7 +69,7 @@ async def totals(nats: Nats, stream: str) -> StreamTotals | None:
 
 
 async def read(nats: Nats, watched: Watched, *, after: int = 0) -> dict[str, Entry]:
-    """The entries by subject, deletions too, with their data where the ledger keeps it; with `after` only what was written later."""
+    """The entries by subject, deletions too; with data where the ledger keeps it, with `after` only what was written later."""
     found: dict[str, Entry] = {}
     messages = follow(nats, watched.stream, f"{watched.prefix}>", last_per_subject=True, after=after)
     async with aclosing(messages):

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,7 +106,7 @@ async def no_checks(stage: int) -> None:
     """Nothing is looked at between the stages."""
 
 
-Supervise = Callable[[Sequence[ChildSpec]], contextlib.AbstractAsyncContextManager[Running]]
+Supervise = Callable[..., contextlib.AbstractAsyncContextManager[Running]]
 
 
 @pytest.fixture
@@ -117,7 +117,9 @@ def probe() -> FakeProbe:
 @pytest.fixture
 def supervise(tmp_path: Path, probe: FakeProbe) -> Supervise:
     @asynccontextmanager
-    async def run(specs: Sequence[ChildSpec]) -> AsyncIterator[Running]:
+    async def run(
+        specs: Sequence[ChildSpec], on_stage_ready: Callable[[int], Awaitable[None]] = no_checks
+    ) -> AsyncIterator[Running]:
         observed = Observed()
         disk = FakeDisk(tmp_path)
         supervisor = Supervisor(
@@ -128,7 +130,7 @@ def supervise(tmp_path: Path, probe: FakeProbe) -> Supervise:
             announce=observed,
             on_all_ready=observed.all_ready.set,
             disk=disk,
-            on_stage_ready=no_checks,
+            on_stage_ready=on_stage_ready,
             on_stage_stopping=no_checks,
         )
         task = asyncio.create_task(supervisor.run())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -84,6 +85,44 @@ async def test_children_that_refuse_their_settings_are_not_started_again_and_the
         assert (str(caught.value), caught.value.exit_code) == (line, 2)
         assert all(event.restarts == 0 and not event.last_lines for event in running.observed.events)
         assert running.observed.of("healthy", ChildState.STOPPED)
+
+
+async def test_a_stop_during_a_check_between_stages_ends_it_even_if_it_forgets_the_first_cancellation(
+    supervise: Supervise,
+) -> None:
+    checking, ended = asyncio.Event(), asyncio.Event()
+
+    async def check(stage: int) -> None:
+        checking.set()
+        with contextlib.suppress(asyncio.CancelledError):  # as asyncio.wait_for does before Python 3.12, now and then
+            await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with supervise([spec("one", SLEEPER)], check) as running:
+        async with asyncio.timeout(WAIT_S):
+            await checking.wait()
+        await running.stopped()
+        assert ended.is_set()
+        assert not running.observed.all_ready.is_set()
+
+
+async def test_a_child_is_restarted_with_something_done_while_it_is_away(supervise: Supervise) -> None:
+    async with supervise([spec("one", SLEEPER)]) as running:
+        observed = running.observed
+        async with asyncio.timeout(WAIT_S):
+            await observed.all_ready.wait()
+        first = observed.of("one", ChildState.READY)[0].pid
+        assert first
+        seen: list[bool] = []
+        async with asyncio.timeout(WAIT_S):
+            await running.supervisor.restart("one", lambda: seen.append(psutil.pid_exists(first)))
+        assert seen == [False]
+        assert observed.of("one", ChildState.READY)[1].pid != first
+        assert not observed.of("one", ChildState.DIED)
+        await running.stopped()
 
 
 GROWS = """
