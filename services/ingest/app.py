@@ -22,6 +22,7 @@ from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocume
 from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
+from services.ingest.adapters.store_condition import StoreServicer
 from services.ingest.catalog import Catalog
 from services.ingest.clearing import Clearing
 from services.ingest.deletion import Deletion
@@ -43,7 +44,6 @@ from services.ingest.reuse import ChangeEmbedder
 from services.ingest.revising import Reviser
 from services.ingest.settings import IngestSettings
 from services.ingest.spool import Spool
-from services.ingest.upkeep.condition import StoreServicer
 from services.ingest.upkeep.scrub import Scrub
 
 

@@ -7,7 +7,7 @@ the ledger with the entry: what is deleted is overwritten here (``secure_delete`
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,15 +106,8 @@ class Ledger:
                 found[subject] = bytes(row[0])
         return found
 
-    def all_values(self, stream: str) -> dict[str, bytes]:
-        """The data of all entries of a stream whose data is kept."""
-        rows = self._database.execute(
-            "SELECT subject, value FROM entries WHERE stream = ? AND gone = 0 AND value IS NOT NULL", (stream,)
-        )
-        return {subject: bytes(value) for subject, value in rows}
-
     def record(
-        self, stream: str, entries: Sequence[Entry], totals: StreamTotals, forgotten: Iterable[str] = ()
+        self, stream: str, entries: Sequence[Entry], totals: StreamTotals, forgotten: Sequence[str] = ()
     ) -> None:
         """Notes what was written since, and what is no longer there, in one transaction."""
         with self._database as database:
@@ -129,13 +122,10 @@ class Ledger:
                 "INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?)",
                 (stream, totals.first_seq, totals.last_seq, totals.messages, totals.final),
             )
+        if forgotten or any(each.gone for each in entries):
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted goes from the log, too
 
     def close(self) -> None:
         """Closes the file; what is in the write-ahead log goes into it."""
         with suppress(sqlite3.Error):
             self._database.close()
-
-
-def by_subject(entries: Iterable[Entry]) -> Mapping[str, Entry]:
-    """The last of each subject."""
-    return {entry.subject: entry for entry in entries}
