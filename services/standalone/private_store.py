@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import secrets
 from collections.abc import AsyncIterator, Callable
@@ -20,8 +21,7 @@ from services.standalone.models import ChildEvent, RestartPolicy, StartLimits
 from services.standalone.settings import inherited_environment
 from services.standalone.supervisor import Supervisor
 
-SYNC = "10s"
-"""Nobody is told that anything is kept before the server has ended in good order, and that syncs everything."""
+USER = "groundwork"
 
 
 @asynccontextmanager
@@ -34,7 +34,7 @@ async def private_store(
     port = choose_free_ports(1, rng, reserved=0)[0]
     password = secrets.token_hex(16)
     config, log = store.with_name(f"{store.name}.conf"), store.with_name(f"{store.name}.log")
-    write_private(config, topology.nats_configuration(store, port, password, SYNC))
+    write_private(config, _configuration(store, port, password))
     command = [str(nats_server), "--config", str(config)]
     ready = asyncio.Event()
     supervisor = Supervisor(
@@ -54,7 +54,7 @@ async def private_store(
         await asyncio.wait({running, is_ready}, return_when=asyncio.FIRST_COMPLETED)
         is_ready.cancel()
         if not running.done():
-            url = f"nats://{topology.NATS_USER}:{password}@{LOOPBACK}:{port}"
+            url = f"nats://{USER}:{password}@{LOOPBACK}:{port}"
             async with connect(url, name="groundwork") as nats:
                 yield nats
             supervisor.request_stop()
@@ -64,6 +64,15 @@ async def private_store(
         await asyncio.gather(running, return_exceptions=True)
         for leftover in (config, log):
             await asyncio.to_thread(leftover.unlink, missing_ok=True)
+
+
+def _configuration(store: Path, port: int, password: str) -> str:
+    """One user, who may do all. Synced now and then only: the command is not done before the server has ended in good order."""
+    return (
+        f"listen: {json.dumps(f'{LOOPBACK}:{port}')}\n"
+        f"jetstream {{ store_dir: {json.dumps(str(store))}, sync_interval: 10s }}\n"
+        f"authorization {{ user: {USER}, password: {json.dumps(password)} }}\n"
+    )
 
 
 def _tell_nobody(event: ChildEvent) -> None:
