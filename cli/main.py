@@ -22,6 +22,7 @@ from cli.output import Output, describe_document
 from cli.running import run as run_connected
 from cli.runs import runs
 from cli.searching import SearchRerank, SearchStrategy, metadata_of
+from cli.store import backup, doctor, restore
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,6 +35,9 @@ app.add_typer(documents, name="documents")
 app.add_typer(jobs, name="jobs")
 app.add_typer(runs, name="runs")
 app.add_typer(keys, name="keys")
+app.command()(backup)
+app.command()(restore)
+app.command()(doctor)
 
 LIST_PAGE = 1000
 
@@ -203,6 +207,8 @@ def status(as_json: AsJson = False) -> None:
             states = answer.get("services", {})
             rows = [[name, each["state"], each.get("detail") or ""] for name, each in sorted(states.items())]
             output.table(["service", "state", ""], rows)
+            for found in answer.get("damage") or []:
+                output.out.print(f"DAMAGE  {found['detail']}. {found['advice']} (groundwork doctor)", markup=False)
             output.out.print(f"{gateway.base_url} is {'ready' if ready else 'not ready'}")
         return 0 if ready else 1
 

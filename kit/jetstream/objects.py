@@ -27,6 +27,7 @@ from nats.js.object_store import OBJ_CHUNKS_PRE_TEMPLATE, OBJ_META_PRE_TEMPLATE,
 from kit.errors import DataLoss
 from kit.jetstream.connection import Nats, translated_errors
 from kit.jetstream.following import follow
+from kit.jetstream.streams import subject_counts
 
 PIECE_BYTES = 128 * 1024
 """What files are to be handed over in: the largest message of an object store by convention."""
@@ -59,12 +60,14 @@ class ObjectStore:
         return cls(nats, name)
 
     async def exists(self, name: str) -> bool:
+        """Whether the file is there with every piece: one that damage left incomplete may be stored again."""
         with translated_errors(self._name):
             try:
-                await self._info(name, direct=False)
+                info = await self._info(name, direct=False)
             except (NotFoundError, DataLoss):
                 return False
-            return True
+            pieces = self._piece_subject(info.nuid or "")
+            return (await subject_counts(self._nats, self._stream, pieces)).get(pieces, 0) >= (info.chunks or 0)
 
     async def put(self, name: str, pieces: AsyncIterator[bytes]) -> None:
         """Stores a file of pieces of at most PIECE_BYTES. It is on the server's disk when this returns. The name must be free."""

@@ -20,7 +20,7 @@ from kit.settings import ServiceSettings
 from kit.tokens import TokenSigner, TokenVerifier
 
 TEST_PRINCIPAL = Principal("local", "tester")
-ROOMS = ("ingest", "jobs", "memory", "orchestrator", "reranker", "retriever", "tools")
+ROOMS = ("ingest", "jobs", "memory", "orchestrator", "reranker", "retriever", "store", "tools")
 _READY_TIMEOUT_S = 20.0
 
 

@@ -11,6 +11,7 @@ from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
+from groundwork.store.v1 import store_pb2_grpc
 from grpc_health.v1 import health_pb2_grpc
 
 from kit.channel import open_channel
@@ -40,6 +41,8 @@ class Backends:
     probes: Mapping[str, HealthProbe]
     stopping: asyncio.Event
     """Set when the gateway was told to stop: /readyz says so, and everything is served until the drain delay is over."""
+    store: Stub
+    """What is known about the condition of the stored data; served by ingest."""
     closing: asyncio.Event
     """Set when the drain delay is over: event streams end, and clients reconnect to another gateway."""
 
@@ -86,6 +89,7 @@ async def open_backends(
             for name, each in health_channels.items()
         },
         stopping=stopping,
+        store=store_pb2_grpc.StoreServiceStub(ingest),
         closing=closing,
     )
 

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
+from groundwork.store.v1 import store_pb2, store_pb2_grpc
 
 from kit.channel import open_channel
 from kit.jetstream import connect
+from kit.jetstream.condition import StoreCondition
 from kit.service import Service
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
 from services.ingest.adapters.nats_files import NatsFileStore
@@ -21,6 +23,7 @@ from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocume
 from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
+from services.ingest.adapters.store_condition import StoreServicer
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
@@ -36,6 +39,7 @@ from services.ingest.upkeep.clearing import Clearing
 from services.ingest.upkeep.collecting import Collector
 from services.ingest.upkeep.leading import lead
 from services.ingest.upkeep.reconciling import Reconciler
+from services.ingest.upkeep.scrub import Scrub
 from services.ingest.upkeep.sweeping import Sweeper
 from services.ingest.work.attempts import Attempts
 from services.ingest.work.dead_letters import DeadLetters
@@ -56,6 +60,7 @@ class _Shared:
     files: NatsFileStore
     jobs: NatsJobQueue
     leases: NatsLeases
+    condition: StoreCondition
     index: RetrieverIndex
     deletion: Deletion
     catalog: Catalog
@@ -93,6 +98,11 @@ async def run_api(settings: IngestSettings) -> None:
                 dead_letters=shared.letters,
             ),
             ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
+        )
+        service.add_servicer(
+            store_pb2_grpc.add_StoreServiceServicer_to_server,
+            StoreServicer(shared.condition),
+            store_pb2.DESCRIPTOR.services_by_name["StoreService"],
         )
         await service.serve()
 
@@ -167,6 +177,16 @@ async def run_worker(settings: IngestSettings) -> None:
             Collector(shared.documents, shared.files, shared.index, shared.deletion, _now),
             interval_s=settings.ingest_reconcile_interval_s,
         )
+        scrub = Scrub(
+            shared.documents,
+            shared.files,
+            shared.leases,
+            spool,
+            shared.condition,
+            _now,
+            interval_s=settings.ingest_scrub_interval_s,
+            bytes_a_round=settings.ingest_scrub_bytes,
+        )
         backlog = Backlog(shared.jobs, shared.letters, metrics)
         service.spawn(
             lead(
@@ -174,6 +194,7 @@ async def run_worker(settings: IngestSettings) -> None:
                 lambda: sweeper.run(settings.ingest_sweep_interval_s),
                 reconciler.run,
                 backlog.run,
+                scrub.run,
             )
         )
         await service.serve()
@@ -204,6 +225,7 @@ async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) 
         files=files,
         jobs=jobs,
         leases=leases,
+        condition=await StoreCondition.open(nats),
         index=index,
         deletion=deletion,
         catalog=Catalog(collections, clearing, _now),

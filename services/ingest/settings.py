@@ -79,5 +79,12 @@ class IngestSettings(SigningServiceSettings):
     """Seconds between two rounds in which all documents are compared with the indexes, and those made again that a lost index or a
     power cut took out of them. The first round is a minute after the start."""
 
+    ingest_scrub_interval_s: float = Field(default=3600.0, gt=0)
+    """Seconds between two rounds in which stored files are read and compared with their hash."""
+
+    ingest_scrub_bytes: int = Field(default=1024 * 1024 * 1024, gt=0)
+    """Bytes of files that one such round reads; the next goes on where it stopped. A gigabyte an hour reads 100 GB in four days and
+    takes a hundredth of an ordinary disk's time."""
+
     ingest_sweep_interval_s: float = Field(default=15.0, gt=0)
     """Seconds between two looks for documents without a job and deletions that were interrupted."""

@@ -21,8 +21,9 @@ from kit.key_folder import KeyFolder
 from kit.private_files import write_private
 from services.standalone import topology
 from services.standalone.adapters.health import NetworkProbe
-from services.standalone.console import Console, welcome
+from services.standalone.console import Console, keep_terminal_for_people, welcome
 from services.standalone.data_dir import DataDir, open_data_dir
+from services.standalone.disk import Disk, require_room
 from services.standalone.errors import SettingsRefused, StandaloneError, StartRefused
 from services.standalone.free_ports import LOOPBACK, choose_free_ports, require_free_port
 from services.standalone.log_files import JsonLinesLog
@@ -31,6 +32,8 @@ from services.standalone.nats_users import ACCESS, ADMINISTRATOR
 from services.standalone.settings import StandaloneSettings, inherited_environment
 from services.standalone.signers import SIGNERS
 from services.standalone.state_file import StateFile
+from services.standalone.store.guard import StoreGuard
+from services.standalone.store.watching import forget_indexes
 from services.standalone.supervisor import Supervisor
 
 MODEL_FILES = (
@@ -42,9 +45,11 @@ MODEL_FILES = (
 def main(*, local_llm: bool = False, program: str = "groundwork") -> int:
     """Runs until Ctrl-C or SIGTERM; the exit code. ``program`` is how the user calls the CLI, for the examples."""
     console = Console(sys.stdout, color=sys.stdout.isatty())
+    keep_terminal_for_people()
     try:
-        settings = _settings()
+        settings = read_standalone_settings()
         with open_data_dir(settings.data_dir) as data_dir:
+            require_room(data_dir.path)
             asyncio.run(_run(settings, data_dir, console, local_llm=local_llm, program=program))
     except StandaloneError as error:
         sys.stderr.write(f"\n{error}\n")
@@ -52,7 +57,8 @@ def main(*, local_llm: bool = False, program: str = "groundwork") -> int:
     return 0
 
 
-def _settings() -> StandaloneSettings:
+def read_standalone_settings() -> StandaloneSettings:
+    """Raises SettingsRefused with a line for each that is not valid."""
     try:
         return StandaloneSettings()
     except ValidationError as error:
@@ -68,10 +74,11 @@ async def _run(
     ports = choose_free_ports(topology.ports_needed(installation), rng, reserved=settings.port)
     write_private(
         installation.nats_config,
-        topology.nats_configuration(data_dir.nats_store, ports[0], installation.nats_passwords),
+        topology.nats_configuration(data_dir.nats_store, ports[0], installation.nats_passwords, settings.nats_sync),
     )
     specs = topology.build(installation, ports)
     url = f"http://{LOOPBACK}:{settings.port}"
+    disk = Disk(_shown(data_dir.path), console.say)
     state = StateFile(
         data_dir.state_file,
         specs,
@@ -79,11 +86,31 @@ async def _run(
         url=url,
         nats_url=topology.nats_url(installation, ports[0], ADMINISTRATOR),
         data_dir=data_dir.path,
+        report_failure=disk.report,
     )
+    disk.when_it_works(state.write)
 
     def announce(event: ChildEvent) -> None:
         state.record(event)
         console.child(event)
+
+    async def rebuild(streams: Sequence[str]) -> None:
+        await supervisor.restart("nats", lambda: forget_indexes(data_dir.nats_store, streams))
+
+    guard = StoreGuard(
+        data_dir,
+        topology.nats_url(installation, ports[0], ADMINISTRATOR),
+        settings.store_scrub_interval_s,
+        console.say,
+    )
+
+    async def stage_ready(stage: int) -> None:
+        if stage == topology.NATS_START_STAGE:
+            await guard.begin(rebuild)
+
+    async def stage_stopping(stage: int) -> None:
+        if stage == topology.NATS_STOP_STAGE:
+            await guard.end()
 
     def all_ready() -> None:
         state.record_ready()
@@ -97,14 +124,18 @@ async def _run(
         specs,
         RestartPolicy(backoff_max_s=settings.restart_backoff_max_s),
         probe=NetworkProbe(),
-        open_log=lambda name: JsonLinesLog(data_dir.logs / f"{name}.log"),
+        open_log=lambda name: JsonLinesLog(data_dir.logs / f"{name}.log", report_failure=disk.report),
         announce=announce,
         on_all_ready=all_ready,
+        disk=disk,
+        on_stage_ready=stage_ready,
+        on_stage_stopping=stage_stopping,
     )
     console.say(f"Starting Groundwork: data in {_shown(data_dir.path)}, port {settings.port}")
     try:
         await _supervise(supervisor, console, settings, specs, data_dir)
     finally:
+        await guard.end()
         state.remove()
 
 
@@ -149,7 +180,7 @@ def _installation(settings: StandaloneSettings, data_dir: DataDir, *, local_llm:
         gateway_port=settings.port,
         data_dir=data_dir.path,
         models_dir=models_dir,
-        nats_server=_nats_server(),
+        nats_server=find_nats_server(),
         nats_config=data_dir.path / "secrets" / "nats.conf",
         keys=_keys(data_dir),
         nats_passwords={
@@ -158,6 +189,8 @@ def _installation(settings: StandaloneSettings, data_dir: DataDir, *, local_llm:
         },
         llm_api_key=secrets.token_hex(16),
         with_local_llm=local_llm,
+        nats_start_timeout_s=settings.nats_start_timeout_s,
+        nats_start_memory_bytes=settings.nats_start_memory_bytes,
         inherited_environment=inherited_environment(),
     )
 
@@ -183,7 +216,8 @@ def _require_models(models_dir: Path, *, local_llm: bool) -> None:
         raise StartRefused(f"llama.cpp is not installed. Run: {command}")
 
 
-def _nats_server() -> Path:
+def find_nats_server() -> Path:
+    """The program, beside this Python or on the path. Raises StartRefused."""
     beside_python = Path(sys.executable).with_name("nats-server")
     if beside_python.is_file():
         return beside_python

@@ -14,9 +14,16 @@ from pathlib import Path
 
 from kit.configuration import EX_CONFIG
 from services.standalone.backoff import Backoff
-from services.standalone.errors import ChildKeepsCrashing, DataDamaged, SettingsRefused, StandaloneError
+from services.standalone.errors import (
+    ChildKeepsCrashing,
+    DataDamaged,
+    SettingsRefused,
+    StandaloneError,
+    StartLimitReached,
+)
 from services.standalone.models import ChildEvent, ChildSpec, ChildState, RestartPolicy
-from services.standalone.ports import Announcer, HealthProbe, LogSink
+from services.standalone.ports import Announcer, DiskWatch, HealthProbe, LogSink
+from services.standalone.start_limits import limit_reached
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
 LINE_BYTES_MAX = 64 * 1024
@@ -37,6 +44,7 @@ class Child:
         log: LogSink,
         announce: Announcer,
         on_hopeless: Callable[[StandaloneError], None],
+        disk: DiskWatch,
         guard: str = "prctl" if sys.platform == "linux" else "watch",
     ) -> None:
         self.spec = spec
@@ -47,6 +55,7 @@ class Child:
         self._log = log
         self._announce = announce
         self._on_hopeless = on_hopeless
+        self._disk = disk
         self._guard = guard
         self._backoff = Backoff(policy)
         self._process: asyncio.subprocess.Process | None = None
@@ -56,6 +65,9 @@ class Child:
         self._killed = False
         self._damage = re.compile(spec.damage_pattern) if spec.damage_pattern else None
         self._damaged = False
+        self._full_disk = re.compile(spec.full_disk_pattern) if spec.full_disk_pattern else None
+        self._cannot_write = asyncio.Event()
+        self._between: Callable[[], None] | None = None
 
     async def run(self) -> None:
         """Runs the process again and again until :meth:`stop`, or until it has crashed too often before being ready."""
@@ -63,11 +75,20 @@ class Child:
             while not self._stopping.is_set():
                 started_at = time.monotonic()
                 exit_code = await self._run_once(started_at)
+                if self._between:
+                    await asyncio.to_thread(self._between)
+                    self._between = None
+                    continue
+                if self._cannot_write.is_set():  # ended by us, to be started on a disk that has room
+                    self._cannot_write.clear()
+                    self._restarts += 1
+                    await self._pause(self._backoff.after_crash(time.monotonic() - started_at))
+                    continue
                 if self._stopping.is_set() or not await self._retry(exit_code, time.monotonic() - started_at):
                     break
         finally:
             self.kill()
-            self._log.close()
+            self.close()
             self._ended.set()
 
     async def stop(self) -> None:
@@ -87,6 +108,15 @@ class Child:
         state = ChildState.KILLED if self._killed else ChildState.STOPPED
         self._tell(state, time.monotonic() - stop_asked_at, pid)
 
+    async def restart(self, between: Callable[[], None]) -> None:
+        """Ends the process, does something while there is none, and returns when the next one is ready."""
+        self._between = between
+        self.ready.clear()
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+        await self.ready.wait()
+
     def kill(self) -> None:
         """SIGKILL to the process and whatever it started."""
         self._stopping.set()
@@ -94,13 +124,24 @@ class Child:
             self._killed = self._process.returncode is None
             _kill_group(self._process.pid)
 
+    def close(self) -> None:
+        """Closes the log; for a child that was never started, too."""
+        self._log.close()
+
     async def _run_once(self, started_at: float) -> int:
         self._log.mark_start()
-        process = self._process = await self._spawn()
+        try:
+            process = self._process = await self._spawn()
+        except OSError as error:  # no memory or no process to be had: waited for like a crash
+            self._log.write("stderr", f"{self.spec.name} cannot be started: {error.strerror}".encode())
+            return os.EX_OSERR
         if self._stopping.is_set():  # while it was being spawned, when there was no process yet to tell
             process.terminate()
         self._tell(ChildState.STARTING, 0.0, process.pid)
-        watch = asyncio.create_task(self._watch_until_ready(started_at, process.pid))
+        watches = [
+            asyncio.create_task(self._watch_until_ready(started_at, process.pid)),
+            asyncio.create_task(self._end_when_disk_has_room(process)),
+        ]
         pumps = [
             asyncio.create_task(self._pump("stdout", process.stdout)),
             asyncio.create_task(self._pump("stderr", process.stderr)),
@@ -113,9 +154,9 @@ class Child:
         finally:
             if process.returncode is None:
                 _kill_group(process.pid)
-            for task in (watch, *pumps):
+            for task in (*watches, *pumps):
                 task.cancel()
-            await asyncio.gather(watch, *pumps, return_exceptions=True)
+            await asyncio.gather(*watches, *pumps, return_exceptions=True)
             self._process = None
 
     async def _spawn(self) -> asyncio.subprocess.Process:
@@ -148,17 +189,31 @@ class Child:
             ChildState.DIED, uptime_s, pid, exit_code=exit_code, retry_in_s=delay_s, last_lines=tuple(last_lines)
         )
         self._restarts += 1
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), delay_s)
+        await self._pause(delay_s)
         return not self._stopping.is_set()
 
+    async def _pause(self, delay_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), delay_s)
+
     async def _watch_until_ready(self, started_at: float, pid: int) -> None:
-        while not await self._probe.is_ready(self.spec.probe):  # noqa: ASYNC110 - another process has no event to wait on
+        while not await self._probe.is_ready(self.spec.probe):
+            limits = self.spec.start_limits
+            elapsed_s = time.monotonic() - started_at
+            if limits and (problem := await asyncio.to_thread(limit_reached, limits, pid, elapsed_s)):
+                self._on_hopeless(StartLimitReached(_stuck(self.spec.name, problem, self._log, limits.advice)))
+                return
             await asyncio.sleep(PROBE_INTERVAL_S)
         if self._damaged:
             return  # nobody may be let near it
         self.ready.set()
         self._tell(ChildState.READY, time.monotonic() - started_at, pid)
+
+    async def _end_when_disk_has_room(self, process: asyncio.subprocess.Process) -> None:
+        await self._cannot_write.wait()
+        await self._disk.working()
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
 
     async def _pump(self, stream: str, reader: asyncio.StreamReader | None) -> None:
         assert reader is not None
@@ -175,10 +230,13 @@ class Child:
 
     def _keep(self, stream: str, line: bytes) -> None:
         self._log.write(stream, line)
-        if self._damage is None or self._damaged:
+        if self._damage is None and self._full_disk is None:
             return
         text = line.decode("utf-8", "replace")
-        if self._damage.search(text):
+        if self._full_disk and self._full_disk.search(text) and not self._cannot_write.is_set():
+            self._disk.report(f"{self.spec.name} says: {text}")
+            self._cannot_write.set()
+        if self._damage and not self._damaged and self._damage.search(text):
             self._damaged = True
             self._on_hopeless(
                 DataDamaged(
@@ -195,6 +253,11 @@ class Child:
 def _kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
         os.killpg(pid, signal.SIGKILL)
+
+
+def _stuck(name: str, problem: str, log: LogSink, advice: str) -> str:
+    said = "".join(f"\n    {line}" for line in log.last_lines()[-3:])
+    return f"{name} {problem}.{f' It last said:{said}' if said else ''}\n{advice}."
 
 
 def _describe(name: str, crashes: int, exit_code: int, last_lines: list[str]) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import shlex
 from pathlib import Path
 from typing import TextIO
+
+import structlog
 
 from services.standalone.models import ChildEvent, ChildState
 
@@ -20,9 +24,10 @@ class Console:
         self._color = color
 
     def say(self, text: str) -> None:
-        """One message."""
-        self._out.write(text + "\n")
-        self._out.flush()
+        """One message. A terminal that is gone, or a file on a full disk, is no reason to stop: then it is not said."""
+        with contextlib.suppress(OSError):
+            self._out.write(text + "\n")
+            self._out.flush()
 
     def child(self, event: ChildEvent) -> None:
         """One line per change that a person wants to know; a crash shows what the child said last."""
@@ -43,6 +48,11 @@ class Console:
         text = f"{state.value:<8}"
         code = COLORS.get(state)
         return f"\x1b[{code}m{text}\x1b[0m" if self._color and code else text
+
+
+def keep_terminal_for_people() -> None:
+    """What the connection to the message store logs is for services: here the supervisor says in words what happens."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
 
 def welcome(*, url: str, seconds: float, program: str, environment: str, logs: Path) -> str:

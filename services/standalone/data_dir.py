@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.private_files import write_private
+from services.standalone.disk import FULL, refusal
 from services.standalone.errors import DataDirUnusable
 
 LAYOUT_VERSION = "1"
 VERSION_FILE = "VERSION"
 LOCK_FILE = "lock"
+LEDGER_FILE = "ledger.sqlite"
 IGNORED_ENTRIES = frozenset({LOCK_FILE, ".gitkeep", ".gitignore", ".DS_Store", "lost+found"})
 """A folder that holds only these counts as empty and is taken into use."""
 
@@ -35,6 +37,11 @@ class DataDir:
     def keys(self) -> Path:
         """The keys of principal tokens."""
         return self.path / "secrets" / "keys"
+
+    @property
+    def ledger_file(self) -> Path:
+        """What the message store is known to hold, kept outside of it."""
+        return self.path / LEDGER_FILE
 
     @property
     def logs(self) -> Path:
@@ -70,6 +77,10 @@ def open_data_dir(path: Path) -> Iterator[DataDir]:
         yield data_dir
     except PermissionError as error:
         raise DataDirUnusable(_no_permission(path, error)) from error
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise refusal(path, error) from error
     finally:
         os.close(lock)  # releases the lock; the file stays, since removing it would let two instances lock two files
 
@@ -94,7 +105,8 @@ def _lock(path: Path) -> int:
             "Stop that one, or choose another directory and port: GROUNDWORK_DATA_DIR=./data2 GROUNDWORK_PORT=8081"
         ) from error
     os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n".encode("ascii"))
+    with contextlib.suppress(OSError):  # on a full disk the holder's name is missing; what follows says that it is full
+        os.write(descriptor, f"{os.getpid()}\n".encode("ascii"))
     return descriptor
 
 

@@ -22,6 +22,14 @@ class DataDirUnusable(StartRefused):
     """The data directory cannot be used: permission, lock, or content that is not Groundwork's."""
 
 
+class DiskFull(StartRefused):
+    """The disk of the data directory has no room."""
+
+
+class NotRunning(StartRefused):
+    """There is no message store to look at."""
+
+
 class PortTaken(StartRefused):
     """Another process listens on the public port."""
 
@@ -30,8 +38,20 @@ class SettingsRefused(StartRefused):
     """A setting is not valid: ours, or that of a service, which says so by exit code 78 and a line on stderr."""
 
 
+class BackupUnusable(StartRefused):
+    """The backup file cannot be read or written: missing, damaged, cut off, in the way."""
+
+
+class RestoreRefused(StartRefused):
+    """A backup is not restored over data that is there."""
+
+
 class ChildKeepsCrashing(StandaloneError):
     """A service died several times before it was ready once."""
+
+
+class StartLimitReached(StandaloneError):
+    """A service took more time or memory than it may until it is ready."""
 
 
 class DataDamaged(StandaloneError):

@@ -27,6 +27,17 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class StartLimits:
+    """What a child may take until it is ready. Beyond it the start ends: it would not get better by waiting."""
+
+    timeout_s: float
+    memory_bytes: int
+    """Resident memory of the process."""
+    advice: str
+    """What the user can do then."""
+
+
+@dataclass(frozen=True)
 class ChildSpec:
     """One process to keep alive."""
 
@@ -40,6 +51,10 @@ class ChildSpec:
     program that only warns, and then serves as if the data had never been there."""
     damage_advice: str = ""
     """What the user can do then."""
+    full_disk_pattern: str = ""
+    """A line of its output that matches says that it could not write and will not write again: it is restarted once there is
+    room. For a program that stays in that state although the disk has room again."""
+    start_limits: StartLimits | None = None
     start_stage: int = 1
     """Stages start one after another, each once the one before is ready; inside a stage all start at once."""
     stop_stage: int = 1

@@ -50,7 +50,7 @@ class Access:
         return [f"bells.{prefix}.*" for prefix in self.queues.values()]
 
 
-_INGEST_BUCKETS = ("COLLECTIONS", "DEAD_LETTERS", "DOCUMENTS", "DOCUMENT_NAMES", "INGEST_LEASES")
+_INGEST_BUCKETS = ("COLLECTIONS", "DEAD_LETTERS", "DOCUMENTS", "DOCUMENT_NAMES", "INGEST_LEASES", "STORE_CONDITION")
 
 ACCESS: Mapping[str, Access] = {
     "retriever": Access(buckets=("ACTIVE_REVISIONS",)),

@@ -21,6 +21,18 @@ class Announcer(Protocol):
     def __call__(self, event: ChildEvent) -> None: ...
 
 
+class DiskWatch(Protocol):
+    """Knows whether the data directory's disk can be written."""
+
+    def report(self, problem: str) -> None:
+        """A write failed."""
+        ...
+
+    async def working(self) -> None:
+        """Waits until writing works; at once unless a failure was reported."""
+        ...
+
+
 class LogSink(Protocol):
     """Takes what a child writes."""
 

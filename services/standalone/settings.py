@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, StringConstraints
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -26,6 +27,23 @@ class StandaloneSettings(BaseSettings):
     """Longest wait before a service that keeps dying is started again: one that cannot start does not eat the machine."""
     start_hint_after_s: float = 30.0
     """A service that is not ready by then is named, with its log file: a start takes under 10 s."""
+
+    nats_url: str = ""
+    """For `backup`, `restore` and `doctor` only: the message store of a cluster, with user and password. Empty means the system of
+    `data_dir`, whether it runs or not."""
+    nats_sync: Annotated[str, StringConstraints(pattern=r"^(always|[1-9][0-9]*s)$")] = "always"
+    """When the message store syncs to disk: `always` is before each write is acknowledged, so that not even a power cut takes back
+    what was; a time like `10s` is as often, which is faster on slow disks, and a power cut may take the writes since."""
+    nats_start_timeout_s: float = Field(default=300.0, gt=0)
+    """Seconds that nats-server may take until it is ready. A million stored messages take it a few; damaged ones can keep it busy
+    for ever, and then the start ends with the reason."""
+    nats_start_memory_bytes: int = Field(default=2 * 1024 * 1024 * 1024, gt=0)
+    """Bytes of memory that nats-server may take until it is ready. A million records take it some hundred megabytes; six flipped
+    bits can make it take all that the machine has."""
+
+    store_scrub_interval_s: float = Field(default=3600.0, gt=0)
+    """Seconds between two comparisons of all that is stored with the ledger, besides the one at the start. It reads all records,
+    some 20 000 a second, and no files."""
 
 
 class LocalLlmSettings(BaseSettings):

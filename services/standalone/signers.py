@@ -14,6 +14,7 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "orchestrator/*",
         "retriever/FetchChunks",
         "retriever/Search",
+        "store/GetCondition",
     ),
     "orchestrator": (
         "jobs/FORGET",

@@ -1,13 +1,14 @@
 """``state.json`` in the data directory: the running instance's processes and addresses, for tools and people.
 
 Owner-readable only, since it holds the NATS credentials. Written at each change, removed at a clean stop; a file whose
-``supervisor_pid`` no longer runs is left over from a kill.
+``supervisor_pid`` no longer runs is left over from a kill. On a full disk it is out of date until it can be written again:
+no reason to stop anything.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kit.private_files import write_private
@@ -18,9 +19,18 @@ class StateFile:
     """Keeps the file true."""
 
     def __init__(
-        self, path: Path, specs: Sequence[ChildSpec], *, supervisor_pid: int, url: str, nats_url: str, data_dir: Path
+        self,
+        path: Path,
+        specs: Sequence[ChildSpec],
+        *,
+        supervisor_pid: int,
+        url: str,
+        nats_url: str,
+        data_dir: Path,
+        report_failure: Callable[[str], None],
     ) -> None:
         self._path = path
+        self._report_failure = report_failure
         self._state: dict[str, object] = {
             "supervisor_pid": supervisor_pid,
             "url": url,
@@ -38,7 +48,7 @@ class StateFile:
             }
             for spec in specs
         }
-        self._write()
+        self.write()
 
     def record(self, event: ChildEvent) -> None:
         """A change in a child's life."""
@@ -48,19 +58,23 @@ class StateFile:
             "state": event.state.value,
             "restarts": event.restarts,
         }
-        self._write()
+        self.write()
 
     def record_ready(self) -> None:
         """Every child has been ready."""
         self._state["ready"] = True
-        self._write()
+        self.write()
 
     def remove(self) -> None:
         """The instance has stopped."""
         self._path.unlink(missing_ok=True)
 
-    def _write(self) -> None:
-        write_private(self._path, json.dumps({**self._state, "services": self._services}, indent=2) + "\n")
+    def write(self) -> None:
+        """Writes what is known now. A failure is reported, not raised."""
+        try:
+            write_private(self._path, json.dumps({**self._state, "services": self._services}, indent=2) + "\n")
+        except OSError as error:
+            self._report_failure(f"{error.strerror} ({self._path.name})")
 
 
 def _ops_port(spec: ChildSpec) -> int | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 
 from services.standalone.child import Child
+from services.standalone.disk import Disk
 from services.standalone.errors import StandaloneError
 from services.standalone.models import ChildSpec, RestartPolicy
 from services.standalone.ports import Announcer, HealthProbe, LogSink
+
+CANCEL_AGAIN_S = 0.2
 
 
 class Supervisor:
@@ -24,7 +27,13 @@ class Supervisor:
         open_log: Callable[[str], LogSink],
         announce: Announcer,
         on_all_ready: Callable[[], None],
+        disk: Disk,
+        on_stage_ready: Callable[[int], Awaitable[None]],
+        on_stage_stopping: Callable[[int], Awaitable[None]],
     ) -> None:
+        self._on_stage_stopping = on_stage_stopping
+        self._disk = disk
+        self._on_stage_ready = on_stage_ready
         self._on_all_ready = on_all_ready
         self._hopeless: StandaloneError | None = None
         self._stop = asyncio.Event()
@@ -36,6 +45,7 @@ class Supervisor:
                 log=open_log(spec.name),
                 announce=announce,
                 on_hopeless=self._give_up,
+                disk=disk,
             )
             for spec in specs
         ]
@@ -44,12 +54,16 @@ class Supervisor:
     async def run(self) -> None:
         """Until :meth:`request_stop`. Raises what a child gave up with, a StandaloneError, after stopping the others in order."""
         async with asyncio.TaskGroup() as tasks:
+            watch = tasks.create_task(self._disk.watch())
             start = tasks.create_task(self._start(tasks))
             try:
                 await self._stop.wait()
             finally:
-                start.cancel()
+                watch.cancel()
+                await _cancelled(start)
                 await self._stop_in_order()
+                for child in self._children:
+                    child.close()
         if self._hopeless is not None:
             raise self._hopeless
 
@@ -60,6 +74,10 @@ class Supervisor:
             return
         for child in self._started:
             child.kill()
+
+    async def restart(self, name: str, between: Callable[[], None]) -> None:
+        """Ends a child, does something while it is away, and returns when it is ready again."""
+        await next(child for child in self._children if child.spec.name == name).restart(between)
 
     def is_ready(self, name: str) -> bool:
         """Whether this child has been ready once."""
@@ -72,15 +90,29 @@ class Supervisor:
                 tasks.create_task(child.run())
             for child in stage:
                 await child.ready.wait()
+            try:
+                await self._on_stage_ready(stage[0].spec.start_stage)
+            except StandaloneError as error:
+                self._give_up(error)
+                return
         self._on_all_ready()
 
     async def _stop_in_order(self) -> None:
         for stage in _by_stage(self._started, lambda child: child.spec.stop_stage):
+            await self._on_stage_stopping(stage[0].spec.stop_stage)
             await asyncio.gather(*(child.stop() for child in stage))
 
     def _give_up(self, error: StandaloneError) -> None:
         self._hopeless = self._hopeless or error
         self._stop.set()
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    """Until the task has ended: what it began must not go on while children stop. Asked again and again, since before Python 3.12
+    a wait that ends at the same moment forgets that it was cancelled."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=CANCEL_AGAIN_S)
 
 
 def _by_stage(children: Sequence[Child], stage_of: Callable[[Child], int]) -> list[list[Child]]:

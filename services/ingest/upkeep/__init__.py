@@ -1,1 +1,1 @@
-"""What one leading worker does for all of them, again and again: sweep, reconcile, clear, count."""
+"""What one leading worker does for all of them, again and again: sweep, reconcile, collect, clear, scrub, count."""

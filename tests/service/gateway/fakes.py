@@ -11,6 +11,7 @@ from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
+from groundwork.store.v1 import store_pb2, store_pb2_grpc
 
 from kit.errors import AlreadyExists, FailedPrecondition, GroundworkError, InvalidArgument, NotFound, Unavailable
 from kit.principal import Principal, current_principal
@@ -208,6 +209,14 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
             return retriever_pb2.FetchChunksResponse()
         window = retriever_pb2.ChunkWindow(chunk=chunk("c1"), before=[chunk("c0")], after=[chunk("c2")])
         return retriever_pb2.FetchChunksResponse(chunks=[window])
+
+
+class FakeStore(store_pb2_grpc.StoreServiceServicer):
+    def __init__(self) -> None:
+        self.findings: list[store_pb2.Finding] = []
+
+    async def GetCondition(self, request: Any, context: Any) -> store_pb2.GetConditionResponse:
+        return store_pb2.GetConditionResponse(findings=self.findings)
 
 
 class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import httpx
 import pytest
+from groundwork.store.v1 import store_pb2
 from grpc_health.v1 import health_pb2
 
 from kit.errors import FailedPrecondition
@@ -159,6 +160,28 @@ async def test_ready_when_every_service_is_serving(client: httpx.AsyncClient) ->
     names = {"gateway", "ingest", "ingest-worker", "retriever", "reranker", "orchestrator", "memory", "tools"}
     assert body["services"].keys() == names
     assert {each["state"] for each in body["services"].values()} == {"serving"}
+
+
+async def test_damaged_data_is_told_without_taking_anything_out_of_service(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    finding = store_pb2.Finding(
+        kind="entries_missing",
+        where="DOCUMENTS",
+        count=144,
+        repaired=140,
+        detail="144 entries of DOCUMENTS are gone; 140 were put right",
+        advice="Restore a backup",
+        found_at="2026-11-22T00:00:00+00:00",
+    )
+    world.store.findings.append(finding)
+    answer = await client.get("/readyz")
+    assert answer.status_code == 200, "a restart would mend nothing"
+    assert answer.json()["status"] == "damaged"
+    assert [(each["detail"], each["advice"]) for each in answer.json()["damage"]] == [(finding.detail, finding.advice)]
+    await world.health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (503, "not_ready")
 
 
 async def test_not_ready_names_the_service_that_is_not(settings: Settings, world: World) -> None:

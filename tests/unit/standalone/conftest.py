@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from services.standalone.disk import Disk
 from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, ChildState, Probe, ProbeKind, RestartPolicy
 from services.standalone.supervisor import Supervisor
@@ -41,6 +42,14 @@ class FakeProbe:
         if file := self.when_said.get(probe.port):
             return file.exists() and "deaf" in file.read_text()
         return probe.port not in self.never
+
+
+class FakeDisk(Disk):
+    """A disk that tests fill and empty; what it says is kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self.said: list[str] = []
+        super().__init__(folder, self.said.append, interval_s=0.01)
 
 
 @dataclass
@@ -73,6 +82,7 @@ class Running:
     observed: Observed
     task: asyncio.Task[None]
     logs: Path
+    disk: FakeDisk
 
     async def stopped(self) -> None:
         self.supervisor.request_stop()
@@ -92,7 +102,11 @@ def spec(name: str, script: str, *, port: int = 1, start: int = 1, stop: int = 1
     )
 
 
-Supervise = Callable[[Sequence[ChildSpec]], contextlib.AbstractAsyncContextManager[Running]]
+async def no_checks(stage: int) -> None:
+    """Nothing is looked at between the stages."""
+
+
+Supervise = Callable[..., contextlib.AbstractAsyncContextManager[Running]]
 
 
 @pytest.fixture
@@ -103,19 +117,25 @@ def probe() -> FakeProbe:
 @pytest.fixture
 def supervise(tmp_path: Path, probe: FakeProbe) -> Supervise:
     @asynccontextmanager
-    async def run(specs: Sequence[ChildSpec]) -> AsyncIterator[Running]:
+    async def run(
+        specs: Sequence[ChildSpec], on_stage_ready: Callable[[int], Awaitable[None]] = no_checks
+    ) -> AsyncIterator[Running]:
         observed = Observed()
+        disk = FakeDisk(tmp_path)
         supervisor = Supervisor(
             specs,
             POLICY,
             probe=probe,
-            open_log=lambda name: JsonLinesLog(tmp_path / f"{name}.log"),
+            open_log=lambda name: JsonLinesLog(tmp_path / f"{name}.log", report_failure=disk.report),
             announce=observed,
             on_all_ready=observed.all_ready.set,
+            disk=disk,
+            on_stage_ready=on_stage_ready,
+            on_stage_stopping=no_checks,
         )
         task = asyncio.create_task(supervisor.run())
         try:
-            yield Running(supervisor, observed, task, tmp_path)
+            yield Running(supervisor, observed, task, tmp_path, disk)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -7,11 +7,14 @@ import os
 import random
 import socket
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from kit.key_folder import KeyFolder
+from kit.testing.nats import nats_server_binary
 from services.standalone import nats_users, topology
 from services.standalone.backoff import Backoff
 from services.standalone.data_dir import open_data_dir
@@ -19,8 +22,10 @@ from services.standalone.errors import DataDirUnusable, PortTaken
 from services.standalone.free_ports import choose_free_ports, require_free_port
 from services.standalone.log_files import JsonLinesLog, readable, without_frames
 from services.standalone.models import RestartPolicy
-from services.standalone.settings import inherited_environment
+from services.standalone.settings import StandaloneSettings, inherited_environment
 from services.standalone.signers import SIGNERS
+
+PASSWORDS = {"groundwork": "p", **{name: f"p-{name}" for name in nats_users.ACCESS}}
 
 
 def test_a_new_data_directory_is_private_and_marked(tmp_path: Path) -> None:
@@ -144,9 +149,11 @@ def _installation(tmp_path: Path, *, with_local_llm: bool) -> topology.Installat
         nats_server=Path("nats-server"),
         nats_config=tmp_path / "nats.conf",
         keys=KeyFolder(tmp_path / "keys"),
-        nats_passwords={"groundwork": "p", **{name: f"p-{name}" for name in nats_users.ACCESS}},
+        nats_passwords=PASSWORDS,
         llm_api_key="k",
         with_local_llm=with_local_llm,
+        nats_start_timeout_s=60.0,
+        nats_start_memory_bytes=2**30,
         inherited_environment={"PATH": "/bin"},
     )
 
@@ -197,3 +204,21 @@ def test_nothing_stops_before_those_who_ask_it(tmp_path: Path) -> None:
     stage = {spec.name: spec.stop_stage for spec in specs}
     assert stage["gateway"] < stage["orchestrator"] < stage["ingest-worker"] < stage["retriever"] < stage["reranker"]
     assert max(stage.values()) == stage["nats"]
+
+
+@pytest.mark.parametrize("sync", ["always", "10s"])
+def test_the_message_store_takes_the_chosen_sync_policy(tmp_path: Path, sync: str) -> None:
+    config = tmp_path / "nats.conf"
+    config.write_text(topology.nats_configuration(tmp_path / "nats", 20_000, PASSWORDS, sync))
+    checked = subprocess.run(
+        [nats_server_binary(), "-t", "--config", config], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert checked.returncode == 0, checked.stderr
+    assert f"sync_interval: {sync} " in config.read_text()
+
+
+def test_what_is_acknowledged_is_synced_unless_somebody_chooses_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert StandaloneSettings().nats_sync == "always"
+    monkeypatch.setenv("GROUNDWORK_NATS_SYNC", "never")
+    with pytest.raises(ValidationError):
+        StandaloneSettings()

@@ -9,7 +9,7 @@ import pytest
 from services.standalone.signers import SIGNERS
 
 SERVICES = Path(__file__).resolve().parents[3] / "services"
-CONTRACTS = ("ingest", "memory", "orchestrator", "reranker", "retriever", "tools")
+CONTRACTS = ("ingest", "memory", "orchestrator", "reranker", "retriever", "store", "tools")
 JOBS = {"jobs/FORGET", "jobs/INGEST", "jobs/MEMORY"}
 
 

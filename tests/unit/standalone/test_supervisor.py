@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from services.standalone.errors import ChildKeepsCrashing, DataDamaged, SettingsRefused
-from services.standalone.models import ChildState
+from services.standalone.errors import ChildKeepsCrashing, DataDamaged, SettingsRefused, StartLimitReached
+from services.standalone.models import ChildState, StartLimits
 from tests.unit.standalone.conftest import DIES_SAYING, IGNORES_SIGTERM, SLEEPER, WAIT_S, FakeProbe, Supervise, spec
 
 
@@ -84,6 +85,88 @@ async def test_children_that_refuse_their_settings_are_not_started_again_and_the
         assert (str(caught.value), caught.value.exit_code) == (line, 2)
         assert all(event.restarts == 0 and not event.last_lines for event in running.observed.events)
         assert running.observed.of("healthy", ChildState.STOPPED)
+
+
+async def test_a_stop_during_a_check_between_stages_ends_it_even_if_it_forgets_the_first_cancellation(
+    supervise: Supervise,
+) -> None:
+    checking, ended = asyncio.Event(), asyncio.Event()
+
+    async def check(stage: int) -> None:
+        checking.set()
+        with contextlib.suppress(asyncio.CancelledError):  # as asyncio.wait_for does before Python 3.12, now and then
+            await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with supervise([spec("one", SLEEPER)], check) as running:
+        async with asyncio.timeout(WAIT_S):
+            await checking.wait()
+        await running.stopped()
+        assert ended.is_set()
+        assert not running.observed.all_ready.is_set()
+
+
+async def test_a_child_is_restarted_with_something_done_while_it_is_away(supervise: Supervise) -> None:
+    async with supervise([spec("one", SLEEPER)]) as running:
+        observed = running.observed
+        async with asyncio.timeout(WAIT_S):
+            await observed.all_ready.wait()
+        first = observed.of("one", ChildState.READY)[0].pid
+        assert first
+        seen: list[bool] = []
+        async with asyncio.timeout(WAIT_S):
+            await running.supervisor.restart("one", lambda: seen.append(psutil.pid_exists(first)))
+        assert seen == [False]
+        assert observed.of("one", ChildState.READY)[1].pid != first
+        assert not observed.of("one", ChildState.DIED)
+        await running.stopped()
+
+
+GROWS = """
+import signal
+print('recovering', flush=True)
+taken = bytearray(96 * 1024 * 1024)
+taken[::4096] = b'x' * len(taken[::4096])
+signal.pause()
+"""
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A program that does not become ready, and what it is ended with."""
+
+    script: str
+    limits: StartLimits
+    message: str
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Stuck(
+            SLEEPER, StartLimits(0.0, 2**40, "Look at its data"), r"nats was not ready within 0 s.\nLook at its data"
+        ),
+        Stuck(
+            GROWS,
+            StartLimits(WAIT_S, 64 * 1024 * 1024, "Look at its data"),
+            r"nats took \d+ MB of memory without becoming ready; 64 MB are allowed"
+            r". It last said:\n    recovering\nLook at its data",
+        ),
+    ],
+    ids=["time", "memory"],
+)
+async def test_a_start_that_takes_too_much_ends_with_the_reason_and_what_to_do(
+    supervise: Supervise, probe: FakeProbe, case: Stuck
+) -> None:
+    probe.never = {9}
+    store = replace(spec("nats", case.script, port=9, start=0), start_limits=case.limits)
+    async with supervise([store, spec("service", SLEEPER)]) as running:
+        with pytest.raises(StartLimitReached, match=case.message):
+            await asyncio.wait_for(running.task, WAIT_S)
+        assert not running.observed.of("service", ChildState.STARTING)
 
 
 async def test_damaged_data_stops_everything_before_anybody_is_let_near_it(supervise: Supervise) -> None:
@@ -159,13 +242,14 @@ async def test_what_a_child_writes_is_kept_as_json_lines(supervise: Supervise, t
 DRIVER = """
 import asyncio, sys
 from pathlib import Path
-from tests.unit.standalone.conftest import POLICY, SLEEPER, FakeProbe, spec
+from tests.unit.standalone.conftest import POLICY, SLEEPER, FakeDisk, FakeProbe, spec
 from services.standalone import child as child_module
 from services.standalone.log_files import JsonLinesLog
 
 async def main():
     child = child_module.Child(spec("one", SLEEPER), POLICY, probe=FakeProbe(), log=JsonLinesLog(Path(sys.argv[1])),
-        announce=lambda event: print(event.state.value, event.pid, flush=True), on_hopeless=print, guard=sys.argv[2])
+        announce=lambda event: print(event.state.value, event.pid, flush=True), on_hopeless=print,
+        disk=FakeDisk(Path(sys.argv[1]).parent), guard=sys.argv[2])
     await child.run()
 
 asyncio.run(main())

@@ -1,0 +1,53 @@
+"""`groundwork backup`, `restore` and `doctor`: they look at the message store itself, so they work when nothing else does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+File = Annotated[Path, typer.Argument(help="The backup: one file.")]
+
+
+def backup(file: File) -> None:
+    """Write everything that is stored to FILE, while the system runs or is stopped.
+
+    The system is the one of GROUNDWORK_DATA_DIR, or the cluster whose message store GROUNDWORK_NATS_URL names.
+    """
+    from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
+
+    raise typer.Exit(commands.backup(file))
+
+
+def restore(
+    file: File,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Also where there is data. A data directory's is moved aside; a cluster's streams go."
+        ),
+    ] = False,
+) -> None:
+    """Bring back what a backup holds, into a data directory that is empty and not in use, or into a cluster.
+
+    The whole file is verified before anything is written.
+    """
+    from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
+
+    raise typer.Exit(commands.restore(file, replace=replace))
+
+
+def doctor(
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="Forget what was found before: you have seen it. /readyz says `ready` again."),
+    ] = False,
+) -> None:
+    """Say what is wrong with the stored data and what would be done about it. Changes nothing; exit code 1 if something is wrong.
+
+    Of a system that is stopped a copy of the message store is looked at, which needs room for it.
+    """
+    from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
+
+    raise typer.Exit(commands.doctor(accept=accept))

@@ -1,0 +1,48 @@
+"""Questions about streams that the Python client does not ask, or asks for the first page only."""
+
+import json
+from typing import Any
+
+from kit.errors import DataLoss
+from kit.jetstream.connection import Nats, translated_errors
+
+API = "$JS.API"
+REQUEST_TIMEOUT_S = 60.0
+"""Much is asked for at once; a stream of many blocks takes its time."""
+
+
+async def stream_names(nats: Nats) -> list[str]:
+    """All streams of the account, by name."""
+    names: list[str] = []
+    with translated_errors("streams"):
+        while True:
+            answer = await api_request(nats, f"{API}.STREAM.NAMES", {"offset": len(names)}, "list")
+            page = answer.get("streams") or []
+            names += page
+            if not page or len(names) >= answer["total"]:
+                return sorted(names)
+
+
+async def subject_counts(nats: Nats, stream: str, pattern: str) -> dict[str, int]:
+    """How many messages each subject of a stream has."""
+    counts: dict[str, int] = {}
+    with translated_errors(f"stream {stream}"):
+        while True:
+            request = {"subjects_filter": pattern, "offset": len(counts)}
+            page = (await api_request(nats, f"{API}.STREAM.INFO.{stream}", request, stream))["state"].get("subjects")
+            if not page or not page.keys() - counts.keys():
+                return counts
+            counts |= page
+
+
+async def api_request(nats: Nats, subject: str, body: dict[str, Any], stream: str) -> dict[str, Any]:
+    """One question to the server. Raises DataLoss with its words when it says no."""
+    return checked((await nats.nc.request(subject, json.dumps(body).encode(), timeout=REQUEST_TIMEOUT_S)).data, stream)
+
+
+def checked(data: bytes, stream: str) -> dict[str, Any]:
+    """The server's answer. Raises DataLoss with its words when it is an error."""
+    answer: dict[str, Any] = json.loads(data)
+    if error := answer.get("error"):
+        raise DataLoss(f"stream {stream}: the message store says: {error['description']}", reason="STREAM_REFUSED")
+    return answer

@@ -1,0 +1,91 @@
+"""Brings a backup back: into a message store that runs, or into a data directory that nobody uses."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from pathlib import Path
+
+from kit.jetstream import Nats
+from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back
+from kit.jetstream.streams import stream_names
+from services.standalone.backup.archive import Archive, Manifest, StreamEntry, opened
+from services.standalone.data_dir import DataDir
+from services.standalone.errors import RestoreRefused
+
+OpenStore = Callable[[Path], AbstractAsyncContextManager[Nats]]
+"""A message store of one's own over a folder."""
+
+
+async def restore_into(nats: Nats, archive: Archive, *, replace: bool, on_stream: Callable[[str], None]) -> None:
+    """Makes every stream of the backup in a store that runs. Streams that hold something are refused, or removed first.
+
+    Raises RestoreRefused before anything is written, DataLoss when the store does not take a stream.
+    """
+    there = set(await stream_names(nats))
+    streams = archive.manifest.streams
+    in_the_way = [stream.name for stream in streams if stream.name in there]
+    if not replace:
+        filled = [name for name in in_the_way if (await nats.js.stream_info(name)).state.messages]
+        if filled:
+            raise RestoreRefused(
+                f"The message store holds data already: {', '.join(filled)}. Nothing was changed. Stop all services, and "
+                "give --replace to remove these streams and have those of the backup instead"
+            )
+    for name in in_the_way:
+        await nats.js.delete_stream(name)
+    for stream in streams:
+        on_stream(stream.name)
+        await bring_back(nats, StreamCopy(stream.config, stream.state), _pieces(archive, stream))
+
+
+async def restore_data_dir(
+    data_dir: DataDir,
+    file: Path,
+    open_store: OpenStore,
+    *,
+    replace: bool,
+    now: Callable[[], datetime],
+    on_stream: Callable[[str], None],
+) -> tuple[Manifest, Path | None]:
+    """Makes the message store of a data directory that this process holds; returns what was restored, and where the store that it
+    replaces was put. The new store takes its place in one step, once it is whole. Raises RestoreRefused, BackupUnusable."""
+    store, unfinished = data_dir.nats_store, data_dir.path / "nats.restoring"
+    filled = await asyncio.to_thread(_has_files, store)
+    if filled and not replace:
+        raise RestoreRefused(
+            f"{data_dir.path} holds data already. Nothing was changed. Restore into another directory with "
+            "GROUNDWORK_DATA_DIR=…, or give --replace: the present data is then moved aside, not removed"
+        )
+    with opened(file) as archive:
+        await asyncio.to_thread(shutil.rmtree, unfinished, ignore_errors=True)
+        await asyncio.to_thread(unfinished.mkdir, mode=0o700)
+        async with open_store(unfinished) as nats:
+            await restore_into(nats, archive, replace=False, on_stream=on_stream)
+        aside = data_dir.path / f"nats.replaced-{now():%Y%m%dT%H%M%S}" if filled else None
+        await asyncio.to_thread(_take_place, data_dir, unfinished, aside)
+        return archive.manifest, aside
+
+
+async def _pieces(archive: Archive, stream: StreamEntry) -> AsyncGenerator[bytes, None]:
+    for number in range(stream.parts):
+        part = await asyncio.to_thread(archive.part, stream.name, number)
+        for start in range(0, len(part), PIECE_BYTES):
+            yield part[start : start + PIECE_BYTES]
+
+
+def _take_place(data_dir: DataDir, made: Path, aside: Path | None) -> None:
+    """The ledger goes last: a store that is missing because this was interrupted is noticed at the next start."""
+    if aside:
+        data_dir.nats_store.rename(aside)
+    else:
+        shutil.rmtree(data_dir.nats_store, ignore_errors=True)
+    made.replace(data_dir.nats_store)
+    data_dir.ledger_file.unlink(missing_ok=True)
+
+
+def _has_files(folder: Path) -> bool:
+    return any(path.is_file() for path in folder.rglob("*"))

@@ -1,0 +1,191 @@
+"""What the commands for operators do that look at the message store itself: ``groundwork backup``, ``restore`` and
+``doctor``.
+
+They work on a system that runs on this machine, whose address is in its data directory; on one that does not run, by starting its
+message store for themselves; and on a cluster, whose message store GROUNDWORK_NATS_URL names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from kit.errors import GroundworkError
+from kit.jetstream import Nats, connect
+from services.standalone.app import find_nats_server, read_standalone_settings
+from services.standalone.backup.archive import Manifest, opened
+from services.standalone.backup.backing_up import back_up
+from services.standalone.backup.restoring import restore_data_dir, restore_into
+from services.standalone.console import keep_terminal_for_people
+from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, open_data_dir
+from services.standalone.doctor import Diagnosis, examine, examine_copy
+from services.standalone.errors import NotRunning, StandaloneError
+from services.standalone.models import StartLimits
+from services.standalone.private_store import private_store
+from services.standalone.settings import StandaloneSettings
+from services.standalone.topology import nats_start_limits
+
+CONNECT_TIMEOUT_S = 10.0
+
+
+def backup(file: Path) -> int:
+    """Writes a backup; the exit code."""
+
+    async def run() -> None:
+        settings = read_standalone_settings()
+        async with _store(settings) as nats:
+            manifest = await back_up(nats, file, _now, _say_stream)
+        size_kb = (await asyncio.to_thread(file.stat)).st_size // 1024
+        _say(f"{file}: {_described(manifest)}, {size_kb} KB. It holds your documents and threads: keep it private.")
+
+    return _exit_code(run())
+
+
+def restore(file: Path, *, replace: bool) -> int:
+    """Brings a backup back; the exit code."""
+
+    async def run() -> None:
+        settings = read_standalone_settings()
+        if settings.nats_url:
+            with opened(file) as archive:
+                async with _connected(settings.nats_url) as nats:
+                    await restore_into(nats, archive, replace=replace, on_stream=_say_stream)
+                _say(f"Restored {_described(archive.manifest)}. Start the services now.")
+            return
+        with open_data_dir(settings.data_dir) as data_dir:
+            manifest, aside = await restore_data_dir(
+                data_dir, file, _private(settings), replace=replace, now=_now, on_stream=_say_stream
+            )
+            _say(f"Restored {_described(manifest)} into {data_dir.path}.")
+            if aside:
+                _say(f"What was there is in {aside}; remove it once you are sure.")
+            _say("The indexes are made again from the documents, beginning a minute after the next start.")
+
+    return _exit_code(run())
+
+
+def doctor(*, accept: bool) -> int:
+    """Says what is wrong with the stored data, and what the next start would do; 1 when something is."""
+    sick = False
+
+    async def run() -> None:
+        nonlocal sick
+        settings = read_standalone_settings()
+        diagnosis = await _diagnosis(settings, accept=accept)
+        for line in diagnosis.lines():
+            _say(line)
+        sick = not diagnosis.is_well
+
+    return _exit_code(run()) or int(sick)
+
+
+async def _diagnosis(settings: StandaloneSettings, *, accept: bool) -> Diagnosis:
+    if url := settings.nats_url or await asyncio.to_thread(running_nats_url, settings.data_dir):
+        ledger = None if settings.nats_url else settings.data_dir / LEDGER_FILE
+        async with _connected(url) as nats:
+            return await examine(nats, ledger, _now, accept=accept)
+    if accept:
+        raise NotRunning("Start Groundwork first: what was found is kept in its message store")
+    _require_data(settings)
+    with open_data_dir(settings.data_dir) as data_dir:
+        return await examine_copy(data_dir, _private(settings), _now)
+
+
+def running_nats_url(data_dir: Path) -> str:
+    """The message store's address when a system runs on this directory, else empty."""
+    try:
+        state = json.loads((data_dir / "state.json").read_text("utf-8"))
+    except (FileNotFoundError, ValueError):
+        return ""
+    return str(state["nats_url"]) if psutil.pid_exists(int(state["supervisor_pid"])) else ""
+
+
+@asynccontextmanager
+async def _store(settings: StandaloneSettings) -> AsyncIterator[Nats]:
+    """The message store to read: that of the cluster, of the system that runs here, or of the one that does not run now."""
+    if url := settings.nats_url or await asyncio.to_thread(running_nats_url, settings.data_dir):
+        async with _connected(url) as nats:
+            yield nats
+        return
+    _require_data(settings)
+    with open_data_dir(settings.data_dir) as data_dir:
+        async with _private(settings)(data_dir.nats_store) as nats:
+            yield nats
+
+
+def _require_data(settings: StandaloneSettings) -> None:
+    if not (settings.data_dir / VERSION_FILE).is_file():
+        raise NotRunning(
+            f"There is no data in {settings.data_dir}. Say where it is: GROUNDWORK_DATA_DIR=…, or for a cluster "
+            "GROUNDWORK_NATS_URL=nats://user:password@host:4222"
+        )
+
+
+@asynccontextmanager
+async def _connected(url: str) -> AsyncIterator[Nats]:
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            connection = connect(url, name="groundwork")
+            nats = await connection.__aenter__()
+    except TimeoutError as error:
+        raise NotRunning(
+            f"No message store answers within {CONNECT_TIMEOUT_S:g} s. Is GROUNDWORK_NATS_URL right?"
+        ) from error
+    try:
+        yield nats
+    finally:
+        await connection.__aexit__(None, None, None)
+
+
+def _private(settings: StandaloneSettings) -> Callable[[Path], AbstractAsyncContextManager[Nats]]:
+    limits = start_limits(settings)
+    return lambda store: private_store(store, find_nats_server(), limits, _say)
+
+
+def start_limits(settings: StandaloneSettings) -> StartLimits:
+    """What nats-server may take until it is ready."""
+    return nats_start_limits(settings.nats_start_timeout_s, settings.nats_start_memory_bytes)
+
+
+def _exit_code(command: Coroutine[Any, Any, None]) -> int:
+    """Runs a command; what ends it is said in a sentence."""
+    keep_terminal_for_people()
+    try:
+        asyncio.run(command)
+    except StandaloneError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    except GroundworkError as error:
+        sys.stderr.write(f"{error.message} ({error.reason})\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"{error.filename or 'A file'} cannot be written or read: {error.strerror or error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("\nInterrupted. It can be run again.\n")
+        return 130
+    return 0
+
+
+def _described(manifest: Manifest) -> str:
+    return f"{len(manifest.streams)} streams with {manifest.messages} messages of {manifest.created_at}"
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _say_stream(stream: str) -> None:
+    sys.stderr.write(f"  {stream}\n")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

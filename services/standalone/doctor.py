@@ -1,0 +1,111 @@
+"""What is wrong with the stored data, and what would be done about it. Looks, and changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from kit.jetstream import Nats
+from kit.jetstream.condition import Finding, StoreCondition
+from services.standalone.data_dir import DataDir
+from services.standalone.errors import StandaloneError, StartRefused
+from services.standalone.store import describing
+from services.standalone.store.comparing import mendable
+from services.standalone.store.keeping import Keeper
+from services.standalone.store.ledger import Ledger
+
+OpenStore = Callable[[Path], AbstractAsyncContextManager[Nats]]
+_MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found."""
+
+    now: tuple[Finding, ...] = ()
+    """What differs from what should be there at this moment."""
+    before: tuple[Finding, ...] = ()
+    """Findings that nobody has accepted yet."""
+    remarks: tuple[str, ...] = ()
+    unreadable: str = ""
+    """Why the message store cannot be read at all."""
+
+    @property
+    def is_well(self) -> bool:
+        return not (self.now or self.before or self.unreadable)
+
+    def lines(self) -> list[str]:
+        """For the terminal."""
+        shown = list(self.remarks)
+        if self.unreadable:
+            shown += ["The message store cannot be read:", self.unreadable]
+        if self.before:
+            shown += [
+                "Found before, and not accepted yet (groundwork doctor --accept):",
+                *describing.lines(self.before),
+            ]
+        if self.now:
+            shown += ["Wrong now:", *describing.lines(self.now)]
+        return shown if not self.is_well else [*shown, "Nothing is wrong with the stored data."]
+
+
+async def examine(nats: Nats, ledger_file: Path | None, now: Callable[[], datetime], *, accept: bool) -> Diagnosis:
+    """Of a store that runs; without a ledger only what was found before. With `accept` that is forgotten."""
+    condition = await StoreCondition.open(nats)
+    accepted = await condition.accept() if accept else 0
+    before = tuple(await condition.findings())
+    remarks = (f"Accepted: {accepted} findings.",) if accept else ()
+    compared = await _compare(nats, ledger_file, now) if ledger_file else Diagnosis()
+    wrong = {finding.detail for finding in compared.now}
+    over = tuple(finding for finding in before if finding.detail not in wrong)
+    return Diagnosis(compared.now, over, (*remarks, *compared.remarks))
+
+
+async def examine_copy(data_dir: DataDir, open_store: OpenStore, now: Callable[[], datetime]) -> Diagnosis:
+    """Of a store that does not run. A copy is looked at: the server cuts off what it cannot read when it starts.
+
+    Raises StartRefused when there is no room for the copy.
+    """
+    copy = data_dir.path / "nats.examined"
+    await asyncio.to_thread(_copy, data_dir.nats_store, copy)
+    try:
+        async with open_store(copy) as nats:
+            before = tuple(await (await StoreCondition.open(nats)).findings())
+            compared = await _compare(nats, data_dir.ledger_file, now)
+            return Diagnosis(compared.now, before, compared.remarks)
+    except StandaloneError as error:
+        return Diagnosis(unreadable=str(error))
+    finally:
+        await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
+
+
+async def _compare(nats: Nats, ledger_file: Path, now: Callable[[], datetime]) -> Diagnosis:
+    ledger = await asyncio.to_thread(Ledger.look, ledger_file)
+    if ledger is None:
+        return Diagnosis(
+            remarks=(f"There is no ledger {ledger_file} that can be read: what was lost before is not known.",)
+        )
+    try:
+        comparison = await Keeper(nats, ledger).compare()
+    finally:
+        await asyncio.to_thread(ledger.close)
+    can_be_mended = {deviation.subject for _, deviation in mendable(comparison, quiet=True)}
+    losses = describing.findings(comparison, can_be_mended, now(), describing.MENDABLE)
+    return Diagnosis((*losses, *describing.fileless(comparison, now())))
+
+
+def _copy(store: Path, copy: Path) -> None:
+    shutil.rmtree(copy, ignore_errors=True)
+    size_bytes = sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
+    free_bytes = shutil.disk_usage(copy.parent).free
+    if size_bytes > free_bytes:
+        raise StartRefused(
+            f"To look at the message store a copy of it is made, {size_bytes // _MEBIBYTE} MB; {copy.parent} has room for "
+            f"{free_bytes // _MEBIBYTE} MB. Free some space, or start Groundwork, which says what it finds, too"
+        )
+    shutil.copytree(store, copy)

@@ -1,0 +1,136 @@
+"""Which streams are watched over, and what is read from them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from nats.aio.msg import Msg
+from nats.js.errors import NotFoundError
+from nats.js.kv import KV_MARKER_REASON, KV_OP
+
+from kit.jetstream import Nats
+from kit.jetstream.connection import translated_errors
+from kit.jetstream.following import follow
+from kit.jetstream.streams import subject_counts
+from services.standalone.store.ledger import Entry, StreamTotals
+
+VALUE_BYTES_MAX = 256 * 1024
+"""A larger record is noticed when it is lost, but not put back."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A stream whose entries, one a subject, are known one by one."""
+
+    stream: str
+    prefix: str
+    """Of the subjects; what follows is the entry's key."""
+    keeps_values: bool
+    """Whether the ledger keeps the data, so that it can be put back. Not of threads: what people wrote is not stored twice."""
+
+    @property
+    def name(self) -> str:
+        """As people and documentation call it."""
+        return self.stream.removeprefix("KV_").removeprefix("OBJ_")
+
+
+def _bucket(name: str, *, keeps_values: bool = True) -> Watched:
+    return Watched(f"KV_{name}", f"$KV.{name}.", keeps_values)
+
+
+FILES = Watched("OBJ_FILES", "$O.FILES.M.", keeps_values=True)
+"""The descriptions of files; their pieces are counted."""
+PIECES = "$O.FILES.C."
+DOCUMENTS = _bucket("DOCUMENTS")
+NAMES = _bucket("DOCUMENT_NAMES")
+POINTERS = _bucket("ACTIVE_REVISIONS")
+THREADS = _bucket("THREADS", keeps_values=False)
+MESSAGES = _bucket("THREAD_MESSAGES", keeps_values=False)
+WATCHED = (FILES, _bucket("COLLECTIONS"), NAMES, POINTERS, DOCUMENTS, _bucket("DEAD_LETTERS"), MESSAGES, THREADS)
+"""Whoever belongs to another is read before him: what is deleted meanwhile, owner first, is then not taken for lost. Jobs are not
+watched: ingestion makes them from the documents."""
+RUNS = "RUNS"
+COUNTED = (RUNS, "KV_RUN_RECORDS")
+"""Streams of which only totals are known: they are too busy to be read twice, and expire."""
+
+
+async def totals(nats: Nats, stream: str) -> StreamTotals | None:
+    """What a stream says of itself; None when there is none."""
+    try:
+        with translated_errors(f"stream {stream}"):
+            state = (await nats.js.stream_info(stream)).state
+    except NotFoundError:
+        return None
+    return StreamTotals(state.first_seq, state.last_seq, state.messages)
+
+
+async def read(nats: Nats, watched: Watched, *, after: int = 0) -> dict[str, Entry]:
+    """The entries by subject, deletions too; with data where the ledger keeps it, with `after` only what was written later."""
+    found: dict[str, Entry] = {}
+    messages = follow(nats, watched.stream, f"{watched.prefix}>", last_per_subject=True, after=after)
+    async with aclosing(messages):
+        async for message in messages:
+            if message is None:
+                break
+            found[message.subject] = _entry(message, keeps_value=watched.keeps_values)
+    return found
+
+
+async def read_one(nats: Nats, watched: Watched, subject: str) -> bytes | None:
+    """The data of an entry as the stream's leader has it; None when there is none."""
+    try:
+        with translated_errors(f"stream {watched.stream}"):
+            return (await nats.js.get_msg(watched.stream, subject=subject, direct=False)).data or b""
+    except NotFoundError:
+        return None
+
+
+async def whole_files(nats: Nats, files: dict[str, bytes]) -> set[str]:
+    """Names of those files, given by their descriptions, of which every piece is there."""
+    pieces = await subject_counts(nats, FILES.stream, f"{PIECES}>")
+    whole = set()
+    for description in map(fields_of, files.values()):
+        if pieces.get(f"{PIECES}{description.get('nuid')}", 0) >= int(description.get("chunks") or 0):
+            whole.add(str(description.get("name")))
+    return whole
+
+
+def file_name(document: dict[str, Any]) -> str:
+    """Of the file that a document's record refers to."""
+    return f"{document.get('tenant_id')}/{(document.get('content') or {}).get('sha256')}"
+
+
+def file_names(record: bytes) -> set[str]:
+    """Of all files that a document's record refers to: of its content, of the searchable revision, of the one being made."""
+    document = fields_of(record)
+    contents = [document.get("content"), *((document.get(each) or {}).get("content") for each in ("active", "pending"))]
+    return {file_name({**document, "content": content}) for content in contents if content}
+
+
+def fields_of(value: bytes) -> dict[str, Any]:
+    """A record's fields; none when it cannot be read."""
+    try:
+        fields = json.loads(value)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def is_tombstone(value: bytes) -> bool:
+    """Whether a record only says that something was deleted: losing it loses nothing."""
+    fields = fields_of(value)
+    return fields.get("status") == "deleted" or fields.get("deleted") is True
+
+
+def _entry(message: Msg, *, keeps_value: bool) -> Entry:
+    headers = message.headers or {}
+    gone = KV_OP in headers or KV_MARKER_REASON in headers
+    if message.subject.startswith(FILES.prefix):
+        gone = gone or bool(fields_of(message.data).get("deleted"))
+    digest = hashlib.sha256(message.data).digest()
+    value = message.data if keeps_value else None
+    return Entry(message.subject, message.metadata.sequence.stream, gone, digest, value)

@@ -1,0 +1,165 @@
+"""Keeps the ledger, compares it with the store, and puts back what it can."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+
+from nats.js.errors import APIError
+from nats.js.kv import KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
+
+from kit.errors import Unavailable
+from kit.jetstream import KeyValue, Nats
+from kit.jetstream.connection import translated_errors
+from services.standalone.store.comparing import (
+    Comparison,
+    Deviation,
+    Difference,
+    Repair,
+    StreamComparison,
+    compare,
+    messages_missing,
+    only_losses,
+)
+from services.standalone.store.contents import (
+    COUNTED,
+    DOCUMENTS,
+    FILES,
+    RUNS,
+    VALUE_BYTES_MAX,
+    WATCHED,
+    Watched,
+    fields_of,
+    file_name,
+    read,
+    read_one,
+    totals,
+    whole_files,
+)
+from services.standalone.store.ledger import Entry, Ledger, StreamTotals
+
+_EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence"
+_ROLLUP = "Nats-Rollup"
+_NOTHING = StreamTotals(0, 0, 0)
+
+
+class Keeper:
+    """One store and its ledger. Methods raise Unavailable when the store, sqlite3.Error when the ledger does not answer."""
+
+    def __init__(self, nats: Nats, ledger: Ledger) -> None:
+        self._nats = nats
+        self._ledger = ledger
+
+    async def sync(self, *, final: bool = False) -> None:
+        """Notes what was written since the last time. `final`: nobody writes any more, so counts are exact."""
+        known = await asyncio.to_thread(self._ledger.totals)
+        for watched in WATCHED:
+            now = await totals(self._nats, watched.stream)
+            before = known.get(watched.stream, _NOTHING).last_seq
+            if now and now.last_seq > before:
+                entries = await read(self._nats, watched, after=before)
+                await self._record(watched, list(entries.values()), now)
+        for stream in COUNTED:
+            if now := await totals(self._nats, stream):
+                exact = replace(now, final=final and stream == RUNS)
+                await asyncio.to_thread(self._ledger.record, stream, (), exact)
+
+    async def compare(self) -> Comparison:
+        """Every entry of the store with what is known of it. Changes nothing."""
+        known = await asyncio.to_thread(self._ledger.totals)
+        streams = [await self._compare(watched, known.get(watched.stream)) for watched in WATCHED]
+        missing = {}
+        for stream in COUNTED:
+            if stream in known:
+                missing[stream] = messages_missing(known[stream], await totals(self._nats, stream) or _NOTHING)
+        files = streams[WATCHED.index(FILES)]
+        described = {subject: entry.value or b"" for subject, entry in files.found.items() if not entry.gone}
+        exists = await totals(self._nats, FILES.stream)
+        whole = await whole_files(self._nats, {**files.known_values, **described}) if exists else set()
+        fileless = await self._fileless(streams[WATCHED.index(DOCUMENTS)], whole)
+        return Comparison(tuple(only_losses(streams, whole)), frozenset(whole), missing, tuple(fileless))
+
+    async def mend(self, comparison: Comparison, repairs: Sequence[Repair]) -> set[str]:
+        """Makes the repairs; subjects of those that were made. Who has been written meanwhile is left as he is."""
+        for stream in {watched.stream for watched, _ in repairs}:
+            if stream.startswith("KV_"):
+                await KeyValue.open(self._nats, stream.removeprefix("KV_"))
+        mended: set[str] = set()
+        silent: set[Watched] = set()
+        for watched, deviation in repairs:
+            if watched in silent:
+                continue
+            try:
+                if await self._repair(watched, deviation, comparison.of(watched).known_values):
+                    mended.add(deviation.subject)
+            except Unavailable:  # what the server cannot read, it does not replace either, and says nothing
+                silent.add(watched)
+        return mended
+
+    async def _repair(self, watched: Watched, deviation: Deviation, values: Mapping[str, bytes]) -> bool:
+        if deviation.kind is Difference.UNKNOWN:
+            return await self._remove(watched, deviation.subject)
+        headers = {_EXPECTED_SEQ: str(deviation.found_seq)}
+        value = values.get(deviation.subject, b"")
+        if deviation.kind is Difference.RETURNED:
+            headers, value = headers | {KV_OP: KV_PURGE, _ROLLUP: MSG_ROLLUP_SUBJECT}, b""
+        elif watched is FILES:
+            headers[_ROLLUP] = MSG_ROLLUP_SUBJECT
+        try:
+            with translated_errors(watched.name):
+                await self._nats.js.publish(deviation.subject, value, headers=headers)
+        except APIError:  # not what it was when it was compared
+            return False
+        return True
+
+    async def _remove(self, watched: Watched, subject: str) -> bool:
+        """Whether it is gone. By purging, since what torn bytes made of a subject cannot be published to; where the server's own
+        index does not know the subject, that does nothing, and whoever reads the record has to pass over it."""
+        with translated_errors(watched.name):
+            await self._nats.js.purge_stream(watched.stream, subject=subject)
+        return subject not in await read(self._nats, watched)
+
+    async def settle(self, comparison: Comparison, mended: Set[str]) -> None:
+        """From now on what the store holds is what is known. What the findings are of is forgotten, so they must be kept first."""
+        for stream in comparison.streams:
+            known = await asyncio.to_thread(self._ledger.entries, stream.watched.stream)
+            there = [entry for subject, entry in stream.found.items() if subject not in mended]
+            forgotten = known.keys() - {entry.subject for entry in there}
+            await self._record(stream.watched, there, StreamTotals(0, stream.last_seq, 0), forgotten=list(forgotten))
+        await self.sync()
+
+    async def _compare(self, watched: Watched, known: StreamTotals | None) -> StreamComparison:
+        entries = await asyncio.to_thread(self._ledger.entries, watched.stream) if known else {}
+        now = await totals(self._nats, watched.stream)
+        found = await read(self._nats, watched) if now else {}
+        deviations = tuple(compare(entries, found, known.last_seq)) if known else ()
+        deviating = [deviation.subject for deviation in deviations]
+        values = await asyncio.to_thread(self._ledger.values, watched.stream, deviating)
+        return StreamComparison(watched, deviations, values, found, now.last_seq if now else 0)
+
+    async def _record(
+        self, watched: Watched, entries: list[Entry], now: StreamTotals, *, forgotten: Sequence[str] = ()
+    ) -> None:
+        kept = [entry if _keeps_value(watched, entry) else replace(entry, value=None) for entry in entries]
+        await asyncio.to_thread(self._ledger.record, watched.stream, kept, now, forgotten)
+
+    async def _fileless(self, documents: StreamComparison, whole: set[str]) -> list[str]:
+        """Documents whose file is not there. Each is looked at again: it may have been replaced since it was read."""
+        lost = []
+        for subject, entry in documents.found.items():
+            if entry.gone or not _needs_file(entry.value or b"", whole):
+                continue
+            now = await read_one(self._nats, DOCUMENTS, subject)
+            if now is not None and now == entry.value:
+                lost.append(subject)
+        return lost
+
+
+def _keeps_value(watched: Watched, entry: Entry) -> bool:
+    return watched.keeps_values and not entry.gone and len(entry.value or b"") <= VALUE_BYTES_MAX
+
+
+def _needs_file(document: bytes, whole: set[str]) -> bool:
+    fields = fields_of(document)
+    return bool(fields) and fields.get("status") != "deleted" and file_name(fields) not in whole

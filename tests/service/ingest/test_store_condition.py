@@ -1,0 +1,24 @@
+"""What was found wrong with the store is told over gRPC."""
+
+from groundwork.store.v1 import store_pb2, store_pb2_grpc
+
+from kit.jetstream import connect
+from kit.jetstream.condition import Finding, StoreCondition
+from kit.testing.harness import open_test_channel
+from tests.service.ingest.conftest import TIMEOUT_S, System
+
+
+async def test_findings_are_told_until_they_are_accepted(system: System, nats_url: str) -> None:
+    finding = Finding("files_missing", "FILES", 2, 0, "2 are gone", "Upload them again", ("a.txt",), "2026-11-22")
+    async with open_test_channel(system.api_address) as channel, connect(nats_url, name="test") as nats:
+        stub, condition = store_pb2_grpc.StoreServiceStub(channel), await StoreCondition.open(nats)
+
+        async def told() -> list[str]:
+            answer = await stub.GetCondition(store_pb2.GetConditionRequest(), timeout=TIMEOUT_S)
+            return [each.detail for each in answer.findings]
+
+        assert await told() == []
+        await condition.add("ledger", [finding])
+        assert await told() == ["2 are gone"]
+        await condition.accept()
+        assert await told() == []

@@ -1,0 +1,214 @@
+"""Backups of a real message store: taken while it is written to, verified, and brought back after everything was lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kit.jetstream import KeyValue, Nats, ObjectStore, connect
+from kit.testing.nats import NatsServer, nats_server, nats_server_binary
+from services.standalone.backup import archive
+from services.standalone.backup.archive import Manifest, opened
+from services.standalone.backup.backing_up import back_up, in_order
+from services.standalone.backup.restoring import restore_data_dir, restore_into
+from services.standalone.data_dir import DataDir, open_data_dir
+from services.standalone.errors import BackupUnusable, RestoreRefused
+from services.standalone.models import StartLimits
+from services.standalone.private_store import private_store
+
+DOCUMENTS = 300
+FILE = bytes(range(256)) * 4096  # 1 MiB: several pieces
+LIMITS = StartLimits(timeout_s=120.0, memory_bytes=2**40, advice="")
+
+
+def now() -> datetime:
+    return datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+
+
+def quietly(_stream: str) -> None:
+    """Progress is for people."""
+
+
+async def pieces_of(data: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), 128 * 1024):
+        yield data[start : start + 128 * 1024]
+
+
+async def fill(nats: Nats) -> None:
+    """Documents, some of them written twice, one deleted; a file; a lease."""
+    documents = await KeyValue.open(nats, "DOCUMENTS")
+    for number in range(DOCUMENTS):
+        await documents.put(f"local.{number}", b"first")
+    for number in range(0, DOCUMENTS, 3):
+        await documents.put(f"local.{number}", b"second")
+    await documents.purge("local.7")
+    files = await ObjectStore.open(nats, "FILES")
+    await files.put("local/hash", pieces_of(FILE))
+    await (await KeyValue.open(nats, "RUN_LEASES", ttl_s=60.0)).put("lease", b"mine")
+
+
+async def contents(nats: Nats) -> dict[str, tuple[bytes, int]]:
+    documents = await KeyValue.open(nats, "DOCUMENTS")
+    return {entry.key: (entry.value or b"", entry.revision) async for entry in documents.entries(">")}
+
+
+@asynccontextmanager
+async def store_of(server: NatsServer) -> AsyncIterator[Nats]:
+    async with connect(server.url, name="test") as nats:
+        yield nats
+
+
+@pytest.fixture
+async def filled(nats: NatsServer) -> AsyncIterator[Nats]:
+    async with store_of(nats) as connection:
+        await fill(connection)
+        yield connection
+
+
+def open_private(store: Path) -> AbstractAsyncContextManager[Nats]:
+    return private_store(store, Path(nats_server_binary()), LIMITS, quietly)
+
+
+async def restored(data_dir: DataDir, file: Path, *, replace: bool = False) -> tuple[Manifest, Path | None]:
+    return await restore_data_dir(data_dir, file, open_private, replace=replace, now=now, on_stream=quietly)
+
+
+async def test_a_lost_data_directory_comes_back_with_every_entry_and_its_revision(filled: Nats, tmp_path: Path) -> None:
+    before = await contents(filled)
+    assert len(before) == DOCUMENTS - 1
+    manifest = await back_up(filled, tmp_path / "backup.tar", now, quietly)
+    assert [stream.name for stream in manifest.streams] == ["KV_DOCUMENTS", "OBJ_FILES"]
+    assert (tmp_path / "backup.tar").stat().st_mode & 0o077 == 0
+
+    with open_data_dir(tmp_path / "data") as data_dir:
+        assert await restored(data_dir, tmp_path / "backup.tar") == (manifest, None)
+        assert sorted(each.name for each in data_dir.path.iterdir()) == ["VERSION", "lock", "logs", "nats", "secrets"]
+        async with open_private(data_dir.nats_store) as nats:
+            assert await contents(nats) == before
+            files = await ObjectStore.open(nats, "FILES")
+            await files.get_to_file("local/hash", tmp_path / "file")
+            documents = await KeyValue.open(nats, "DOCUMENTS")
+            assert await documents.put("local.7", b"again") > max(revision for _, revision in before.values())
+    assert (tmp_path / "file").read_bytes() == FILE
+
+
+async def test_a_backup_of_a_store_that_is_written_to_is_one_instant_of_each_stream(
+    filled: Nats, tmp_path: Path
+) -> None:
+    documents = await KeyValue.open(filled, "DOCUMENTS")
+    begun = asyncio.Event()
+
+    async def write() -> None:
+        number = DOCUMENTS
+        while True:
+            await documents.put(f"local.{number}", b"meanwhile")
+            number += 1
+            begun.set()
+
+    writer = asyncio.create_task(write())
+    await begun.wait()
+    try:
+        await back_up(filled, tmp_path / "backup.tar", now, quietly)
+    finally:
+        writer.cancel()
+        await asyncio.gather(writer, return_exceptions=True)
+    after = await contents(filled)
+    async with nats_server() as other, store_of(other) as nats:
+        with opened(tmp_path / "backup.tar") as verified:
+            await restore_into(nats, verified, replace=False, on_stream=quietly)
+        copied = await contents(nats)
+    assert len(copied) >= DOCUMENTS
+    numbers = sorted(int(key.removeprefix("local.")) for key in copied)
+    assert numbers == [number for number in range(numbers[-1] + 1) if number != 7], "a beginning, without holes"
+    assert all(after[key] == value for key, value in copied.items())
+
+
+@pytest.mark.parametrize("at", ["stream", "manifest", "end"])
+async def test_a_damaged_backup_is_refused_before_anything_is_written(filled: Nats, tmp_path: Path, at: str) -> None:
+    file = tmp_path / "backup.tar"
+    await back_up(filled, file, now, quietly)
+    data = bytearray(file.read_bytes())
+    if at == "end":
+        data = data[: len(data) // 2]
+    else:
+        data[data.index(b"S2sTwO") + 1000 if at == "stream" else data.index(b'"format"') + 2] ^= 1
+    file.write_bytes(data)
+    with (
+        open_data_dir(tmp_path / "data") as data_dir,
+        pytest.raises(BackupUnusable, match=r"damaged|cut off|checksum"),
+    ):
+        await restored(data_dir, file)
+    assert not list((tmp_path / "data" / "nats").iterdir())
+
+
+async def test_data_that_is_there_is_not_overwritten_unless_asked_and_then_kept_aside(
+    filled: Nats, tmp_path: Path
+) -> None:
+    await back_up(filled, tmp_path / "backup.tar", now, quietly)
+    with open_data_dir(tmp_path / "data") as data_dir:
+        await restored(data_dir, tmp_path / "backup.tar")
+        async with open_private(data_dir.nats_store) as nats:
+            await (await KeyValue.open(nats, "DOCUMENTS")).put("local.new", b"since")
+            since = await contents(nats)
+        with pytest.raises(RestoreRefused, match=r"holds data already.*--replace"):
+            await restored(data_dir, tmp_path / "backup.tar")
+        data_dir.ledger_file.touch()
+        _, aside = await restored(data_dir, tmp_path / "backup.tar", replace=True)
+        assert aside == data_dir.path / "nats.replaced-20261122T120000"
+        assert not data_dir.ledger_file.exists(), "it knows another store"
+        async with open_private(data_dir.nats_store) as nats:
+            assert "local.new" not in await contents(nats)
+        async with open_private(aside) as nats:
+            assert await contents(nats) == since
+
+
+async def test_a_running_store_that_holds_data_is_refused_and_replaced_when_asked(filled: Nats, tmp_path: Path) -> None:
+    before = await contents(filled)
+    await back_up(filled, tmp_path / "backup.tar", now, quietly)
+    await (await KeyValue.open(filled, "DOCUMENTS")).put("local.new", b"since")
+    with opened(tmp_path / "backup.tar") as verified:
+        with pytest.raises(RestoreRefused, match="KV_DOCUMENTS, OBJ_FILES"):
+            await restore_into(filled, verified, replace=False, on_stream=quietly)
+        assert "local.new" in await contents(filled)
+        await restore_into(filled, verified, replace=True, on_stream=quietly)
+    assert await contents(filled) == before
+
+
+async def test_a_backup_that_cannot_be_finished_leaves_no_file(
+    filled: Nats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archive.ArchiveWriter, "add_manifest", no_space)
+    with pytest.raises(OSError, match="No space left"):
+        await back_up(filled, tmp_path / "backup.tar", now, quietly)
+    assert not [name for name in await asyncio.to_thread(os.listdir, tmp_path) if name.startswith("backup")]
+
+
+async def test_a_backup_does_not_replace_a_file(filled: Nats, tmp_path: Path) -> None:
+    (tmp_path / "backup.tar").write_text("precious")
+    with pytest.raises(BackupUnusable, match="is there already"):
+        await back_up(filled, tmp_path / "backup.tar", now, quietly)
+    assert (tmp_path / "backup.tar").read_text() == "precious"
+
+
+def test_what_refers_is_copied_before_what_it_refers_to() -> None:
+    streams = in_order(
+        ["OBJ_FILES", "KV_ZEBRA", "KV_DOCUMENTS", "KV_DOCUMENT_NAMES", "INGEST", "RUNS", "KV_RUN_RECORDS"]
+    )
+    assert streams == [
+        "KV_RUN_RECORDS",
+        "RUNS",
+        "KV_DOCUMENTS",
+        "KV_DOCUMENT_NAMES",
+        "OBJ_FILES",
+        "INGEST",
+        "KV_ZEBRA",
+    ]

@@ -1,0 +1,393 @@
+"""What is lost, torn or turned back in a real message store is seen, named, and mended where that is possible."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kit.jetstream import KeyValue, Nats, ObjectStore, connect
+from kit.jetstream.condition import Finding, StoreCondition
+from kit.testing.nats import NatsServer, nats_server_binary
+from services.standalone.data_dir import open_data_dir
+from services.standalone.doctor import examine, examine_copy
+from services.standalone.models import StartLimits
+from services.standalone.private_store import private_store
+from services.standalone.store import describing
+from services.standalone.store.comparing import mendable
+from services.standalone.store.keeping import Keeper
+from services.standalone.store.ledger import Ledger
+from services.standalone.store.watching import Watch, forget_indexes
+
+DOCUMENTS = 300
+AT = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+@dataclass
+class Store:
+    """A server, and the ledger beside its folder."""
+
+    server: NatsServer
+    ledger_file: Path
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[tuple[Nats, Keeper]]:
+        ledger, _ = await asyncio.to_thread(Ledger.open, self.ledger_file)
+        try:
+            async with connect(self.server.url, name="test") as nats:
+                yield nats, Keeper(nats, ledger)
+        finally:
+            await asyncio.to_thread(ledger.close)
+
+    async def rebuild(self, streams: Sequence[str]) -> None:
+        await self.server.stop()
+        await asyncio.to_thread(forget_indexes, self.server.store, streams)
+        await self.server.start()
+
+    def block(self, stream: str) -> Path:
+        """The first file of a stream's messages."""
+        return self.server.store / "jetstream" / "$G" / "streams" / stream / "msgs" / "1.blk"
+
+
+@pytest.fixture
+async def store(nats: NatsServer, tmp_path: Path) -> Store:
+    return Store(nats, tmp_path / "ledger.sqlite")
+
+
+async def file_of(number: int) -> AsyncIterator[bytes]:
+    yield f"file {number}".encode()
+
+
+def record(number: int, status: str = "ready") -> bytes:
+    fields = {
+        "tenant_id": "local",
+        "document_id": f"d{number}",
+        "collection_id": "default",
+        "name": f"n{number}.txt",
+        "status": status,
+        "content": {"sha256": f"hash{number}"},
+    }
+    return json.dumps(fields).encode()
+
+
+async def upload(nats: Nats, number: int) -> None:
+    """As ingestion does: file, name, record; and the retriever its pointer."""
+    await (await ObjectStore.open(nats, "FILES")).put(f"local/hash{number}", file_of(number))
+    await (await KeyValue.open(nats, "DOCUMENT_NAMES")).put(f"local.default.name{number}", f"d{number}".encode())
+    await (await KeyValue.open(nats, "DOCUMENTS")).put(f"local.d{number}", record(number))
+    await (await KeyValue.open(nats, "ACTIVE_REVISIONS")).put(f"local.d{number}", b'{"deleted": false}')
+
+
+async def fill(nats: Nats, count: int) -> None:
+    documents = await KeyValue.open(nats, "DOCUMENTS")
+    files = await ObjectStore.open(nats, "FILES")
+    for number in range(count):
+        await files.put(f"local/hash{number}", file_of(number))
+        await documents.put(f"local.d{number}", record(number))
+
+
+async def keys(nats: Nats, bucket: str) -> list[str]:
+    return sorted([entry.key async for entry in (await KeyValue.open(nats, bucket)).entries(">")])
+
+
+async def contents(nats: Nats, bucket: str) -> dict[str, bytes | None]:
+    return {entry.key: entry.value async for entry in (await KeyValue.open(nats, bucket)).entries(">")}
+
+
+async def mended(keeper: Keeper, *, quiet: bool = True) -> list[Finding]:
+    """What a start does."""
+    comparison = await keeper.compare()
+    done = await keeper.mend(comparison, mendable(comparison, quiet=quiet))
+    await keeper.settle(comparison, done)
+    return [*describing.findings(comparison, done, AT), *describing.fileless(comparison, AT)]
+
+
+def watch_over(nats: Nats, keeper: Keeper) -> Watch:
+    return Watch(nats, keeper, now=lambda: AT, say=lambda line: None)
+
+
+def by_place(findings: list[Finding]) -> dict[tuple[str, str], tuple[int, int]]:
+    return {(finding.where, finding.kind): (finding.count, finding.repaired) for finding in findings}
+
+
+def truncate(block: Path) -> None:
+    block.write_bytes(block.read_bytes()[: block.stat().st_size // 2])
+
+
+def flip_a_bit(block: Path) -> None:
+    """In the middle of a record's text."""
+    data = bytearray(block.read_bytes())
+    data[data.index(b"n150.txt")] ^= 4
+    block.write_bytes(data)
+
+
+def flip_a_length(block: Path) -> None:
+    """The length of a subject: bytes of the record become part of its key."""
+    data = bytearray(block.read_bytes())
+    at = data.index(b"$KV.DOCUMENTS.local.d150") - 2
+    data[at] ^= 4
+    block.write_bytes(data)
+
+
+def remove_stream(block: Path) -> None:
+    for path in sorted(block.parent.parent.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    block.parent.parent.rmdir()
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
+@pytest.mark.parametrize("damage", [truncate, flip_a_bit, flip_a_length, remove_stream])
+async def test_records_that_a_damaged_block_swallowed_are_named_and_put_back(
+    store: Store, damage: Callable[[Path], None], kill: bool
+) -> None:
+    async with store.open() as (nats, keeper):
+        await fill(nats, DOCUMENTS)
+        await keeper.sync()
+        before = await contents(nats, "DOCUMENTS")
+    await store.server.stop(kill=kill)
+    damage(store.block("KV_DOCUMENTS"))
+    await store.server.start()
+    async with store.open() as (nats, keeper):
+        findings = await watch_over(nats, keeper).at_start(store.rebuild)
+        assert all(finding.count == finding.repaired for finding in findings)
+        lost = by_place(findings)["DOCUMENTS", "entries_missing"][0]
+        assert lost == DOCUMENTS if damage is remove_stream else 0 < lost < DOCUMENTS
+        assert findings[0].detail == f"{lost} entries of DOCUMENTS are gone; {lost} were put right"
+        assert "default/n" in findings[0].examples[0]
+        assert await (await StoreCondition.open(nats)).findings() == findings
+        assert await contents(nats, "DOCUMENTS") == before
+        assert await mended(keeper) == [], "it is over"
+
+
+async def test_a_whole_store_differs_in_nothing_whatever_was_done_to_it(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        for number in range(5):
+            await upload(nats, number)
+        await keeper.sync()
+        documents, names = await KeyValue.open(nats, "DOCUMENTS"), await KeyValue.open(nats, "DOCUMENT_NAMES")
+        await documents.put("local.d0", record(0, "processing"))
+        await documents.purge("local.d1")
+        await (await ObjectStore.open(nats, "FILES")).delete("local/hash1")
+        await names.purge("local.default.name1")
+        for bucket in ("ACTIVE_REVISIONS",):  # removed with its document, and without a mark
+            await nats.js.purge_stream(f"KV_{bucket}", subject=f"$KV.{bucket}.local.d1")
+        await upload(nats, 7)
+    await store.server.stop(kill=True)
+    await store.server.start()
+    async with store.open() as (nats, keeper):
+        assert await mended(keeper) == []
+
+
+async def test_messages_of_a_deleted_thread_are_not_missed_and_those_of_a_living_one_are(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        threads, messages = await KeyValue.open(nats, "THREADS"), await KeyValue.open(nats, "THREAD_MESSAGES")
+        for thread in ("t1", "t2"):
+            await threads.put(f"local.me.{thread}", b"{}")
+            await messages.put(f"local.me.{thread}.at.1", b"hello")
+        await keeper.sync()
+        for thread in ("t1", "t2"):
+            await nats.js.purge_stream("KV_THREAD_MESSAGES", subject=f"$KV.THREAD_MESSAGES.local.me.{thread}.>")
+        await threads.purge("local.me.t1")
+        findings = await mended(keeper)
+    assert by_place(findings) == {("THREAD_MESSAGES", "entries_missing"): (1, 0)}
+    assert findings[0].examples == ("local.me.t2.at.1",)
+    assert findings[0].advice
+
+
+async def test_a_record_whose_file_is_gone_too_is_told_and_not_put_back(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        for number in range(3):
+            await upload(nats, number)
+        await keeper.sync()
+        await nats.js.purge_stream("OBJ_FILES")
+        await nats.js.purge_stream("KV_DOCUMENTS", subject="$KV.DOCUMENTS.local.d0")
+        findings = await mended(keeper)
+        assert by_place(findings) == {
+            ("FILES", "entries_missing"): (3, 0),
+            ("DOCUMENTS", "entries_missing"): (1, 0),
+            ("FILES", "files_missing"): (2, 0),
+        }
+        assert await keys(nats, "DOCUMENTS") == ["local.d1", "local.d2"]
+        fileless = findings[-1]
+    assert fileless.examples == ("default/n1.txt (d1)", "default/n2.txt (d2)")
+    assert "upload these documents again" in fileless.advice
+
+
+async def test_a_name_and_a_pointer_come_back_with_their_document(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        for number in range(2):
+            await upload(nats, number)
+        await keeper.sync()
+        buckets = ("DOCUMENTS", "DOCUMENT_NAMES", "ACTIVE_REVISIONS")
+        before = [await keys(nats, bucket) for bucket in buckets]
+        for bucket in buckets:
+            await nats.js.purge_stream(f"KV_{bucket}")
+        findings = await mended(keeper)
+        assert {finding.where: (finding.count, finding.repaired) for finding in findings} == dict.fromkeys(
+            buckets, (2, 2)
+        )
+        assert [await keys(nats, bucket) for bucket in buckets] == before
+
+
+async def test_who_was_deleted_does_not_return_and_an_older_record_is_replaced(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        await fill(nats, 2)
+        documents = await KeyValue.open(nats, "DOCUMENTS")
+        await documents.put("local.d0", record(0, "failed"))
+        await documents.purge("local.d1")
+        await keeper.sync()
+        # As after a crash of the machine: the last writes are gone, what they replaced is there again.
+        await nats.js.purge_stream("KV_DOCUMENTS")
+        await nats.js.delete_stream("KV_DOCUMENTS")
+        documents = await KeyValue.open(nats, "DOCUMENTS")
+        await documents.put("local.d0", record(0))
+        await documents.put("local.d1", record(1))
+        findings = await mended(keeper)
+        assert by_place(findings) == {
+            ("DOCUMENTS", "entries_outdated"): (1, 1),
+            ("DOCUMENTS", "entries_returned"): (1, 1),
+        }
+        entry = await documents.get("local.d0")
+        assert entry is not None
+        assert entry.value == record(0, "failed")
+        assert await keys(nats, "DOCUMENTS") == ["local.d0"]
+
+
+async def test_while_services_run_nothing_that_is_there_is_written_over(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        await fill(nats, 2)
+        documents = await KeyValue.open(nats, "DOCUMENTS")
+        await documents.put("local.d0", record(0, "failed"))
+        await keeper.sync()
+        await nats.js.delete_stream("KV_DOCUMENTS")
+        documents = await KeyValue.open(nats, "DOCUMENTS")
+        await documents.put("local.d0", record(0))
+        findings = await mended(keeper, quiet=False)
+        assert by_place(findings) == {
+            ("DOCUMENTS", "entries_outdated"): (1, 0),
+            ("DOCUMENTS", "entries_missing"): (1, 1),
+        }
+        entry = await documents.get("local.d0")
+        assert entry is not None
+        assert entry.value == record(0)
+
+
+@pytest.mark.parametrize("final", [False, True])
+async def test_lost_events_of_runs_are_counted(store: Store, final: bool) -> None:
+    async with store.open() as (nats, keeper):
+        await nats.js.add_stream(name="RUNS", subjects=["runs.>"])
+        for number in range(10):
+            await nats.js.publish("runs.local.r1", f"{number}".encode())
+        await keeper.sync(final=final)
+        lost = 4 if final else 10
+        await nats.js.purge_stream("RUNS", keep=6) if final else await nats.js.delete_stream("RUNS")
+        if final:  # in the middle, where the ends say nothing
+            await nats.js.delete_msg("RUNS", 7)
+            lost = 1
+        findings = await mended(keeper)
+    assert by_place(findings) == {("RUNS", "messages_missing"): (lost, 0)}
+
+
+async def test_a_damaged_ledger_is_set_aside_and_begun_anew(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        await fill(nats, 3)
+        await keeper.sync()
+    data = bytearray(store.ledger_file.read_bytes())
+    data[100:1200] = bytes(1100)
+    store.ledger_file.write_bytes(data)
+    ledger, was_damaged = await asyncio.to_thread(Ledger.open, store.ledger_file)
+    assert was_damaged
+    assert await asyncio.to_thread(ledger.totals) == {}
+    await asyncio.to_thread(ledger.close)
+    assert store.ledger_file.with_name("ledger.sqlite.damaged").exists()
+
+
+async def test_what_is_deleted_leaves_the_ledger_too(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        await fill(nats, 1)
+        await keeper.sync()
+        assert b"n0.txt" in await asyncio.to_thread(store.ledger_file.with_name("ledger.sqlite-wal").read_bytes)
+        await (await KeyValue.open(nats, "DOCUMENTS")).purge("local.d0")
+        await keeper.sync()
+        for file in (store.ledger_file, store.ledger_file.with_name("ledger.sqlite-wal")):
+            assert b"n0.txt" not in await asyncio.to_thread(file.read_bytes)
+
+
+async def test_findings_are_kept_until_somebody_has_accepted_them(nats: NatsServer) -> None:
+    finding = Finding("entries_missing", "DOCUMENTS", 3, 1, "3 are gone", "Restore", ("a",), AT.isoformat())
+    async with connect(nats.url, name="test") as connection:
+        condition = await StoreCondition.open(connection)
+        assert await condition.findings() == []
+        await condition.add("ledger", [finding])
+        await condition.add("ledger", [finding])
+        await condition.set("scrub", [finding])
+        assert await condition.findings() == [finding] * 3
+        await condition.set("scrub", [])
+        assert await condition.findings() == [finding] * 2
+        assert await condition.accept() == 2
+        assert await condition.findings() == []
+
+
+async def test_the_doctor_says_what_is_wrong_with_a_stopped_store_and_changes_nothing(
+    store: Store, tmp_path: Path
+) -> None:
+    def open_copy(folder: Path) -> AbstractAsyncContextManager[Nats]:
+        return private_store(folder, Path(nats_server_binary()), StartLimits(120.0, 2**40, ""), lambda text: None)
+
+    with open_data_dir(tmp_path / "data") as data_dir:
+        store.ledger_file = data_dir.ledger_file
+        async with store.open() as (nats, keeper):
+            await fill(nats, 5)
+            await keeper.sync()
+        await store.server.stop()
+        await asyncio.to_thread(shutil.copytree, store.server.store, data_dir.nats_store, dirs_exist_ok=True)
+        well = await examine_copy(data_dir, open_copy, now=lambda: AT)
+        assert (well.is_well, well.lines()) == (True, ["Nothing is wrong with the stored data."])
+
+        block = data_dir.nats_store / store.block("KV_DOCUMENTS").relative_to(store.server.store)
+        truncate(block)
+        before = block.read_bytes()
+        sick = await examine_copy(data_dir, open_copy, now=lambda: AT)
+        assert not sick.is_well
+        lost = sick.now[0].count
+        assert 0 < lost == sick.now[0].repaired
+        wrong = f"  DAMAGE  {lost} entries of DOCUMENTS are gone; {lost} can be put right, which the next start does."
+        assert sick.lines()[:2] == ["Wrong now:", wrong]
+        assert block.read_bytes() == before
+        assert not (data_dir.path / "nats.examined").exists()
+        assert await examine_copy(data_dir, open_copy, now=lambda: AT) == sick, "the ledger has forgotten nothing"
+
+
+async def test_what_was_found_is_shown_by_the_doctor_until_it_is_accepted(nats: NatsServer) -> None:
+    finding = Finding("entries_missing", "DOCUMENTS", 3, 1, "3 are gone", "Restore", ("a",), AT.isoformat())
+    async with connect(nats.url, name="test") as connection:
+        await (await StoreCondition.open(connection)).add("ledger", [finding])
+        diagnosis = await examine(connection, None, lambda: AT, accept=False)
+        assert not diagnosis.is_well
+        assert "  DAMAGE  3 are gone. Restore." in diagnosis.lines()
+        accepted = await examine(connection, None, lambda: AT, accept=True)
+        assert accepted.lines() == ["Accepted: 1 findings.", "Nothing is wrong with the stored data."]
+
+
+async def test_a_missing_file_is_told_once_and_no_longer_when_it_is_there_again(store: Store) -> None:
+    said: list[str] = []
+    async with store.open() as (nats, keeper):
+        await upload(nats, 1)
+        await keeper.sync()
+        await nats.js.purge_stream("OBJ_FILES")
+        watch = Watch(nats, keeper, now=lambda: AT, say=said.append)
+        condition = await StoreCondition.open(nats)
+        for _ in range(3):
+            await watch.scrub()
+        assert [finding.kind for finding in await condition.findings()] == ["entries_missing", "files_missing"]
+        assert sum("The files of 1 documents are gone" in line for line in said) == 1
+        await (await ObjectStore.open(nats, "FILES")).put("local/hash1", file_of(1))
+        await watch.scrub()
+        assert [finding.kind for finding in await condition.findings()] == ["entries_missing"]
