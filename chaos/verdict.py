@@ -14,6 +14,8 @@ from chaos.system import ChaosSystem
 
 SETTLE_TIMEOUT_S = 300.0
 _POLL_S = 0.5
+_FORGOTTEN_AFTER_S = 60.0
+"""What quotes a deleted document is erased within a minute: answers are looked at after that."""
 _HEALED_AFTER_S = 150.0
 """An index that was lost is filled again by the reconciler, which looks every 20 s here and a minute after a start."""
 
@@ -53,6 +55,7 @@ def judge(system: ChaosSystem, collection_id: str, ledger: Ledger) -> Verdict:
         give_up_at = time.monotonic() + _HEALED_AFTER_S
         for name, promise in ledger.promises.items():
             _look_up(http, collection_id, name, promise, verdict, give_up_at)
+        time.sleep(_FORGOTTEN_AFTER_S)
         for answer in ledger.answers:
             _check(http, answer, verdict)
     return verdict
@@ -98,16 +101,25 @@ def _check(http: httpx.Client, answer: Answer, verdict: Verdict) -> None:
     numbers = [seq for seq, _ in answer.seen]
     if numbers != list(range(1, len(numbers) + 1)):
         verdict.broken.append(f"run {answer.run_id}: events came as {numbers}")
-    deadline = time.monotonic() + SETTLE_TIMEOUT_S
-    while (status := _answered(http, "GET", f"/v1/runs/{answer.run_id}")["status"]) == "running":
-        if time.monotonic() > deadline:
-            break
-        time.sleep(_POLL_S)
-    if status not in ("completed", "refused"):
-        verdict.broken.append(f"run {answer.run_id} ended as {status}")
+    run = _ended(http, answer)
+    if run["forgotten_at"]:
+        return  # with a document that it quoted
+    if run["status"] not in ("completed", "refused"):
+        verdict.broken.append(f"run {answer.run_id} ended as {run['status']}")
     replayed = [seq for seq, _, _ in events(http, "GET", f"/v1/runs/{answer.run_id}/events?after=0")]
     if replayed != list(range(1, len(replayed) + 1)) or len(replayed) < len(numbers):
         verdict.broken.append(f"run {answer.run_id}: {len(numbers)} events came, and a replay gives {replayed}")
+
+
+def _ended(http: httpx.Client, answer: Answer) -> dict[str, Any]:
+    """The run, once it has ended; one that was cancelled for a deleted document, once it is forgotten too."""
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    while True:
+        run: dict[str, Any] = _answered(http, "GET", f"/v1/runs/{answer.run_id}")
+        is_settled = run["forgotten_at"] or run["status"] not in ("running", "cancelled")
+        if is_settled or time.monotonic() > deadline:
+            return run
+        time.sleep(_POLL_S)
 
 
 def _settled(http: httpx.Client, collection_id: str) -> list[dict[str, Any]]:
