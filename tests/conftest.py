@@ -3,8 +3,10 @@
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 from blockbuster import BlockBuster, blockbuster_ctx
 
 from kit.jetstream import Nats, connect
@@ -42,6 +44,20 @@ def _allow_small_files(guard: BlockBuster) -> None:
     for function in ("threading.Lock.acquire", "threading.Lock.acquire_lock"):
         if function in guard.functions:
             guard.functions[function].can_block_in("kit/service.py", {"__aenter__", "__aexit__"})
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _logs_can_be_captured() -> Iterator[None]:
+    """A service keeps its loggers as they were configured when first used; a test that captures logs may come after others that
+    started services."""
+    configure = structlog.configure
+
+    def without_memory(**options: Any) -> None:
+        configure(**{**options, "cache_logger_on_first_use": False})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structlog, "configure", without_memory)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,6 +13,7 @@ from nats.js.errors import APIError, NotFoundError
 
 from kit.errors import Unavailable
 from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats, translated_errors
+from kit.jetstream.streams import subject_counts
 
 _log = structlog.get_logger()
 
@@ -48,12 +49,16 @@ class TenantConsumers:
                 return None
         return None if api.Header.STATUS in (message.headers or {}) else message
 
-    async def tenants(self) -> tuple[int, set[str]]:
-        """Jobs in the queue, and the tenants that have them; those being worked on count. Raises as `take`."""
+    async def job_count(self) -> int:
+        """Jobs in the queue; those being worked on count. Raises as `take`."""
         with translated_errors(self._stream):
-            info = await self._nats.js.stream_info(self._stream, subjects_filter=f"{self._subject}.>")
+            return int((await self._nats.js.stream_info(self._stream)).state.messages)
+
+    async def tenants(self) -> set[str]:
+        """Tenants that have jobs in the queue; those being worked on count. Raises Unavailable, and DataLoss when it is gone."""
         start = len(self._subject) + 1
-        return info.state.messages, {subject[start:].split(".", 1)[0] for subject in info.state.subjects or {}}
+        subjects = await subject_counts(self._nats, self._stream, f"{self._subject}.>")
+        return {subject[start:].split(".", 1)[0] for subject in subjects}
 
     def forget(self) -> None:
         """The queue was made anew: so are its consumers, when they are needed."""

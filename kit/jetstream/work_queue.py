@@ -12,7 +12,7 @@ import nats.errors
 import structlog
 from nats.aio.msg import Msg
 from nats.js import api
-from nats.js.errors import NoStreamResponseError, NotFoundError
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 from opentelemetry import propagate, trace
 
 from kit.errors import GroundworkError
@@ -27,11 +27,13 @@ _log = structlog.get_logger()
 _TOKEN = "Groundwork-Token"  # noqa: S105 - a header name
 _ACK_TIMEOUT_S = 5.0
 _RETRY_AFTER_S = 1.0
+_REFUSED_AGAIN_AFTER_S = 600.0
 _BELLS = "bells"
 """Workers hear on `bells.<subject>.<tenant>` that there is a job. Not on the job's own subject: a publisher whose stream is gone
 would then not be told so, since somebody listens."""
 _LOOK_INTERVAL_S = 1.0
 """Between two looks at which tenants have jobs: how long a job waits that came back from a worker that died."""
+_LONGEST_INTERVAL_S = 10.0
 _LOOKS_SHARE = 0.02
 """Part of the time that these looks may take: one at ten thousand jobs takes a tenth of a second."""
 _DEDUPLICATION_WINDOW_S = 120.0
@@ -64,6 +66,9 @@ class WorkQueueConfig:
     """A worker that has not been heard of for this long is taken for dead. It is heard of three times in it."""
     backoff_s: Sequence[float] = field(default=(1.0, 5.0, 15.0, 60.0))
     """Wait before the next delivery after the handler raised, by delivery; the last entry repeats."""
+    refills_itself: bool = False
+    """Whether a job that is gone is found missing and queued again. Then one whose token is not valid is dropped; else it stays and
+    is refused again every ten minutes, until an operator gives its key back or removes it."""
 
 
 class WorkQueue:
@@ -124,7 +129,7 @@ class WorkQueue:
 
         The handler runs as the principal that queued the job. A job whose handler raises comes back after the backoff, again and
         again: a handler that wants to give up says so by returning None. A job without a valid token (forged, of an earlier
-        version, or signed with a key that was removed) is dropped and logged: whoever queues jobs looks for work that has none.
+        version, or signed with a key that was removed) is not done, and logged.
         """
         puller = _Puller(self._nats, self._config, self._ensure, concurrency)
         async with asyncio.TaskGroup() as group, puller.listening():
@@ -139,7 +144,7 @@ class WorkQueue:
             job = self._job(message)
         except GroundworkError as error:
             _log.error("job_refused", stream=self._config.stream, subject=message.subject, error=error.message)
-            await _quietly(message.term())
+            await _quietly(message.term() if self._config.refills_itself else message.nak(delay=_REFUSED_AGAIN_AFTER_S))
             return None
         context = propagate.extract(message.headers or {})
         with (
@@ -170,6 +175,12 @@ class WorkQueue:
     async def _run(self, job: Job, handler: Handler) -> float | None:
         try:
             return await handler(job)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task and task.cancelling():
+                raise
+            _log.exception("job_handler_failed", delivery=job.delivery, error="cancelled from within")
+            return self._backoff_s(job.delivery)
         except Exception as error:
             _log.exception("job_handler_failed", delivery=job.delivery, error=repr(error))
             return self._backoff_s(job.delivery)
@@ -276,11 +287,10 @@ class _Puller:
         began = self._clock()
         if began < self._look_at:
             return
-        count, tenants = await self._consumers.tenants()
+        if await self._consumers.job_count() > self._turns.in_hand:
+            self._turns.may_have(await self._consumers.tenants())
         ended = self._clock()
-        self._look_at = ended + max(_LOOK_INTERVAL_S, (ended - began) / _LOOKS_SHARE)
-        if count > self._turns.in_hand:
-            self._turns.may_have(tenants)
+        self._look_at = ended + min(max(_LOOK_INTERVAL_S, (ended - began) / _LOOKS_SHARE), _LONGEST_INTERVAL_S)
 
     async def _prove(self) -> None:
         """Makes queue and consumers anew if they are gone, as far as the server can be asked."""
@@ -291,7 +301,8 @@ class _Puller:
                 await self._nats.js.stream_info(self._config.stream)
         except NotFoundError:
             _log.warning("queue_made_anew", stream=self._config.stream)
-            await self._ensure()
+            with contextlib.suppress(nats.errors.Error, APIError, GroundworkError):  # tried again soon
+                await self._ensure()
             self._consumers.forget()
         except (nats.errors.Error, GroundworkError):
             return

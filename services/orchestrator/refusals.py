@@ -12,6 +12,8 @@ SEARCH_DOWN = (
 )
 _ENGINES = {"dense": "search by meaning", "lexical": "search by words"}
 """The engines, as `Degradation.part` names them, in words of the user."""
+_INCOMPLETE = "INDEX_INCOMPLETE"
+"""Reason of an engine that answers, from an index that is still being filled."""
 _LOOKED_EVERYWHERE = frozenset({"rerank", "cosines", "diversity", "neighbours"})
 """Parts of a search that order and complete what was found: without them the documents have still been searched."""
 
@@ -27,14 +29,20 @@ class Refusal:
 def refusal(degraded: Sequence[Degradation]) -> Refusal:
     """The refusal that is true after a search with these degradations. A part that this version does not know counts as
     one that was not searched."""
-    missing = [part for part in dict.fromkeys(each.part for each in degraded) if part not in _LOOKED_EVERYWHERE]
-    if not missing:
+    lacking = {each.part: each.reason for each in degraded if each.part not in _LOOKED_EVERYWHERE}
+    if not lacking:
         return Refusal(REFUSAL, SupportStatus.INSUFFICIENT)
-    if _ENGINES.keys() <= set(missing):
+    away = [part for part, reason in lacking.items() if reason != _INCOMPLETE]
+    if _ENGINES.keys() <= set(away):
         return Refusal(SEARCH_DOWN, SupportStatus.UNAVAILABLE)
-    away = " and ".join(_ENGINES.get(part, f"a part of the search ({part})") for part in missing)
+    clauses = [f"{_named(part)} did not answer" for part in away]
+    clauses += [f"{_named(part)} has not all of them yet" for part in lacking if part not in away]
     text = (
-        f"The documents do not say, as far as they could be searched: {away} did not answer, so there may be more in them. "
+        f"The documents do not say, as far as they could be searched: {' and '.join(clauses)}, so there may be more in them. "
         "Please ask again in a minute."
     )
     return Refusal(text, SupportStatus.INSUFFICIENT)
+
+
+def _named(part: str) -> str:
+    return _ENGINES.get(part, f"a part of the search ({part})")

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from services.retriever.models import RevisionKey
 from services.retriever.ports import LexicalIndex, TextForgetter
 from services.retriever.revision_map import RevisionMap
+from services.retriever.stored_chunk import readable
 
 _CHUNKS_PER_READ = 128
 
@@ -51,5 +52,5 @@ class ForgettingRemoval:
         for start in range(0, count, _CHUNKS_PER_READ):
             ordinals = range(start, min(start + _CHUNKS_PER_READ, count))
             stored = await self._lexical.fetch_ordinals(key, ordinals)
-            hashes |= {each.chunk.content_hash for each in stored if each.chunk.content_hash}
+            hashes |= {chunk.content_hash for _, chunk in readable(stored) if chunk.content_hash}
         return hashes

@@ -21,6 +21,10 @@ from services.standalone.store.ledger import Ledger
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[Nats]]
 _MEBIBYTE = 1024 * 1024
+_NO_LEDGER = (
+    "A cluster has no ledger: what its replicas lost together is not known. Ingestion compares records, files and indexes every "
+    "hour; its log says records_lost, and the worker's metrics count unreadable records."
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Diagnosis:
     remarks: tuple[str, ...] = ()
     unreadable: str = ""
     """Why the message store cannot be read at all."""
+    was_compared: bool = True
+    """Whether the store could be compared with a ledger."""
 
     @property
     def is_well(self) -> bool:
@@ -51,7 +57,11 @@ class Diagnosis:
             ]
         if self.now:
             shown += ["Wrong now:", *describing.lines(self.now)]
-        return shown if not self.is_well else [*shown, "Nothing is wrong with the stored data."]
+        if not self.is_well:
+            return shown
+        if not self.was_compared:
+            return [*shown, "Nothing was found before. What the store holds now was not compared with anything."]
+        return [*shown, "Nothing is wrong with the stored data."]
 
 
 async def examine(nats: Nats, ledger_file: Path | None, now: Callable[[], datetime], *, accept: bool) -> Diagnosis:
@@ -60,10 +70,12 @@ async def examine(nats: Nats, ledger_file: Path | None, now: Callable[[], dateti
     accepted = await condition.accept() if accept else 0
     before = tuple(await condition.findings())
     remarks = (f"Accepted: {accepted} findings.",) if accept else ()
-    compared = await _compare(nats, ledger_file, now) if ledger_file else Diagnosis()
+    compared = (
+        await _compare(nats, ledger_file, now) if ledger_file else Diagnosis(remarks=(_NO_LEDGER,), was_compared=False)
+    )
     wrong = {finding.detail for finding in compared.now}
     over = tuple(finding for finding in before if finding.detail not in wrong)
-    return Diagnosis(compared.now, over, (*remarks, *compared.remarks))
+    return Diagnosis(compared.now, over, (*remarks, *compared.remarks), was_compared=compared.was_compared)
 
 
 async def examine_copy(data_dir: DataDir, open_store: OpenStore, now: Callable[[], datetime]) -> Diagnosis:
@@ -77,7 +89,7 @@ async def examine_copy(data_dir: DataDir, open_store: OpenStore, now: Callable[[
         async with open_store(copy) as nats:
             before = tuple(await (await StoreCondition.open(nats)).findings())
             compared = await _compare(nats, data_dir.ledger_file, now)
-            return Diagnosis(compared.now, before, compared.remarks)
+            return Diagnosis(compared.now, before, compared.remarks, was_compared=compared.was_compared)
     except StandaloneError as error:
         return Diagnosis(unreadable=str(error))
     finally:
@@ -88,7 +100,8 @@ async def _compare(nats: Nats, ledger_file: Path, now: Callable[[], datetime]) -
     ledger = await asyncio.to_thread(Ledger.look, ledger_file)
     if ledger is None:
         return Diagnosis(
-            remarks=(f"There is no ledger {ledger_file} that can be read: what was lost before is not known.",)
+            remarks=(f"There is no ledger {ledger_file} that can be read: what was lost before is not known.",),
+            was_compared=False,
         )
     try:
         comparison = await Keeper(nats, ledger).compare()

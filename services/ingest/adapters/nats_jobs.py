@@ -9,7 +9,7 @@ from kit.tokens import TokenSigner, TokenVerifier
 from services.ingest.documents import records
 from services.ingest.models import IngestJob
 
-CONFIG = WorkQueueConfig(stream="INGEST", subject="ingest")
+CONFIG = WorkQueueConfig(stream="INGEST", subject="ingest", refills_itself=True)
 
 
 class NatsJobQueue:

@@ -83,6 +83,11 @@ class ParserLanes:
                 place = self._first_turn = self._next(groups)
             else:
                 return
+            if place.turn.cancelled():  # who waited was stopped in the same moment, and has not left yet
+                self._staying.discard(place)
+                if place is self._first_turn:
+                    self._first_turn = None
+                continue
             place.turn.set_result(None)
 
     def _next(self, groups: tuple[_Group, ...]) -> Place:

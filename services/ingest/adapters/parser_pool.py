@@ -15,7 +15,7 @@ import structlog
 from kit.errors import Unavailable
 from services.ingest.adapters.parser_deaths import Cause, cause_of, machine_kills, verdict
 from services.ingest.adapters.parser_lanes import ParserLanes, Place
-from services.ingest.adapters.parser_server import ChildEnded, ParserChild, ParserLimits, ParserServer
+from services.ingest.adapters.parser_server import ChildEnded, Ending, ParserChild, ParserLimits, ParserServer
 from services.ingest.documents.spool import Scratch
 from services.ingest.errors import DocumentRejected
 from services.ingest.models import PreparedFile
@@ -26,6 +26,8 @@ from services.ingest.work.put_aside import ChunkLines
 _log = structlog.get_logger()
 _PROCESSOR_SHARE = 2
 """Seconds of computing for a second of waiting: recognising text in images uses several cores."""
+_ENDING_TIMEOUT_S = 5.0
+"""A child that has hung up is dead within a moment."""
 _UNFINISHED = ("PARSE_TIMEOUT", "PARSE_TOO_LARGE", "TOO_MANY_CHUNKS")
 """Reasons after which a child is dead or has not said all that it had to say."""
 
@@ -128,10 +130,16 @@ class ParserPool:
             try:
                 return await self._converse(child, request, on_stage, place, chunks)
             except ChildEnded as error:
-                ending = await child.wait()
-                cause = cause_of(ending, self._memory_limit_bytes, machine_killed=machine_kills() > kills)
+                ending = await _ending_of(child)
+                if ending is None:  # it lives, and does not say what it should: it will be killed
+                    cause = Cause.CRASH
+                else:
+                    cause = cause_of(ending, self._memory_limit_bytes, machine_killed=machine_kills() > kills)
                 _log.warning(
-                    "parser_child_died", cause=cause.value, exit_code=ending.exit_code, media_type=request.media_type
+                    "parser_child_died",
+                    cause=cause.value,
+                    exit_code=ending.exit_code if ending else None,
+                    media_type=request.media_type,
                 )
                 raise _Died(cause) from error
 
@@ -206,6 +214,15 @@ class ParserPool:
             await kept.child.end()
 
 
+async def _ending_of(child: ParserChild) -> Ending | None:
+    """How a child that broke off has ended; None when it goes on."""
+    try:
+        async with asyncio.timeout(_ENDING_TIMEOUT_S):
+            return await child.wait()
+    except TimeoutError:
+        return None
+
+
 async def _nameless(path: Path) -> int:
     """An open copy in memory, that is all its reader can get at: Linux lets a process open a file that it holds anew, but not under
     the name that the file has in a folder that is closed to it."""
@@ -214,8 +231,12 @@ async def _nameless(path: Path) -> int:
 
 def _copy(path: Path) -> int:
     made = os.memfd_create("document", os.MFD_CLOEXEC)
-    with path.open("rb") as source, open(made, "wb", closefd=False) as target:
-        shutil.copyfileobj(source, target, 1024 * 1024)
+    try:
+        with path.open("rb") as source, open(made, "wb", closefd=False) as target:
+            shutil.copyfileobj(source, target, 1024 * 1024)
+    except BaseException:
+        os.close(made)
+        raise
     return made
 
 

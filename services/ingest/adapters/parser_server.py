@@ -129,7 +129,11 @@ class ParserServer:
                 cwd="/",
                 start_new_session=True,
             )
-        line = await asyncio.get_running_loop().sock_recv(control, _LINE_LIMIT_BYTES)
+        try:
+            line = await asyncio.get_running_loop().sock_recv(control, _LINE_LIMIT_BYTES)
+        except BaseException:
+            control.close()
+            raise
         if not line:
             control.close()
             assert self._process.stderr is not None
@@ -168,11 +172,14 @@ class ParserChild:
     async def connected(cls, requests: socket.socket, answers: socket.socket, life: socket.socket) -> "ParserChild":
         """On our ends of its three sockets."""
         requests.setblocking(False)
-        return cls(
-            requests,
-            await asyncio.open_unix_connection(sock=answers, limit=_LINE_LIMIT_BYTES),
-            await asyncio.open_unix_connection(sock=life),
-        )
+        async with contextlib.AsyncExitStack() as on_failure:  # a stop in between leaves none of them open
+            for end in (requests, answers, life):
+                on_failure.callback(end.close)
+            answers_streams = await asyncio.open_unix_connection(sock=answers, limit=_LINE_LIMIT_BYTES)
+            on_failure.callback(answers_streams[1].close)
+            made = cls(requests, answers_streams, await asyncio.open_unix_connection(sock=life))
+            on_failure.pop_all()
+            return made
 
     @property
     def is_alive(self) -> bool:

@@ -1,5 +1,6 @@
 """The search indexes over gRPC: chunks of a revision streamed in batches, the pointer flip, removal."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 from groundwork.common.v1 import common_pb2
 from groundwork.retriever.v1 import retriever_pb2
 
-from kit.errors import Unavailable
+from kit.errors import Cancelled, Unavailable
 from services.ingest.models import Chunk, Document, Revision, RevisionCheck, RevisionState
 from services.ingest.ports import ChunkBatch, Vectors
 
@@ -47,9 +48,16 @@ class RetrieverIndex:
             embedding_model=model,
             to_come=to_come,
         )
-        requests = _requests(header, document, revision, batches)
+        failures: list[Exception] = []
+        requests = _remembering(_requests(header, document, revision, batches), failures)
         timeout_s = _CALL_TIMEOUT_S + _CHUNK_TIMEOUT_S * chunk_count
-        answer = await self._stub.IndexChunks(requests, timeout=timeout_s)
+        try:
+            answer = await self._stub.IndexChunks(requests, timeout=timeout_s)
+        except (asyncio.CancelledError, Cancelled):
+            task = asyncio.current_task()
+            if failures and not (task and task.cancelling()):
+                raise failures[0] from None
+            raise
         if answer.chunk_count != chunk_count:
             raise Unavailable(f"the index took {answer.chunk_count} of {chunk_count} chunks", reason="INDEX_INCOMPLETE")
 
@@ -107,6 +115,18 @@ async def _requests(
                 dimension=vectors.shape[1],
             )
         )
+
+
+async def _remembering(
+    requests: AsyncIterator[retriever_pb2.IndexChunksRequest], failures: list[Exception]
+) -> AsyncIterator[retriever_pb2.IndexChunksRequest]:
+    """Keeps what went wrong while requests were made: the library cancels the call, and says no more than that."""
+    try:
+        async for request in requests:
+            yield request
+    except Exception as error:
+        failures.append(error)
+        raise
 
 
 def _chunk(document: Document, revision: Revision, chunk: Chunk) -> retriever_pb2.Chunk:

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -66,7 +66,8 @@ class Scratch:
             return await _off_loop_if_large(self.size_bytes, self._read, offset, size_bytes)
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # nobody needs what is still buffered, and a full disk was told of before
+            self._file.close()
 
     def _write(self, offset: int, data: bytes) -> None:
         with _full_disk_told("what was read of a document"):

@@ -11,6 +11,8 @@ from services.ingest.models import Block, BlockKind, CleanDocument, LineBox, Par
 from services.ingest.reading import page_lines
 from services.ingest.reading.page_lines import Headings, Line
 
+_HEADING_CHARS = 300
+"""Of a heading as it is repeated with each chunk below it. What is longer is no heading."""
 _SEPARATOR = "\n\n"
 # Line breaks of all kinds become \n; everything else invisible goes: control characters, marks of direction (they can show a text
 # other than the one that is searched), zero-width spaces, soft hyphens, lone surrogates, private noncharacters.
@@ -108,7 +110,8 @@ class _Builder:
         start = self._length
         self._append(text)
         if block.kind is BlockKind.HEADING:
-            self._path = [*(above for above in self._path if above[2] < block.level), (text, start, block.level)]
+            heading = text[:_HEADING_CHARS]
+            self._path = [*(above for above in self._path if above[2] < block.level), (heading, start, block.level)]
         path = tuple((heading, at) for heading, at, _ in self._path)
         path += tuple((_one_line(name), -1) for name in block.context)  # above the text, never in it
         metadata = {key: _one_line(value) for key, value in block.metadata.items()}

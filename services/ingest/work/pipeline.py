@@ -47,7 +47,7 @@ from services.ingest.reading.child.prepare import PrepareRequest
 from services.ingest.reading.parsers.registry import check_readable
 from services.ingest.work.ledger import Ledger
 from services.ingest.work.patience import Patience
-from services.ingest.work.put_aside import VectorRows
+from services.ingest.work.put_aside import VectorRows, plan_windows
 from services.ingest.work.reuse import ChangeEmbedder, EmbeddingReport
 from services.ingest.work.tracking import Pace, Tracker
 
@@ -292,9 +292,7 @@ class _Making:
 
     async def batches(self) -> AsyncIterator[ChunkBatch]:
         """What was put aside, in reading order, some at a time."""
-        count = len(self.prepared.chunks)
-        for start in range(0, count, _BATCH_CHUNKS):
-            stop = min(start + _BATCH_CHUNKS, count)
+        for start, stop in plan_windows(self.prepared.chunks, _BATCH_CHUNKS):
             yield await self.prepared.chunks.read(start, stop), await self.vectors.read(start, stop)
 
     def report(self, report: Report) -> Report:

@@ -3,20 +3,33 @@ its active revision. A worker holds a window of each in memory, however large th
 
 import itertools
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from services.ingest.documents.spool import Scratch
 from services.ingest.errors import BadVectors, DocumentRejected
-from services.ingest.models import Chunk
+from services.ingest.models import Chunk, ChunkFile
 from services.ingest.ports import Vector, Vectors
 from services.ingest.reading.child import wire
 
 _LARGEST_CHUNK_BYTES = 16 * 1024
 """Of a chunk as JSON, on average over a document: with a box for each of its lines it has 3 to 8 KiB."""
+_WINDOW_BYTES = 4 * 1024 * 1024
+"""Of chunks as they were put aside, that are handled together: a message to the index may have 16 MiB."""
 _PIECE_BYTES = 256 * 1024
 """Lines are written in pieces of this size: each write to a disk costs a visit to a thread."""
+
+
+def plan_windows(chunks: ChunkFile, max_chunks: int) -> Iterator[tuple[int, int]]:
+    """First and last but one of each window of at most `max_chunks` chunks and a bound of bytes, or one chunk."""
+    start = 0
+    while start < len(chunks):
+        stop = min(start + max_chunks, len(chunks))
+        while stop > start + 1 and chunks.size_bytes(start, stop) > _WINDOW_BYTES:
+            stop = start + (stop - start) // 2
+        yield start, stop
+        start = stop
 
 
 class ChunkLines:

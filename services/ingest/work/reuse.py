@@ -2,7 +2,7 @@
 it has there, and a text that stands twice in a window is embedded once."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -11,19 +11,18 @@ import structlog
 
 from kit.errors import GroundworkError
 from services.ingest.documents.spool import Scratch, Spool
-from services.ingest.models import Chunk, ChunkFile, Document, PreparedFile
+from services.ingest.errors import SpoolFull
+from services.ingest.models import Chunk, Document, PreparedFile
 from services.ingest.ports import SearchIndex, Vector, Vectors
 from services.ingest.work.embedding import BatchEmbedder
 from services.ingest.work.fairness import FairShares
 from services.ingest.work.patience import Patience
-from services.ingest.work.put_aside import KnownVectors, VectorRows
+from services.ingest.work.put_aside import KnownVectors, VectorRows, plan_windows
 
 _log = structlog.get_logger()
 
 WINDOW_CHUNKS = 512
 """Chunks of a document that are embedded together, sorted by length: enough for batches of like length."""
-_WINDOW_BYTES = 4 * 1024 * 1024
-"""Of chunks as they were put aside: no window is larger unless it is one chunk."""
 _WINDOWS_AT_ONCE = 2
 """While the last batches of one window are made, the next one's are under way."""
 _MEMORY_PER_STORED_BYTE = 4
@@ -64,7 +63,7 @@ class ChangeEmbedder:
         """Writes one vector of `model` a chunk to `vectors`. Raises what BatchEmbedder raises."""
         with self._spool.scratch() as scratch:
             known = await self._known(document, model, scratch)
-            windows = plan_windows(prepared.chunks)
+            windows = plan_windows(prepared.chunks, WINDOW_CHUNKS)
             reports: list[EmbeddingReport] = []
             done = 0
 
@@ -119,22 +118,14 @@ class ChangeEmbedder:
 
     async def _loaded(self, document_id: str, model: str, scratch: Scratch) -> KnownVectors:
         known = KnownVectors(scratch)
-        async with aclosing(self._index.vectors(document_id, model)) as parts:
-            async for hashes, vectors in parts:
-                await known.add(hashes, vectors)
+        try:
+            async with aclosing(self._index.vectors(document_id, model)) as parts:
+                async for hashes, vectors in parts:
+                    await known.add(hashes, vectors)
+        except SpoolFull:  # not the index's fault: asking it again would not help
+            return KnownVectors(scratch)
         known.complete()
         return known
-
-
-def plan_windows(chunks: ChunkFile) -> Iterator[tuple[int, int]]:
-    """First and last but one of each window."""
-    start = 0
-    while start < len(chunks):
-        stop = min(start + WINDOW_CHUNKS, len(chunks))
-        while stop > start + 1 and chunks.size_bytes(start, stop) > _WINDOW_BYTES:
-            stop = start + (stop - start) // 2
-        yield start, stop
-        start = stop
 
 
 def _rows(chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> Vectors:

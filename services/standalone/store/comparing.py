@@ -183,12 +183,12 @@ def _can_be_mended(stream: StreamComparison, deviation: Deviation, whole_files: 
 
 
 def _needed_files(documents: StreamComparison) -> set[str]:
-    """Names of the files of all documents that are there, or are known and missing."""
+    """Names of the files of all documents that are there, or are known and missing or older than known."""
     records = [entry.value for entry in documents.found.values() if entry.value and not entry.gone]
     records += [
         value
         for each in documents.deviations
-        if each.kind is Difference.MISSING and (value := documents.known_values.get(each.subject))
+        if each.known and not each.known.gone and (value := documents.known_values.get(each.subject))
     ]
     return {name for record in records if not is_tombstone(record) for name in file_names(record)}
 

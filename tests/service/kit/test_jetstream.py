@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,7 +22,7 @@ from kit.testing.nats import NatsServer
 from kit.testing.telemetry import recorded_spans
 
 ANN = Principal("acme", "ann")
-QUEUE = WorkQueueConfig(stream="WORK", subject="work", ack_wait_s=1.0, backoff_s=(0.01,))
+QUEUE = WorkQueueConfig(stream="WORK", subject="work", ack_wait_s=1.0, backoff_s=(0.01,), refills_itself=True)
 
 
 async def test_compare_and_set_lets_one_writer_win(jetstream: Nats) -> None:
@@ -392,6 +393,44 @@ async def test_failing_jobs_of_one_tenant_do_not_hold_up_anothers(jetstream: Nat
         worker.cancel()
         await asyncio.gather(worker, return_exceptions=True)
     assert len(order) < 30, "it was its turn after one or two of the others"
+
+
+async def test_cancellation_that_nobody_asked_for_is_a_failure_and_waits_its_turn(jetstream: Nats) -> None:
+    queue = await open_queue(jetstream)
+    done, deliveries = asyncio.Event(), []
+    with use_principal(ANN):
+        await queue.publish("acme.j1", b"", job_id="j1")
+
+    async def handler(job: Job) -> None:
+        deliveries.append(job.delivery)
+        if job.delivery == 1:
+            raise asyncio.CancelledError
+        done.set()
+
+    with capture_logs() as logs:
+        await consume_until(queue, handler, done)
+    assert deliveries == [1, 2]
+    assert [each["event"] for each in logs if each["log_level"] == "error"] == ["job_handler_failed"]
+
+
+async def test_job_that_cannot_be_made_again_is_kept_when_its_token_is_not_valid(jetstream: Nats) -> None:
+    queue = await WorkQueue.open(jetstream, replace(QUEUE, refills_itself=False), make_signer(), make_verifier())
+    await jetstream.js.publish(f"{QUEUE.subject}.acme.old", b"")
+    done = asyncio.Event()
+    with use_principal(ANN):
+        await queue.publish("acme.j1", b"", job_id="j1")
+
+    async def handler(job: Job) -> None:
+        done.set()
+
+    worker = asyncio.create_task(queue.consume(handler, concurrency=1))
+    async with asyncio.timeout(20):
+        await done.wait()
+        while await queue.pending() != 1:
+            await asyncio.sleep(0.01)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+    assert await queue.pending() == 1
 
 
 async def test_jobs_that_rest_hold_no_place(jetstream: Nats) -> None:

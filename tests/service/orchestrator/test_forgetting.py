@@ -384,7 +384,7 @@ async def test_queue_is_worked_on_until_everything_is_forgotten(start_orchestrat
     await model.speaking.wait()
     with use_principal(ANN):
         await orchestrator.queue.request(ForgetRequest(THREAD, now()))
-    await jetstream.js.publish("forget.acme.new", b'{"kind": "dream"}')
+        await orchestrator.queue.queue.publish("acme.new", b'{"kind": "dream"}', job_id="new")
     orchestrator.consume()
     assert (await collect(events))[-1].payload == Done(RunStatus.CANCELLED)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import Unavailable
-from services.ingest.adapters import parser_server
+from services.ingest.adapters import parser_pool, parser_server
 from services.ingest.adapters.fasttext_languages import FastTextLanguages
 from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.adapters.parser_server import ParserLimits, ParserServer
@@ -92,6 +92,29 @@ async def test_file_with_too_many_chunks_is_rejected_and_its_child_is_not_used_a
         assert len((await read_by(pool, request_for(b"hello", "c.txt", "text/plain"))).chunks) == 1
     finally:
         await pool.close()
+
+
+SPEAKS = """
+import os, time
+for fd in range(3, 20):
+    try:
+        os.write(fd, {line!r})
+    except OSError:
+        pass
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("line", [b"no answer\n", b'{"done": 5}\n'], ids=["words", "type"])
+async def test_child_that_says_what_is_no_answer_and_goes_on_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
+) -> None:
+    monkeypatch.setattr(parser_pool, "_ENDING_TIMEOUT_S", 0.2)
+    async with code_parser(tmp_path) as parser:
+        with pytest.raises(DocumentRejected) as rejected:
+            await parser.run(SPEAKS.format(line=line))
+        assert rejected.value.reason == "PARSE_CRASHED"
+        assert await parser.run("result = 1") == "1"
 
 
 async def test_cancelled_caller_leaves_no_child_at_work(pool: ParserPool, request_for) -> None:  # type: ignore[no-untyped-def]

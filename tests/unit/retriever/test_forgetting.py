@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -86,3 +87,12 @@ async def test_nobody_is_asked_to_forget_nothing(world: World) -> None:
     world.texts.error = Unavailable("the model server is away")
     await world.removal.delete_revision(OLD)
     await world.removal.delete_document("local", "d1")
+
+
+async def test_chunk_that_cannot_be_read_keeps_nothing_from_being_removed(world: World) -> None:
+    await world.write(OLD, ["one", "two"])
+    row = world.lexical.rows[0]
+    world.lexical.rows[0] = replace(row, stored=replace(row.stored, body="{"))
+    await world.removal.delete_revision(OLD)
+    assert world.lexical.rows == []
+    assert world.texts.calls[0][1] == {content_hash("two")}
