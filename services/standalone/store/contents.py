@@ -51,8 +51,8 @@ POINTERS = _bucket("ACTIVE_REVISIONS")
 THREADS = _bucket("THREADS", keeps_values=False)
 MESSAGES = _bucket("THREAD_MESSAGES", keeps_values=False)
 WATCHED = (FILES, _bucket("COLLECTIONS"), NAMES, POINTERS, DOCUMENTS, _bucket("DEAD_LETTERS"), MESSAGES, THREADS)
-"""Whoever belongs to another is read before him: what is deleted meanwhile, owner first, is then not taken for lost. Jobs are not
-watched: ingestion makes them from the documents."""
+"""Whoever belongs to another is read before him: what is deleted meanwhile, owner first, is then not taken for lost. Queues are not
+watched: ingestion makes its jobs from the documents; deletions are in theirs for a minute."""
 RUNS = "RUNS"
 COUNTED = (RUNS, "KV_RUN_RECORDS")
 """Streams of which only totals are known: they are too busy to be read twice, and expire."""

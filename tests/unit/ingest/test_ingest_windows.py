@@ -97,6 +97,14 @@ async def test_windows_in_hand_are_bounded_over_all_documents(tmp_path: Path, mo
     assert all(document.status is Status.READY for document in done)
 
 
+async def test_heading_without_end_is_repeated_only_in_part(world: World) -> None:
+    parts = "\n\n".join(f"Sentence {n} is a paragraph. " * 20 for n in range(30))
+    done = await world.ingest(await world.upload("# " + "heading " * 20_000 + "\n\n" + parts, "long.md"))
+    assert done.status is Status.READY
+    (key,) = world.index.revisions
+    assert max(len(name) for chunk in world.index.revisions[key] for name in chunk.heading_path) <= 300
+
+
 async def test_document_with_too_many_chunks_fails_and_says_what_to_do(world: World) -> None:
     world.preparer.max_chunks = 20
     done = await world.ingest(await world.upload(markdown(PARTS), "items.md"))
