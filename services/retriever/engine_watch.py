@@ -41,7 +41,9 @@ class EngineWatch:
             await asyncio.sleep(_INTERVAL_S)
 
     async def look(self) -> None:
-        """Asks both once."""
+        """Asks both once, and forgets gaps that are none any more."""
+        for part, _ in self._engines:
+            await self._gaps.drop_outdated(part)
         async with asyncio.TaskGroup() as group:
             for part, index in self._engines:
                 group.create_task(self._ask(part, index))

@@ -10,6 +10,8 @@ from services.retriever.models import Degradation, RevisionKey
 from services.retriever.revision_map import RevisionMap
 
 INCOMPLETE = "INDEX_INCOMPLETE"
+_AT_ONCE = 1000
+"""Revisions that are looked at before others have their turn on the event loop."""
 
 _Place = tuple[str, str]
 """Tenant and collection."""
@@ -52,6 +54,19 @@ class IndexGaps:
                 keys.remove(key)
                 self.version += 1
         self._show(part)
+
+    async def drop_outdated(self, part: Part) -> None:
+        """Passes over all that is not visible any more: a document that was made again has another revision."""
+        before = self.count(part)
+        for keys in list(self._missing[part.name].values()):
+            for number, key in enumerate(list(keys)):
+                if not self._revisions.is_active(key.tenant_id, key.document_id, key.revision_id):
+                    keys.discard(key)
+                if number % _AT_ONCE == _AT_ONCE - 1:
+                    await asyncio.sleep(0)
+        if self.count(part) != before:
+            self.version += 1
+            self._show(part)
 
     def of(self, part: Part) -> list[RevisionKey]:
         """The revisions that the engine lacks, in no order."""

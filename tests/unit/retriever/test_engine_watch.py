@@ -28,6 +28,17 @@ async def test_engine_that_is_away_is_named_until_it_is_back(core: Core, engine:
     assert watch.troubles() == []
 
 
+async def test_document_that_was_made_again_is_no_longer_missed(core: Core) -> None:
+    watch = EngineWatch(core.dense, core.lexical, core.gaps, clock=core.clock)
+    await core.publish(RevisionKey("local", "d1", "r1"), ["solar"])
+    core.lexical.rows = []
+    await core.reconciler.reconcile()
+    assert watch.troubles()
+    await core.publish(RevisionKey("local", "d1", "r2"), ["solar"], number=2)
+    await watch.look()
+    assert watch.troubles() == []
+
+
 async def test_index_that_is_being_filled_again_is_named(core: Core) -> None:
     watch = EngineWatch(core.dense, core.lexical, core.gaps, clock=core.clock)
     await core.publish(RevisionKey("local", "d1", "r1"), ["solar"], embedded_prefix="")
