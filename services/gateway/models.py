@@ -1,7 +1,6 @@
 """The gateway's own domain: events on their way to a client, and what a service's health check said."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -37,17 +36,6 @@ class RunRequest:
     agent: str = ""
     document_ids: tuple[str, ...] = ()
     top_k: int = 0
-
-
-@dataclass(frozen=True)
-class UploadTarget:
-    """Everything about an upload but its bytes."""
-
-    collection_id: str
-    name: str
-    size_bytes: int
-    """0 when unknown."""
-    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 class HealthState(StrEnum):

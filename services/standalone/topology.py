@@ -129,8 +129,8 @@ def _shared_environment(installation: Installation, grpc_ports: Mapping[str, int
     return {
         # Our matrices are small: OpenBLAS would divide each product among all cores and wait for them, spinning.
         "OPENBLAS_NUM_THREADS": "1",
-        # A parsing child is forked and at once another program: gRPC need not start its threads anew in it, which now and then
-        # crash there.
+        # The server of parsing children is forked and at once another program: gRPC need not start its threads anew in it, which
+        # now and then crash there.
         "GRPC_ENABLE_FORK_SUPPORT": "0",
         **installation.inherited_environment,
         **addresses,

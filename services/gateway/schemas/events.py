@@ -1,7 +1,7 @@
 """Events of a run as clients see them: one model a kind, documented in OpenAPI and held true by a test that sends every
 payload of the contract through it."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -177,8 +177,6 @@ EVENT_MODELS: dict[str, type[Event]] = {
     "done": DoneEvent,
 }
 """The data of each kind of event."""
-
-SnapshotKind = Literal["snapshot_begin", "document", "snapshot_complete"]
 
 
 def stream_response(description: str, kinds: dict[str, str]) -> dict[int | str, dict[str, Any]]:
