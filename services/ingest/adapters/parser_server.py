@@ -206,7 +206,7 @@ class ParserChild:
             if wire.is_chunk(line):
                 await chunks.append(line)
                 continue
-            answer = json.loads(line)
+            answer = wire.decode(line)
             if "stage" in answer:
                 on_stage(answer["stage"])
             elif "rejected" in answer:

@@ -28,7 +28,7 @@ class FairShares:
     @asynccontextmanager
     async def hold(self, tenant_id: str, document_id: str, size: int) -> AsyncIterator[None]:
         """Waits for `size`, or all that a document may have if that is less, and holds it for the block."""
-        turn = _Turn(min(size, self._per_document), asyncio.get_running_loop().create_future())
+        turn = _Turn(max(0, min(size, self._per_document)), asyncio.get_running_loop().create_future())
         self._waiting.setdefault(tenant_id, {}).setdefault(document_id, deque()).append(turn)
         self._hand_out()
         try:

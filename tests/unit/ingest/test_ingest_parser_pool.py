@@ -105,7 +105,9 @@ time.sleep(3600)
 """
 
 
-@pytest.mark.parametrize("line", [b"no answer\n", b'{"done": 5}\n'], ids=["words", "type"])
+@pytest.mark.parametrize(
+    "line", [b"no answer\n", b"7\n", b'{"done": 5}\n', b'{"done": NaN}\n'], ids=["words", "number", "type", "nan"]
+)
 async def test_child_that_says_what_is_no_answer_and_goes_on_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
 ) -> None:

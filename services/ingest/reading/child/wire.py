@@ -76,13 +76,25 @@ def result_lines(document: PreparedDocument) -> Iterator[bytes]:
     )
 
 
+def decode(line: bytes) -> dict[str, Any]:
+    """An answer of the child's, who may have been taken over. Raises ValueError, also for numbers that are none."""
+    answer = json.loads(line, parse_constant=_refused)
+    if not isinstance(answer, dict):
+        raise ValueError("the answer is no object")  # noqa: TRY004 - as for all that is no answer
+    return answer
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
 def is_chunk(line: bytes) -> bool:
     """Whether a line of the child's holds a chunk, which `decode_chunk` reads."""
     return line.startswith(_CHUNK_BEGINS)
 
 
 def decode_chunk(line: bytes) -> Chunk:
-    value: dict[str, Any] = json.loads(line)["chunk"]
+    value: dict[str, Any] = decode(line)["chunk"]
     boxes = tuple(LineBox(box["start"], box["end"], box["page"], tuple(box["box"])) for box in value["boxes"])
     return Chunk(**{**value, "boxes": boxes, "heading_path": tuple(value["heading_path"])})
 
