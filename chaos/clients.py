@@ -112,7 +112,7 @@ class Asker(Client):
                 if answer is None:
                     answer = Answer(str(data["run_id"]))
                     self._ledger.count(questions=1)
-                answer.seen.append((seq, kind))
+                answer.see(seq, kind, data)
         except httpx.HTTPError:
             pass
         if answer is None:
@@ -123,8 +123,8 @@ class Asker(Client):
                 return
             path, last = f"/v1/runs/{answer.run_id}/events", str(answer.seen[-1][0])
             try:
-                for seq, kind, _ in events(http, "GET", path, last_event_id=last):
-                    answer.seen.append((seq, kind))
+                for seq, kind, data in events(http, "GET", path, last_event_id=last):
+                    answer.see(seq, kind, data)
             except httpx.HTTPError:
                 continue
 

@@ -2,6 +2,7 @@
 answered nobody knows whether it was done, so that either end is right until the same request has been answered."""
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -33,6 +34,13 @@ class Answer:
 
     run_id: str
     seen: list[tuple[int, str]] = field(default_factory=list)
+    went_on_live: bool = False
+    """It said that it could not be logged: it was for whoever listened, and another may have finished the run otherwise."""
+
+    def see(self, seq: int, kind: str, data: Mapping[str, object]) -> None:
+        """An event came."""
+        self.seen.append((seq, kind))
+        self.went_on_live |= kind == "thinking" and data.get("phase") == "durability"
 
 
 class Ledger:
