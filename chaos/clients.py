@@ -4,6 +4,7 @@ answered, as good clients do."""
 import json
 import random
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -15,7 +16,7 @@ _PAUSE_S = 0.2
 _LETTERS = "bcdfghjkmp"
 
 
-class Client:
+class Client(ABC):
     """One user in a thread of their own."""
 
     def __init__(self, url: str, collection_id: str, number: int, seed: int, ledger: Ledger) -> None:
@@ -41,8 +42,9 @@ class Client:
                 self._act(http)
                 self._stop.wait(self._rng.uniform(0.0, _PAUSE_S))
 
+    @abstractmethod
     def _act(self, http: httpx.Client) -> None:
-        raise NotImplementedError
+        """Does one thing that this user does."""
 
     def _until_answered(self, request: Callable[[], httpx.Response], *good: int) -> httpx.Response | None:
         """Sends a request again and again until it is answered well; None when the campaign ends before."""
