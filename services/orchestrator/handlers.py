@@ -1,5 +1,6 @@
 """The edges of the orchestrator, gRPC and the queue of what is to be forgotten: decode, call, encode."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -19,6 +20,8 @@ from services.orchestrator.models import RunKey, RunRecord, RunRequest
 from services.orchestrator.runs import Runs
 
 _UNKNOWN_COMES_BACK_AFTER_S = 600.0
+
+_RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class OrchestratorServicer(rpc.OrchestratorServiceServicer):
@@ -73,7 +76,7 @@ def _request(message: pb.StartRunRequest) -> RunRequest:
 
 def _key(run_id: str) -> RunKey:
     # A run id becomes part of a subject: what is not hex could reach into other subjects.
-    if not run_id or not all(char in "0123456789abcdef" for char in run_id):
+    if not _RUN_ID.fullmatch(run_id):
         raise RunNotFound(f"{run_id[:80]!r} is not a run id; it is 32 hex characters", run_id=run_id[:80])
     return RunKey(current_principal().tenant_id, run_id)
 
