@@ -23,13 +23,13 @@ from services.orchestrator.adapters.model_server import RerankerSentenceScorer
 from services.orchestrator.adapters.retriever import RetrieverSearcher
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
-from services.orchestrator.drafting import Drafter
-from services.orchestrator.forgetting import Forgetting, RunDeletion, note_older_runs
-from services.orchestrator.generation import Generator
+from services.orchestrator.answering.drafting import Drafter
+from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.models import RunLimits
-from services.orchestrator.pipeline import Limits, Pipeline
-from services.orchestrator.runs import Runs
+from services.orchestrator.modes.grounded import Limits, Pipeline
+from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_older_runs
+from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
 
 _log = structlog.get_logger()

@@ -14,10 +14,10 @@ from kit.principal import current_principal
 from kit.records import UNREADABLE, set_aside
 from services.orchestrator.adapters.codec import budgets_from_proto, enum_from_number, enum_number, event_to_proto
 from services.orchestrator.errors import InvalidRequest, RunNotFound
-from services.orchestrator.events import RunMode
-from services.orchestrator.forgetting import Forgetting, RunDeletion
+from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import RunKey, RunRecord, RunRequest
-from services.orchestrator.runs import Runs
+from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
+from services.orchestrator.runs.service import Runs
 
 _UNKNOWN_COMES_BACK_AFTER_S = 600.0
 

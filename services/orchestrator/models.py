@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from services.orchestrator.events import (
+from services.orchestrator.log.events import (
     AgentChosen,
     Answer,
     Budgets,

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from kit.forgetting import Source
 from kit.llm import ChatMessage, TokenUsage
-from services.orchestrator.events import Payload, Retrieval, RunEvent
+from services.orchestrator.log.events import Payload, Retrieval, RunEvent
 from services.orchestrator.models import Dependent, Page, RunKey, RunRecord, SearchQuery, Turn
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from services.orchestrator.citations import CitedSentence, cited_numbers, cited_sentences
-from services.orchestrator.events import Citation, Evidence, SentenceVerdict, SupportStatus, Verification
-from services.orchestrator.extractive.cues import is_negated
-from services.orchestrator.extractive.sentences import split_units
-from services.orchestrator.extractive.terms import stem, tokens
+from services.orchestrator.answering.citations import CitedSentence, cited_numbers, cited_sentences
+from services.orchestrator.language.cues import is_negated
+from services.orchestrator.language.sentences import split_units
+from services.orchestrator.language.terms import stem, tokens
+from services.orchestrator.log.events import Citation, Evidence, SentenceVerdict, SupportStatus, Verification
 
 SUPPORTED = "supported"
 UNSUPPORTED = "unsupported"

@@ -14,8 +14,8 @@ from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
-from services.orchestrator import events
-from services.orchestrator.events import Budgets, Payload, RunEvent
+from services.orchestrator.log import events
+from services.orchestrator.log.events import Budgets, Payload, RunEvent
 
 _E = TypeVar("_E", bound=Enum)
 

@@ -18,7 +18,7 @@ from kit.jetstream.following import follow
 from kit.records import set_aside
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
 from services.orchestrator.errors import FencedOff, forgotten
-from services.orchestrator.events import Degradation, Done, Payload, RunEvent, Thinking
+from services.orchestrator.log.events import Degradation, Done, Payload, RunEvent, Thinking
 from services.orchestrator.models import RunKey
 
 STREAM = "RUNS"

@@ -6,7 +6,7 @@ from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 from kit.channel import Channel
 from kit.errors import Cancelled, DeadlineExceeded, Unavailable
 from services.orchestrator.errors import SearchSilent
-from services.orchestrator.events import BoundingBox, Degradation, Evidence, Retrieval
+from services.orchestrator.log.events import BoundingBox, Degradation, Evidence, Retrieval
 from services.orchestrator.models import SearchQuery
 
 _STRATEGIES = {pb.STRATEGY_DENSE: "dense", pb.STRATEGY_LEXICAL: "lexical", pb.STRATEGY_HYBRID: "hybrid"}

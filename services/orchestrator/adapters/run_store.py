@@ -15,7 +15,7 @@ from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
 from services.orchestrator.errors import RunDamaged
-from services.orchestrator.events import Budgets, RunMode, RunStatus
+from services.orchestrator.log.events import Budgets, RunMode, RunStatus
 from services.orchestrator.models import Page, RunKey, RunRecord, RunRequest
 
 _DAY_S = 86_400.0

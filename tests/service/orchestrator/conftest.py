@@ -14,15 +14,15 @@ from kit.testing.harness import make_signer, make_verifier
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
-from services.orchestrator.drafting import Drafter
-from services.orchestrator.events import Done, RunEvent, RunMode
-from services.orchestrator.forgetting import Forgetting, RunDeletion
-from services.orchestrator.generation import Generator
+from services.orchestrator.answering.drafting import Drafter
+from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler
+from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
-from services.orchestrator.pipeline import Limits, Pipeline
+from services.orchestrator.modes.grounded import Limits, Pipeline
 from services.orchestrator.ports import LanguageModel
-from services.orchestrator.runs import Runs
+from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
+from services.orchestrator.runs.service import Runs
 from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
 
 ANN = Principal("acme", "ann")

@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 from kit.jetstream import KeyValue, Nats
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.errors import RunDamaged
-from services.orchestrator.events import Done, RunEvent, RunMode, RunStatus, Thinking, Token
+from services.orchestrator.log.events import Done, RunEvent, RunMode, RunStatus, Thinking, Token
 from services.orchestrator.models import RunKey
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect
 from tests.service.orchestrator.test_runs import until

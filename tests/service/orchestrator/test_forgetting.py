@@ -15,10 +15,10 @@ from kit.forgetting import ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats
 from kit.principal import use_principal
 from services.orchestrator.errors import FencedOff, RunForgotten, RunNotFound, ThreadForgotten
-from services.orchestrator.events import Done, Retrieval, RunMode, RunStatus, Token
-from services.orchestrator.forgetting import CUT_OFF_AFTER, GRACE, RECHECK_S, SETTLE, note_older_runs
-from services.orchestrator.journal import Journal
+from services.orchestrator.log.events import Done, Retrieval, RunMode, RunStatus, Token
+from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord, RunRequest, Turn
+from services.orchestrator.runs.forgetting import CUT_OFF_AFTER, GRACE, RECHECK_S, SETTLE, note_older_runs
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, now
 from tests.service.orchestrator.test_runs import GatedModel, until
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeModel, FakeSearcher

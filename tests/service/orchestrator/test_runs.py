@@ -13,8 +13,8 @@ from kit.testing.nats import NatsServer
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.errors import FencedOff, InvalidRequest, ModeNotOffered, RunNotFound, TooManyRuns
-from services.orchestrator.events import Answer, Budgets, Done, RunEvent, RunMode, RunStatus, Thinking, Token
-from services.orchestrator.journal import Journal
+from services.orchestrator.log.events import Answer, Budgets, Done, RunEvent, RunMode, RunStatus, Thinking, Token
+from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord, RunRequest
 from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect
 

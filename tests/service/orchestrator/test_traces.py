@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from kit.jetstream import KeyValue, Nats
 from kit.testing.telemetry import recorded_spans
 from services.orchestrator.adapters.run_store import KeyValueRunStore
-from services.orchestrator.events import Done, RunStatus
+from services.orchestrator.log.events import Done, RunStatus
 from services.orchestrator.models import RunKey
 from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect
 from tests.service.orchestrator.test_runs import GatedModel, _has_status, _open_model, until

@@ -8,7 +8,7 @@ from kit.forgetting import Source
 from kit.llm import ChatMessage, TokenUsage
 from kit.principal import current_principal
 from services.orchestrator.errors import FencedOff
-from services.orchestrator.events import Evidence, Retrieval, RunEvent
+from services.orchestrator.log.events import Evidence, Retrieval, RunEvent
 from services.orchestrator.models import Dependent, RunKey, SearchQuery, Turn
 
 EVIDENCE = (

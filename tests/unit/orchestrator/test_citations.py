@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.orchestrator.citations import CitedSentence, MarkFilter, cited_numbers, cited_sentences
+from services.orchestrator.answering.citations import CitedSentence, MarkFilter, cited_numbers, cited_sentences
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.orchestrator.adapters.codec import enum_from_number, event_from_bytes, event_to_proto
-from services.orchestrator.events import (
+from services.orchestrator.log.events import (
     AgentChosen,
     Answer,
     BoundingBox,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from services.orchestrator.extractive import (
+from services.orchestrator.answering.extractive import (
     EMPTY_QUESTION,
     NO_EVIDENCE,
     WEAK_EVIDENCE,

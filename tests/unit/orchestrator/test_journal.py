@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.orchestrator.events import RunEvent, Thinking
-from services.orchestrator.journal import Journal
+from services.orchestrator.log.events import RunEvent, Thinking
+from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey
 from tests.unit.orchestrator.fakes import MemoryLog
 

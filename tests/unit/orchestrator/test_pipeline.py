@@ -9,8 +9,10 @@ from kit.errors import DeadlineExceeded, GroundworkError, Internal, NotFound, Re
 from kit.forgetting import Source
 from kit.llm import ModelUnavailable
 from services.orchestrator import verification
-from services.orchestrator.drafting import Drafter
-from services.orchestrator.events import (
+from services.orchestrator.answering.drafting import Drafter
+from services.orchestrator.answering.generation import Generator
+from services.orchestrator.answering.refusals import REFUSAL, SEARCH_DOWN
+from services.orchestrator.log.events import (
     Answer,
     Degradation,
     Done,
@@ -25,11 +27,9 @@ from services.orchestrator.events import (
     Token,
     Usage,
 )
-from services.orchestrator.generation import Generator
-from services.orchestrator.journal import Journal
+from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import Dependent, RunKey, RunRecord, RunRequest, Turn
-from services.orchestrator.pipeline import Limits, Pipeline
-from services.orchestrator.refusals import REFUSAL, SEARCH_DOWN
+from services.orchestrator.modes.grounded import Limits, Pipeline
 from tests.unit.orchestrator.fakes import (
     EVIDENCE,
     FakeMemory,

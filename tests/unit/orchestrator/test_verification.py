@@ -1,6 +1,6 @@
 import pytest
 
-from services.orchestrator.events import Evidence, SupportStatus
+from services.orchestrator.log.events import Evidence, SupportStatus
 from services.orchestrator.verification import Judge, attribute, cite, coverage, verify
 
 EVIDENCE = (

@@ -4,8 +4,8 @@ take-over and is replaced where a fallback says something else."""
 
 from itertools import takewhile
 
-from services.orchestrator.events import Token
-from services.orchestrator.journal import Journal
+from services.orchestrator.log.events import Token
+from services.orchestrator.log.journal import Journal
 
 
 class Screen:

@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.orchestrator.extractive.cues import STRICT_KINDS, is_negated
-from services.orchestrator.extractive.features import Candidate, Evidence
-from services.orchestrator.extractive.questions import Question
-from services.orchestrator.extractive.settings import Calibration, ExtractiveSettings, RankWeights
-from services.orchestrator.extractive.terms import Token
+from services.orchestrator.answering.extractive.features import Candidate, Evidence
+from services.orchestrator.answering.extractive.settings import Calibration, ExtractiveSettings, RankWeights
+from services.orchestrator.language.cues import STRICT_KINDS, is_negated
+from services.orchestrator.language.questions import Question
+from services.orchestrator.language.terms import Token
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from kit.errors import Unavailable
-from services.orchestrator.events import Degradation, Done, Payload, RunEvent, Thinking
+from services.orchestrator.log.events import Degradation, Done, Payload, RunEvent, Thinking
 from services.orchestrator.models import Progress, RunKey
 from services.orchestrator.ports import EventLog
 

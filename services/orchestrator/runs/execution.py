@@ -13,8 +13,8 @@ from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Unavailable
 from kit.telemetry import current_trace_id
 from services.orchestrator.errors import FencedOff
-from services.orchestrator.events import Done, RunError, RunStatus
-from services.orchestrator.journal import Journal
+from services.orchestrator.log.events import Done, RunError, RunStatus
+from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import RUN_SECONDS, RUNS
 from services.orchestrator.models import RunLimits, RunRecord
 from services.orchestrator.ports import RunStore

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 from kit.errors import GroundworkError
 from kit.llm import TokenUsage
-from services.orchestrator import extractive
-from services.orchestrator.events import Degradation, Evidence, SupportStatus, Thinking, Verification
-from services.orchestrator.extractive import ExtractiveSettings, Passage
-from services.orchestrator.generation import Generator
-from services.orchestrator.journal import Journal
+from services.orchestrator.answering import extractive
+from services.orchestrator.answering.extractive import ExtractiveSettings, Passage
+from services.orchestrator.answering.generation import Generator
+from services.orchestrator.answering.refusals import refusal
+from services.orchestrator.log.events import Degradation, Evidence, SupportStatus, Thinking, Verification
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import SentenceScorer
-from services.orchestrator.refusals import refusal
-from services.orchestrator.screen import Screen
 from services.orchestrator.verification import Judge, attribute, verify
 
 MODEL, EXTRACTIVE = "model", "extractive"

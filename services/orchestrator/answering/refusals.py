@@ -4,7 +4,7 @@ is never claimed of a search that went without a part of itself."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.orchestrator.events import Degradation, SupportStatus
+from services.orchestrator.log.events import Degradation, SupportStatus
 
 REFUSAL = "The documents do not say."
 SEARCH_DOWN = (

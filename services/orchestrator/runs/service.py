@@ -24,12 +24,12 @@ from services.orchestrator.errors import (
     TooManyRuns,
     forgotten,
 )
-from services.orchestrator.events import RunEvent, RunMode, RunStatus
-from services.orchestrator.execution import Execution, Worker
-from services.orchestrator.journal import Journal
+from services.orchestrator.log.events import RunEvent, RunMode, RunStatus
+from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import Dependent, Page, Progress, RunKey, RunLimits, RunRecord, RunRequest
-from services.orchestrator.pipeline import DEFAULT_AGENT
+from services.orchestrator.modes.grounded import DEFAULT_AGENT
 from services.orchestrator.ports import EventLog, RunSources, RunStore
+from services.orchestrator.runs.execution import Execution, Worker
 
 _log = structlog.get_logger()
 _OFFERED_MODES = (RunMode.QA, RunMode.GROUNDED)

@@ -10,8 +10,9 @@ from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, ResourceExhausted, Unavailable
 from kit.forgetting import Source
 from kit.llm import TokenUsage
-from services.orchestrator.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question, degraded
-from services.orchestrator.events import (
+from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question, degraded
+from services.orchestrator.answering.refusals import SEARCH_DOWN
+from services.orchestrator.log.events import (
     AgentChosen,
     Answer,
     Budgets,
@@ -26,13 +27,12 @@ from services.orchestrator.events import (
     Thinking,
     Usage,
 )
-from services.orchestrator.followups import search_queries
-from services.orchestrator.forgetting import documents_of
-from services.orchestrator.journal import Journal
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, SearchQuery, Turn
+from services.orchestrator.modes.followups import search_queries
 from services.orchestrator.ports import Memory, RunSources, Searcher
-from services.orchestrator.refusals import SEARCH_DOWN
-from services.orchestrator.screen import Screen
+from services.orchestrator.runs.forgetting import documents_of
 from services.orchestrator.verification import cite, let_go_of_texts
 
 DEFAULT_AGENT = "reasoning"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from services.orchestrator.extractive.terms import words
+from services.orchestrator.language.terms import words
 
 
 class UnitKind(enum.Enum):

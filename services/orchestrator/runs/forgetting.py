@@ -20,7 +20,7 @@ import structlog
 from kit.forgetting import ForgetRequest, Source, SourceKind
 from kit.principal import Principal, use_principal
 from services.orchestrator.errors import RunDamaged
-from services.orchestrator.events import Retrieval
+from services.orchestrator.log.events import Retrieval
 from services.orchestrator.metrics import FORGOTTEN_RUNS
 from services.orchestrator.models import Dependent, RunKey, RunRecord
 from services.orchestrator.ports import EventLog, Memory, RunSources, RunStore

@@ -7,12 +7,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from kit.llm import ChatMessage, TokenUsage
-from services.orchestrator.citations import MarkFilter, cited_sentences
-from services.orchestrator.events import Evidence
+from services.orchestrator.answering.citations import MarkFilter, cited_sentences
+from services.orchestrator.answering.refusals import REFUSAL
+from services.orchestrator.log.events import Evidence
+from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import LanguageModel
-from services.orchestrator.refusals import REFUSAL
-from services.orchestrator.screen import Screen
 
 FLUSH_AFTER_S = 0.05
 FLUSH_AFTER_PIECES = 40

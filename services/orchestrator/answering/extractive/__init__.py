@@ -1,0 +1,24 @@
+"""Extractive answers: the sentences of the evidence that answer the question best, each with its citation."""
+
+from services.orchestrator.answering.extractive.answering import (
+    EMPTY_QUESTION,
+    NO_EVIDENCE,
+    WEAK_EVIDENCE,
+    answer,
+    render,
+)
+from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage, SentenceScorer
+from services.orchestrator.answering.extractive.settings import ExtractiveSettings
+
+__all__ = [
+    "EMPTY_QUESTION",
+    "NO_EVIDENCE",
+    "WEAK_EVIDENCE",
+    "AnswerSentence",
+    "ExtractiveAnswer",
+    "ExtractiveSettings",
+    "Passage",
+    "SentenceScorer",
+    "answer",
+    "render",
+]
