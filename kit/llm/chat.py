@@ -3,39 +3,14 @@ Groundwork needs of it: deadlines at each wait, our errors, usage, and nothing i
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from kit.errors import FailedPrecondition, GroundworkError, Unavailable
-
-
-@dataclass(frozen=True)
-class ChatMessage:
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-@dataclass(frozen=True)
-class TokenUsage:
-    """Tokens as the endpoint counted them; zero when it does not say."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
-class ModelUnavailable(Unavailable):
-    """The endpoint cannot be reached, is overloaded, or did not answer in time."""
-
-    reason = "LLM_UNAVAILABLE"
-
-
-class ModelRejected(FailedPrecondition):
-    """The endpoint refused the request: wrong key, unknown model, too long a prompt. Asking again will not help."""
-
-    reason = "LLM_REJECTED"
+from kit.errors import GroundworkError
+from kit.llm.errors import ModelRejected, ModelUnavailable
+from kit.llm.messages import ChatMessage, TokenUsage
 
 
 class ChatModel:

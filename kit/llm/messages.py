@@ -1,0 +1,152 @@
+"""What is said to a language model and what comes back. The words are those of the OpenAI chat API, which every provider that
+Groundwork speaks to offers; nothing in here knows a provider."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+
+class Operation(Enum):
+    """What a model is asked for. Each has its own model and its own fallbacks in the settings."""
+
+    PLAN = "plan"
+    ANSWER = "answer"
+    VERIFY = "verify"
+    SUMMARISE = "summarise"
+    FACTS = "facts"
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call that a model wants made. `arguments` is the text that it wrote: JSON, if it kept to its schema."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class ChatMessage:
+    """One message of the conversation. Calls are an assistant's; a tool's message answers the call of its id."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    tool_calls: Sequence[ToolCall] = ()
+    tool_call_id: str = ""
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool that the model may call; `parameters` is a JSON Schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One completion."""
+
+    messages: Sequence[ChatMessage]
+    max_tokens: int
+    """Tokens that the model may write, its reasoning included."""
+
+    operation: Operation = Operation.ANSWER
+    tools: Sequence[ToolSpec] = ()
+    tool_choice: str = "auto"
+    """"auto", "none", "required", or the name of the tool that must be called."""
+
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema that the answer has to follow, by grammar where the provider has one."""
+
+    temperature: float = 0.0
+
+
+@dataclass(frozen=True)
+class TokenUsage:
+    """Tokens as the endpoint counted them; zero when it does not say."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class FinishReason(Enum):
+    """Why a model stopped. Only STOP and TOOL_CALLS are whole answers."""
+
+    STOP = "stop"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"
+    """The tokens it may write were used up."""
+    CONTENT_FILTER = "content_filter"
+    INCOMPLETE = "incomplete"
+    """The stream ended without saying why."""
+    CUT_OFF = "cut_off"
+    """By us: it took longer or wrote more than it may."""
+
+
+@dataclass(frozen=True)
+class TextDelta:
+    """A piece of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ReasoningDelta:
+    """A piece of what a reasoning model thinks. Never a part of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ToolCallDelta:
+    """A piece of the call at `index`. Id and name come with its first piece; arguments are to be appended."""
+
+    index: int
+    arguments: str
+    call_id: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The last delta of a completion, exactly one."""
+
+    reason: FinishReason
+    usage: TokenUsage = TokenUsage()
+    provider: str = ""
+    """Name of the provider that answered: with fallbacks it need not be the first."""
+    model: str = ""
+
+
+Delta = TextDelta | ReasoningDelta | ToolCallDelta | Finish
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """The model that an operation gets now."""
+
+    provider: str
+    model: str
+    context_tokens: int
+    """Tokens of prompt and answer together."""
+
+
+class LanguageModel(Protocol):
+    """A language model, or several that stand in for each other."""
+
+    def complete(self, request: Request) -> AsyncIterator[Delta]:
+        """Deltas as they come; the last is Finish. Closing the iterator stops the endpoint's work.
+
+        Raises ModelUnavailable or ModelRejected, possibly after some deltas.
+        """
+        ...
+
+    def info(self, operation: Operation) -> ModelInfo: ...
+
+    async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:
+        """Tokens of each text for the operation's model: counted where it has a tokenizer, else an estimate from above. Never
+        fails."""
+        ...
