@@ -25,6 +25,7 @@ def start_request(request: RunRequest) -> pb.StartRunRequest:
         agent=request.agent,
         document_ids=request.document_ids,
         top_k=request.top_k,
+        idempotency_key=request.idempotency_key,
     )
 
 

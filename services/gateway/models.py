@@ -36,6 +36,7 @@ class RunRequest:
     agent: str = ""
     document_ids: tuple[str, ...] = ()
     top_k: int = 0
+    idempotency_key: str = ""
 
 
 class HealthState(StrEnum):

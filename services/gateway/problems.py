@@ -66,7 +66,7 @@ def problem_response(error: GroundworkError, extra: Json | None = None) -> JSONR
     """The whole answer, with Retry-After where waiting may help."""
     body = problem(error, extra)
     headers = {"Cache-Control": "no-store"}
-    if body["status"] in {429, 503}:
+    if body["status"] in {429, 503} or error.retry_after_s:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s or _DEFAULT_RETRY_AFTER_S)))
     return JSONResponse(body, body["status"], headers, media_type=PROBLEM_MEDIA_TYPE)
 

@@ -11,7 +11,8 @@ from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
 
 from kit.channel import open_channel
-from kit.jetstream import connect
+from kit.idempotency import IdempotencyKeys
+from kit.jetstream import Nats, connect
 from kit.jetstream.condition import StoreCondition
 from kit.service import Service
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
@@ -54,6 +55,7 @@ from services.ingest.work.reuse import ChangeEmbedder
 class _Shared:
     """What both processes are built on."""
 
+    nats: Nats
     documents: NatsDocumentStore
     collections: NatsCollectionStore
     dead_letters: NatsDeadLetterStore
@@ -74,8 +76,10 @@ async def run_api(settings: IngestSettings) -> None:
     async with Service("ingest", settings) as service:
         shared = await _shared(service, settings, Metrics())
         spool = service.stack.enter_context(Spool.own(settings.data_dir / "ingest"))
+        keys = await IdempotencyKeys.open(shared.nats, "INGEST_KEYS")
         uploads = Uploads(
             documents=shared.documents,
+            keys=keys,
             files=shared.files,
             leases=shared.leases,
             catalog=shared.catalog,
@@ -96,6 +100,7 @@ async def run_api(settings: IngestSettings) -> None:
                 reviser=shared.reviser,
                 catalog=shared.catalog,
                 dead_letters=shared.letters,
+                keys=keys,
             ),
             ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
         )
@@ -219,6 +224,7 @@ async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) 
     dead_letters = await NatsDeadLetterStore.open(nats, metrics)
     reviser = Reviser(documents, jobs, _now, _new_id)
     return _Shared(
+        nats=nats,
         documents=documents,
         collections=collections,
         dead_letters=dead_letters,

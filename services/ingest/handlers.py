@@ -1,6 +1,7 @@
 """The edge: the contract's calls, decoded, handed on and encoded; and the queue's jobs."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import structlog
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
+from kit.idempotency import Attempt
 from kit.jetstream import Job
 from kit.principal import current_principal
 from services.ingest.adapters.encoding import (
@@ -26,6 +28,8 @@ from services.ingest.documents.revising import Reviser
 from services.ingest.documents.upload import Upload, Uploads
 from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
 from services.ingest.metrics import Metrics
+from services.ingest.models import Collection
+from services.ingest.ports import Keys
 from services.ingest.work.attempts import Attempts
 from services.ingest.work.dead_letters import DeadLetters
 
@@ -45,6 +49,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         reviser: Reviser,
         catalog: Catalog,
         dead_letters: DeadLetters,
+        keys: Keys,
     ) -> None:
         self._uploads = uploads
         self._listing = listing
@@ -52,6 +57,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         self._reviser = reviser
         self._catalog = catalog
         self._dead_letters = dead_letters
+        self._keys = keys
 
     async def UploadDocument(
         self, request_iterator: AsyncIterator[ingest_pb2.UploadDocumentRequest], context: Any
@@ -61,8 +67,15 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         if first is None or first.WhichOneof("part") != "header":
             raise BadUpload("an upload begins with its header; send name and collection before the bytes")
         header = first.header
-        upload = Upload(header.collection_id, header.name, header.size_bytes, header.sha256, dict(header.metadata))
-        document = await self._uploads.upload(current_principal().tenant_id, upload, _bytes(requests))
+        upload = Upload(
+            header.collection_id,
+            header.name,
+            header.size_bytes,
+            header.sha256,
+            dict(header.metadata),
+            header.idempotency_key,
+        )
+        document = await self._uploads.upload(current_principal(), upload, _bytes(requests))
         return ingest_pb2.UploadDocumentResponse(document=document_message(document))
 
     async def GetDocument(self, request: ingest_pb2.GetDocumentRequest, context: Any) -> ingest_pb2.GetDocumentResponse:
@@ -90,7 +103,17 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.DeleteDocumentResponse()
 
     async def Reindex(self, request: ingest_pb2.ReindexRequest, context: Any) -> ingest_pb2.ReindexResponse:
-        document = await self._reviser.reindex(current_principal().tenant_id, request.document_id)
+        caller = current_principal()
+
+        async def make(_: Attempt) -> str:
+            return (await self._reviser.reindex(caller.tenant_id, request.document_id)).document_id
+
+        if request.idempotency_key:
+            content = request.document_id.encode()
+            await self._keys.once(caller, "reindex", request.idempotency_key, content, str, make)
+            document = await self._listing.get(caller.tenant_id, request.document_id)
+        else:
+            document = await self._reviser.reindex(caller.tenant_id, request.document_id)
         return ingest_pb2.ReindexResponse(document=document_message(document))
 
     async def WatchDocuments(
@@ -117,8 +140,22 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def CreateCollection(
         self, request: ingest_pb2.CreateCollectionRequest, context: Any
     ) -> ingest_pb2.CreateCollectionResponse:
-        made = await self._catalog.create(current_principal().tenant_id, request.collection_id, request.name)
+        made = await self._created(request)
         return ingest_pb2.CreateCollectionResponse(collection=collection_message(made))
+
+    async def _created(self, request: ingest_pb2.CreateCollectionRequest) -> Collection:
+        caller, catalog = current_principal(), self._catalog
+        if not request.idempotency_key:
+            return await catalog.create(caller.tenant_id, request.collection_id, request.name)
+
+        async def make(attempt: Attempt) -> str:
+            again = not attempt.is_first
+            made = await catalog.create(caller.tenant_id, request.collection_id, request.name, again=again)
+            return made.collection_id
+
+        content = json.dumps([request.collection_id, request.name]).encode()
+        collection_id = await self._keys.once(caller, "collection", request.idempotency_key, content, str, make)
+        return await catalog.get(caller.tenant_id, collection_id)
 
     async def GetCollection(
         self, request: ingest_pb2.GetCollectionRequest, context: Any

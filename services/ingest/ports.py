@@ -1,6 +1,6 @@
 """What ingestion needs from outside. Every method may raise Unavailable; every write is safe to repeat."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
@@ -9,6 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.idempotency import Attempt
+from kit.principal import Principal
 from services.ingest.documents.spool import Scratch, SpooledFile
 from services.ingest.models import (
     Chunk,
@@ -161,6 +163,20 @@ class DeadLetterStore(Protocol):
 
     def all_of(self, tenant_id: str, collection_id: str = "*") -> AsyncIterator[DeadLetter]:
         """The tenant's letters, those queued again too; "*" means every tenant's, or every collection's."""
+
+
+class Keys(Protocol):
+    """Idempotency keys; see kit.idempotency."""
+
+    async def once(
+        self,
+        principal: Principal,
+        operation: str,
+        key: str,
+        request: bytes,
+        new_id: Callable[[], str],
+        make: Callable[[Attempt], Awaitable[str]],
+    ) -> str: ...
 
 
 class Leases(Protocol):

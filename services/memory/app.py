@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 
+from kit.idempotency import IdempotencyKeys
 from kit.jetstream import connect
 from kit.service import Service
 from services.memory.adapters.deletions import NatsDeletions
@@ -24,13 +25,14 @@ async def run(settings: MemorySettings) -> None:
         nats = await service.stack.enter_async_context(connect(settings.nats_url, name="memory"))
         store = await NatsThreadStore.open(nats)
         deletions = await NatsDeletions.open(nats, service.signer, service.verifier)
+        keys = await IdempotencyKeys.open(nats, "MEMORY_KEYS")
         threads = Threads(store, deletions, now=_now, new_thread_id=lambda: secrets.token_hex(THREAD_ID_BYTES))
         handler = DeletionHandler(threads)
         service.spawn(deletions.queue_of_threads.consume(handler.handle, concurrency=_DELETIONS_AT_ONCE))
         service.require("nats", nats.check)
         service.add_servicer(
             memory_pb2_grpc.add_MemoryServiceServicer_to_server,
-            MemoryServicer(threads, now=_now),
+            MemoryServicer(threads, keys, now=_now),
             memory_pb2.DESCRIPTOR.services_by_name["MemoryService"],
         )
         await service.serve()

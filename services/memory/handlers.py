@@ -4,10 +4,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc
 
+from kit.idempotency import Attempt, IdempotencyKeys
 from kit.jetstream import Job
 from kit.principal import current_principal
 from kit.records import UNREADABLE, set_aside
@@ -40,13 +42,22 @@ class DeletionHandler:
 class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
     """Threads of the caller."""
 
-    def __init__(self, threads: Threads, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, threads: Threads, keys: IdempotencyKeys, *, now: Callable[[], datetime]) -> None:
         self._threads = threads
+        self._keys = keys
         self._now = now
 
     async def CreateThread(self, request: pb.CreateThreadRequest, context: Any) -> pb.CreateThreadResponse:
-        thread = await self._threads.create(_owner(), request.title)
-        return pb.CreateThreadResponse(thread=_encode_thread(thread))
+        owner, title, key = _owner(), request.title, request.idempotency_key
+        if not key:
+            return pb.CreateThreadResponse(thread=_encode_thread(await self._threads.create(owner, title)))
+
+        async def make(attempt: Attempt) -> str:
+            return (await self._threads.create(owner, title, attempt.item_id)).thread_id
+
+        caller = current_principal()
+        thread_id = await self._keys.once(caller, "thread", key, title.encode(), self._threads.new_id, make)
+        return pb.CreateThreadResponse(thread=_encode_thread(await self._threads.get(owner, thread_id)))
 
     async def GetThread(self, request: pb.GetThreadRequest, context: Any) -> pb.GetThreadResponse:
         return pb.GetThreadResponse(thread=_encode_thread(await self._threads.get(_owner(), request.thread_id)))
@@ -83,7 +94,15 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
         if role is None:
             raise BadMessage(f"message {number} has no role; set ROLE_USER or ROLE_ASSISTANT")
         at = message.at.ToDatetime(tzinfo=UTC) if message.HasField("at") else self._now()
-        return Message(message.message_id, role, message.text, message.run_id, at)
+        return Message(
+            message.message_id,
+            role,
+            message.text,
+            message.run_id,
+            at,
+            citations=tuple(MessageToDict(each, preserving_proto_field_name=True) for each in message.citations),
+            support_status=message.support_status,
+        )
 
 
 def _owner() -> Owner:
@@ -109,6 +128,8 @@ def _encode_message(message: Message) -> pb.Message:
         run_id=message.run_id,
         at=_timestamp(message.at),
         forgotten=message.forgotten,
+        citations=[ParseDict(each, pb.MessageCitation(), ignore_unknown_fields=True) for each in message.citations],
+        support_status=message.support_status,
     )
 
 

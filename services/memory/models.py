@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
+
+Citation = dict[str, Any]
+"""A passage that a message cites, as its writer sent it: a JSON object of memory.proto's MessageCitation. Kept, not looked into."""
 
 
 class Role(StrEnum):
@@ -33,6 +37,8 @@ class Message:
     at: datetime
     forgotten: bool = False
     """Its text was removed, and is a notice now."""
+    citations: tuple[Citation, ...] = ()
+    support_status: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,15 @@ Appending needs no lock. A message takes the first free position (the store lets
 being in the thread, and only then does the head's count pass it. So a writer that reads the head first and the mark second
 either sees the mark of a message that is already in, or meets it on its walk over the positions beyond the count: the
 same message is never stored twice, and two writers never lose one another's, whenever either of them is killed.
+
+Two runs may write into one thread at once, so that their messages stand between one another's. Whoever reads sees turns: the
+messages of a run together, at the time of the question.
 """
 
 import asyncio
 import base64
 import binascii
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,7 +29,10 @@ TEXT_CHARACTERS_MAX = 100_000
 """A message fits one message of the store (1 MiB) at four bytes a character, with room for its JSON."""
 MESSAGE_ID_CHARACTERS_MAX = 128
 MESSAGES_PER_APPEND_MAX = 100
+CITATIONS_BYTES_MAX = 400_000
 HISTORY_DEFAULT, HISTORY_MAX = 50, 1000
+TURNS_APART = 64
+"""Messages of others that may stand between those of one turn, or between its question and its place in time."""
 PAGE_DEFAULT, PAGE_MAX = 100, 1000
 HEAD_RETRY_S = 0.005
 LATE_APPENDS_END_AFTER = timedelta(seconds=20)
@@ -48,21 +55,24 @@ class Threads:
         self._store = store
         self._deletions = deletions
         self._now = now
-        self._new_thread_id = new_thread_id
+        self.new_id = new_thread_id
 
-    async def create(self, owner: Owner, title: str) -> Thread:
-        """A new thread; an empty title is given by the first question."""
+    async def create(self, owner: Owner, title: str, thread_id: str = "") -> Thread:
+        """A new thread; an empty title is given by the first question. Under a given id it is harmless when repeated. Raises
+        BadTitle."""
         title = title.strip()
         if len(title) > TITLE_CHARACTERS_MAX:
             raise BadTitle(f"the title has {len(title)} characters; at most {TITLE_CHARACTERS_MAX} are kept")
         while True:
             now = self._now()
-            thread = Thread(self._new_thread_id(), title, created_at=now, updated_at=now, message_count=0)
+            new = Thread(thread_id or self.new_id(), title, created_at=now, updated_at=now, message_count=0)
             try:
-                await self._store.create_head(owner, thread)
+                await self._store.create_head(owner, new)
             except AlreadyExists:
+                if thread_id:
+                    return await self.get(owner, thread_id)
                 continue
-            return thread
+            return new
 
     async def get(self, owner: Owner, thread_id: str) -> Thread:
         """Raises ThreadNotFound."""
@@ -109,7 +119,7 @@ class Threads:
         def without_text(message: Message) -> Message:
             if message.run_id != run_id or message.role is Role.USER or message.forgotten:
                 return message
-            return replace(message, text=FORGOTTEN_TEXT, forgotten=True)
+            return replace(message, text=FORGOTTEN_TEXT, forgotten=True, citations=(), support_status="")
 
         if run_id and _THREAD_ID.fullmatch(thread_id):
             await self._store.rewrite(owner, thread_id, without_text)
@@ -127,10 +137,11 @@ class Threads:
         return thread
 
     async def history(self, owner: Owner, thread_id: str, limit: int) -> list[Message]:
-        """The last messages, oldest first."""
+        """The last messages, oldest first, turn by turn in the order in which was asked."""
         thread = (await self._head(owner, thread_id)).thread
-        first = max(1, thread.message_count - min(limit or HISTORY_DEFAULT, HISTORY_MAX) + 1)
-        return await self._store.read(owner, thread_id, first, thread.message_count)
+        wanted = min(limit or HISTORY_DEFAULT, HISTORY_MAX)
+        first = max(1, thread.message_count - wanted - TURNS_APART + 1)
+        return _by_turn(await self._store.read(owner, thread_id, first, thread.message_count))[-wanted:]
 
     async def _append_one(self, owner: Owner, head: Thread, message: Message) -> Thread:
         """`head` was read before the mark is: the order on which the module's promise rests."""
@@ -175,6 +186,15 @@ def _with(thread: Thread, position: int, message: Message) -> Thread:
     )
 
 
+def _by_turn(messages: Sequence[Message]) -> list[Message]:
+    """Messages of one run side by side; runs, and messages of none, by the time of their first message."""
+    turns: dict[str, list[Message]] = {}
+    for message in messages:
+        turns.setdefault(message.run_id or message.message_id, []).append(message)
+    in_order = sorted(turns.values(), key=lambda turn: turn[0].at)
+    return [message for turn in in_order for message in turn]
+
+
 def _derived_title(question: str) -> str:
     words = " ".join(question.split())
     if len(words) <= DERIVED_TITLE_CHARACTERS:
@@ -193,6 +213,10 @@ def _check(messages: Sequence[Message]) -> None:
         if len(message.text) > TEXT_CHARACTERS_MAX:
             raise BadMessage(
                 f"message {number} has {len(message.text)} characters; at most {TEXT_CHARACTERS_MAX} are kept. Shorten it"
+            )
+        if (size := len(json.dumps(message.citations, ensure_ascii=False).encode())) > CITATIONS_BYTES_MAX:
+            raise BadMessage(
+                f"the citations of message {number} have {size} bytes; at most {CITATIONS_BYTES_MAX} are kept. Leave out texts"
             )
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from kit.forgetting import Source
 from kit.llm import ChatMessage, TokenUsage
-from services.orchestrator.log.events import Payload, Retrieval, RunEvent
+from services.orchestrator.log.events import Answer, Payload, Retrieval, RunEvent
 from services.orchestrator.models import Dependent, Page, RunKey, RunRecord, SearchQuery, Turn
 
 
@@ -141,8 +141,8 @@ class Memory(Protocol):
         """The last turns, oldest first."""
         ...
 
-    async def remember(self, thread_id: str, run_id: str, question: str, answer: str) -> None:
-        """Appends the turn; harmless when repeated."""
+    async def remember(self, record: RunRecord, answer: Answer) -> None:
+        """Appends the run's question and answer to its thread; harmless when repeated."""
         ...
 
     async def forget_answer(self, thread_id: str, run_id: str) -> None:

@@ -54,8 +54,12 @@ _INGEST_BUCKETS = ("COLLECTIONS", "DEAD_LETTERS", "DOCUMENTS", "DOCUMENT_NAMES",
 
 ACCESS: Mapping[str, Access] = {
     "retriever": Access(buckets=("ACTIVE_REVISIONS",)),
-    "memory": Access(buckets=("THREADS", "THREAD_MESSAGES"), filled={"FORGET": "forget"}, queues={"MEMORY": "memory"}),
-    "ingest": Access(_INGEST_BUCKETS, stores=("FILES",), filled={"FORGET": "forget", "INGEST": "ingest"}),
+    "memory": Access(
+        buckets=("MEMORY_KEYS", "THREADS", "THREAD_MESSAGES"), filled={"FORGET": "forget"}, queues={"MEMORY": "memory"}
+    ),
+    "ingest": Access(
+        (*_INGEST_BUCKETS, "INGEST_KEYS"), stores=("FILES",), filled={"FORGET": "forget", "INGEST": "ingest"}
+    ),
     "ingest-worker": Access(
         _INGEST_BUCKETS, stores=("FILES",), filled={"FORGET": "forget"}, queues={"INGEST": "ingest"}
     ),

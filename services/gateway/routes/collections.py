@@ -6,7 +6,7 @@ from groundwork.ingest.v1 import ingest_pb2 as pb
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.schemas.documents import Collection, CollectionList, NewCollection
-from services.gateway.schemas.fields import CollectionPath
+from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1/collections", tags=["collections"])
@@ -20,9 +20,11 @@ async def list_collections(services: Services) -> CollectionList:
 
 
 @router.post("", status_code=201, responses=problems(409, 413, 415))
-async def create_collection(new: NewCollection, services: Services, response: Response) -> Collection:
+async def create_collection(
+    new: NewCollection, services: Services, response: Response, idempotency_key: IdempotencyKey = None
+) -> Collection:
     """Makes a collection."""
-    request = pb.CreateCollectionRequest(collection_id=new.id, name=new.name)
+    request = pb.CreateCollectionRequest(collection_id=new.id, name=new.name, idempotency_key=idempotency_key or "")
     answer = await services.ingest.CreateCollection(request, timeout=services.settings.rpc_timeout_s)
     collection = _collection(answer.collection)
     response.headers["Location"] = f"/v1/collections/{collection.id}"

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
 from services.gateway.schemas.documents import Document, DocumentList, ListedStatus, UploadedDocument
-from services.gateway.schemas.fields import CollectionPath, PageSize, PageToken
+from services.gateway.schemas.fields import CollectionPath, IdempotencyKey, PageSize, PageToken
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1", tags=["documents"])
@@ -82,10 +82,12 @@ async def delete_document(document_id: str, services: Services) -> None:
     await services.ingest.DeleteDocument(request, timeout=services.settings.rpc_timeout_s)
 
 
-@router.post("/documents/{document_id}/reindex", status_code=202, responses=problems(404, 412))
-async def reindex_document(document_id: str, services: Services) -> UploadedDocument:
+@router.post("/documents/{document_id}/reindex", status_code=202, responses=problems(404, 409, 412))
+async def reindex_document(
+    document_id: str, services: Services, idempotency_key: IdempotencyKey = None
+) -> UploadedDocument:
     """Reads the stored file again; the present version stays searchable until the new one is ready."""
-    request = pb.ReindexRequest(document_id=document_id)
+    request = pb.ReindexRequest(document_id=document_id, idempotency_key=idempotency_key or "")
     answer = await services.ingest.Reindex(request, timeout=services.settings.rpc_timeout_s)
     return UploadedDocument(document=document_body(answer.document))
 

@@ -16,19 +16,24 @@ from services.gateway.models import Json, RunEvent, RunRequest
 from services.gateway.problems import error_of, problem
 from services.gateway.runs import ReattachPolicy, follow
 from services.gateway.schemas.events import run_stream_response
-from services.gateway.schemas.fields import CollectionPath
+from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import ChatRequest, QaRequest, QaResponse
 from services.gateway.sse import EVENT_STREAM, EventStream, ServerSentEvent, of_run
 
 router = APIRouter(prefix="/v1", tags=["questions"])
 
-_PROBLEMS = problems(404, 413, 415, 429, 504)
+_PROBLEMS = problems(404, 409, 413, 415, 429, 504)
 _QA_RESPONSES = {**run_stream_response("The answer; as events with `Accept: text/event-stream`."), **_PROBLEMS}
 
 
 @router.post("/qa", response_model=QaResponse, responses=_QA_RESPONSES)
-async def ask(request: QaRequest, services: Services, accept: Annotated[str, Header()] = "") -> Response:
+async def ask(
+    request: QaRequest,
+    services: Services,
+    accept: Annotated[str, Header()] = "",
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
     """One question, one search, one answer with citations. With `Accept: text/event-stream` the same as events."""
     await require_existing(services, request.collection_ids)
     events = started(
@@ -39,6 +44,7 @@ async def ask(request: QaRequest, services: Services, accept: Annotated[str, Hea
             collection_ids=tuple(request.collection_ids),
             document_ids=tuple(request.document_ids),
             top_k=request.top_k,
+            idempotency_key=idempotency_key or "",
         ),
     )
     if EVENT_STREAM in accept.lower():
@@ -54,7 +60,9 @@ async def ask(request: QaRequest, services: Services, accept: Annotated[str, Hea
     response_class=EventStream,
     responses={**run_stream_response("The answer as it comes."), **_PROBLEMS},
 )
-async def chat(collection_id: CollectionPath, request: ChatRequest, services: Services) -> EventStream:
+async def chat(
+    collection_id: CollectionPath, request: ChatRequest, services: Services, idempotency_key: IdempotencyKey = None
+) -> EventStream:
     """The next message of a conversation over a collection, answered as a stream of events. When the connection drops,
     read on with GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID header."""
     await require_existing(services, [collection_id], request.thread_id or "")
@@ -68,6 +76,7 @@ async def chat(collection_id: CollectionPath, request: ChatRequest, services: Se
             agent=request.agent or "",
             document_ids=tuple(request.document_ids),
             top_k=request.top_k,
+            idempotency_key=idempotency_key or "",
         ),
     )
     return await run_stream(events, services)

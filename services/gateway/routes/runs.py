@@ -14,7 +14,7 @@ from services.gateway.runs import follow
 from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import PageSize, PageToken, Pattern
 from services.gateway.schemas.problem import problems
-from services.gateway.schemas.runs import Run, RunList
+from services.gateway.schemas.runs import Run, RunList, RunWithAnswer
 from services.gateway.sse import EventStream, ServerSentEvent
 
 _LAST_SEQ = 10**18 - 1
@@ -32,9 +32,9 @@ async def list_runs(services: Services, page_size: PageSize = 100, page_token: P
 
 
 @router.get("/{run_id}", responses=problems(404))
-async def get_run(run_id: str, services: Services) -> Run:
-    """One run's summary."""
-    return _run(await _fetched(run_id, services))
+async def get_run(run_id: str, services: Services) -> RunWithAnswer:
+    """One run: its state and, once there are, its answer with citations and what it cost."""
+    return RunWithAnswer.model_validate(encode(await _fetched(run_id, services)))
 
 
 @router.post("/{run_id}/cancel", status_code=202, responses=problems(404))

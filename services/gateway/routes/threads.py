@@ -8,7 +8,8 @@ from groundwork.memory.v1 import memory_pb2 as pb
 
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
-from services.gateway.schemas.fields import PageSize, PageToken
+from services.gateway.models import Json
+from services.gateway.schemas.fields import IdempotencyKey, PageSize, PageToken
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import NewThread, Thread, ThreadList, ThreadTitle, ThreadWithMessages
 
@@ -25,10 +26,12 @@ async def list_threads(services: Services, page_size: PageSize = 100, page_token
     )
 
 
-@router.post("", status_code=201, responses=problems(413, 415))
-async def create_thread(services: Services, response: Response, new: NewThread | None = None) -> Thread:
+@router.post("", status_code=201, responses=problems(409, 413, 415))
+async def create_thread(
+    services: Services, response: Response, new: NewThread | None = None, idempotency_key: IdempotencyKey = None
+) -> Thread:
     """Makes a thread."""
-    request = pb.CreateThreadRequest(title=new.title if new else "")
+    request = pb.CreateThreadRequest(title=new.title if new else "", idempotency_key=idempotency_key or "")
     answer = await services.memory.CreateThread(request, timeout=services.settings.rpc_timeout_s)
     thread = _thread(answer.thread)
     response.headers["Location"] = f"/v1/threads/{thread.id}"
@@ -46,7 +49,7 @@ async def get_thread(
     thread = await services.memory.GetThread(pb.GetThreadRequest(thread_id=thread_id), timeout=timeout_s)
     request = pb.GetHistoryRequest(thread_id=thread_id, limit=limit)
     history = await services.memory.GetHistory(request, timeout=timeout_s)
-    messages = [encode(each) for each in history.messages]
+    messages = [_message(each) for each in history.messages]
     return ThreadWithMessages.model_validate({**encode(thread.thread), "messages": messages})
 
 
@@ -63,6 +66,11 @@ async def delete_thread(thread_id: str, services: Services) -> None:
     """Removes a thread, its messages, and within a minute the runs of its questions. Harmless when repeated."""
     request = pb.DeleteThreadRequest(thread_id=thread_id)
     await services.memory.DeleteThread(request, timeout=services.settings.rpc_timeout_s)
+
+
+def _message(message: pb.Message) -> Json:
+    body = encode(message)
+    return {**body, "support_status": body["support_status"] or None}
 
 
 def _thread(message: pb.Thread) -> Thread:

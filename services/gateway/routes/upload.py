@@ -15,7 +15,7 @@ from services.gateway.metrics import UPLOADED_BYTES
 from services.gateway.multipart import FILE_FIELD, METADATA_FIELD, MultipartForm
 from services.gateway.routes.documents import document_body
 from services.gateway.schemas.documents import UploadedDocument
-from services.gateway.schemas.fields import CollectionPath
+from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1", tags=["documents"])
@@ -59,9 +59,11 @@ _FORM: dict[str, Any] = {
     "/collections/{collection_id}/documents",
     status_code=202,
     openapi_extra=_FORM,
-    responses=problems(404, 413, 415, 429),
+    responses=problems(404, 409, 413, 415, 429),
 )
-async def upload_document(collection_id: CollectionPath, request: Request, services: Services) -> UploadedDocument:
+async def upload_document(
+    collection_id: CollectionPath, request: Request, services: Services, idempotency_key: IdempotencyKey = None
+) -> UploadedDocument:
     """Takes a file and answers once it is stored and its job queued. Follow it with GET /v1/documents/{id}/events."""
     body = _Body(request.stream())
     try:
@@ -72,7 +74,7 @@ async def upload_document(collection_id: CollectionPath, request: Request, servi
             idle_timeout_s=services.settings.upload_idle_timeout_s,
         )
         await _open(form, services.settings.request_body_timeout_s)
-        return await _pass_on(form, collection_id, services)
+        return await _pass_on(form, collection_id, services, idempotency_key or "")
     except GroundworkError:
         await _linger(body)
         raise
@@ -102,7 +104,9 @@ class _Body:
             return await anext(self._chunks)
 
 
-async def _pass_on(form: MultipartForm, collection_id: str, services: Backends) -> UploadedDocument:
+async def _pass_on(
+    form: MultipartForm, collection_id: str, services: Backends, idempotency_key: str
+) -> UploadedDocument:
     broken: list[Exception] = []
 
     header = pb.UploadHeader(
@@ -110,6 +114,7 @@ async def _pass_on(form: MultipartForm, collection_id: str, services: Backends) 
         name=form.file_name,
         size_bytes=form.declared_size_bytes,
         metadata=form.metadata,
+        idempotency_key=idempotency_key,
     )
 
     async def parts() -> AsyncIterator[pb.UploadDocumentRequest]:

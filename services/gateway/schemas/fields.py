@@ -4,9 +4,11 @@ that what it says and what is refused cannot differ; a test sends a request on e
 import re
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Header, Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
+
+from kit.idempotency import KEY_PATTERN
 
 
 class Pattern:
@@ -71,6 +73,18 @@ WHOLE = BeforeValidator(lambda value: int(value) if _is_whole(value) else value)
 
 Evidence = Annotated[
     int, Field(ge=0, le=200, description="Evidence passages wanted; 0 means the service's setting."), WHOLE
+]
+
+IdempotencyKey = Annotated[
+    Annotated[
+        str, Pattern(KEY_PATTERN, "is no idempotency key; use 1 to 255 visible ASCII characters, a UUID for example")
+    ]
+    | None,
+    Header(
+        description="Your name for this request, a UUID for example, kept for a day. Sent again with the same key and content, it "
+        "starts nothing twice: the answer is that of the first. Another content is refused with 409 and `IDEMPOTENCY_KEY_REUSED`, "
+        "and while the first is in hand with 409, `IDEMPOTENCY_KEY_IN_FLIGHT` and Retry-After."
+    ),
 ]
 
 CollectionPath = Annotated[str, _COLLECTION, Path(description="The collection's id.")]

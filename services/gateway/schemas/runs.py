@@ -1,6 +1,6 @@
 """Questions, runs and threads as clients see them."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
@@ -96,6 +96,35 @@ class Run(BaseModel):
     )
 
 
+class RunAnswer(BaseModel):
+    """What a run answered."""
+
+    text: str = Field(description="Full text with citation marks [1], [2] …")
+    citations: list[Citation] = Field(description="The passages it cites, by number.")
+    support_status: SupportStatus | None = Field(description="How well the evidence carries the answer.")
+    method: str = Field(description="`model` or `extractive`.")
+    block: dict[str, Any] | None = Field(description="A structured block, when the agent makes one.")
+
+
+class RunFailure(BaseModel):
+    """Why a run failed."""
+
+    code: str = Field(description="gRPC status name.")
+    reason: str = Field(description="A constant UPPER_SNAKE word.")
+    message: str = Field(description="For a person.")
+    retryable: bool = Field(description="Whether asking again may help.")
+
+
+class RunWithAnswer(Run):
+    """A run with what came of it."""
+
+    answer: RunAnswer | None = Field(
+        description="The answer; null until there is one, and once a document that it quotes was deleted."
+    )
+    usage: Usage | None = Field(description="What it cost; null until the run has ended.")
+    error: RunFailure | None = Field(description="Why it failed, when it did.")
+
+
 class RunList(BaseModel):
     """One page of runs."""
 
@@ -122,6 +151,10 @@ class Message(BaseModel):
     run_id: str | None = Field(description="Run that made it.")
     at: Moment | None = Field(description="When it was written.")
     forgotten: bool = Field(description="The text was removed with a document that it quoted, and is a notice now.")
+    citations: list[Citation] = Field(description="The passages that an answer cites, by number.")
+    support_status: SupportStatus | None = Field(
+        description="How well the passages carry an answer; null where nothing was judged."
+    )
 
 
 class ThreadWithMessages(Thread):

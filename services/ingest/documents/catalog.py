@@ -22,8 +22,9 @@ class Catalog:
         self._clearing = clearing
         self._now = now
 
-    async def create(self, tenant_id: str, collection_id: str, name: str) -> Collection:
-        """Makes a collection; without an id one is made from the name. Raises CollectionExists, BadName."""
+    async def create(self, tenant_id: str, collection_id: str, name: str, *, again: bool = False) -> Collection:
+        """Makes a collection; without an id one is made from the name. `again`: one that is there may be what an earlier attempt
+        made, and is answered. Raises CollectionExists, BadName."""
         name = " ".join(name.split())
         if len(name) > _MAX_NAME_CHARS:
             raise BadName(f"the collection's name has {len(name)} characters; use at most {_MAX_NAME_CHARS}")
@@ -34,6 +35,8 @@ class Catalog:
         try:
             await self._collections.create(collection)
         except AlreadyExists as error:
+            if again:
+                return await self.get(tenant_id, collection_id)
             raise await self._taken(tenant_id, collection_id) from error
         return collection
 

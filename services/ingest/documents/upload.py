@@ -10,20 +10,23 @@ takes longer than life.TOMBSTONE_LIFE between the two writes would not find the 
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kit.errors import Aborted, AlreadyExists
+from kit.idempotency import Attempt
+from kit.principal import Principal
 from services.ingest.documents import life, naming
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion, file_lease
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.spool import Spool, SpooledFile, too_large
-from services.ingest.errors import CollectionNotFound, UploadCorrupt
+from services.ingest.errors import CollectionNotFound, DocumentNotFound, UploadCorrupt
 from services.ingest.models import Content, Document, Status, StoredDocument
-from services.ingest.ports import DocumentStore, FileStore, Leases
+from services.ingest.ports import DocumentStore, FileStore, Keys, Leases
 from services.ingest.reading.detection import detect_media_type
 
 _RECORD_WAITS_S = (0.0, 0.02, 0.05, 0.1, 0.2)
@@ -41,6 +44,11 @@ class Upload:
     sha256: str
     """Empty when unknown."""
     metadata: Mapping[str, str]
+    idempotency_key: str = ""
+
+    def content_with(self, sha256: str) -> bytes:
+        """What has to be the same in another upload with the same idempotency key."""
+        return json.dumps([self.collection_id, self.name, sorted(self.metadata.items()), sha256]).encode()
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,7 @@ class Uploads:
         self,
         *,
         documents: DocumentStore,
+        keys: Keys,
         files: FileStore,
         leases: Leases,
         catalog: Catalog,
@@ -70,6 +79,7 @@ class Uploads:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._documents = documents
+        self._keys = keys
         self._files = files
         self._leases = leases
         self._catalog = catalog
@@ -81,8 +91,9 @@ class Uploads:
         self._new_id = new_id
         self._sleep = sleep
 
-    async def upload(self, tenant_id: str, upload: Upload, data: AsyncIterator[bytes]) -> Document:
+    async def upload(self, caller: Principal, upload: Upload, data: AsyncIterator[bytes]) -> Document:
         """Takes a file and answers once it is stored and its job queued. Refuses what it can before the first byte."""
+        tenant_id = caller.tenant_id
         upload = replace(
             upload, name=naming.file_name(upload.name), metadata=naming.checked_metadata(dict(upload.metadata))
         )
@@ -96,7 +107,27 @@ class Uploads:
             _check_declared(upload, file)
             media_type = await file.read_by(lambda it: detect_media_type(it, upload.name))
             content = Content(file.sha256, file.size_bytes, media_type)
-            document, unused = await self._store(tenant_id, upload, content, file)
+            if not upload.idempotency_key:
+                return await self._take(tenant_id, upload, content, file)
+
+            async def make(_: Attempt) -> str:
+                return (await self._take(tenant_id, upload, content, file)).document_id
+
+            same = upload.content_with(content.sha256)
+            key = upload.idempotency_key
+            document_id = await self._keys.once(caller, "upload", key, same, self._new_id, make)
+            return await self._there(tenant_id, document_id)
+
+    async def _there(self, tenant_id: str, document_id: str) -> Document:
+        stored = await self._documents.get(tenant_id, document_id)
+        if stored is None or stored.document.status is Status.DELETED:
+            raise DocumentNotFound(
+                f"document {document_id}, which was uploaded with this idempotency key, has been deleted; upload with a new key"
+            )
+        return stored.document
+
+    async def _take(self, tenant_id: str, upload: Upload, content: Content, file: SpooledFile) -> Document:
+        document, unused = await self._store(tenant_id, upload, content, file)
         await self._check_collection_survived(document)
         await self._reviser.queue(document)
         if unused:

@@ -153,6 +153,8 @@ def _record(message: Message) -> dict[str, Any]:
         "run_id": message.run_id,
         "at": message.at.isoformat(),
         "forgotten": message.forgotten,
+        "citations": message.citations,
+        "support_status": message.support_status,
     }
 
 
@@ -178,4 +180,6 @@ def _decode_message(value: bytes) -> Message:
         record["run_id"],
         datetime.fromisoformat(record["at"]),
         record.get("forgotten", False),
+        tuple(record.get("citations", ())),
+        record.get("support_status", ""),
     )

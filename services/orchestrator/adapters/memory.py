@@ -8,9 +8,13 @@ from groundwork.memory.v1 import memory_pb2_grpc as rpc
 
 from kit.channel import Channel
 from kit.errors import Cancelled, DeadlineExceeded, Unavailable
+from services.orchestrator.adapters.codec import fill
 from services.orchestrator.errors import MemorySilent
-from services.orchestrator.models import Turn
+from services.orchestrator.log.events import Answer, Citation
+from services.orchestrator.models import RunRecord, Turn
 
+_CITED_BYTES = 128 * 1024
+"""A message of the store holds a megabyte; an answer cites a handful of passages of a few kilobytes."""
 _ROLES: dict[int, str] = {pb.ROLE_USER: "user", pb.ROLE_ASSISTANT: "assistant"}
 
 
@@ -37,15 +41,37 @@ class MemoryThreads:
         with _in_our_words():
             await self._stub.ForgetAnswer(request, timeout=self._timeout_s)
 
-    async def remember(self, thread_id: str, run_id: str, question: str, answer: str) -> None:
+    async def remember(self, record: RunRecord, answer: Answer) -> None:
         # The ids follow from the run, so that a run that is finished twice is remembered once.
-        messages = [
-            pb.Message(message_id=f"{run_id}-question", role=pb.ROLE_USER, text=question, run_id=run_id),
-            pb.Message(message_id=f"{run_id}-answer", role=pb.ROLE_ASSISTANT, text=answer, run_id=run_id),
-        ]
-        request = pb.AppendMessagesRequest(thread_id=thread_id, messages=messages)
+        run_id, request = record.key.run_id, record.request
+        asked = pb.Message(message_id=f"{run_id}-question", role=pb.ROLE_USER, text=request.question, run_id=run_id)
+        asked.at.FromDatetime(record.created_at)
+        answered = pb.Message(
+            message_id=f"{run_id}-answer",
+            role=pb.ROLE_ASSISTANT,
+            text=answer.text,
+            run_id=run_id,
+            citations=_citations(answer.citations),
+            support_status=answer.support_status.value,
+        )
+        turn = pb.AppendMessagesRequest(thread_id=request.thread_id, messages=[asked, answered])
         with _in_our_words():
-            await self._stub.AppendMessages(request, timeout=self._timeout_s)
+            await self._stub.AppendMessages(turn, timeout=self._timeout_s)
+
+
+def _citations(citations: Sequence[Citation]) -> list[pb.MessageCitation]:
+    """As the memory service keeps them. Passages that do not fit any more go without their text: their document has it."""
+    messages: list[pb.MessageCitation] = []
+    room = _CITED_BYTES
+    for citation in citations:
+        message = pb.MessageCitation()
+        fill(message, citation)
+        if message.ByteSize() > room:
+            message.ClearField("text")
+            del message.bounding_boxes[:]
+        room -= message.ByteSize()
+        messages.append(message)
+    return messages
 
 
 @contextmanager

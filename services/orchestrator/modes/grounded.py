@@ -227,12 +227,11 @@ class Pipeline:
         )
 
     async def _remember(self, record: RunRecord, journal: Journal, answer: Answer) -> None:
-        request = record.request
         # A run that is not durable is done again by whoever finds it unfinished, and remembered then.
-        if not request.thread_id or not journal.durable:
+        if not record.request.thread_id or not journal.durable:
             return
         try:
-            await self._memory.remember(request.thread_id, record.key.run_id, request.question, answer.text)
+            await self._memory.remember(record, answer)
         except GroundworkError as error:
             await journal.write(degraded("memory", "memory", error, "This turn could not be kept in its thread."))
 

@@ -39,7 +39,7 @@ class System:
     async def upload(self, data: bytes, name: str, **header: Any) -> ingest_pb2.Document:
         parts = [
             ingest_pb2.UploadDocumentRequest(
-                header=ingest_pb2.UploadHeader(collection_id="default", name=name, **header)
+                header=ingest_pb2.UploadHeader(**{"collection_id": "default", "name": name, **header})
             )
         ]
         parts += [ingest_pb2.UploadDocumentRequest(data=data[i : i + 65536]) for i in range(0, len(data), 65536)]

@@ -10,7 +10,7 @@ import pytest
 from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc
 
-from kit.errors import InvalidArgument, NotFound
+from kit.errors import AlreadyExists, InvalidArgument, NotFound
 from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.jetstream import Job, Nats
 from kit.principal import Principal
@@ -48,6 +48,36 @@ async def test_a_conversation_is_kept_and_survives_a_killed_store(address: str, 
             ("a1", pb.ROLE_ASSISTANT, "30 days [1]"),
         ]
         assert history.messages[0].at.seconds > 0
+
+
+async def test_thread_asked_for_twice_with_one_key_is_made_once(address: str) -> None:
+    async with open_test_channel(address, services=SERVICES) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        request = pb.CreateThreadRequest(title="mine", idempotency_key="k1")
+        first, again = [(await stub.CreateThread(request, timeout=5)).thread for _ in range(2)]
+        assert first == again
+        with pytest.raises(AlreadyExists) as told:
+            await stub.CreateThread(pb.CreateThreadRequest(title="other", idempotency_key="k1"), timeout=5)
+        assert told.value.reason == "IDEMPOTENCY_KEY_REUSED"
+        await stub.DeleteThread(pb.DeleteThreadRequest(thread_id=first.thread_id), timeout=5)
+        with pytest.raises(NotFound):
+            await stub.CreateThread(request, timeout=5)
+
+
+async def test_citations_of_a_message_come_back_as_they_were_sent(address: str) -> None:
+    async with open_test_channel(address, services=SERVICES) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        citation = pb.MessageCitation(
+            number=1, document_id="d1", page=3, text="quoted", quote_end=6, heading_path=["A", "B"]
+        )
+        citation.bounding_boxes.add(page=3, x0=0.5, y1=9.25)
+        answer = pb.Message(
+            message_id="a1", role=pb.ROLE_ASSISTANT, text="30 [1]", citations=[citation], support_status="supported"
+        )
+        thread_id = await _thread_of(stub, answer)
+        history = await stub.GetHistory(pb.GetHistoryRequest(thread_id=thread_id), timeout=5)
+        assert list(history.messages[0].citations) == [citation]
+        assert history.messages[0].support_status == "supported"
 
 
 async def test_another_subject_is_told_not_found(address: str) -> None:

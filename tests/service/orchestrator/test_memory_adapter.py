@@ -1,5 +1,6 @@
 """Threads in the memory service, as runs read and change them."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from groundwork.memory.v1 import memory_pb2 as pb
@@ -7,7 +8,8 @@ from groundwork.memory.v1 import memory_pb2_grpc as rpc
 
 from kit.testing.harness import open_test_channel, running_servicer
 from services.orchestrator.adapters.memory import MemoryThreads
-from services.orchestrator.models import Turn
+from services.orchestrator.log.events import Answer, Citation, RunMode, RunStatus, SupportStatus
+from services.orchestrator.models import RunKey, RunRecord, RunRequest, Turn
 
 
 class Memory(rpc.MemoryServiceServicer):
@@ -15,6 +17,7 @@ class Memory(rpc.MemoryServiceServicer):
 
     def __init__(self) -> None:
         self.forgotten: list[tuple[str, str]] = []
+        self.appended: list[pb.AppendMessagesRequest] = []
 
     async def GetHistory(self, request: Any, context: Any) -> pb.GetHistoryResponse:
         messages = [
@@ -25,6 +28,10 @@ class Memory(rpc.MemoryServiceServicer):
             pb.Message(role=pb.ROLE_ASSISTANT, text="Two weeks.", run_id="r2"),
         ]
         return pb.GetHistoryResponse(messages=messages)
+
+    async def AppendMessages(self, request: Any, context: Any) -> pb.AppendMessagesResponse:
+        self.appended.append(request)
+        return pb.AppendMessagesResponse()
 
     async def ForgetAnswer(self, request: Any, context: Any) -> pb.ForgetAnswerResponse:
         self.forgotten.append((request.thread_id, request.run_id))
@@ -44,3 +51,28 @@ async def test_history_is_what_users_and_assistants_say_and_is_not_forgotten() -
         )
         await threads.forget_answer("t1", "r1")
     assert memory.forgotten == [("t1", "r1")]
+
+
+async def test_turn_is_remembered_with_its_citations_at_the_time_of_the_question() -> None:
+    memory = Memory()
+    asked_at = datetime(2026, 1, 1, tzinfo=UTC)
+    request = RunRequest(RunMode.GROUNDED, "How long?", thread_id="t1")
+    record = RunRecord(RunKey("acme", "r1"), "ann", request, RunStatus.RUNNING, asked_at)
+    cited = [Citation(number, f"d{number}", "a.md", f"c{number}", 2, "x" * 60_000, 1, 5) for number in (1, 2, 3)]
+    answer = Answer("Two weeks [1].", cited, SupportStatus.SUPPORTED, "model")
+    async with (
+        running_servicer(rpc.add_MemoryServiceServicer_to_server, memory) as address,
+        open_test_channel(address) as channel,
+    ):
+        await MemoryThreads(channel, timeout_s=5.0).remember(record, answer)
+    (appended,) = memory.appended
+    question, said = appended.messages
+    assert (appended.thread_id, question.text, said.text) == ("t1", "How long?", "Two weeks [1].")
+    assert question.at.ToDatetime(tzinfo=UTC) == asked_at
+    assert said.support_status == "supported"
+    assert [(each.number, each.document_id, each.page, each.quote_end) for each in said.citations] == [
+        (1, "d1", 2, 5),
+        (2, "d2", 2, 5),
+        (3, "d3", 2, 5),
+    ]
+    assert [bool(each.text) for each in said.citations] == [True, True, False]  # the third does not fit any more

@@ -4,13 +4,15 @@ import asyncio
 import contextlib
 import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
+from kit.idempotency import Attempt, IdempotencyConflict
+from kit.principal import Principal
 from services.ingest.documents.spool import Scratch, SpooledFile
 from services.ingest.models import (
     Chunk,
@@ -238,6 +240,29 @@ class FakeLeases:
     async def hold(self, key: str) -> AsyncIterator[FakeLease]:
         async with self._locks.setdefault(key, asyncio.Lock()):
             yield FakeLease()
+
+
+class FakeKeys:
+    """Keys of one caller, each of which makes its thing once."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, tuple[bytes, str]] = {}
+
+    async def once(
+        self,
+        principal: Principal,
+        operation: str,
+        key: str,
+        request: bytes,
+        new_id: Callable[[], str],
+        make: Callable[[Attempt], Awaitable[str]],
+    ) -> str:
+        if key not in self.made:
+            self.made[key] = (request, await make(Attempt(new_id(), True)))
+        same, item_id = self.made[key]
+        if same != request:
+            raise IdempotencyConflict("another request")
+        return item_id
 
 
 class InlinePreparer:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from kit.principal import Principal
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
@@ -37,6 +38,7 @@ from tests.unit.ingest.fakes import (
     FakeForgetting,
     FakeIndex,
     FakeJobQueue,
+    FakeKeys,
     FakeLeases,
     InlinePreparer,
 )
@@ -85,6 +87,7 @@ class World:
         self.listing = Listing(self.store, self.files, self.catalog, spool)
         self.uploads = Uploads(
             documents=self.store,
+            keys=FakeKeys(),
             files=self.files,
             leases=self.leases,
             catalog=self.catalog,
@@ -145,7 +148,7 @@ class World:
     async def upload(self, text: str | bytes, name: str = "notes.txt", **header: object) -> Document:
         data = text.encode() if isinstance(text, str) else text
         fields = {"collection_id": "default", "size_bytes": 0, "sha256": "", "metadata": {}, **header}
-        return await self.uploads.upload(TENANT, Upload(name=name, **fields), pieces(data))  # type: ignore[arg-type]
+        return await self.uploads.upload(Principal(TENANT, "ann"), Upload(name=name, **fields), pieces(data))  # type: ignore[arg-type]
 
     def job(self, document: Document) -> IngestJob:
         assert document.pending is not None

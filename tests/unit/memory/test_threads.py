@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -38,6 +39,44 @@ def _threads(store: ThreadStore, deletions: FakeDeletions | None = None) -> Thre
         now=lambda: START + timedelta(seconds=next(clock)),
         new_thread_id=lambda: f"{next(ids):012x}",
     )
+
+
+async def test_messages_of_two_runs_at_once_stand_in_turns_in_the_order_of_asking(store: ThreadStore) -> None:
+    threads = _threads(store)
+    thread = await threads.create(ANNA, "")
+
+    def turn(run_id: str, asked_at: datetime) -> tuple[Message, Message]:
+        question = Message(f"{run_id}-q", Role.USER, "?", run_id, asked_at)
+        return question, Message(f"{run_id}-a", Role.ASSISTANT, "!", run_id, START + timedelta(hours=1))
+
+    slow, fast = turn("slow", START), turn("fast", START + timedelta(seconds=1))
+    for message in (fast[0], slow[0], fast[1], slow[1]):  # the worst that two writers can do to each other
+        await threads.append(ANNA, thread.thread_id, [message])
+    history = await threads.history(ANNA, thread.thread_id, 0)
+    assert [message.message_id for message in history] == ["slow-q", "slow-a", "fast-q", "fast-a"]
+    last = await threads.history(ANNA, thread.thread_id, 2)
+    assert [message.message_id for message in last] == ["fast-q", "fast-a"]
+
+
+async def test_citations_are_kept_with_their_message_and_go_with_its_text(store: ThreadStore) -> None:
+    threads = _threads(store)
+    thread = await threads.create(ANNA, "")
+    citation = {"number": 1, "document_id": "d1", "text": "quoted"}
+    answer = replace(_message("a", Role.ASSISTANT), citations=(citation,), support_status="supported")
+    await threads.append(ANNA, thread.thread_id, [answer])
+    assert await threads.history(ANNA, thread.thread_id, 1) == [answer]
+    await threads.forget_answer(ANNA, thread.thread_id, "run1")
+    (forgotten,) = await threads.history(ANNA, thread.thread_id, 1)
+    assert (forgotten.forgotten, forgotten.citations, forgotten.support_status) == (True, (), "")
+    with pytest.raises(BadMessage, match="Leave out texts"):
+        await threads.append(ANNA, thread.thread_id, [replace(answer, citations=({"text": "x" * 500_000},))])
+
+
+async def test_thread_made_twice_under_one_id_is_one_thread(store: ThreadStore) -> None:
+    threads = _threads(store)
+    first = await threads.create(ANNA, "mine", "a" * 12)
+    await threads.rename(ANNA, first.thread_id, "renamed")
+    assert (await threads.create(ANNA, "mine", "a" * 12)).title == "renamed"
 
 
 async def test_store_refuses_a_second_head_and_a_stale_update(store: ThreadStore) -> None:

@@ -8,8 +8,8 @@ from kit.forgetting import Source
 from kit.llm import ChatMessage, TokenUsage
 from kit.principal import current_principal
 from services.orchestrator.errors import FencedOff
-from services.orchestrator.log.events import Evidence, Retrieval, RunEvent
-from services.orchestrator.models import Dependent, RunKey, SearchQuery, Turn
+from services.orchestrator.log.events import Answer, Evidence, Retrieval, RunEvent
+from services.orchestrator.models import Dependent, RunKey, RunRecord, SearchQuery, Turn
 
 EVIDENCE = (
     Evidence(1, "c1", "d1", "tower.txt", "The tower was built in 1889 by Gustave Eiffel.", dense_score=0.8, score=1.0),
@@ -81,10 +81,11 @@ class FakeMemory:
             raise Unavailable("memory is down")
         return self.turns[-limit:]
 
-    async def remember(self, thread_id: str, run_id: str, question: str, answer: str) -> None:
+    async def remember(self, record: RunRecord, answer: Answer) -> None:
         if self.down:
             raise Unavailable("memory is down")
-        self.remembered.append((thread_id, run_id, question, answer))
+        request = record.request
+        self.remembered.append((request.thread_id, record.key.run_id, request.question, answer.text))
 
     async def forget_answer(self, thread_id: str, run_id: str) -> None:
         if self.down:

@@ -436,6 +436,7 @@ class UploadHeader(_message.Message):
     SIZE_BYTES_FIELD_NUMBER: _builtins.int
     SHA256_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Collection; must exist."""
     name: _builtins.str
@@ -446,6 +447,10 @@ class UploadHeader(_message.Message):
     """Size if the sender knows it; the upload is refused early when it is over the limit. 0 when unknown."""
     sha256: _builtins.str
     """Hex sha256 if the sender knows it; a mismatch is refused with UPLOAD_CORRUPT. Empty when unknown."""
+    idempotency_key: _builtins.str
+    """The caller's name for this request: asked again with the same key and content, the same document is answered, as it is by then. Empty means none.
+    Another content is refused with IDEMPOTENCY_KEY_REUSED; while the first is in hand, with IDEMPOTENCY_KEY_IN_FLIGHT.
+    """
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Filterable fields for all chunks of this document."""
@@ -458,10 +463,11 @@ class UploadHeader(_message.Message):
         size_bytes: _builtins.int = ...,
         sha256: _builtins.str = ...,
         metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "metadata", b"metadata", "name", b"name", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "idempotency_key", b"idempotency_key", "metadata", b"metadata", "name", b"name", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -645,16 +651,22 @@ class ReindexRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     """Document."""
+    idempotency_key: _builtins.str
+    """The caller's name for this request: asked again with the same key and content, nothing is read once more. Empty means none.
+    Another content is refused with IDEMPOTENCY_KEY_REUSED; while the first is in hand, with IDEMPOTENCY_KEY_IN_FLIGHT.
+    """
     def __init__(
         self,
         *,
         document_id: _builtins.str = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "idempotency_key", b"idempotency_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -832,19 +844,25 @@ class CreateCollectionRequest(_message.Message):
 
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Id; empty means one is made from the name."""
     name: _builtins.str
     """For people; empty means the id."""
+    idempotency_key: _builtins.str
+    """The caller's name for this request: asked again with the same key and content, the collection that was made is answered. Empty means none.
+    Another content is refused with IDEMPOTENCY_KEY_REUSED; while the first is in hand, with IDEMPOTENCY_KEY_IN_FLIGHT.
+    """
     def __init__(
         self,
         *,
         collection_id: _builtins.str = ...,
         name: _builtins.str = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "idempotency_key", b"idempotency_key", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

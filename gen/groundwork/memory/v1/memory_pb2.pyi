@@ -103,6 +103,8 @@ class Message(_message.Message):
     RUN_ID_FIELD_NUMBER: _builtins.int
     AT_FIELD_NUMBER: _builtins.int
     FORGOTTEN_FIELD_NUMBER: _builtins.int
+    CITATIONS_FIELD_NUMBER: _builtins.int
+    SUPPORT_STATUS_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """Unique within the thread, chosen by the writer: the key that makes appending idempotent."""
     role: Global___Role.ValueType
@@ -113,9 +115,15 @@ class Message(_message.Message):
     """Run that made it, or empty."""
     forgotten: _builtins.bool
     """The text was removed and replaced by a notice. Ignored in a request."""
+    support_status: _builtins.str
+    """How well the passages carry the text: "supported", "partial", "insufficient" or "unavailable"; empty where nothing was judged."""
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """When it was written."""
+
+    @_builtins.property
+    def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___MessageCitation]:
+        """The passages that the text cites, by number. Removed with the text."""
 
     def __init__(
         self,
@@ -126,14 +134,78 @@ class Message(_message.Message):
         run_id: _builtins.str = ...,
         at: _timestamp_pb2.Timestamp | None = ...,
         forgotten: _builtins.bool = ...,
+        citations: _abc.Iterable[Global___MessageCitation] | None = ...,
+        support_status: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "forgotten", b"forgotten", "message_id", b"message_id", "role", b"role", "run_id", b"run_id", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "citations", b"citations", "forgotten", b"forgotten", "message_id", b"message_id", "role", b"role", "run_id", b"run_id", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Message: _TypeAlias = Message  # noqa: Y015
+
+@_typing.final
+class MessageCitation(_message.Message):
+    """A passage that a message cites."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_NAME_FIELD_NUMBER: _builtins.int
+    CHUNK_ID_FIELD_NUMBER: _builtins.int
+    PAGE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    QUOTE_START_FIELD_NUMBER: _builtins.int
+    QUOTE_END_FIELD_NUMBER: _builtins.int
+    BOUNDING_BOXES_FIELD_NUMBER: _builtins.int
+    HEADING_PATH_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """Number in the text."""
+    document_id: _builtins.str
+    """Document."""
+    document_name: _builtins.str
+    """Document name."""
+    chunk_id: _builtins.str
+    """Chunk."""
+    page: _builtins.int
+    """Page, 1-based; 0 where there are none."""
+    text: _builtins.str
+    """The passage."""
+    quote_start: _builtins.int
+    """First character of the cited words in the passage."""
+    quote_end: _builtins.int
+    """One past the last; equal to quote_start when the whole passage is meant."""
+    @_builtins.property
+    def bounding_boxes(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.BoundingBox]:
+        """Where it stands on its pages."""
+
+    @_builtins.property
+    def heading_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Headings above it."""
+
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        document_id: _builtins.str = ...,
+        document_name: _builtins.str = ...,
+        chunk_id: _builtins.str = ...,
+        page: _builtins.int = ...,
+        text: _builtins.str = ...,
+        quote_start: _builtins.int = ...,
+        quote_end: _builtins.int = ...,
+        bounding_boxes: _abc.Iterable[_common_pb2.BoundingBox] | None = ...,
+        heading_path: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bounding_boxes", b"bounding_boxes", "chunk_id", b"chunk_id", "document_id", b"document_id", "document_name", b"document_name", "heading_path", b"heading_path", "number", b"number", "page", b"page", "quote_end", b"quote_end", "quote_start", b"quote_start", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MessageCitation: _TypeAlias = MessageCitation  # noqa: Y015
 
 @_typing.final
 class CreateThreadRequest(_message.Message):
@@ -142,16 +214,22 @@ class CreateThreadRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TITLE_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     title: _builtins.str
     """For people; empty means the first question."""
+    idempotency_key: _builtins.str
+    """The caller's name for this request: asked again with the same key and title, the same thread is answered. Empty means none. Another
+    title is refused with IDEMPOTENCY_KEY_REUSED; while the first is in hand, with IDEMPOTENCY_KEY_IN_FLIGHT.
+    """
     def __init__(
         self,
         *,
         title: _builtins.str = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["title", b"title"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_key", b"idempotency_key", "title", b"title"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -132,7 +132,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetHistory(self, request, context):
-        """The last messages of a thread, oldest first.
+        """The last messages of a thread, oldest first. A question and its answer stand together, in the order in which was asked.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -50,7 +50,7 @@ class MemoryServiceStub:
     question stays. Harmless when repeated, and where there is no such thread or answer.
     """
     GetHistory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.GetHistoryRequest, _memory_pb2.GetHistoryResponse]
-    """The last messages of a thread, oldest first."""
+    """The last messages of a thread, oldest first. A question and its answer stand together, in the order in which was asked."""
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
@@ -74,7 +74,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     question stays. Harmless when repeated, and where there is no such thread or answer.
     """
     GetHistory: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetHistoryRequest, _memory_pb2.GetHistoryResponse]  # type: ignore[assignment]
-    """The last messages of a thread, oldest first."""
+    """The last messages of a thread, oldest first. A question and its answer stand together, in the order in which was asked."""
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Threads: conversations and their messages. Owner and tenant are the principal's."""
@@ -143,6 +143,6 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.GetHistoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.GetHistoryResponse, _abc.Awaitable[_memory_pb2.GetHistoryResponse]]:
-        """The last messages of a thread, oldest first."""
+        """The last messages of a thread, oldest first. A question and its answer stand together, in the order in which was asked."""
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
