@@ -9,10 +9,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -70,9 +71,11 @@ class RunningSystem:
 
 
 @contextmanager
-def running_system(kept_data_dir: Path | None = None) -> Iterator[RunningSystem]:
-    """Starts the system and stops it: on an empty data directory that is thrown away, or on one that is kept. Raises
-    SystemNotReady."""
+def running_system(
+    kept_data_dir: Path | None = None, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[RunningSystem]:
+    """Starts the system and stops it: on an empty data directory that is thrown away, or on one that is kept; with these
+    environment variables besides the user's. Raises SystemNotReady."""
     with tempfile.TemporaryDirectory(prefix="groundwork-evals-", ignore_cleanup_errors=True) as folder:
         data_dir, log, port = kept_data_dir or Path(folder, "data"), Path(folder, "up.log"), free_port()
         url = f"http://127.0.0.1:{port}"
@@ -80,7 +83,7 @@ def running_system(kept_data_dir: Path | None = None) -> Iterator[RunningSystem]
             started_at = time.perf_counter()
             process = subprocess.Popen(
                 [Path(sys.executable).with_name("groundwork"), "up"],
-                env=system_environment(data_dir, port),
+                env={**system_environment(data_dir, port), **settings},
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
