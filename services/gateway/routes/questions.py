@@ -39,6 +39,7 @@ async def ask(request: QaRequest, services: Services, accept: Annotated[str, Hea
             collection_ids=tuple(request.collection_ids),
             document_ids=tuple(request.document_ids),
             top_k=request.top_k,
+            budgets=request.budgets.asked(),
         ),
     )
     if EVENT_STREAM in accept.lower():
@@ -68,6 +69,7 @@ async def chat(collection_id: CollectionPath, request: ChatRequest, services: Se
             agent=request.agent or "",
             document_ids=tuple(request.document_ids),
             top_k=request.top_k,
+            budgets=request.budgets.asked(),
         ),
     )
     return await run_stream(events, services)
