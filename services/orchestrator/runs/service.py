@@ -26,7 +26,8 @@ from services.orchestrator.errors import (
 )
 from services.orchestrator.log.events import RunEvent, RunMode, RunStatus
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import Dependent, Page, Progress, RunKey, RunLimits, RunRecord, RunRequest
+from services.orchestrator.log.state import Progress
+from services.orchestrator.models import Dependent, Page, RunKey, RunLimits, RunRecord, RunRequest
 from services.orchestrator.modes.grounded import DEFAULT_AGENT
 from services.orchestrator.ports import EventLog, RunSources, RunStore
 from services.orchestrator.runs.execution import Execution, Worker
@@ -101,9 +102,11 @@ class Runs:
     async def cancel(self, key: RunKey) -> RunRecord:
         """Stores the wish that the run stops and returns the run as it was. Raises RunNotFound."""
         record = await self.get(key)
-        if record.status is RunStatus.RUNNING:
+        if record.status in (RunStatus.RUNNING, RunStatus.WAITING):
             await self._store.request_cancel(key)
             self._cancel_here(key)
+            # Nobody works on a run that waits: whoever finds it ends it.
+            await self._store.unpark(key)
         return record
 
     async def get(self, key: RunKey) -> RunRecord:
