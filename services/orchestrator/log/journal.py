@@ -74,17 +74,24 @@ class Journal:
         self._closed = False
 
     @classmethod
-    async def open(cls, key: RunKey, log: EventLog, now: Callable[[], datetime]) -> "Journal":
+    async def open(
+        cls,
+        key: RunKey,
+        log: EventLog,
+        now: Callable[[], datetime],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> "Journal":
         """The journal of a run, continued from what is already in the log."""
         events, position = await log.read(key)
         progress = Progress()
         for event in events:
             progress.apply(event)
-        return cls(key, log, progress, position, now, earlier=events)
+        return cls(key, log, progress, position, now, earlier=events, clock=clock)
 
     async def reopened(self) -> "Journal":
         """The journal as the log has it now. Raises Unavailable."""
-        return await Journal.open(self.key, self._log, self.now)
+        return await Journal.open(self.key, self._log, self.now, clock=self._clock)
 
     @property
     def worked_s(self) -> float:
