@@ -106,7 +106,8 @@ class Journal:
     @contextmanager
     def step(self, name: str, *, counted: bool = True) -> Iterator[Meter]:
         """What is written and spent in this block belongs to the step. One that consists of other steps is not counted itself."""
-        earlier = self.spent().get(name)
+        begun = self.meters.get(name)
+        earlier = begun.usage() if begun else self.progress.spent.get(name)
         meter = self.meters[name] = Meter(name, earlier, self._clock, counted=counted)
         token = _current_step.set(meter)
         try:

@@ -3,6 +3,7 @@ silent another orchestrator continues it from the log."""
 
 import asyncio
 import contextvars
+import math
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -252,6 +253,8 @@ def _check(request: RunRequest) -> None:
         raise InvalidRequest(f"top_k is {request.top_k}; at most {_MAX_TOP_K} passages are read", field="top_k")
     if request.budgets.wall_clock_s < 0:
         raise InvalidRequest("budgets.wall_clock is negative; give seconds, or leave it out", field="budgets")
+    if not 0 <= request.budgets.cost_usd < math.inf:
+        raise InvalidRequest("budgets.cost_usd is no amount of dollars; give one, or leave it out", field="budgets")
     if request.agent not in ("", "auto", DEFAULT_AGENT):
         raise InvalidRequest(f"agent {request.agent} does not exist; use auto or {DEFAULT_AGENT}", field="agent")
 

@@ -22,7 +22,8 @@ class Fate(Enum):
     """What an executor says about a call id whose result it does not have."""
 
     NEVER_BEGAN = "never began"
-    """It is sure: the call has not reached it and never will."""
+    """It is sure that no call of this id has begun, and should one still arrive from a worker that was only slow, it takes both for
+    one."""
     UNKNOWN = "unknown"
 
 

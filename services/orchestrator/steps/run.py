@@ -42,8 +42,9 @@ from services.orchestrator.steps.usage import usage_of
 T = TypeVar("T")
 _log = structlog.get_logger()
 _KEY = re.compile(r"[a-z0-9][a-z0-9_.-]*(/[a-z0-9][a-z0-9_.-]*)*")
-_MAX_FRUITLESS_RESUMES = 10
-"""A run whose workers died so often in a row without writing a word would go on killing them."""
+_MAX_FRUITLESS_RESUMES = 30
+"""A run whose workers died so often in a row without writing a word would go on killing them. Others that were at work in the same
+processes did not die of themselves, so the number is generous: a few minutes of take-overs."""
 _KEEPS_BREAKING = RunError(
     "INTERNAL",
     "RUN_KEEPS_BREAKING",

@@ -161,7 +161,7 @@ async def test_usage_is_told_by_step_and_in_total_on_every_way_out() -> None:
 async def test_run_that_breaks_its_workers_is_given_up() -> None:
     log, clock = MemoryLog(), Clock()
     run = await begun(log, clock)
-    for _ in range(9):
+    for _ in range(29):
         await begun(log, clock)
     assert check_not_breaking(await Journal.open(KEY, log, now)) is None
     await begun(log, clock)
