@@ -9,7 +9,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bench import answering, clean_clone, ingestion, peer, rerank, searching, small_documents, stalls, start, streams
+from bench import (
+    answering,
+    clean_clone,
+    ingestion,
+    peer,
+    rerank,
+    searching,
+    small_documents,
+    stalls,
+    start,
+    steps,
+    streams,
+)
 from bench.conditions import Conditions, load_average
 from bench.raw_embedder import RawEmbedder
 from bench.report import Part, render
@@ -25,6 +37,7 @@ PARTS = (
     "rerank",
     "answers",
     "streams",
+    "steps",
     "peer",
 )
 DEFAULT_PARTS = PARTS[:-1]
@@ -48,6 +61,7 @@ def main() -> None:
         "peer": lambda: peer.measure(options.peer_collection),
         "answers": answering.measure,
         "streams": streams.measure,
+        "steps": steps.measure,
         "clean-clone": clean_clone.measure,
     }
     gc.freeze()  # a collector that looks through all modules would be in the latencies

@@ -4,13 +4,14 @@ construction: the event's kind is the name of the payload that is set."""
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.encoding import encode, enum_number
-from services.gateway.models import Json, RunEvent, RunRequest
+from services.gateway.models import Budgets, Json, RunEvent, RunRequest
 
 
 def run_event(message: pb.RunEvent) -> RunEvent:
     """The event with its payload's fields beside run_id, seq and at."""
     kind = message.WhichOneof("payload") or "unknown"
     data = encode(message)
+    del data["state"]  # the orchestrator's own; it keeps it to itself anyway
     payload = data.pop(kind, None) or {}
     return RunEvent(run_id=message.run_id, seq=message.seq, kind=kind, data={**data, **payload})
 
@@ -26,7 +27,16 @@ def start_request(request: RunRequest) -> pb.StartRunRequest:
         document_ids=request.document_ids,
         top_k=request.top_k,
         idempotency_key=request.idempotency_key,
+        budgets=_budgets(request.budgets),
     )
+
+
+def _budgets(asked: Budgets) -> pb.Budgets | None:
+    if asked == Budgets():
+        return None
+    budgets = pb.Budgets(answer_tokens=asked.answer_tokens, tokens=asked.tokens, cost_usd=asked.cost_usd)
+    budgets.wall_clock.FromMilliseconds(round(asked.wall_clock_s * 1000))
+    return budgets
 
 
 def interrupted(run_id: str, after_seq: int, message: str) -> Json:

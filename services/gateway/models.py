@@ -15,13 +15,23 @@ class RunEvent:
     run_id: str
     seq: int
     kind: str
-    """run, agent, thinking, plan, retrieval, tool, tool_result, token, verification, answer, usage, error or done."""
+    """run, agent, thinking, plan, retrieval, tool, tool_result, token, verification, answer, usage, approval, error or done."""
     data: Json
     """run_id, seq, at and the payload's fields."""
 
     @property
     def is_last(self) -> bool:
         return self.kind == "done"
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Limits that a question asks for; zero means the service's setting."""
+
+    wall_clock_s: float = 0.0
+    answer_tokens: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,7 @@ class RunRequest:
     document_ids: tuple[str, ...] = ()
     top_k: int = 0
     idempotency_key: str = ""
+    budgets: Budgets = Budgets()
 
 
 class HealthState(StrEnum):

@@ -15,7 +15,7 @@ from kit.channel import open_channel
 from kit.errors import GroundworkError
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats, connect
-from kit.llm import open_chat_model
+from kit.llm import Finish, open_chat_model
 from kit.service import Service
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.memory import MemoryThreads
@@ -26,11 +26,13 @@ from services.orchestrator.adapters.sources import KeyValueRunSources
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
+from services.orchestrator.log.events import Budgets
 from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.grounded import Limits, Pipeline
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_older_runs
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
+from services.orchestrator.steps.usage import Price
 
 _log = structlog.get_logger()
 _RETRY_AFTER_S = 2.0
@@ -127,12 +129,32 @@ async def _pipeline(
         Limits(
             evidence_top_k=settings.evidence_top_k,
             history_turns=settings.history_turns,
-            answer_tokens=settings.answer_tokens,
-            wall_clock_s=settings.run_wall_clock_s,
-            prompt_usd_per_million_tokens=settings.llm_prompt_usd_per_million_tokens,
-            completion_usd_per_million_tokens=settings.llm_completion_usd_per_million_tokens,
+            budgets=_budgets(settings),
         ),
+        _price(settings),
     )
+
+
+def _budgets(settings: OrchestratorSettings) -> Budgets:
+    return Budgets(
+        wall_clock_s=settings.run_wall_clock_s,
+        answer_tokens=settings.answer_tokens,
+        steps=settings.run_max_steps,
+        tool_calls=settings.run_max_tool_calls,
+        parallel_calls=settings.run_max_parallel_calls,
+        tokens=settings.run_max_tokens,
+        cost_usd=settings.run_max_cost_usd,
+    )
+
+
+def _price(settings: OrchestratorSettings) -> Price:
+    def price(finish: Finish) -> float:
+        return (
+            finish.usage.prompt_tokens * settings.llm_prompt_usd_per_million_tokens
+            + finish.usage.completion_tokens * settings.llm_completion_usd_per_million_tokens
+        ) / 1e6
+
+    return price
 
 
 async def _generator(stack: AsyncExitStack, settings: OrchestratorSettings) -> Generator | None:

@@ -1,6 +1,25 @@
-"""Why a run cannot be started, found or written, and what it says when a service it leans on is away."""
+"""Why a run cannot be started, found or written, what it says when a service it leans on is away, and the two signals that end a
+worker's part in a run.
 
-from kit.errors import Aborted, DataLoss, InvalidArgument, NotFound, ResourceExhausted, Unavailable, Unimplemented
+    BaseException
+    └── RunSignal        no failure: no fallback, no `except Exception` sees it
+        ├── FencedOff    another orchestrator writes the run now
+        └── Parked       the run waits for a person
+"""
+
+from datetime import datetime
+
+from kit.errors import (
+    DataLoss,
+    FailedPrecondition,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    Unavailable,
+    Unimplemented,
+)
 
 
 class RunNotFound(NotFound):
@@ -44,10 +63,64 @@ class TooManyRuns(ResourceExhausted):
     reason = "TOO_MANY_RUNS"
 
 
-class FencedOff(Aborted):
+class RunSignal(BaseException):
+    """Ends this worker's part in a run. It is no failure of a step, so it is no Exception: what stands in for a failed step catches
+    Exception or less, and must neither answer instead nor write a word more."""
+
+
+class FencedOff(RunSignal):
     """Another orchestrator writes this run now. The loser stops at once and says nothing to the user."""
 
-    reason = "RUN_TAKEN_OVER"
+
+class Parked(RunSignal):
+    """The run waits for a person's decision until `until`: nobody works on it, and its clock stands still."""
+
+    def __init__(self, step: str, until: datetime) -> None:
+        super().__init__(f"step {step} waits for a decision until {until.isoformat()}")
+        self.until = until
+
+
+def signal_in(error: BaseException) -> RunSignal | None:
+    """The signal that `error` is, or that a group of errors holds. Being fenced off outweighs waiting."""
+    if isinstance(error, RunSignal):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        found = [signal for each in error.exceptions if (signal := signal_in(each)) is not None]
+        return next((each for each in found if isinstance(each, FencedOff)), found[0] if found else None)
+    return None
+
+
+class BudgetSpent(FailedPrecondition):
+    """One of the run's budgets is used up; metadata `budget` names it. No overload: what stands in for a service that is overloaded
+    must not take it for one."""
+
+    reason = "BUDGET_SPENT"
+
+
+class ReadOnlyRun(FailedPrecondition):
+    """The run's log cannot be written: it may answer, but neither act nor ask."""
+
+    reason = "RUN_READ_ONLY"
+
+
+class StepDiverged(Internal):
+    """A run that was continued came to other arguments than those that its log has for the step."""
+
+    reason = "STEP_DIVERGED"
+
+
+class ApprovalNotFound(NotFound):
+    reason = "APPROVAL_NOT_FOUND"
+
+
+class ApprovalClosed(FailedPrecondition):
+    """It was decided otherwise, or has expired, or its run has ended."""
+
+    reason = "APPROVAL_CLOSED"
+
+
+class NotYoursToDecide(PermissionDenied):
+    reason = "NOT_YOURS_TO_DECIDE"
 
 
 class SearchSilent(Unavailable):

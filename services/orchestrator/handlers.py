@@ -12,7 +12,7 @@ from kit.forgetting import QUEUE, decode
 from kit.jetstream import Job
 from kit.principal import current_principal
 from kit.records import UNREADABLE, set_aside
-from services.orchestrator.adapters.codec import budgets_from_proto, enum_from_number, enum_number, event_to_proto
+from services.orchestrator.adapters.codec import budgets_from_proto, enum_from_number, enum_number, event_for_client
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import RunKey, RunRecord, RunRequest
@@ -35,12 +35,12 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         _, events = await self._runs.start(current_principal(), _request(request))
         async with aclosing(events) as run:  # type: ignore[type-var] # a generator in fact
             async for event in run:
-                yield pb.StartRunResponse(event=event_to_proto(event))
+                yield pb.StartRunResponse(event=event_for_client(event))
 
     async def AttachRun(self, request: pb.AttachRunRequest, context: Any) -> AsyncIterator[pb.AttachRunResponse]:
         async with aclosing(self._runs.attach(_key(request.run_id), request.after_seq)) as run:  # type: ignore[type-var]
             async for event in run:
-                yield pb.AttachRunResponse(event=event_to_proto(event))
+                yield pb.AttachRunResponse(event=event_for_client(event))
 
     async def CancelRun(self, request: pb.CancelRunRequest, context: Any) -> pb.CancelRunResponse:
         return pb.CancelRunResponse(run=_run(await self._runs.cancel(_key(request.run_id))))

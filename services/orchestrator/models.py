@@ -4,20 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from services.orchestrator.log.events import (
-    AgentChosen,
-    Answer,
-    Budgets,
-    Done,
-    Payload,
-    Plan,
-    Retrieval,
-    RunMode,
-    RunStatus,
-    Token,
-    Usage,
-    Verification,
-)
+from services.orchestrator.log.events import Budgets, RunMode, RunStatus
 
 
 @dataclass(frozen=True)
@@ -79,45 +66,6 @@ class RunRecord:
 
     def finished(self, status: RunStatus, at: datetime) -> "RunRecord":
         return replace(self, status=status, finished_at=at)
-
-
-@dataclass
-class Progress:
-    """How far a run has come: the fold of its log. A run that is taken over continues from here."""
-
-    seq: int = 0
-    started: bool = False
-    agent: AgentChosen | None = None
-    plan: Plan | None = None
-    retrieval: Retrieval | None = None
-    shown: str = ""
-    verification: Verification | None = None
-    answer: Answer | None = None
-    usage: Usage | None = None
-    done: Done | None = None
-
-    def apply(self, seq: int, payload: Payload) -> None:
-        self.seq = seq
-        self.started = True
-        match payload:
-            case AgentChosen():
-                self.agent = payload
-            case Plan():
-                self.plan = payload
-            case Retrieval():
-                self.retrieval = payload
-            case Token():
-                self.shown = self.shown[: payload.offset] + payload.text
-            case Verification():
-                self.verification = payload
-            case Answer():
-                self.answer = payload
-            case Usage():
-                self.usage = payload
-            case Done():
-                self.done = payload
-            case _:
-                pass
 
 
 @dataclass(frozen=True)

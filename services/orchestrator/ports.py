@@ -52,6 +52,14 @@ class RunStore(Protocol):
         """Stores how and when a run ended, unless its record has been deleted; harmless when repeated."""
         ...
 
+    async def park(self, key: RunKey, until: datetime) -> None:
+        """Notes that the run waits for a decision until then: no sweeper takes it over. Harmless where it has ended."""
+        ...
+
+    async def unpark(self, key: RunKey) -> None:
+        """Notes that a parked run can go on: a sweeper takes it over. Harmless where it is not parked."""
+        ...
+
     async def forget(self, key: RunKey, at: datetime) -> None:
         """Notes that the run's events were erased; one that had not ended ends as cancelled. Harmless where there is none."""
         ...

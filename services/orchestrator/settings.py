@@ -53,7 +53,24 @@ class OrchestratorSettings(SigningServiceSettings):
     """Tokens that a model may write, unless the run's budget says otherwise."""
 
     run_wall_clock_s: float = Field(default=120.0, gt=0)
-    """Seconds a run may take, unless its budget says otherwise."""
+    """Seconds that may be worked on a run, the default and the most. What it waits for a process or a person does not count."""
+
+    run_max_steps: int = Field(default=100, ge=4)
+    """Recorded steps a run may take, the default and the most that a request gets. An answer from documents takes four;
+    the bound is for a run that goes round in circles."""
+
+    run_max_tool_calls: int = Field(default=50, ge=0)
+    """Calls of tools a run may make, the default and the most. 0 means no limit."""
+
+    run_max_parallel_calls: int = Field(default=4, ge=1)
+    """Calls of tools under way at once in one run, the default and the most; more wait for their turn."""
+
+    run_max_tokens: int = Field(default=200_000, ge=0)
+    """Tokens that models may read and write for one run, the default and the most. 0 means no limit. An answer from documents takes
+    3 000; the bound is for a run that goes round in circles."""
+
+    run_max_cost_usd: float = Field(default=0.0, ge=0)
+    """Dollars that models may cost for one run, the default and the most. 0 means no limit."""
 
     run_search_timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for the retriever. A healthy one answers in 30 ms."""

@@ -45,6 +45,7 @@ async def ask(
             document_ids=tuple(request.document_ids),
             top_k=request.top_k,
             idempotency_key=idempotency_key or "",
+            budgets=request.budgets.asked(),
         ),
     )
     if EVENT_STREAM in accept.lower():
@@ -77,6 +78,7 @@ async def chat(
             document_ids=tuple(request.document_ids),
             top_k=request.top_k,
             idempotency_key=idempotency_key or "",
+            budgets=request.budgets.asked(),
         ),
     )
     return await run_stream(events, services)

@@ -1,7 +1,7 @@
 """Events of a run as clients see them: one model a kind, documented in OpenAPI and held true by a test that sends every
 payload of the contract through it."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,13 +18,19 @@ class Event(BaseModel):
     run_id: str = Field(description="The run.")
     seq: int = Field(description="Position in the run's log, from 1 without gaps; also the event's `id:`.")
     at: Moment | None = Field(description="When it happened.")
+    step: str = Field(description="Step of the run that it belongs to; empty for none.")
 
 
 class BudgetsInForce(BaseModel):
     """Limits of a run."""
 
-    wall_clock_s: float | None = Field(description="Seconds for the whole run.")
-    answer_tokens: int = Field(description="Tokens a model may write.")
+    wall_clock_s: float | None = Field(description="Seconds that may be worked on the run.")
+    answer_tokens: int = Field(description="Tokens a model may write in the answer.")
+    steps: int = Field(description="Steps whose result is recorded; 0 means no limit, here and below.")
+    tool_calls: int = Field(description="Calls of tools.")
+    parallel_calls: int = Field(description="Calls of tools under way at once.")
+    tokens: int = Field(description="Tokens that models may read and write in all.")
+    cost_usd: float | None = Field(description="Dollars.")
 
 
 class RunStartedEvent(Event):
@@ -161,6 +167,21 @@ class ToolResultEvent(Event):
     error_reason: str = Field(description="UPPER_SNAKE, when it did not work.")
 
 
+class ApprovalEvent(Event):
+    """`approval`: a person's decision is asked for, or has come."""
+
+    approval_id: str | None = Field(description="The question, unique within the run.")
+    tool: str = Field(description="Tool that is to be called.")
+    arguments: dict[str, Any] | None = Field(description="Arguments that it is to be called with.")
+    arguments_hash: str = Field(description="SHA-256 of the arguments: a decision is about these and no others.")
+    may_decide: list[str] = Field(description="Subjects who may decide; empty means the one whose run it is.")
+    expires_at: Moment | None = Field(description="After it nobody can decide any more.")
+    decision: Literal["pending", "allowed", "denied", "expired", "unknown"] | None = Field(
+        description="What was decided."
+    )
+    decided_by: str = Field(description="Who decided; empty while pending, and when it expired.")
+
+
 EVENT_MODELS: dict[str, type[Event]] = {
     "run": RunStartedEvent,
     "agent": AgentEvent,
@@ -169,6 +190,7 @@ EVENT_MODELS: dict[str, type[Event]] = {
     "retrieval": RetrievalEvent,
     "tool": ToolEvent,
     "tool_result": ToolResultEvent,
+    "approval": ApprovalEvent,
     "token": TokenEvent,
     "verification": VerificationEvent,
     "answer": AnswerEvent,

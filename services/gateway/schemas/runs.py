@@ -4,13 +4,39 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from services.gateway.models import Budgets
 from services.gateway.schemas.fields import CollectionIds, DocumentIds, Evidence, Question, RequestBody, Title
 from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
 SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "unknown"]
-RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "unknown"]
-"""`unknown` is what a newer version of a service wrote."""
+RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "waiting", "unknown"]
+"""`waiting` is for a person's decision; `unknown` is what a newer version of a service wrote."""
+
+
+class AskedBudgets(RequestBody):
+    """Limits of a run. One that is left out is the service's setting, and of all but `answer_tokens` that is also the most."""
+
+    wall_clock_s: float | None = Field(default=None, gt=0, le=86_400, description="Seconds that may be worked on it.")
+    answer_tokens: int | None = Field(
+        default=None, ge=1, le=1_000_000, description="Tokens that a model may write in the answer."
+    )
+    tokens: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000_000,
+        description="Tokens that models may read and write in all. When they are used up, the documents are quoted instead.",
+    )
+    cost_usd: float | None = Field(
+        default=None,
+        gt=0,
+        le=1_000_000,
+        description="Dollars that models may cost, by the configured prices; then as above.",
+    )
+
+    def asked(self) -> Budgets:
+        """Zero for what was left out."""
+        return Budgets(self.wall_clock_s or 0.0, self.answer_tokens or 0, self.tokens or 0, self.cost_usd or 0.0)
 
 
 class QaRequest(RequestBody):
@@ -24,6 +50,7 @@ class QaRequest(RequestBody):
     collection_ids: CollectionIds = Field(default=["default"])
     document_ids: DocumentIds = Field(default_factory=list)
     top_k: Evidence = 0
+    budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
 
 
 class ChatRequest(RequestBody):
@@ -37,6 +64,7 @@ class ChatRequest(RequestBody):
     mode: Literal["grounded"] = Field(default="grounded", description="Pipeline.")
     document_ids: DocumentIds = Field(default_factory=list)
     top_k: Evidence = 0
+    budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
 
 
 class Citation(BaseModel):
@@ -54,6 +82,17 @@ class Citation(BaseModel):
     heading_path: list[str] = Field(description="Headings above it.")
 
 
+class StepUsage(BaseModel):
+    """What one step took, all attempts at it together."""
+
+    step: str = Field(description="Its name.")
+    seconds: float | None = Field(description="Seconds.")
+    prompt_tokens: int = Field(description="Tokens that models read.")
+    completion_tokens: int = Field(description="Tokens that models wrote.")
+    cost_usd: float | None = Field(description="Dollars, by the configured prices.")
+    model: str = Field(description="Model used last; empty for none.")
+
+
 class Usage(BaseModel):
     """What an answer cost."""
 
@@ -63,6 +102,13 @@ class Usage(BaseModel):
     cost_usd: float | None = Field(default=0.0, description="Dollars, by the configured prices.")
     step_seconds: dict[str, float | None] = Field(default_factory=dict, description="Seconds by step.")
     model: str = Field(default="", description="Model that wrote the answer; empty when extractive.")
+    steps: list[StepUsage] = Field(
+        default_factory=list, description="What each step took, in order of their beginning."
+    )
+    worked_seconds: float | None = Field(
+        default=0.0, description="Seconds that somebody worked on it: without the time after a crash, or spent waiting."
+    )
+    tool_calls: int = Field(default=0, description="Calls of tools.")
 
 
 class QaResponse(BaseModel):

@@ -1,49 +1,62 @@
-"""Events between the core's dataclasses and protobuf. Field names agree on both sides, so one walk over the fields does it; what
-differs (enums, durations) is said here once."""
+"""Events between the core's dataclasses and protobuf. The contract is the one source: a payload's dataclass has the name of its
+message and the names of its fields, so one walk over the fields does it; what differs (enums, times) is said here once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
+from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from groundwork.orchestrator.v1 import state_pb2
 
 from services.orchestrator.log import events
-from services.orchestrator.log.events import Budgets, Payload, RunEvent
+from services.orchestrator.log.events import Budgets, Payload, RunEvent, StepState
 
 _E = TypeVar("_E", bound=Enum)
 
 _KINDS: dict[str, type] = {
-    "run": events.RunStarted,
-    "agent": events.AgentChosen,
-    "thinking": events.Thinking,
-    "plan": events.Plan,
-    "retrieval": events.Retrieval,
-    "token": events.Token,
-    "verification": events.Verification,
-    "answer": events.Answer,
-    "usage": events.Usage,
-    "error": events.RunError,
-    "done": events.Done,
+    payload.name: getattr(events, payload.message_type.name)
+    for payload in pb.RunEvent.DESCRIPTOR.oneofs_by_name["payload"].fields
+    if payload.message_type is not None
 }
 _FIELDS = {kind: name for name, kind in _KINDS.items()}
 
 
+_WELL_KNOWN: dict[type, Callable[[Any], Any]] = {
+    Duration: lambda value: value.ToNanoseconds() / 1e9,
+    Timestamp: lambda value: value.ToDatetime(tzinfo=UTC),
+    Struct: MessageToDict,
+}
+
+
 def event_to_proto(event: RunEvent) -> pb.RunEvent:
-    """The event's message; of one that was read, the very message that was stored."""
+    """The event's message as the log has it; of one that was read, the very message that was stored."""
     if event.raw is not None:
         return pb.RunEvent.FromString(event.raw)
-    message = pb.RunEvent(run_id=event.run_id, seq=event.seq)
+    message = pb.RunEvent(run_id=event.run_id, seq=event.seq, step=event.step)
     message.at.FromDatetime(event.at)
     payload = getattr(message, _FIELDS[type(event.payload)])
     payload.SetInParent()
     fill(payload, event.payload)
+    if event.state is not None:
+        state = state_pb2.StepState()
+        fill(state, event.state)
+        message.state = state.SerializeToString()
+    return message
+
+
+def event_for_client(event: RunEvent) -> pb.RunEvent:
+    """The event's message without what is none of a client's business."""
+    message = event_to_proto(event)
+    message.ClearField("state")
     return message
 
 
@@ -51,8 +64,10 @@ def event_from_bytes(data: bytes) -> RunEvent:
     """The event of a stored message. Raises DecodeError, ValueError or OverflowError for bytes that are none."""
     message = pb.RunEvent.FromString(data)
     name = message.WhichOneof("payload")
-    payload: Payload = read(getattr(message, name), _KINDS[name]) if name in _KINDS else events.Unknown()
-    return RunEvent(message.run_id, message.seq, message.at.ToDatetime(tzinfo=UTC), payload, data)
+    payload: Payload = read(getattr(message, name), _KINDS[name]) if name else events.Unknown()
+    state = read(state_pb2.StepState.FromString(message.state), StepState) if message.state else None
+    at = message.at.ToDatetime(tzinfo=UTC)
+    return RunEvent(message.run_id, message.seq, at, payload, message.step, state, data)
 
 
 def fill(message: Message, value: Any) -> None:
@@ -60,21 +75,29 @@ def fill(message: Message, value: Any) -> None:
     for field in fields(value):
         item = getattr(value, field.name)
         if item is not None:
-            _set(message, field.name, item)
+            _set(message, _name_in(message, field.name), item)
+
+
+def _name_in(message: Message, name: str) -> str:
+    """A Duration has no unit in its name."""
+    return name if name in message.DESCRIPTOR.fields_by_name else name.removesuffix("_s")
 
 
 def _set(message: Message, name: str, item: Any) -> None:
-    if isinstance(item, Budgets):
-        budgets_to_proto(item, getattr(message, name))
-    elif isinstance(item, Enum):
-        setattr(message, name, enum_number(message.DESCRIPTOR.fields_by_name[name].enum_type, item))
+    field = message.DESCRIPTOR.fields_by_name[name]
+    if isinstance(item, Enum):
+        setattr(message, name, enum_number(field.enum_type, item))
+    elif isinstance(item, datetime):
+        getattr(message, name).FromDatetime(item)
     elif is_dataclass(item):
         getattr(message, name).SetInParent()
         fill(getattr(message, name), item)
     elif isinstance(item, Mapping):
         getattr(message, name).update(item)
-    elif isinstance(item, Sequence) and not isinstance(item, str):
+    elif isinstance(item, Sequence) and not isinstance(item, str | bytes):
         _extend(getattr(message, name), item)
+    elif field.message_type is not None:
+        getattr(message, name).FromNanoseconds(round(item * 1e9))
     else:
         setattr(message, name, item)
 
@@ -89,24 +112,27 @@ def _extend(repeated: Any, items: Sequence[Any]) -> None:
 
 def read(message: Any, kind: type) -> Any:
     """The dataclass `kind` with the message's values."""
-    return kind(**{name: _get(message, name, hint) for name, hint in _hints(kind).items()})
+    return kind(**{name: _get(message, _name_in(message, name), hint) for name, hint in _hints(kind).items()})
 
 
 def _get(message: Any, name: str, hint: Any) -> Any:
     if isinstance(hint, UnionType):
-        if not message.HasField(name):
+        if not _is_set(message, name):
             return None
         hint = next(option for option in get_args(hint) if option is not type(None))
     value = getattr(message, name)
-    if hint is Budgets:
-        return budgets_from_proto(value)
-    if isinstance(value, Struct):
-        return MessageToDict(value)
+    if isinstance(value, Message) and (known := _WELL_KNOWN.get(type(value))):
+        return known(value)
     if get_origin(hint) is not None:
         return _collection(value, hint)
     if issubclass(hint, Enum):
         return enum_from_number(message.DESCRIPTOR.fields_by_name[name].enum_type, value, hint)
     return read(value, hint) if isinstance(hint, type) and is_dataclass(hint) else value
+
+
+def _is_set(message: Any, name: str) -> bool:
+    field = message.DESCRIPTOR.fields_by_name[name]
+    return bool(message.HasField(name) if field.has_presence else getattr(message, name) != field.default_value)
 
 
 def _collection(value: Any, hint: Any) -> Any:
@@ -136,11 +162,6 @@ def enum_from_number(descriptor: Any, number: int, kind: type[_E]) -> _E:
     return kind[name if name in kind.__members__ else "UNKNOWN"]
 
 
-def budgets_to_proto(budgets: Budgets, message: pb.Budgets) -> None:
-    message.SetInParent()
-    message.wall_clock.FromMilliseconds(round(budgets.wall_clock_s * 1000))
-    message.answer_tokens = budgets.answer_tokens
-
-
 def budgets_from_proto(message: pb.Budgets) -> Budgets:
-    return Budgets(message.wall_clock.ToMilliseconds() / 1000, message.answer_tokens)
+    budgets: Budgets = read(message, Budgets)
+    return budgets

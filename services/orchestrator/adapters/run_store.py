@@ -66,6 +66,20 @@ class KeyValueRunStore:
         await self._change(record.key, lambda _: end)
         await self.forget_active(record.key)
 
+    async def park(self, key: RunKey, until: datetime) -> None:
+        waiting = {"status": RunStatus.WAITING.value, "waits_until": _time(until)}
+        await self._change(key, lambda data: {} if data["finished_at"] else waiting)
+        await self.forget_active(key)
+
+    async def unpark(self, key: RunKey) -> None:
+        record = await self.get(key)
+        if record is None or record.status is not RunStatus.WAITING:
+            return
+        # The marker first: a sweeper that finds it too early finds a run that waits, and looks again.
+        await self._active.put(_name(key), b"")
+        running = {"status": RunStatus.RUNNING.value}
+        await self._change(key, lambda data: running if data["status"] == RunStatus.WAITING.value else {})
+
     async def forget(self, key: RunKey, at: datetime) -> None:
         await self._change(key, lambda data: _forgotten(data, at))
         await self.forget_active(key)

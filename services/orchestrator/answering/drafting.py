@@ -69,6 +69,10 @@ class Drafter:
         """The model's name; empty when answers are extractive."""
         return self._generator.model.name if self._generator else ""
 
+    def without_model(self) -> "Drafter":
+        """For a run that may not use one any more."""
+        return Drafter(self._scorer, None, self._extractive_settings)
+
     async def write(self, question: Question, journal: Journal) -> Draft:
         """Streams the answer to the journal and returns it; the shown text is the draft's text in the end."""
         screen = Screen(journal)

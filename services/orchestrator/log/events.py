@@ -1,5 +1,6 @@
-"""The vocabulary of a run, as the core speaks it: one frozen dataclass per payload of orchestrator.proto's RunEvent, field for
-field. What a client may see of a run is what is in here, and nothing else. UNKNOWN stands for what a newer version wrote."""
+"""The vocabulary of a run, as the core speaks it: one frozen dataclass per message of orchestrator.proto and state.proto, of
+the same name and field for field; a field `x_s` is the contract's Duration `x`. What a client may see of a run is a payload,
+nothing else. UNKNOWN stands for what a newer version wrote."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ class RunStatus(Enum):
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     FAILED = "failed"
+    WAITING = "waiting"
+    """For a person's decision."""
     UNKNOWN = "unknown"
 
 
@@ -56,10 +59,16 @@ class BoundingBox:
 
 @dataclass(frozen=True)
 class Budgets:
-    """Limits of a run; zero means the service's setting."""
+    """Limits of a run. Zero means the service's setting in a request, and no limit once the run has begun."""
 
     wall_clock_s: float = 0.0
+    """Of time worked."""
     answer_tokens: int = 0
+    steps: int = 0
+    tool_calls: int = 0
+    parallel_calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -168,6 +177,22 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class StepUsage:
+    """What one step took, all attempts at it together."""
+
+    step: str
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+    model: str = ""
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True)
 class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -175,6 +200,9 @@ class Usage:
     cost_usd: float = 0.0
     step_seconds: Mapping[str, float] = field(default_factory=dict)
     model: str = ""
+    steps: Sequence[StepUsage] = ()
+    worked_seconds: float = 0.0
+    tool_calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -188,6 +216,44 @@ class RunError:
 @dataclass(frozen=True)
 class Done:
     status: RunStatus
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    call_id: str
+    name: str
+    arguments: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    call_id: str
+    ok: bool
+    summary: str = ""
+    duration_s: float = 0.0
+    error_reason: str = ""
+
+
+class ApprovalDecision(Enum):
+    PENDING = "pending"
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Approval:
+    """A question to a person (PENDING), or the answer to it."""
+
+    approval_id: str
+    tool: str
+    arguments: Mapping[str, Any] | None
+    arguments_hash: str
+    may_decide: Sequence[str]
+    expires_at: datetime
+    decision: ApprovalDecision = ApprovalDecision.PENDING
+    decided_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -207,8 +273,43 @@ Payload = (
     | Usage
     | RunError
     | Done
+    | ToolCall
+    | ToolResult
+    | Approval
     | Unknown
 )
+
+
+class StepPhase(Enum):
+    """What an event is to its step."""
+
+    RESULT = "result"
+    INTENT = "intent"
+    UNKNOWN = "unknown"
+    """Also of an event that was only said."""
+
+
+class EffectClass(Enum):
+    """What happens when a call is made twice."""
+
+    NONE = "none"
+    IDEMPOTENT = "idempotent"
+    ONCE = "once"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class StepState:
+    """What is noted with an event so that another worker can continue after it. Never shown to a client."""
+
+    phase: StepPhase | None = None
+    result: bytes = b""
+    worked_s: float = 0.0
+    """Time worked on the run up to this event."""
+    spent: StepUsage | None = None
+    """By the event's step so far."""
+    effect: EffectClass | None = None
+    arguments_hash: str = ""
 
 
 @dataclass(frozen=True)
@@ -219,5 +320,9 @@ class RunEvent:
     seq: int
     at: datetime
     payload: Payload
+    step: str = ""
+    """The step that it belongs to; empty for none."""
+    state: StepState | None = field(default=None, compare=False, repr=False)
+    """None in logs of versions before there were steps."""
     raw: bytes | None = field(default=None, compare=False, repr=False)
     """The event as it was read from the log, so that it is passed on with what a newer version put into it."""

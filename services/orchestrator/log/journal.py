@@ -1,16 +1,32 @@
 """The pen of a run: the one place where a run's events are numbered and written. An event is shown to a client only once the
-log has it, so that what was seen is never unsaid by whoever takes the run over (ADR 0001)."""
+log has it, so that what was seen is never unsaid by whoever takes the run over (ADR 1). With each event goes what the next worker
+needs: which step it belongs to, what that step has taken, and how long was worked on the run."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 
 import structlog
 
 from kit.errors import Unavailable
-from services.orchestrator.log.events import Degradation, Done, Payload, RunEvent, Thinking
-from services.orchestrator.models import Progress, RunKey
+from services.orchestrator.log.events import (
+    Degradation,
+    Done,
+    Payload,
+    RunEvent,
+    StepState,
+    StepUsage,
+    Thinking,
+    Token,
+)
+from services.orchestrator.log.meter import Meter
+from services.orchestrator.log.state import Progress
+from services.orchestrator.models import RunKey
 from services.orchestrator.ports import EventLog
 
 _log = structlog.get_logger()
@@ -19,62 +35,140 @@ _NOT_DURABLE = Degradation(
     "LOG_UNAVAILABLE",
     "the event log cannot be reached: this answer goes on live, but will not survive a lost connection",
 )
+_current_step: ContextVar[Meter | None] = ContextVar("current_step", default=None)
+
+
+def current_step() -> Meter | None:
+    """The step that the code in hand works on."""
+    return _current_step.get()
 
 
 class Journal:
     """Writes one run. After the log has become unreachable it goes on live, says so, and never tries the log again: the log
-    then has a clean prefix that another orchestrator can continue."""
+    then has a clean prefix."""
 
     def __init__(
-        self, key: RunKey, log: EventLog, progress: Progress, position: int, now: Callable[[], datetime]
+        self,
+        key: RunKey,
+        log: EventLog,
+        progress: Progress,
+        position: int,
+        now: Callable[[], datetime],
+        *,
+        earlier: Sequence[RunEvent] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.key = key
         self.progress = progress
         self.durable = True
+        self.now = now
+        self.meters: dict[str, Meter] = {}
         self._log = log
         self._position = position
-        self.now = now
+        self._clock = clock
+        self._worked_before_s = progress.worked_s
+        self._opened_at = clock()
+        self._said_earlier = _said(earlier)
+        self._writing = asyncio.Lock()
         self._live: list[asyncio.Queue[RunEvent | None]] = []
         self._closed = False
 
     @classmethod
-    async def open(cls, key: RunKey, log: EventLog, now: Callable[[], datetime]) -> "Journal":
+    async def open(
+        cls,
+        key: RunKey,
+        log: EventLog,
+        now: Callable[[], datetime],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> "Journal":
         """The journal of a run, continued from what is already in the log."""
         events, position = await log.read(key)
         progress = Progress()
         for event in events:
-            progress.apply(event.seq, event.payload)
-        return cls(key, log, progress, position, now)
+            progress.apply(event)
+        return cls(key, log, progress, position, now, earlier=events, clock=clock)
+
+    async def reopened(self) -> "Journal":
+        """The journal as the log has it now. Raises Unavailable."""
+        return await Journal.open(self.key, self._log, self.now, clock=self._clock)
+
+    @property
+    def worked_s(self) -> float:
+        """Time worked on the run so far, by all workers together."""
+        return self._worked_before_s + self._clock() - self._opened_at
+
+    def spent(self) -> dict[str, StepUsage]:
+        """What each step has taken so far, whether the log knows it or not."""
+        live = {step: usage for step, meter in self.meters.items() if (usage := meter.usage()) is not None}
+        return {step: usage for step, usage in self.progress.spent.items() if step not in self.meters} | live
+
+    @contextmanager
+    def step(self, name: str, *, counted: bool = True) -> Iterator[Meter]:
+        """What is written and spent in this block belongs to the step. One that consists of other steps is not counted itself."""
+        begun = self.meters.get(name)
+        earlier = begun.usage() if begun else self.progress.spent.get(name)
+        meter = self.meters[name] = Meter(name, earlier, self._clock, counted=counted)
+        token = _current_step.set(meter)
+        try:
+            yield meter
+        finally:
+            meter.stop()
+            _current_step.reset(token)
 
     async def write(self, payload: Payload) -> None:
-        """Appends one event. Raises FencedOff when another orchestrator writes this run now.
+        """Appends one event, unless an earlier worker got as far as saying the same in this step. Raises FencedOff when another
+        orchestrator writes this run now.
 
         Is never torn off in the middle: a cancelled run must know where its log ends, to write its end.
         """
-        await _to_its_end(self._write(payload))
+        meter = _current_step.get()
+        said = self._said_earlier[meter.step if meter else ""]
+        if payload in said:
+            said.remove(payload)
+            return
+        await self.record(meter.step if meter else "", payload, StepState())
 
-    async def _write(self, payload: Payload) -> None:
-        event = self._next(payload)
-        if self.durable:
-            try:
-                self._position = await self._log.append(self.key, event, self._position)
-            except Unavailable as error:
-                self.go_on_live(error)
-                event = self._next(payload)
-        self._publish(event)
+    async def record(self, step: str, payload: Payload, state: StepState) -> None:
+        """Appends one event of a step: `state` says what it is to the step; time and cost are added here."""
+        await _to_its_end(self._write(step, payload, state))
 
-    def go_on_live(self, error: Unavailable) -> None:
+    async def _write(self, step: str, payload: Payload, state: StepState) -> None:
+        async with self._writing:  # steps may be done at the same time
+            event = self._next(step, payload, state)
+            if self.durable:
+                try:
+                    self._position = await self._log.append(self.key, event, self._position)
+                except Unavailable as error:
+                    self._go_on_live(error)
+                    event = self._next(step, payload, state)
+            self._publish(event)
+
+    async def go_on_live(self, error: Unavailable) -> None:
         """From now on nothing is written to the log any more; who follows live is told."""
+        async with self._writing:
+            self._go_on_live(error)
+
+    def _go_on_live(self, error: Unavailable) -> None:
         if self.durable:
             self.durable = False
             _log.warning("run_not_durable", run_id=self.key.run_id, error=error.message)
-            self._publish(self._next(Thinking("durability", _NOT_DURABLE.message, _NOT_DURABLE)))
+            self._publish(self._next("", Thinking("durability", _NOT_DURABLE.message, _NOT_DURABLE), StepState()))
 
-    def _next(self, payload: Payload) -> RunEvent:
-        return RunEvent(self.key.run_id, self.progress.seq + 1, self.now(), payload)
+    def _next(self, step: str, payload: Payload, state: StepState) -> RunEvent:
+        meter = self.meters.get(step)
+        noted = StepState(
+            state.phase,
+            state.result,
+            self.worked_s,
+            meter.usage() if meter else None,
+            state.effect,
+            state.arguments_hash,
+        )
+        return RunEvent(self.key.run_id, self.progress.seq + 1, self.now(), payload, step, noted)
 
     def _publish(self, event: RunEvent) -> None:
-        self.progress.apply(event.seq, event.payload)
+        self.progress.apply(event)
         for queue in self._live:
             queue.put_nowait(event)
         if isinstance(event.payload, Done):
@@ -101,6 +195,16 @@ class Journal:
                 self._live.remove(queue)
 
         return events()
+
+
+def _said(events: Sequence[RunEvent]) -> defaultdict[str, list[Payload]]:
+    """What was said in each step. Pieces of the answer are not in here: the screen knows what they add up to."""
+    said: defaultdict[str, list[Payload]] = defaultdict(list)
+    for event in events:
+        only_said = event.state is not None and event.state.phase is None
+        if only_said and not isinstance(event.payload, Token | Done):
+            said[event.step].append(event.payload)
+    return said
 
 
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:

@@ -12,20 +12,24 @@ import structlog
 from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Unavailable
 from kit.telemetry import current_trace_id
-from services.orchestrator.errors import FencedOff
-from services.orchestrator.log.events import Done, RunError, RunStatus
+from services.orchestrator.errors import FencedOff, Parked, signal_in
+from services.orchestrator.log.events import RunError, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import RUN_SECONDS, RUNS
 from services.orchestrator.models import RunLimits, RunRecord
 from services.orchestrator.ports import RunStore
+from services.orchestrator.steps.run import end, end_lost, status_of
 
 _log = structlog.get_logger()
+_FINISHING_S = 10.0
+"""For what follows a logged answer: usage, the thread, `done`."""
+_LOST_LOG_RETRY_S = 1.0
 _OUT_OF_TIME = RunError("DEADLINE_EXCEEDED", "RUN_TIMEOUT", "the run took longer than its budget", retryable=True)
 
 
 class Worker(Protocol):
     async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
-        """Takes a run to its end; see pipeline.Pipeline."""
+        """Takes a run to its end; see modes.grounded.Pipeline."""
         ...
 
 
@@ -51,6 +55,7 @@ class Execution:
         self._cancel_requested = False
         self._lease_lost = False
         self._working = False
+        self._finishing = False
 
     def cancel(self) -> None:
         """Ends the run as cancelled, from whatever it is doing; without effect once it is ending."""
@@ -67,10 +72,7 @@ class Execution:
         key = self.record.key
         try:
             async with self._lease():
-                status = await self._work()
-                if self.journal.durable:
-                    await self._store.finish(self.record.finished(status, self._now()))
-                    self._count(status)
+                await self._settle()
         except FencedOff:
             _log.info("run_lost_to_another_orchestrator", run_id=key.run_id)
         except Unavailable as error:
@@ -82,6 +84,17 @@ class Execution:
             with contextlib.suppress(Unavailable):
                 await self._store.release_lease(key)
 
+    async def _settle(self) -> None:
+        try:
+            status = await self._work()
+        except Parked as parked:
+            await self._park(parked)
+            return
+        if not self.journal.durable:
+            await self._end_lost_log(status)
+        await self._store.finish(self.record.finished(status, self._now()))
+        self._count(status)
+
     async def _work(self) -> RunStatus:
         """Raises FencedOff when another orchestrator has the run, CancelledError when this process stops."""
         if self._cancel_requested:
@@ -91,7 +104,7 @@ class Execution:
         self._working = True
         try:
             async with asyncio.timeout(remaining_s) as clock:
-                return await self._worker.run(self.record, self.journal)
+                return await self._worked()
         except asyncio.CancelledError:
             if self._lease_lost:
                 raise FencedOff("the lease was lost") from None
@@ -100,28 +113,59 @@ class Execution:
             assert self.task is not None
             self.task.uncancel()
             return await self._end(RunStatus.CANCELLED)
-        except FencedOff:
-            raise
         except Exception as error:
             if clock.expired() or (isinstance(error, DeadlineExceeded) and deadline.is_spent()):
-                return await self._end(RunStatus.TIMEOUT, _OUT_OF_TIME)
+                return await self._out_of_time()
             return await self._end(RunStatus.FAILED, _described(error))
         finally:
             self._working = False
 
+    async def _worked(self) -> RunStatus:
+        try:
+            return await self._worker.run(self.record, self.journal)
+        except BaseExceptionGroup as group:
+            # A mode's own group of tasks: a signal must not be lost in it.
+            raise signal_in(group) or group from None
+
     async def _end(self, status: RunStatus, error: RunError | None = None) -> RunStatus:
         deadline.set_remaining(None)
-        if self.journal.progress.done is not None:
-            return self.journal.progress.done.status
-        if error is not None:
-            await self.journal.write(error)
-        await self.journal.write(Done(status))
-        return status
+        return await end(self.journal, status, error)
+
+    async def _out_of_time(self) -> RunStatus:
+        """A run whose answer is logged is no timeout: it is finished, with a little time of its own."""
+        answer = self.journal.progress.answer
+        if answer is None:
+            return await self._end(RunStatus.TIMEOUT, _OUT_OF_TIME)
+        if self._finishing:
+            return await self._end(status_of(answer))
+        self._finishing = True
+        return await self._work()
 
     def _remaining_s(self) -> float:
+        """Of the time that may be worked on the run, by all workers together."""
+        if self.journal.progress.answer is not None:
+            self._finishing = True
+            return _FINISHING_S
         budget_s = self.record.request.budgets.wall_clock_s or self._limits.wall_clock_s
-        elapsed_s = (self._now() - self.record.created_at).total_seconds()
-        return max(0.0, min(budget_s, self._limits.wall_clock_s) - elapsed_s)
+        return max(0.0, min(budget_s, self._limits.wall_clock_s) - self.journal.worked_s)
+
+    async def _end_lost_log(self, status: RunStatus) -> None:
+        """Ends the log as soon as it can be written again. Until then the run is ours: nobody is to do it a second time."""
+        while True:
+            try:
+                await end_lost(await self.journal.reopened(), status)
+            except Unavailable:
+                await asyncio.sleep(_LOST_LOG_RETRY_S)
+            else:
+                return
+
+    async def _park(self, parked: Parked) -> None:
+        _log.info("run_parked", run_id=self.record.key.run_id, until=parked.until.isoformat())
+        await self._store.park(self.record.key, parked.until)
+        # A decision that came before the record said so has found nothing to wake.
+        journal = await self.journal.reopened()
+        if journal.progress.seq > self.journal.progress.seq:
+            await self._store.unpark(self.record.key)
 
     @contextlib.asynccontextmanager
     async def _lease(self) -> AsyncIterator[None]:

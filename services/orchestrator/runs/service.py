@@ -3,6 +3,7 @@ silent another orchestrator continues it from the log."""
 
 import asyncio
 import contextvars
+import math
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -26,7 +27,8 @@ from services.orchestrator.errors import (
 )
 from services.orchestrator.log.events import RunEvent, RunMode, RunStatus
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import Dependent, Page, Progress, RunKey, RunLimits, RunRecord, RunRequest
+from services.orchestrator.log.state import Progress
+from services.orchestrator.models import Dependent, Page, RunKey, RunLimits, RunRecord, RunRequest
 from services.orchestrator.modes.grounded import DEFAULT_AGENT
 from services.orchestrator.ports import EventLog, RunSources, RunStore
 from services.orchestrator.runs.execution import Execution, Worker
@@ -101,9 +103,11 @@ class Runs:
     async def cancel(self, key: RunKey) -> RunRecord:
         """Stores the wish that the run stops and returns the run as it was. Raises RunNotFound."""
         record = await self.get(key)
-        if record.status is RunStatus.RUNNING:
+        if record.status in (RunStatus.RUNNING, RunStatus.WAITING):
             await self._store.request_cancel(key)
             self._cancel_here(key)
+            # Nobody works on a run that waits: whoever finds it ends it.
+            await self._store.unpark(key)
         return record
 
     async def get(self, key: RunKey) -> RunRecord:
@@ -249,6 +253,8 @@ def _check(request: RunRequest) -> None:
         raise InvalidRequest(f"top_k is {request.top_k}; at most {_MAX_TOP_K} passages are read", field="top_k")
     if request.budgets.wall_clock_s < 0:
         raise InvalidRequest("budgets.wall_clock is negative; give seconds, or leave it out", field="budgets")
+    if not 0 <= request.budgets.cost_usd < math.inf:
+        raise InvalidRequest("budgets.cost_usd is no amount of dollars; give one, or leave it out", field="budgets")
     if request.agent not in ("", "auto", DEFAULT_AGENT):
         raise InvalidRequest(f"agent {request.agent} does not exist; use auto or {DEFAULT_AGENT}", field="agent")
 

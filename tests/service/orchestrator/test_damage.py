@@ -124,7 +124,7 @@ async def test_record_of_a_newer_version_is_shown_as_unknown_and_left_to_it(
     entry = await records.get(f"acme.{key.run_id}")
     assert entry is not None
     assert entry.value is not None
-    newer = {**json.loads(entry.value), "status": "waiting", "mode": "debate", "finished_at": None, "mood": "calm"}
+    newer = {**json.loads(entry.value), "status": "dreaming", "mode": "debate", "finished_at": None, "mood": "calm"}
     waiting = RunKey("acme", "f" * 32)
     await records.put(f"acme.{waiting.run_id}", json.dumps(newer).encode())
     active = await KeyValue.open(jetstream, "RUN_ACTIVE")

@@ -245,6 +245,8 @@ async def _started(orchestrator: Orchestrator) -> tuple[RunKey, AsyncIterator[Ru
     ("changes", "expected"),
     [
         ({"question": "  "}, InvalidRequest),
+        ({"budgets": Budgets(cost_usd=-1.0)}, InvalidRequest),
+        ({"budgets": Budgets(cost_usd=float("nan"))}, InvalidRequest),
         ({"question": "x" * 8001}, InvalidRequest),
         ({"collection_ids": ()}, InvalidRequest),
         ({"agent": "nobody"}, InvalidRequest),

@@ -12,9 +12,10 @@ from services.gateway.encoding import encode, enum_number
 from services.gateway.events import run_event, start_request
 from services.gateway.models import RunRequest
 from services.gateway.schemas.events import EVENT_MODELS
+from services.gateway.schemas.runs import AskedBudgets
 
 PAYLOADS = [field.name for field in pb.RunEvent.DESCRIPTOR.oneofs_by_name["payload"].fields]
-COMMON = {"run_id", "seq", "at"}
+COMMON = {"run_id", "seq", "at", "step"}
 
 
 def filled(message: Message, depth: int = 0) -> Message:
@@ -75,7 +76,7 @@ def test_enums_times_and_durations_are_short_words_rfc_3339_and_seconds() -> Non
     message.at.FromMilliseconds(1_750_000_000_250)
     data = run_event(message).data
     assert data["mode"] == "qa"
-    assert data["budgets"] == {"wall_clock_s": 1.5, "answer_tokens": 0}
+    assert (data["budgets"]["wall_clock_s"], data["budgets"]["answer_tokens"]) == (1.5, 0)
     assert data["at"] == "2025-06-15T15:06:40.250Z"
 
 
@@ -98,6 +99,18 @@ def test_a_question_becomes_the_contracts_request() -> None:
         "t",
         3,
     )
+
+
+def test_budgets_of_a_question_are_passed_on_and_absent_ones_are_the_services() -> None:
+    asked = AskedBudgets(wall_clock_s=2.5, tokens=100).asked()
+    budgets = start_request(RunRequest("qa", "Why?", ("a",), budgets=asked)).budgets
+    assert (budgets.wall_clock.ToMilliseconds(), budgets.tokens, budgets.answer_tokens) == (2500, 100, 0)
+    assert not start_request(RunRequest("qa", "Why?", ("a",))).HasField("budgets")
+
+
+def test_nothing_internal_reaches_a_client() -> None:
+    event = run_event(pb.RunEvent(run_id="r1", seq=1, step="plan", state=b"secret", plan=pb.Plan(route="hybrid")))
+    assert (event.data["step"], "state" in event.data) == ("plan", False)
 
 
 def test_degradation_is_told_whole() -> None:

@@ -81,6 +81,8 @@ class _RunStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunStatus.V
     """Broke; the error event says why."""
     RUN_STATUS_UNKNOWN: _RunStatus.ValueType  # 7
     """A state that a newer version wrote."""
+    RUN_STATUS_WAITING: _RunStatus.ValueType  # 8
+    """Waits for a person's decision (see Approval). It has not ended, nobody works on it, and its clock stands still."""
 
 class RunStatus(_RunStatus, metaclass=_RunStatusEnumTypeWrapper):
     """How a run ended, or that it has not."""
@@ -101,6 +103,8 @@ RUN_STATUS_FAILED: RunStatus.ValueType  # 6
 """Broke; the error event says why."""
 RUN_STATUS_UNKNOWN: RunStatus.ValueType  # 7
 """A state that a newer version wrote."""
+RUN_STATUS_WAITING: RunStatus.ValueType  # 8
+"""Waits for a person's decision (see Approval). It has not ended, nobody works on it, and its clock stands still."""
 Global___RunStatus: _TypeAlias = RunStatus  # noqa: Y015
 
 class _SupportStatus:
@@ -139,29 +143,87 @@ SUPPORT_STATUS_UNKNOWN: SupportStatus.ValueType  # 5
 """A judgement that a newer version wrote."""
 Global___SupportStatus: _TypeAlias = SupportStatus  # noqa: Y015
 
+class _ApprovalDecision:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ApprovalDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ApprovalDecision.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    APPROVAL_DECISION_UNSPECIFIED: _ApprovalDecision.ValueType  # 0
+    """Never sent."""
+    APPROVAL_DECISION_PENDING: _ApprovalDecision.ValueType  # 1
+    """Nobody has decided yet."""
+    APPROVAL_DECISION_ALLOWED: _ApprovalDecision.ValueType  # 2
+    """The call may be made."""
+    APPROVAL_DECISION_DENIED: _ApprovalDecision.ValueType  # 3
+    """It may not."""
+    APPROVAL_DECISION_EXPIRED: _ApprovalDecision.ValueType  # 4
+    """Nobody decided in time: it may not."""
+    APPROVAL_DECISION_UNKNOWN: _ApprovalDecision.ValueType  # 5
+    """A decision that a newer version wrote."""
+
+class ApprovalDecision(_ApprovalDecision, metaclass=_ApprovalDecisionEnumTypeWrapper):
+    """State of a question to a person."""
+
+APPROVAL_DECISION_UNSPECIFIED: ApprovalDecision.ValueType  # 0
+"""Never sent."""
+APPROVAL_DECISION_PENDING: ApprovalDecision.ValueType  # 1
+"""Nobody has decided yet."""
+APPROVAL_DECISION_ALLOWED: ApprovalDecision.ValueType  # 2
+"""The call may be made."""
+APPROVAL_DECISION_DENIED: ApprovalDecision.ValueType  # 3
+"""It may not."""
+APPROVAL_DECISION_EXPIRED: ApprovalDecision.ValueType  # 4
+"""Nobody decided in time: it may not."""
+APPROVAL_DECISION_UNKNOWN: ApprovalDecision.ValueType  # 5
+"""A decision that a newer version wrote."""
+Global___ApprovalDecision: _TypeAlias = ApprovalDecision  # noqa: Y015
+
 @_typing.final
 class Budgets(_message.Message):
-    """Limits of a run. Zero or absent means the service's setting."""
+    """Limits of a run. Zero or absent means the service's setting, which is also the most that is given (except for answer_tokens). In
+    the event `run` zero means no limit. A run that is taken over has spent what it had spent.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     WALL_CLOCK_FIELD_NUMBER: _builtins.int
     ANSWER_TOKENS_FIELD_NUMBER: _builtins.int
+    STEPS_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    PARALLEL_CALLS_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
+    COST_USD_FIELD_NUMBER: _builtins.int
     answer_tokens: _builtins.int
-    """Tokens a model may write."""
+    """Tokens a model may write in the answer."""
+    steps: _builtins.int
+    """Steps whose result is recorded: each plan, search, answer and tool call is one."""
+    tool_calls: _builtins.int
+    """Calls of tools."""
+    parallel_calls: _builtins.int
+    """Calls of tools under way at once; more wait for their turn."""
+    tokens: _builtins.int
+    """Tokens that models read and write in all steps together. Checked before each use of a model: one that has begun ends."""
+    cost_usd: _builtins.float
+    """Dollars, by the configured prices. Checked as tokens are."""
     @_builtins.property
     def wall_clock(self) -> _duration_pb2.Duration:
-        """Wall clock for the whole run."""
+        """Time worked on the run. While nobody works on it, after a crash or while it waits for a decision, it does not count."""
 
     def __init__(
         self,
         *,
         wall_clock: _duration_pb2.Duration | None = ...,
         answer_tokens: _builtins.int = ...,
+        steps: _builtins.int = ...,
+        tool_calls: _builtins.int = ...,
+        parallel_calls: _builtins.int = ...,
+        tokens: _builtins.int = ...,
+        cost_usd: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["wall_clock", b"wall_clock"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_tokens", b"answer_tokens", "wall_clock", b"wall_clock"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_tokens", b"answer_tokens", "cost_usd", b"cost_usd", "parallel_calls", b"parallel_calls", "steps", b"steps", "tokens", b"tokens", "tool_calls", b"tool_calls", "wall_clock", b"wall_clock"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -595,10 +657,17 @@ class RunEvent(_message.Message):
     DONE_FIELD_NUMBER: _builtins.int
     TOOL_FIELD_NUMBER: _builtins.int
     TOOL_RESULT_FIELD_NUMBER: _builtins.int
+    APPROVAL_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Run."""
     seq: _builtins.int
     """Position in the run's log: 1, 2, 3 … without gaps."""
+    step: _builtins.str
+    """Step of the run that the event belongs to, for example "retrieve" or "round2/search1"; empty for none."""
+    state: _builtins.bytes
+    """What the orchestrator needs to continue after this event: a StepState. Only in the log, never in a stream to a client."""
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """When it happened."""
@@ -655,6 +724,10 @@ class RunEvent(_message.Message):
     def tool_result(self) -> Global___ToolResult:
         """A tool has answered."""
 
+    @_builtins.property
+    def approval(self) -> Global___Approval:
+        """A person's decision is asked for, or has come."""
+
     def __init__(
         self,
         *,
@@ -674,12 +747,15 @@ class RunEvent(_message.Message):
         done: Global___Done | None = ...,
         tool: Global___ToolCall | None = ...,
         tool_result: Global___ToolResult | None = ...,
+        approval: Global___Approval | None = ...,
+        step: _builtins.str = ...,
+        state: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "at", b"at", "done", b"done", "error", b"error", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "done", b"done", "error", b"error", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "at", b"at", "done", b"done", "error", b"error", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "done", b"done", "error", b"error", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -1189,6 +1265,9 @@ class Usage(_message.Message):
     COST_USD_FIELD_NUMBER: _builtins.int
     STEP_SECONDS_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
+    STEPS_FIELD_NUMBER: _builtins.int
+    WORKED_SECONDS_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens the model read."""
     completion_tokens: _builtins.int
@@ -1199,9 +1278,17 @@ class Usage(_message.Message):
     """Dollars, by the configured prices; 0 when none are configured."""
     model: _builtins.str
     """Model that wrote the answer; empty when extractive."""
+    worked_seconds: _builtins.float
+    """Seconds that somebody worked on the run: without the time after a crash, or spent waiting for a decision."""
+    tool_calls: _builtins.int
+    """Calls of tools."""
     @_builtins.property
     def step_seconds(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
         """Seconds by step."""
+
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepUsage]:
+        """What each step took, in order of their beginning."""
 
     def __init__(
         self,
@@ -1212,14 +1299,59 @@ class Usage(_message.Message):
         cost_usd: _builtins.float = ...,
         step_seconds: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
         model: _builtins.str = ...,
+        steps: _abc.Iterable[Global___StepUsage] | None = ...,
+        worked_seconds: _builtins.float = ...,
+        tool_calls: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completion_tokens", b"completion_tokens", "cost_usd", b"cost_usd", "model", b"model", "prompt_tokens", b"prompt_tokens", "seconds", b"seconds", "step_seconds", b"step_seconds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completion_tokens", b"completion_tokens", "cost_usd", b"cost_usd", "model", b"model", "prompt_tokens", b"prompt_tokens", "seconds", b"seconds", "step_seconds", b"step_seconds", "steps", b"steps", "tool_calls", b"tool_calls", "worked_seconds", b"worked_seconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Usage: _TypeAlias = Usage  # noqa: Y015
+
+@_typing.final
+class StepUsage(_message.Message):
+    """What one step took, all attempts at it together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEP_FIELD_NUMBER: _builtins.int
+    SECONDS_FIELD_NUMBER: _builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
+    COMPLETION_TOKENS_FIELD_NUMBER: _builtins.int
+    COST_USD_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    step: _builtins.str
+    """Name of the step."""
+    seconds: _builtins.float
+    """Seconds."""
+    prompt_tokens: _builtins.int
+    """Tokens that models read."""
+    completion_tokens: _builtins.int
+    """Tokens that models wrote."""
+    cost_usd: _builtins.float
+    """Dollars, by the configured prices."""
+    model: _builtins.str
+    """Model used last; empty for none."""
+    def __init__(
+        self,
+        *,
+        step: _builtins.str = ...,
+        seconds: _builtins.float = ...,
+        prompt_tokens: _builtins.int = ...,
+        completion_tokens: _builtins.int = ...,
+        cost_usd: _builtins.float = ...,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completion_tokens", b"completion_tokens", "cost_usd", b"cost_usd", "model", b"model", "prompt_tokens", b"prompt_tokens", "seconds", b"seconds", "step", b"step"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StepUsage: _TypeAlias = StepUsage  # noqa: Y015
 
 @_typing.final
 class RunError(_message.Message):
@@ -1279,7 +1411,7 @@ Global___Done: _TypeAlias = Done  # noqa: Y015
 
 @_typing.final
 class ToolCall(_message.Message):
-    """A tool is called."""
+    """A tool is called. Logged before the call is made."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1287,7 +1419,7 @@ class ToolCall(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     ARGUMENTS_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
-    """Call."""
+    """Call: the run's id, "/" and the step. The same after a take-over."""
     name: _builtins.str
     """Tool."""
     @_builtins.property
@@ -1327,7 +1459,7 @@ class ToolResult(_message.Message):
     summary: _builtins.str
     """What came out, shortened."""
     error_reason: _builtins.str
-    """UPPER_SNAKE, when it did not work."""
+    """UPPER_SNAKE, when it did not work. IN_DOUBT: nobody knows whether the call took effect, and it is not repeated."""
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """How long it took."""
@@ -1348,3 +1480,59 @@ class ToolResult(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ToolResult: _TypeAlias = ToolResult  # noqa: Y015
+
+@_typing.final
+class Approval(_message.Message):
+    """A person's decision is asked for (PENDING), or has come."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    TOOL_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_HASH_FIELD_NUMBER: _builtins.int
+    MAY_DECIDE_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
+    DECIDED_BY_FIELD_NUMBER: _builtins.int
+    approval_id: _builtins.str
+    """Unique within the run."""
+    tool: _builtins.str
+    """Tool that is to be called."""
+    arguments_hash: _builtins.str
+    """SHA-256 of the arguments as JSON with sorted keys and no spaces, hex. A decision is about these arguments and no others."""
+    decision: Global___ApprovalDecision.ValueType
+    """What was decided."""
+    decided_by: _builtins.str
+    """Subject who decided; empty while pending, and when it expired."""
+    @_builtins.property
+    def arguments(self) -> _struct_pb2.Struct:
+        """Arguments that it is to be called with."""
+
+    @_builtins.property
+    def may_decide(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Subjects who may decide; empty means the subject whose run it is."""
+
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """After this moment nobody can decide any more."""
+
+    def __init__(
+        self,
+        *,
+        approval_id: _builtins.str = ...,
+        tool: _builtins.str = ...,
+        arguments: _struct_pb2.Struct | None = ...,
+        arguments_hash: _builtins.str = ...,
+        may_decide: _abc.Iterable[_builtins.str] | None = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+        decision: Global___ApprovalDecision.ValueType = ...,
+        decided_by: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "expires_at", b"expires_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "arguments", b"arguments", "arguments_hash", b"arguments_hash", "decided_by", b"decided_by", "decision", b"decision", "expires_at", b"expires_at", "may_decide", b"may_decide", "tool", b"tool"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Approval: _TypeAlias = Approval  # noqa: Y015

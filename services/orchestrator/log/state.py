@@ -1,0 +1,116 @@
+"""How far a run has come: the fold of its log. Whoever continues the run starts from here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from services.orchestrator.log.events import (
+    AgentChosen,
+    Answer,
+    Approval,
+    Done,
+    Payload,
+    Plan,
+    Retrieval,
+    RunEvent,
+    StepPhase,
+    StepState,
+    StepUsage,
+    Thinking,
+    Token,
+    Usage,
+)
+
+RESUMED = "resume"
+"""Phase of the event that says that another worker continues the run."""
+_DAMAGED = "EVENT_DAMAGED"
+_STEPS_BEFORE_STEPS: Mapping[type, str] = {
+    AgentChosen: "agent",
+    Plan: "plan",
+    Retrieval: "retrieve",
+    Answer: "answer",
+}
+"""Logs of versions that named no steps: which step's result an event of this kind is."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The event that tells of a step's result, or of an effect that is about to be caused."""
+
+    payload: Payload
+    state: StepState
+
+
+@dataclass
+class Progress:
+    """What the log says so far. Apply its events in order."""
+
+    seq: int = 0
+    shown: str = ""
+    """Text of the answer that has been shown."""
+    answer: Answer | None = None
+    usage: Usage | None = None
+    done: Done | None = None
+    results: dict[str, Recorded] = field(default_factory=dict)
+    """By step."""
+    intents: dict[str, Recorded] = field(default_factory=dict)
+    """Of effects, by step; those whose result is known are in here too."""
+    approvals: dict[str, Approval] = field(default_factory=dict)
+    """By step: the question, or the decision once there is one."""
+    spent: dict[str, StepUsage] = field(default_factory=dict)
+    """By step, in order of their beginning."""
+    began_at: datetime | None = None
+    worked_s: float = 0.0
+    damaged: bool = False
+    """An entry cannot be read: it may have been an intent."""
+    fruitless_resumes: int = 0
+    """How often the run was continued in a row without anything having come of it."""
+    _last_at: datetime | None = field(default=None, repr=False)
+
+    @property
+    def started(self) -> bool:
+        return self.seq > 0
+
+    def apply(self, event: RunEvent) -> None:
+        is_resume = isinstance(event.payload, Thinking) and event.payload.phase == RESUMED
+        self.fruitless_resumes = self.fruitless_resumes + 1 if is_resume else 0
+        self._count_time(event, is_resume=is_resume)
+        self.seq = event.seq
+        self.began_at = self.began_at or event.at
+        self._apply_to_step(event)
+        match event.payload:
+            case Token(text, offset):
+                self.shown = self.shown[:offset] + text
+            case Answer():
+                self.answer = event.payload
+            case Usage():
+                self.usage = event.payload
+            case Done():
+                self.done = event.payload
+            case Thinking(degraded=degraded) if degraded is not None and degraded.reason == _DAMAGED:
+                self.damaged = True
+            case _:
+                pass
+
+    def _apply_to_step(self, event: RunEvent) -> None:
+        state, step = event.state, event.step
+        if state is None:
+            state = StepState(StepPhase.RESULT)
+            step = _STEPS_BEFORE_STEPS.get(type(event.payload), "")
+        if not step:
+            return
+        if state.spent is not None:
+            self.spent[step] = state.spent
+        if isinstance(event.payload, Approval):
+            self.approvals[step] = event.payload
+        elif state.phase is StepPhase.RESULT:
+            self.results[step] = Recorded(event.payload, state)
+        elif state.phase is StepPhase.INTENT:
+            self.intents[step] = Recorded(event.payload, state)
+
+    def _count_time(self, event: RunEvent, *, is_resume: bool) -> None:
+        if event.state is not None:
+            self.worked_s = max(self.worked_s, event.state.worked_s)
+        elif self._last_at is not None and not is_resume:  # of an earlier version: nobody worked before a resume
+            self.worked_s += max(0.0, (event.at - self._last_at).total_seconds())
+        self._last_at = event.at

@@ -1,0 +1,229 @@
+"""One run being worked on: its clock counts time worked, an answer that is logged is finished, a log that is lost ends once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kit.errors import Unavailable
+from services.orchestrator.errors import FencedOff, Parked
+from services.orchestrator.log.events import (
+    Answer,
+    Approval,
+    ApprovalDecision,
+    Budgets,
+    Citation,
+    Done,
+    Payload,
+    RunError,
+    RunMode,
+    RunStarted,
+    RunStatus,
+    StepState,
+    SupportStatus,
+    Thinking,
+    Usage,
+)
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.models import RunKey, RunLimits, RunRecord, RunRequest
+from services.orchestrator.runs import execution
+from services.orchestrator.runs.execution import Execution
+from services.orchestrator.steps.run import Run
+from tests.unit.orchestrator.cutting import AT, KEY
+from tests.unit.orchestrator.fakes import MemoryLog
+
+ANSWER = Answer("a [1]", (Citation(1, "d", "n", "c", 0, "t"),), SupportStatus.SUPPORTED, "extractive")
+
+
+class Store:
+    """The part of RunStore that an execution needs. `down` makes it unreachable."""
+
+    def __init__(self) -> None:
+        self.finished: list[RunStatus] = []
+        self.waiting_until: list[datetime] = []
+        self.unparked = 0
+        self.down = False
+
+    async def renew_lease(self, key: RunKey) -> bool:
+        return True
+
+    async def release_lease(self, key: RunKey) -> None: ...
+
+    async def finish(self, record: RunRecord) -> None:
+        if self.down:
+            raise Unavailable("the store is down")
+        self.finished.append(record.status)
+
+    async def park(self, key: RunKey, until: datetime) -> None:
+        self.waiting_until.append(until)
+
+    async def unpark(self, key: RunKey) -> None:
+        self.unparked += 1
+
+
+class Works:
+    """A worker that does as it is told."""
+
+    def __init__(self, *work: Callable[[Journal], Awaitable[Any]]) -> None:
+        self.work = list(work)
+
+    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
+        """The next piece of work; the last one again and again."""
+        return await (self.work.pop(0) if len(self.work) > 1 else self.work[0])(journal)
+
+
+class Desk:
+    """One run, its log, and who works on it."""
+
+    def __init__(self, wall_clock_s: float = 100.0) -> None:
+        self.log = MemoryLog()
+        self.store = Store()
+        self.at = AT
+        self.limits = RunLimits(wall_clock_s=wall_clock_s)
+
+    def now(self) -> datetime:
+        return self.at
+
+    async def execution(self, *work: Callable[[Journal], Awaitable[Any]], budget_s: float = 0.0) -> Execution:
+        request = RunRequest(RunMode.QA, "q", ("default",), budgets=Budgets(wall_clock_s=budget_s))
+        record = RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
+        journal = await Journal.open(KEY, self.log, self.now)
+        made = Execution(record, journal, self.store, Works(*work), self.limits, self.now)  # type: ignore[arg-type]
+        made.task = asyncio.create_task(made.run())
+        return made
+
+    async def worked(self, *work: Callable[[Journal], Awaitable[Any]], budget_s: float = 0.0) -> list[Payload]:
+        made = await self.execution(*work, budget_s=budget_s)
+        assert made.task is not None
+        await made.task
+        return [event.payload for event in self.log.events.get(KEY, [])]
+
+
+async def hangs(journal: Journal) -> None:
+    await journal.write(RunStarted(RunMode.QA, "q"))
+    await asyncio.Event().wait()
+
+
+async def answers_and_hangs(journal: Journal) -> None:
+    await journal.write(RunStarted(RunMode.QA, "q"))
+    await journal.write(ANSWER)
+    await asyncio.Event().wait()
+
+
+async def ends(journal: Journal) -> RunStatus:
+    run = await Run.begin(journal, RunStarted(RunMode.QA, "q"))
+    return await run.end(RunStatus.COMPLETED)
+
+
+async def test_run_that_was_down_for_days_still_has_its_time() -> None:
+    desk = Desk(wall_clock_s=100)
+    desk.at += timedelta(days=3)
+    assert (await desk.worked(ends))[-1] == Done(RunStatus.COMPLETED)
+
+
+async def test_time_worked_by_others_counts() -> None:
+    desk = Desk(wall_clock_s=100)
+    journal = await Journal.open(KEY, desk.log, desk.now, clock=iter([0.0, *[99.99] * 10]).__next__)
+    await journal.write(RunStarted(RunMode.QA, "q"))
+    payloads = await desk.worked(hangs)
+    assert payloads[-1] == Done(RunStatus.TIMEOUT)
+
+
+async def test_answer_that_is_logged_is_finished_and_no_timeout() -> None:
+    desk = Desk(wall_clock_s=0.05)
+    payloads = await desk.worked(answers_and_hangs, ends)
+    assert payloads[-1] == Done(RunStatus.COMPLETED)
+    assert not [each for each in payloads if isinstance(each, RunError)]
+
+
+async def test_answer_that_is_logged_is_finished_even_when_what_follows_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "_FINISHING_S", 0.05)
+    payloads = await Desk(wall_clock_s=0.05).worked(answers_and_hangs, hangs)
+    assert payloads[-1] == Done(RunStatus.COMPLETED)
+
+
+async def test_run_tells_its_usage_before_it_ends_on_every_way_out() -> None:
+    async def breaks(journal: Journal) -> None:
+        await journal.write(RunStarted(RunMode.QA, "q"))
+        raise ValueError("a bug")
+
+    async def cancelled(desk: Desk) -> list[Payload]:
+        made = await desk.execution(hangs)
+        assert made.task is not None
+        while KEY not in desk.log.events:
+            await asyncio.sleep(0)
+        made.cancel()
+        await made.task
+        return [event.payload for event in desk.log.events[KEY]]
+
+    for payloads, status in (
+        (await Desk().worked(breaks), RunStatus.FAILED),
+        (await Desk(wall_clock_s=0.05).worked(hangs), RunStatus.TIMEOUT),
+        (await cancelled(Desk()), RunStatus.CANCELLED),
+    ):
+        assert isinstance(payloads[-2], Usage)
+        assert payloads[-1] == Done(status)
+
+
+async def test_run_that_waits_is_parked_without_an_end() -> None:
+    desk = Desk()
+    until = AT + timedelta(hours=1)
+
+    async def waits(journal: Journal) -> None:
+        await journal.write(RunStarted(RunMode.QA, "q"))
+        raise BaseExceptionGroup("a group of tasks", [Parked("a", until)])
+
+    payloads = await desk.worked(waits)
+    assert not [each for each in payloads if isinstance(each, Done)]
+    assert (desk.store.waiting_until, desk.store.unparked, desk.store.finished) == ([until], 0, [])
+
+
+async def test_decision_that_comes_while_the_run_is_being_parked_wakes_it() -> None:
+    desk = Desk()
+    until = AT + timedelta(hours=1)
+
+    async def waits(journal: Journal) -> None:
+        question = Approval("a", "mail", {}, "", (), until)
+        await journal.record("a", question, StepState())
+        other = await Journal.open(KEY, desk.log, desk.now)
+        await other.record("a", Approval("a", "mail", {}, "", (), until, ApprovalDecision.ALLOWED), StepState())
+        raise Parked("a", until)
+
+    await desk.worked(waits)
+    assert desk.store.unparked == 1
+
+
+@pytest.mark.parametrize("error", [FencedOff("lost"), BaseExceptionGroup("tasks", [FencedOff("lost"), ValueError()])])
+async def test_loser_leaves_the_record_alone(error: BaseException) -> None:
+    async def loses(journal: Journal) -> None:
+        await journal.write(RunStarted(RunMode.QA, "q"))
+        raise error
+
+    desk = Desk()
+    assert len(await desk.worked(loses)) == 1
+    assert desk.store.finished == []
+
+
+async def test_run_that_lost_its_log_is_ended_in_it_as_soon_as_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "_LOST_LOG_RETRY_S", 0.01)
+    desk = Desk()
+
+    async def loses_its_log(journal: Journal) -> RunStatus:
+        run = await Run.begin(journal, RunStarted(RunMode.QA, "q"))
+        desk.log.down = True
+        await run.say(Thinking("answer", "only live"))
+        return await run.end(RunStatus.COMPLETED)
+
+    made = await desk.execution(loses_its_log)
+    live = [type(event.payload).__name__ async for event in made.journal.follow()]
+    assert live[-1] == "Done"
+    assert desk.store.finished == []
+    desk.log.down = False
+    assert made.task is not None
+    await made.task
+    payloads = [event.payload for event in desk.log.events[KEY]]
+    assert [type(each).__name__ for each in payloads] == ["RunStarted", "RunError", "Usage", "Done"]
+    assert (payloads[1].reason, payloads[-1]) == ("LOG_LOST", Done(RunStatus.COMPLETED))  # type: ignore[union-attr]
+    assert desk.store.finished == [RunStatus.COMPLETED], "no sweeper finds it unfinished"
