@@ -171,7 +171,7 @@ class Pipeline:
     async def _prepare(self, tracker: Tracker, model: EmbeddingModel, scratch: Scratch) -> PreparedFile:
         content, name = tracker.revision.content, tracker.document.name
         tokenizer = await self._patience.call("tokenizer", self._embedder.tokenizer_path)
-        with self._spool.file() as path:
+        async with self._spool.file(content.size_bytes) as path:
             await self._fetch(tracker.document.tenant_id, content.sha256, path, name)
             request = PrepareRequest(
                 str(path), content.media_type, name, str(tokenizer) if tokenizer else "", model.window_tokens
