@@ -106,8 +106,8 @@ class Spool:
 
     @asynccontextmanager
     async def file(self, size_bytes: int | None = None) -> AsyncIterator[Path]:
-        """A fresh empty file that is to hold so many bytes, if that is known, removed with the block. A small one is in memory where
-        the system can name such a file (Linux): removing one from a disk waits for whatever is being synced to that disk."""
+        """A fresh empty file that is to hold so many bytes, if that is known, removed with the block. A small one is in memory
+        where the system can name such a file (Linux): removing one from a disk waits for whatever is being synced to that disk."""
         if size_bytes is not None and size_bytes <= MEMORY_BYTES and sys.platform == "linux":
             with _memory_file() as path:
                 yield path
