@@ -47,6 +47,7 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
         self.deleted: set[str] = set()
         self.tenants: set[str] = set()
         self.index_calls = 0
+        self.activate_calls = 0
         self.refusal: GroundworkError | None = None
         self.vectors: dict[tuple[str, str], dict[str, bytes]] = {}
 
@@ -85,6 +86,7 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
         return answer
 
     async def ActivateRevision(self, request: Any, context: Any) -> retriever_pb2.ActivateRevisionResponse:
+        self.activate_calls += 1
         self._activate(
             request.document_id,
             request.revision_id,
