@@ -126,7 +126,10 @@ class ObjectStore:
                 seq = message.seq or 0
                 piece = message.data or b""
                 digest.update(piece)
-                await asyncio.to_thread(file.write, piece)
+                if info.chunks == 1:
+                    file.write(piece)  # a small file is not worth a thread
+                else:
+                    await asyncio.to_thread(file.write, piece)
         return info, digest
 
     async def delete(self, name: str) -> None:

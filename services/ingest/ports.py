@@ -226,9 +226,13 @@ class SearchIndex(Protocol):
         model: str,
         *,
         to_come: int,
-    ) -> None:
-        """Writes all chunks of a revision, of which there are `chunk_count`, invisibly. Repeating it replaces them. `to_come`
-        documents are under way and will be indexed too: the index may wait for them a moment."""
+        activate_with: Sequence[str] | None = None,
+    ) -> bool:
+        """Writes all chunks of a revision, of which there are `chunk_count`. Repeating it replaces them. `to_come` documents are
+        under way and will be indexed too: the index may wait for them a moment.
+
+        The revision stays invisible unless `activate_with` is given: then the index is asked to make it visible at once, with
+        these languages, as `activate` does and with its errors. Returns whether it is visible."""
 
     async def activate(
         self, document: Document, revision: Revision, chunk_count: int, languages: Sequence[str]

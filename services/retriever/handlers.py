@@ -60,9 +60,13 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
         if first is None or first.WhichOneof("part") != "header":
             raise InvalidRequest("the first message of IndexChunks must be the header; send it before any batch")
         header = wire.index_header(first.header, current_principal().tenant_id)
-        chunk_count = await self._writer.index(header, _batches(parts, header))
+        chunk_count = await self._writer.index(header, _batches(first.header, parts, header))
         metrics.INDEXED_CHUNKS.inc(chunk_count)
-        return pb.IndexChunksResponse(chunk_count=chunk_count)
+        answer = pb.IndexChunksResponse(chunk_count=chunk_count)
+        if first.header.HasField("activate"):
+            activation = wire.immediate_activation(first.header.activate, header)
+            answer.activated_at.FromMilliseconds(await self._switch.activate(activation))
+        return answer
 
     async def ActivateRevision(
         self, request: pb.ActivateRevisionRequest, context: Context
@@ -97,7 +101,12 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
         return wire.stats_response(self._revisions.stats(current_principal().tenant_id, list(request.collection_ids)))
 
 
-async def _batches(parts: AsyncIterator[pb.IndexChunksRequest], header: IndexHeader) -> AsyncIterator[IndexBatch]:
+async def _batches(
+    message: pb.IndexHeader, parts: AsyncIterator[pb.IndexChunksRequest], header: IndexHeader
+) -> AsyncIterator[IndexBatch]:
+    """The batch that came with the header, then those that follow it."""
+    if message.first_batch.chunks:
+        yield wire.index_batch(message.first_batch, header)
     async for part in parts:
         if part.WhichOneof("part") != "batch":
             raise InvalidRequest("a message of IndexChunks after the header is not a batch; send the header once")

@@ -14,7 +14,7 @@ import structlog
 
 from kit.errors import Unavailable
 from services.ingest.adapters.parser_deaths import Cause, cause_of, machine_kills, verdict
-from services.ingest.adapters.parser_lanes import ParserLanes, Place
+from services.ingest.adapters.parser_lanes import SMALL_BYTES, ParserLanes, Place
 from services.ingest.adapters.parser_server import ChildEnded, Ending, ParserChild, ParserLimits, ParserServer
 from services.ingest.documents.spool import Scratch
 from services.ingest.errors import DocumentRejected
@@ -121,14 +121,15 @@ class ParserPool:
         had_turn: bool,
     ) -> PreparedFile:
         chunks = ChunkLines(scratch, limit=self._max_chunks, name=request.name)
-        size_bytes = (await asyncio.to_thread(Path(request.path).stat)).st_size
+        size_bytes = Path(request.path).stat().st_size  # noqa: ASYNC240 - it was just written
         async with (
             self._lanes.hold(tenant_id, size_bytes, had_turn=had_turn) as place,
             self._child(tenant_id, request.tokenizer_path) as child,
         ):
             kills = machine_kills()
             try:
-                return await self._converse(child, request, on_stage, place, chunks)
+                file = await _nameless(Path(request.path), is_small=size_bytes <= SMALL_BYTES)
+                return await self._converse(child, request, file, on_stage, place, chunks)
             except ChildEnded as error:
                 ending = await _ending_of(child)
                 if ending is None:  # it lives, and does not say what it should: it will be killed
@@ -147,10 +148,12 @@ class ParserPool:
         self,
         child: ParserChild,
         request: PrepareRequest,
+        file: int,
         on_stage: Callable[[str], None],
         place: Place,
         chunks: ChunkLines,
     ) -> PreparedFile:
+        """Closes `file`."""
         loop = asyncio.get_running_loop()
         is_over = False
 
@@ -166,7 +169,6 @@ class ParserPool:
                 limit.reschedule(loop.time() + self._time_limit_s)
             on_stage(stage)
 
-        file = await _nameless(Path(request.path))
         limit = asyncio.timeout(self._time_limit_s)
         timer = loop.call_later(self._turn_s, end_turn)
         try:
@@ -223,10 +225,12 @@ async def _ending_of(child: ParserChild) -> Ending | None:
         return None
 
 
-async def _nameless(path: Path) -> int:
+async def _nameless(path: Path, *, is_small: bool) -> int:
     """An open copy in memory, that is all its reader can get at: Linux lets a process open a file that it holds anew, but not under
-    the name that the file has in a folder that is closed to it."""
-    return await asyncio.to_thread(_copy if sys.platform == "linux" else _opened, path)
+    the name that the file has in a folder that is closed to it. A small file is not worth a thread."""
+    if sys.platform != "linux":
+        return await asyncio.to_thread(_opened, path)
+    return _copy(path) if is_small else await asyncio.to_thread(_copy, path)
 
 
 def _copy(path: Path) -> int:

@@ -40,7 +40,8 @@ class RetrieverIndex:
         model: str,
         *,
         to_come: int,
-    ) -> None:
+        activate_with: Sequence[str] | None = None,
+    ) -> bool:
         header = retriever_pb2.IndexHeader(
             document_id=document.document_id,
             collection_id=document.collection_id,
@@ -48,6 +49,10 @@ class RetrieverIndex:
             embedding_model=model,
             to_come=to_come,
         )
+        if activate_with is not None:
+            header.activate.revision_number = revision.number
+            header.activate.expected_chunk_count = chunk_count
+            header.activate.languages.extend(activate_with)
         failures: list[Exception] = []
         requests = _remembering(_requests(header, document, revision, batches), failures)
         timeout_s = _CALL_TIMEOUT_S + _CHUNK_TIMEOUT_S * chunk_count
@@ -60,6 +65,7 @@ class RetrieverIndex:
             raise
         if answer.chunk_count != chunk_count:
             raise Unavailable(f"the index took {answer.chunk_count} of {chunk_count} chunks", reason="INDEX_INCOMPLETE")
+        return bool(answer.HasField("activated_at"))
 
     async def activate(
         self, document: Document, revision: Revision, chunk_count: int, languages: Sequence[str]
@@ -106,15 +112,22 @@ def chunk_id(document: Document, revision: Revision, ordinal: int) -> str:
 async def _requests(
     header: retriever_pb2.IndexHeader, document: Document, revision: Revision, batches: AsyncIterator[ChunkBatch]
 ) -> AsyncIterator[retriever_pb2.IndexChunksRequest]:
+    first = await anext(batches, None)
+    if first is not None:
+        header.first_batch.CopyFrom(_batch(document, revision, *first))
     yield retriever_pb2.IndexChunksRequest(header=header)
-    async for chunks, vectors in batches:
-        yield retriever_pb2.IndexChunksRequest(
-            batch=retriever_pb2.IndexBatch(
-                chunks=[_chunk(document, revision, chunk) for chunk in chunks],
-                vectors=vectors.astype("<f4").tobytes(),
-                dimension=vectors.shape[1],
-            )
-        )
+    async for batch in batches:
+        yield retriever_pb2.IndexChunksRequest(batch=_batch(document, revision, *batch))
+
+
+def _batch(
+    document: Document, revision: Revision, chunks: Sequence[Chunk], vectors: Vectors
+) -> retriever_pb2.IndexBatch:
+    return retriever_pb2.IndexBatch(
+        chunks=[_chunk(document, revision, chunk) for chunk in chunks],
+        vectors=vectors.astype("<f4").tobytes(),
+        dimension=vectors.shape[1],
+    )
 
 
 async def _remembering(

@@ -1,5 +1,7 @@
 """Collections. "default" exists for every tenant without having been made; a collection being deleted takes no more uploads."""
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -12,15 +14,27 @@ from services.ingest.ports import CollectionClearing, CollectionStore
 
 DEFAULT_COLLECTION_ID = "default"
 _MAX_NAME_CHARS = 200
+_SEEN_LIFE_S = 5.0
+_MAX_SEEN = 10_000
 
 
 class Catalog:
     """The use cases of collections."""
 
-    def __init__(self, collections: CollectionStore, clearing: CollectionClearing, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        collections: CollectionStore,
+        clearing: CollectionClearing,
+        now: Callable[[], datetime],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._collections = collections
         self._clearing = clearing
         self._now = now
+        self._clock = clock
+        self._seen: dict[tuple[str, str], float] = {}
+        """When a collection was last found there."""
 
     async def create(self, tenant_id: str, collection_id: str, name: str, *, again: bool = False) -> Collection:
         """Makes a collection; without an id one is made from the name. `again`: one that is there may be what an earlier attempt
@@ -48,17 +62,27 @@ class Catalog:
             )
         return CollectionExists(f"collection {collection_id} exists already; choose another id")
 
+    async def expect(self, tenant_id: str, collection_id: str) -> None:
+        """As `get`, for who makes sure of it later: what was there a few seconds ago is taken to be there, so that of many uploads
+        not each has to ask. Raises CollectionNotFound."""
+        if self._clock() - self._seen.get((tenant_id, collection_id), -math.inf) > _SEEN_LIFE_S:
+            await self.get(tenant_id, collection_id)
+
     async def get(self, tenant_id: str, collection_id: str) -> Collection:
         """Raises CollectionNotFound."""
         if collection_id == DEFAULT_COLLECTION_ID:
             return _default(tenant_id)
         stored = await self._collections.get(tenant_id, naming.collection_id(collection_id))
+        self._seen.pop((tenant_id, collection_id), None)
         if stored is None:
             raise CollectionNotFound(f"there is no collection {collection_id}; create it first or use 'default'")
         if stored.deleting:
             raise CollectionNotFound(
                 f"collection {collection_id} is being deleted; use another, or create it again in a minute"
             )
+        if len(self._seen) >= _MAX_SEEN:
+            self._seen.clear()
+        self._seen[tenant_id, collection_id] = self._clock()
         return stored
 
     async def all_of(self, tenant_id: str) -> list[Collection]:
@@ -74,6 +98,7 @@ class Catalog:
             raise CollectionProtected("the collection 'default' cannot be deleted; delete its documents instead")
         collection = await self.get(tenant_id, collection_id)
         await self._collections.put(replace(collection, deleting=True))
+        self._seen.pop((tenant_id, collection_id), None)
         return await self._clearing.clear(tenant_id, collection_id)
 
 

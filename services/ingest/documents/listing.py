@@ -70,9 +70,9 @@ class Listing:
 
     @asynccontextmanager
     async def download(self, tenant_id: str, document_id: str) -> AsyncIterator[tuple[Document, Path]]:
-        """The file as uploaded, on local disk while the block runs. Raises DocumentNotFound, DataLoss."""
+        """The file as uploaded, at a path of this process while the block runs. Raises DocumentNotFound, DataLoss."""
         document = await self.get(tenant_id, document_id)
-        with self._spool.file() as path:
+        async with self._spool.file(document.content.size_bytes) as path:
             await self._files.get_to_file(tenant_id, document.content.sha256, path)
             yield document, path
 

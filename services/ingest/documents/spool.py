@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
@@ -103,11 +104,20 @@ class Spool:
                 stack.enter_context(_locked(folder))
             yield cls(folder)
 
-    @contextmanager
-    def file(self) -> Iterator[Path]:
-        """A fresh empty file, removed with the block."""
-        with tempfile.NamedTemporaryFile(dir=self._folder, prefix="spool-") as file:
-            yield Path(file.name)
+    @asynccontextmanager
+    async def file(self, size_bytes: int | None = None) -> AsyncIterator[Path]:
+        """A fresh empty file that is to hold so many bytes, if that is known, removed with the block. A small one is in memory
+        where the system can name such a file (Linux): removing one from a disk waits for whatever is being synced to that disk."""
+        if size_bytes is not None and size_bytes <= MEMORY_BYTES and sys.platform == "linux":
+            with _memory_file() as path:
+                yield path
+            return
+        handle, name = await asyncio.to_thread(tempfile.mkstemp, dir=self._folder, prefix="spool-")
+        os.close(handle)
+        try:
+            yield Path(name)
+        finally:
+            await asyncio.shield(asyncio.to_thread(Path(name).unlink, missing_ok=True))
 
     @contextmanager
     def scratch(self) -> Iterator[Scratch]:
@@ -129,6 +139,15 @@ class Spool:
                     raise too_large(name, limit_bytes)
                 await _off_loop_if_large(size, _append, file, digest, piece)
             yield SpooledFile(file, digest.hexdigest(), size)
+
+
+@contextmanager
+def _memory_file() -> Iterator[Path]:
+    handle = os.memfd_create("spool", os.MFD_CLOEXEC)
+    try:
+        yield Path(f"/proc/self/fd/{handle}")
+    finally:
+        os.close(handle)
 
 
 @contextmanager

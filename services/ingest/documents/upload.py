@@ -97,7 +97,7 @@ class Uploads:
         upload = replace(
             upload, name=naming.file_name(upload.name), metadata=naming.checked_metadata(dict(upload.metadata))
         )
-        await self._catalog.get(tenant_id, upload.collection_id)
+        await self._catalog.expect(tenant_id, upload.collection_id)
         limits = self._limits
         if upload.size_bytes > limits.file_bytes:
             raise too_large(upload.name, limits.file_bytes)

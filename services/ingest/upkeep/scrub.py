@@ -100,7 +100,7 @@ class Scrub:
     async def _look(self, file: _File) -> None:
         tenant_id, sha256 = file
         try:
-            with self._spool.file() as path:
+            async with self._spool.file() as path:
                 await self._files.get_to_file(tenant_id, sha256, path)
         except DataLoss:
             await self._confirm(file)
@@ -113,7 +113,7 @@ class Scrub:
         tenant_id, sha256 = file
         async with self._leases.hold(file_lease(tenant_id, sha256)) as lease:
             try:
-                with self._spool.file() as path:
+                async with self._spool.file() as path:
                     await self._files.get_to_file(tenant_id, sha256, path)
             except DataLoss as error:
                 if not await self._is_used(tenant_id, sha256):

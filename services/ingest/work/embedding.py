@@ -1,9 +1,10 @@
 """Embeds a document's chunks in batches of like length, several calls at once, so that the model server always has the next one
-waiting. All documents of a worker share the calls in flight."""
+waiting. All documents of a worker share what is in flight, and small ones share calls."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from services.ingest.models import Chunk, Document
 from services.ingest.ports import Embedder, Vectors
 from services.ingest.work.fairness import FairShares
 from services.ingest.work.patience import Patience
+from services.ingest.work.shared_calls import Embedded, SharedCalls
 
 _NORM_TOLERANCE = 0.02
 """The retriever's: int8 and bf16 embedders normalise before they round, so that their rows are off by up to 1 %."""
@@ -37,6 +39,7 @@ class BatchEmbedder:
         self._batch_tokens = batch_tokens
         self._batch_texts = batch_texts
         self._in_flight = in_flight
+        self._shared_calls = SharedCalls(embedder, batch_tokens=batch_tokens, batch_texts=batch_texts)
         # Half of it keeps the model server as full as all of it does; the rest is there for other documents.
         self._shares = FairShares(in_flight * batch_tokens, -(-in_flight // 2) * batch_tokens)
 
@@ -53,7 +56,12 @@ class BatchEmbedder:
             for batch in waiting:  # shared: each batch is taken once
                 size = sum(chunks[i].token_count for i in batch)
                 async with self._shares.hold(document.tenant_id, document.document_id, size):
-                    vectors = await self._batch([chunks[i].embedded_text for i in batch], model)
+                    texts = [chunks[i].embedded_text for i in batch]
+                    if len(batches) == 1 and size <= self._shared_calls.max_tokens:
+                        call = partial(self._shared_calls.embed, document.tenant_id, texts, size)
+                    else:
+                        call = partial(self._embedder.embed, texts)
+                    vectors = await self._batch(call, len(texts), model)
                 for i, vector in zip(batch, vectors, strict=True):
                     rows[i] = vector
                 on_tokens(size)
@@ -63,11 +71,11 @@ class BatchEmbedder:
                 group.create_task(work())
         return EmbeddedChunks(_stacked(rows), model, len(batches))
 
-    async def _batch(self, texts: list[str], model: str) -> Vectors:
-        vectors, answered = await self._patience.call("embed", lambda: self._embedder.embed(texts))
+    async def _batch(self, call: Callable[[], Awaitable[Embedded]], count: int, model: str) -> Vectors:
+        vectors, answered = await self._patience.call("embed", call)
         if answered != model:
             raise ModelChanged(f"the embedding model changed from {model} to {answered} while a document was embedded")
-        check_vectors(vectors, len(texts))
+        check_vectors(vectors, count)
         return vectors
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 
@@ -52,12 +53,15 @@ from services.ingest.work.reuse import ChangeEmbedder, EmbeddingReport
 from services.ingest.work.tracking import Pace, Tracker
 
 CHUNKS_SOON_MADE = 32
-"""What a write of the record costs (2 ms of CPU, with all who watch) is better spent on making so few again after a crash."""
+"""What a write of the record costs (2 ms of CPU, with all who watch) is better spent on making so few again after a crash. So few
+are made visible by the call that writes them to the indexes."""
 
 _BATCH_CHUNKS = 128
 """Chunks that are sent to the index together: 200 KB of vectors at 384 dimensions."""
 
 _log = structlog.get_logger()
+
+ResultT = TypeVar("ResultT")
 
 
 class Pipeline:
@@ -143,10 +147,13 @@ class Pipeline:
                 self._to_come -= 1
             tracker.at("index")
             lease.check()
-            await self._index_all(tracker, made)
+            is_visible = await self._index_all(tracker, made)
 
         report = made.report(report)
         tracker.at("activate")
+        if is_visible:
+            await self._record_done(tracker, report)
+            return
         if report.chunk_count > CHUNKS_SOON_MADE:
             # From here on a redelivery only has to flip the pointer.
             await tracker.move(partial(life.advance, stage="activate", progress=0.98, report=report))
@@ -171,21 +178,28 @@ class Pipeline:
     async def _prepare(self, tracker: Tracker, model: EmbeddingModel, scratch: Scratch) -> PreparedFile:
         content, name = tracker.revision.content, tracker.document.name
         tokenizer = await self._patience.call("tokenizer", self._embedder.tokenizer_path)
-        with self._spool.file() as path:
+        async with self._spool.file(content.size_bytes) as path:
             await self._fetch(tracker.document.tenant_id, content.sha256, path, name)
             request = PrepareRequest(
                 str(path), content.media_type, name, str(tokenizer) if tokenizer else "", model.window_tokens
             )
             return await self._preparer.prepare(tracker.document.tenant_id, request, tracker.at, scratch)
 
-    async def _index_all(self, tracker: Tracker, made: "_Making") -> None:
-        document, revision = tracker.document, tracker.revision
+    async def _index_all(self, tracker: Tracker, made: "_Making") -> bool:
+        """Returns whether the revision is visible already."""
+        document, revision, prepared = tracker.document, tracker.revision, made.prepared
         with made.timed("index"):
-            await self._rejecting(
+            return await self._rejecting(
                 "index",
                 tracker,
                 lambda: self._index.index(
-                    document, revision, made.batches(), len(made.prepared.chunks), made.model, to_come=self._to_come
+                    document,
+                    revision,
+                    made.batches(),
+                    len(prepared.chunks),
+                    made.model,
+                    to_come=self._to_come,
+                    activate_with=prepared.languages if len(prepared.chunks) <= CHUNKS_SOON_MADE else None,
                 ),
             )
 
@@ -229,6 +243,11 @@ class Pipeline:
         report = replace(
             report, stage_seconds={**report.stage_seconds, "activate": round(time.perf_counter() - began, 4)}
         )
+        await self._record_done(tracker, report)
+
+    async def _record_done(self, tracker: Tracker, report: Report) -> None:
+        """The revision is visible: its record says so."""
+        document = tracker.document
         done = await tracker.move(partial(life.finish, report=report))
         self._metrics.documents.labels(outcome="ready", reason="").inc()
         self._metrics.chunks.inc(report.chunk_count)
@@ -237,11 +256,11 @@ class Pipeline:
         _log.info("document_ready", document_id=document.document_id, chunks=report.chunk_count)
         await self._release(document, done)
 
-    async def _rejecting(self, what: str, tracker: Tracker, call: Callable[[], Awaitable[None]]) -> None:
-        """Calls the index, waiting out its backpressure; says what its refusals mean for the document. Those that are not about
-        the document (another embedding model, chunks that got lost) are raised as they are."""
+    async def _rejecting(self, what: str, tracker: Tracker, call: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        """What the index answers, its backpressure waited out; says what its refusals mean for the document. Those that are not
+        about the document (another embedding model, chunks that got lost) are raised as they are."""
         try:
-            await self._patience.call(what, call)
+            return await self._patience.call(what, call)
         except FailedPrecondition as error:
             if error.reason == "REVISION_SUPERSEDED":
                 raise Superseded from error

@@ -116,6 +116,16 @@ def activation(message: pb.ActivateRevisionRequest, tenant_id: str) -> Activatio
     )
 
 
+def immediate_activation(message: pb.Activation, header: IndexHeader) -> Activation:
+    return Activation(
+        header.key,
+        header.collection_id,
+        message.revision_number,
+        message.expected_chunk_count,
+        tuple(message.languages),
+    )
+
+
 def fetch_response(windows: Sequence[ChunkWindow]) -> pb.FetchChunksResponse:
     return pb.FetchChunksResponse(
         chunks=[

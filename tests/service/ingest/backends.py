@@ -1,7 +1,7 @@
 """The neighbours of ingestion as gRPC servicers on real sockets: a model server and a retriever that keep the contract's rules."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
         self.deleted: set[str] = set()
         self.tenants: set[str] = set()
         self.index_calls = 0
+        self.activate_calls = 0
         self.refusal: GroundworkError | None = None
         self.vectors: dict[tuple[str, str], dict[str, bytes]] = {}
 
@@ -61,29 +62,49 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
         async for request in request_iterator:
             if request.WhichOneof("part") == "header":
                 header = request.header
-            else:
-                assert len(request.batch.vectors) == 4 * request.batch.dimension * len(request.batch.chunks)
-                chunks += request.batch.chunks
-                vectors += request.batch.vectors
+            batch = request.header.first_batch if request.HasField("header") else request.batch
+            assert len(batch.vectors) == 4 * batch.dimension * len(batch.chunks)
+            chunks += batch.chunks
+            vectors += batch.vectors
         assert header is not None
         self.revisions[header.document_id, header.revision_id] = chunks
         rows = [vectors[4 * DIMENSION * n : 4 * DIMENSION * (n + 1)] for n in range(len(chunks))]
         self.vectors[header.document_id, header.revision_id] = {
             chunk.content_hash: row for chunk, row in zip(chunks, rows, strict=True)
         }
-        return retriever_pb2.IndexChunksResponse(chunk_count=len(chunks))
+        answer = retriever_pb2.IndexChunksResponse(chunk_count=len(chunks))
+        if header.HasField("activate"):
+            wanted = header.activate
+            self._activate(
+                header.document_id,
+                header.revision_id,
+                wanted.revision_number,
+                wanted.expected_chunk_count,
+                wanted.languages,
+            )
+            answer.activated_at.GetCurrentTime()
+        return answer
 
     async def ActivateRevision(self, request: Any, context: Any) -> retriever_pb2.ActivateRevisionResponse:
-        if (
-            request.document_id in self.deleted
-            or self.active.get(request.document_id, (0, ""))[0] > request.revision_number
-        ):
-            raise FailedPrecondition("superseded", reason="REVISION_SUPERSEDED")
-        if len(self.revisions.get((request.document_id, request.revision_id), [])) != request.expected_chunk_count:
-            raise FailedPrecondition("incomplete", reason="REVISION_INCOMPLETE")
-        self.active[request.document_id] = (request.revision_number, request.revision_id)
-        self.languages[request.document_id] = list(request.languages)
+        self.activate_calls += 1
+        self._activate(
+            request.document_id,
+            request.revision_id,
+            request.revision_number,
+            request.expected_chunk_count,
+            request.languages,
+        )
         return retriever_pb2.ActivateRevisionResponse()
+
+    def _activate(
+        self, document_id: str, revision_id: str, number: int, chunk_count: int, languages: Sequence[str]
+    ) -> None:
+        if document_id in self.deleted or self.active.get(document_id, (0, ""))[0] > number:
+            raise FailedPrecondition("superseded", reason="REVISION_SUPERSEDED")
+        if len(self.revisions.get((document_id, revision_id), [])) != chunk_count:
+            raise FailedPrecondition("incomplete", reason="REVISION_INCOMPLETE")
+        self.active[document_id] = (number, revision_id)
+        self.languages[document_id] = list(languages)
 
     async def FetchVectors(self, request: Any, context: Any) -> AsyncIterator[retriever_pb2.FetchVectorsResponse]:
         _, revision_id = self.active.get(request.document_id, (0, ""))

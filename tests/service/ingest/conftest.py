@@ -31,15 +31,18 @@ class System:
     api_address: str
 
     @asynccontextmanager
-    async def worker(self) -> AsyncIterator[None]:
-        settings = self.settings.model_copy(update={"grpc_address": f"127.0.0.1:{free_port()}"})
+    async def worker(self, **changes: Any) -> AsyncIterator[None]:
+        """A worker with these settings changed."""
+        settings = self.settings.model_copy(update={"grpc_address": f"127.0.0.1:{free_port()}", **changes})
         async with running_service(app.run_worker, settings):
             yield
 
-    async def upload(self, data: bytes, name: str, **header: Any) -> ingest_pb2.Document:
+    async def upload(
+        self, data: bytes, name: str, *, collection_id: str = "default", **header: Any
+    ) -> ingest_pb2.Document:
         parts = [
             ingest_pb2.UploadDocumentRequest(
-                header=ingest_pb2.UploadHeader(**{"collection_id": "default", "name": name, **header})
+                header=ingest_pb2.UploadHeader(collection_id=collection_id, name=name, **header)
             )
         ]
         parts += [ingest_pb2.UploadDocumentRequest(data=data[i : i + 65536]) for i in range(0, len(data), 65536)]

@@ -70,26 +70,21 @@ class Retriever:
 
     async def index(self, revision_id: str, texts: list[str], document_id: str = "d1", **fields: Any) -> int:
         async def parts() -> AsyncIterator[pb.IndexChunksRequest]:
-            header = pb.IndexHeader(
-                document_id=document_id, collection_id="default", revision_id=revision_id, embedding_model=MODEL
-            )
-            yield pb.IndexChunksRequest(header=header)
+            yield pb.IndexChunksRequest(header=index_header(document_id, revision_id))
             for start in range(0, len(texts), 3):
-                chunks = [
-                    pb.Chunk(
-                        chunk_id=f"{revision_id}-{ordinal}",
-                        ordinal=ordinal,
-                        document_name=f"{document_id}.md",
-                        text=texts[ordinal],
-                        embedded_text=texts[ordinal],
-                        **fields,
-                    )
-                    for ordinal in range(start, min(start + 3, len(texts)))
-                ]
-                vectors = embed([chunk.embedded_text for chunk in chunks]).astype("<f4").tobytes()
-                yield pb.IndexChunksRequest(batch=pb.IndexBatch(chunks=chunks, vectors=vectors, dimension=DIMENSION))
+                batch = index_batch(document_id, revision_id, texts[start : start + 3], start, **fields)
+                yield pb.IndexChunksRequest(batch=batch)
 
         return int((await self.stub.IndexChunks(parts(), timeout=10)).chunk_count)
+
+    async def index_and_activate(
+        self, revision_id: str, texts: list[str], activation: pb.Activation, document_id: str = "d1"
+    ) -> pb.IndexChunksResponse:
+        """In one message."""
+        header = index_header(document_id, revision_id)
+        header.first_batch.CopyFrom(index_batch(document_id, revision_id, texts))
+        header.activate.CopyFrom(activation)
+        return await self.stub.IndexChunks(iter([pb.IndexChunksRequest(header=header)]), timeout=10)
 
     async def activate(
         self,
@@ -120,6 +115,30 @@ class Retriever:
 
     async def texts(self, query_text: str) -> list[str]:
         return [hit.chunk.text for hit in (await self.search(query_text)).hits]
+
+
+def index_header(document_id: str, revision_id: str) -> pb.IndexHeader:
+    return pb.IndexHeader(
+        document_id=document_id, collection_id="default", revision_id=revision_id, embedding_model=MODEL
+    )
+
+
+def index_batch(
+    document_id: str, revision_id: str, texts: Sequence[str], first_ordinal: int = 0, **fields: Any
+) -> pb.IndexBatch:
+    chunks = [
+        pb.Chunk(
+            chunk_id=f"{revision_id}-{ordinal}",
+            ordinal=ordinal,
+            document_name=f"{document_id}.md",
+            text=text,
+            embedded_text=text,
+            **fields,
+        )
+        for ordinal, text in enumerate(texts, first_ordinal)
+    ]
+    vectors = embed([chunk.embedded_text for chunk in chunks]).astype("<f4").tobytes()
+    return pb.IndexBatch(chunks=chunks, vectors=vectors, dimension=DIMENSION)
 
 
 @pytest.fixture

@@ -105,6 +105,28 @@ async def test_an_incomplete_revision_is_not_activated(local: Retriever) -> None
     assert caught.value.reason == "REVISION_INCOMPLETE"
 
 
+async def test_revision_that_comes_in_one_message_is_visible_when_it_is_answered(local: Retriever) -> None:
+    await local.publish("r1", ["the old text about copper"], number=1)
+    answer = await local.index_and_activate(
+        "r2", ["the new text about silver"], pb.Activation(revision_number=2, expected_chunk_count=1, languages=["en"])
+    )
+    assert answer.chunk_count == 1
+    assert answer.HasField("activated_at")
+    assert await local.texts("text") == ["the new text about silver"]
+
+
+async def test_revision_that_comes_in_one_message_is_refused_as_an_activation_would_be(local: Retriever) -> None:
+    with pytest.raises(FailedPrecondition) as incomplete:
+        await local.index_and_activate("r1", ["tin"], pb.Activation(revision_number=1, expected_chunk_count=2))
+    assert incomplete.value.reason == "REVISION_INCOMPLETE"
+    assert await local.texts("tin") == []
+    await local.publish("r5", ["lead"], number=5)
+    with pytest.raises(FailedPrecondition) as superseded:
+        await local.index_and_activate("r4", ["zinc"], pb.Activation(revision_number=4, expected_chunk_count=1))
+    assert superseded.value.reason == "REVISION_SUPERSEDED"
+    assert await local.texts("lead zinc") == ["lead"]
+
+
 async def test_requests_against_the_contract_are_refused(local: Retriever) -> None:
     stub = local.stub
     with pytest.raises(InvalidArgument):

@@ -331,7 +331,8 @@ class FakeIndex:
         model: str,
         *,
         to_come: int,
-    ) -> None:
+        activate_with: Sequence[str] | None = None,
+    ) -> bool:
         self.log.append("index")
         self.to_come.append(to_come)
         key = (document.document_id, revision.revision_id)
@@ -343,6 +344,10 @@ class FakeIndex:
         assert len(chunks) == len(rows) == chunk_count
         self.revisions[key] = chunks
         self.stored_vectors[key] = (model, {c.content_hash: row for c, row in zip(chunks, rows, strict=True)})
+        if activate_with is None:
+            return False
+        await self.activate(document, revision, chunk_count, activate_with)
+        return True
 
     async def activate(
         self, document: Document, revision: Revision, chunk_count: int, languages: Sequence[str]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import GroundworkError
+from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.spool import SpooledFile
 from services.ingest.errors import (
     BadName,
@@ -20,7 +21,7 @@ from services.ingest.errors import (
     FileTooLarge,
     UploadCorrupt,
 )
-from services.ingest.models import Document, Status, StoredDocument
+from services.ingest.models import Collection, Document, Status, StoredDocument
 from services.ingest.upkeep import clearing as clearing_module
 from tests.unit.ingest.world import LIMIT_BYTES, TENANT, Crash, World
 
@@ -344,6 +345,44 @@ async def test_deleting_a_collection_deletes_its_documents(world: World) -> None
     assert world.index.searchable(document.document_id) == []
     assert await world.listing.get(TENANT, kept.document_id) == kept
     await world.catalog.create(TENANT, "papers", "Papers")
+
+
+async def test_of_uploads_at_a_stretch_only_the_first_asks_beforehand_whether_the_collection_is_there(
+    world: World,
+) -> None:
+    """Each asks once more before its job is queued."""
+    await world.catalog.create(TENANT, "notes", "Notes")
+    reads: list[str] = []
+    get = world.collections.get
+
+    async def counted(tenant_id: str, collection_id: str) -> Collection | None:
+        reads.append(collection_id)
+        return await get(tenant_id, collection_id)
+
+    world.collections.get = counted  # type: ignore[method-assign]
+    for name in ("a.txt", "b.txt", "c.txt"):
+        await world.upload(name, name, collection_id="notes")
+    assert len(reads) == 4
+    world.seconds += 3600
+    await world.upload("later", "later.txt", collection_id="notes")
+    assert len(reads) == 6
+
+
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+async def test_collection_deleted_a_moment_after_an_upload_takes_no_more(
+    world: World, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clearing_module, "PATIENCE_S", 0.0)
+    await world.catalog.create(TENANT, "notes", "Notes")
+    before = await world.upload("a", "a.txt", collection_id="notes")
+    catalog = world.catalog if where == "here" else Catalog(world.collections, world.clearing, world.clock)
+    await catalog.delete(TENANT, "notes")
+    with pytest.raises(CollectionNotFound, match="being deleted" if where == "here" else "was deleted while"):
+        await world.upload("b", "b.txt", collection_id="notes")
+    later = [stored.document for stored in world.store.records.values() if stored.document.name == "b.txt"]
+    assert [document.status for document in later] == ([] if where == "here" else [Status.DELETED])
+    assert [job.document_id for job in world.jobs.jobs.values()] == [before.document_id]
+    assert set(world.files.files) == {(TENANT, before.content.sha256)}
 
 
 async def test_collection_that_takes_long_to_empty_is_gone_at_once_and_emptied_by_the_sweep(

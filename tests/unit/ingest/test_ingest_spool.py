@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -14,15 +15,28 @@ from services.ingest.documents.spool import MEMORY_BYTES, Spool, SpooledFile
 from services.ingest.errors import SpoolFull
 
 
-def test_folder_of_a_dead_process_is_removed_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
+async def test_folder_of_a_dead_process_is_removed_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
     dead = tmp_path / "spool-dead"
     dead.mkdir()
     (dead / "spool-file").write_text("left behind")
-    with Spool.own(tmp_path) as living, living.file() as path, Spool.own(tmp_path), Spool.own(tmp_path):
-        assert path.exists()
-        assert not dead.exists()
-        assert len(list(tmp_path.iterdir())) == 3
-    assert list(tmp_path.iterdir()) == []
+    with Spool.own(tmp_path) as living, Spool.own(tmp_path), Spool.own(tmp_path):
+        async with living.file() as path:
+            assert _is_there(path)
+            assert not _is_there(dead)
+            assert len(_names(tmp_path)) == 3
+    assert _names(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has files in memory with a name")
+@pytest.mark.parametrize("size_bytes", [0, MEMORY_BYTES, MEMORY_BYTES + 1, None])
+async def test_only_a_file_that_is_not_small_is_on_disk_and_none_is_left(
+    tmp_path: Path, size_bytes: int | None
+) -> None:
+    async with Spool(tmp_path).file(size_bytes) as path:
+        assert _written_and_read(path, b"content") == b"content"
+        assert bool(_names(tmp_path)) == (size_bytes is None or size_bytes > MEMORY_BYTES)
+    assert not _is_there(path)
+    assert _names(tmp_path) == []
 
 
 @pytest.mark.parametrize("size_bytes", [0, 10, MEMORY_BYTES, MEMORY_BYTES + 1, 3 * MEMORY_BYTES])
@@ -52,6 +66,19 @@ async def test_full_disk_refuses_the_upload_with_its_reason(tmp_path: Path, monk
     with pytest.raises(SpoolFull, match="No space left"):
         async with received(Spool(tmp_path), b"x" * (MEMORY_BYTES + 1), limit_bytes=10 * MEMORY_BYTES):
             pass
+
+
+def _written_and_read(path: Path, content: bytes) -> bytes:
+    path.write_bytes(content)
+    return path.read_bytes()
+
+
+def _is_there(path: Path) -> bool:
+    return path.exists()
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
 
 
 def received(spool: Spool, content: bytes, *, limit_bytes: int) -> AbstractAsyncContextManager[SpooledFile]:

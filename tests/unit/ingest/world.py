@@ -69,6 +69,8 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()
+        self.seconds = 0.0
+        """Of the monotonic clock."""
         self.store = FakeDocumentStore(lambda: self.clock.now)
         self.collections = FakeCollectionStore()
         self.files = FakeFileStore(lambda: self.clock.now)
@@ -82,7 +84,7 @@ class World:
         self.forgetting = FakeForgetting(self.index)
         self.deletion = Deletion(self.store, self.files, self.leases, self.index, self.forgetting, self.clock)
         self.clearing = Clearing(self.collections, self.store, self.deletion, self.leases)
-        self.catalog = Catalog(self.collections, self.clearing, self.clock)
+        self.catalog = Catalog(self.collections, self.clearing, self.clock, clock=lambda: self.seconds)
         self.reviser = Reviser(self.store, self.jobs, self.clock, new_id=lambda: f"{next(numbers):032x}")
         self.listing = Listing(self.store, self.files, self.catalog, spool)
         self.uploads = Uploads(

@@ -886,7 +886,7 @@ Global___FetchChunksResponse: _TypeAlias = FetchChunksResponse  # noqa: Y015
 
 @_typing.final
 class IndexChunksRequest(_message.Message):
-    """First the header, then any number of batches."""
+    """First the header, then any number of further batches."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -927,6 +927,8 @@ class IndexHeader(_message.Message):
     REVISION_ID_FIELD_NUMBER: _builtins.int
     EMBEDDING_MODEL_FIELD_NUMBER: _builtins.int
     TO_COME_FIELD_NUMBER: _builtins.int
+    FIRST_BATCH_FIELD_NUMBER: _builtins.int
+    ACTIVATE_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     """Document."""
     collection_id: _builtins.str
@@ -939,6 +941,16 @@ class IndexHeader(_message.Message):
     """Revisions that the caller has under way and has not sent yet. Commits are shared with what is to come, for a moment; with
     nothing to come they are made at once. Unset: not known.
     """
+    @_builtins.property
+    def first_batch(self) -> Global___IndexBatch:
+        """The first batch, which saves a message: most revisions have no other."""
+
+    @_builtins.property
+    def activate(self) -> Global___Activation:
+        """Set: the revision is made visible as soon as both indexes have it on disk, as ActivateRevision does and with its errors.
+        Unset: it stays invisible.
+        """
+
     def __init__(
         self,
         *,
@@ -947,16 +959,50 @@ class IndexHeader(_message.Message):
         revision_id: _builtins.str = ...,
         embedding_model: _builtins.str = ...,
         to_come: _builtins.int | None = ...,
+        first_batch: Global___IndexBatch | None = ...,
+        activate: Global___Activation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_to_come", b"_to_come", "to_come", b"to_come"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_to_come", b"_to_come", "activate", b"activate", "first_batch", b"first_batch", "to_come", b"to_come"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_to_come", b"_to_come", "collection_id", b"collection_id", "document_id", b"document_id", "embedding_model", b"embedding_model", "revision_id", b"revision_id", "to_come", b"to_come"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_to_come", b"_to_come", "activate", b"activate", "collection_id", b"collection_id", "document_id", b"document_id", "embedding_model", b"embedding_model", "first_batch", b"first_batch", "revision_id", b"revision_id", "to_come", b"to_come"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__to_come: _TypeAlias = _typing.Literal["to_come"]  # noqa: Y015
     _WhichOneofArgType__to_come: _TypeAlias = _typing.Literal["_to_come", b"_to_come"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__to_come) -> _WhichOneofReturnType__to_come | None: ...
 
 Global___IndexHeader: _TypeAlias = IndexHeader  # noqa: Y015
+
+@_typing.final
+class Activation(_message.Message):
+    """What a revision that was indexed is activated with."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_NUMBER_FIELD_NUMBER: _builtins.int
+    EXPECTED_CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    LANGUAGES_FIELD_NUMBER: _builtins.int
+    revision_number: _builtins.int
+    """Order of revisions of one document; the highest activated one wins. From 1."""
+    expected_chunk_count: _builtins.int
+    """Chunks that both indexes must hold of it."""
+    @_builtins.property
+    def languages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Languages of its chunks (BCP 47), most common first, at most 16: queries are analysed in them. Empty when unknown."""
+
+    def __init__(
+        self,
+        *,
+        revision_number: _builtins.int = ...,
+        expected_chunk_count: _builtins.int = ...,
+        languages: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expected_chunk_count", b"expected_chunk_count", "languages", b"languages", "revision_number", b"revision_number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Activation: _TypeAlias = Activation  # noqa: Y015
 
 @_typing.final
 class IndexBatch(_message.Message):
@@ -997,16 +1043,22 @@ class IndexChunksResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    ACTIVATED_AT_FIELD_NUMBER: _builtins.int
     chunk_count: _builtins.int
     """Chunks written."""
+    @_builtins.property
+    def activated_at(self) -> _timestamp_pb2.Timestamp:
+        """When the revision became visible; unset where the header did not ask for it."""
+
     def __init__(
         self,
         *,
         chunk_count: _builtins.int = ...,
+        activated_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["activated_at", b"activated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["activated_at", b"activated_at", "chunk_count", b"chunk_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

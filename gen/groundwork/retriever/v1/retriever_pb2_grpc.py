@@ -96,7 +96,7 @@ class RetrieverServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def IndexChunks(self, request_iterator, context):
-        """Writes the chunks of one revision to both indexes, invisible until it is activated. The header comes first.
+        """Writes the chunks of one revision to both indexes, invisible until it is activated, here or later. The header comes first.
         Sending the same revision again replaces it. Answers once both indexes have it on disk.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -38,7 +38,7 @@ class RetrieverServiceStub:
     FetchChunks: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.FetchChunksRequest, _retriever_pb2.FetchChunksResponse]
     """Chunks by id, each with its neighbours in the document. Unknown and inactive ids are left out."""
     IndexChunks: _grpc.StreamUnaryMultiCallable[_retriever_pb2.IndexChunksRequest, _retriever_pb2.IndexChunksResponse]
-    """Writes the chunks of one revision to both indexes, invisible until it is activated. The header comes first.
+    """Writes the chunks of one revision to both indexes, invisible until it is activated, here or later. The header comes first.
     Sending the same revision again replaces it. Answers once both indexes have it on disk.
     """
     ActivateRevision: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.ActivateRevisionRequest, _retriever_pb2.ActivateRevisionResponse]
@@ -67,7 +67,7 @@ class RetrieverServiceAsyncStub(RetrieverServiceStub):
     FetchChunks: _aio.UnaryUnaryMultiCallable[_retriever_pb2.FetchChunksRequest, _retriever_pb2.FetchChunksResponse]  # type: ignore[assignment]
     """Chunks by id, each with its neighbours in the document. Unknown and inactive ids are left out."""
     IndexChunks: _aio.StreamUnaryMultiCallable[_retriever_pb2.IndexChunksRequest, _retriever_pb2.IndexChunksResponse]  # type: ignore[assignment]
-    """Writes the chunks of one revision to both indexes, invisible until it is activated. The header comes first.
+    """Writes the chunks of one revision to both indexes, invisible until it is activated, here or later. The header comes first.
     Sending the same revision again replaces it. Answers once both indexes have it on disk.
     """
     ActivateRevision: _aio.UnaryUnaryMultiCallable[_retriever_pb2.ActivateRevisionRequest, _retriever_pb2.ActivateRevisionResponse]  # type: ignore[assignment]
@@ -111,7 +111,7 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_retriever_pb2.IndexChunksRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_retriever_pb2.IndexChunksResponse, _abc.Awaitable[_retriever_pb2.IndexChunksResponse]]:
-        """Writes the chunks of one revision to both indexes, invisible until it is activated. The header comes first.
+        """Writes the chunks of one revision to both indexes, invisible until it is activated, here or later. The header comes first.
         Sending the same revision again replaces it. Answers once both indexes have it on disk.
         """
 
