@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,56 +20,117 @@ import psutil
 
 from kit.errors import GroundworkError
 from kit.jetstream import Nats, connect
+from kit.key_folder import KeyFolder
+from kit.keys import Jwk
 from services.standalone.app import find_nats_server, read_standalone_settings
 from services.standalone.backup.archive import Manifest, opened
 from services.standalone.backup.backing_up import back_up
 from services.standalone.backup.restoring import restore_data_dir, restore_into
 from services.standalone.console import keep_terminal_for_people
-from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, open_data_dir
+from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, DataDir, open_data_dir
 from services.standalone.doctor import Diagnosis, examine, examine_copy
-from services.standalone.errors import NotRunning, StandaloneError
+from services.standalone.errors import BackupRefused, NotRunning, StandaloneError
 from services.standalone.models import StartLimits
 from services.standalone.private_store import private_store
 from services.standalone.settings import StandaloneSettings
+from services.standalone.signers import SIGNERS
+from services.standalone.store import describing
 from services.standalone.topology import nats_start_limits
 
 CONNECT_TIMEOUT_S = 10.0
+_ANYWAY = (
+    "Start Groundwork, which puts right what can be; restore an earlier backup for the rest, or say that you have seen it: "
+    "groundwork doctor --accept. With --anyway what is there is backed up now, and the backup marked as damaged."
+)
 
 
-def backup(file: Path) -> int:
-    """Writes a backup; the exit code."""
+def backup(file: Path, *, anyway: bool = False, keys: Path | None = None) -> int:
+    """Writes a backup; the exit code. A damaged store is refused, or with `anyway` copied and the backup marked. `keys`: the folder
+    of the services' keys, if not that of the data directory."""
 
     async def run() -> None:
         settings = read_standalone_settings()
+        public_keys = await asyncio.to_thread(_public_keys, settings, keys)
         async with _store(settings) as nats:
-            manifest = await back_up(nats, file, _now, _say_stream)
+            damage = await _damage(nats, settings)
+            if damage and not anyway:
+                raise BackupRefused(
+                    "\n".join(
+                        (
+                            "The stored data is damaged, so no backup was made: it would lack what is gone.",
+                            *damage,
+                            _ANYWAY,
+                        )
+                    )
+                )
+            manifest = await back_up(nats, file, _now, _say_stream, public_keys=public_keys, damage=damage)
         size_kb = (await asyncio.to_thread(file.stat)).st_size // 1024
         _say(f"{file}: {_described(manifest)}, {size_kb} KB. It holds your documents and threads: keep it private.")
+        if damage:
+            _say("\n".join(("It is marked as damaged:", *damage)))
 
     return _exit_code(run())
 
 
-def restore(file: Path, *, replace: bool) -> int:
-    """Brings a backup back; the exit code."""
+async def _damage(nats: Nats, settings: StandaloneSettings) -> list[str]:
+    """What a copy made now would lack, in lines."""
+    ledger = None if settings.nats_url else settings.data_dir / LEDGER_FILE
+    diagnosis = await examine(nats, ledger, _now, accept=False)
+    for remark in diagnosis.remarks:
+        _say(remark)
+    return describing.lines(diagnosis.losses)
+
+
+def _public_keys(settings: StandaloneSettings, keys: Path | None) -> Sequence[Jwk]:
+    """None of a cluster unless it is said where they are."""
+    if settings.nats_url and keys is None:
+        return ()
+    return KeyFolder(keys or DataDir(settings.data_dir).keys).public_keys()
+
+
+def restore(file: Path, *, replace: bool, keys: Path | None = None) -> int:
+    """Brings a backup back; the exit code. `keys`: the folder of a cluster's keys, where those of the backup's jobs are added."""
 
     async def run() -> None:
         settings = read_standalone_settings()
         if settings.nats_url:
-            with opened(file) as archive:
-                async with _connected(settings.nats_url) as nats:
-                    await restore_into(nats, archive, replace=replace, on_stream=_say_stream)
-                _say(f"Restored {_described(archive.manifest)}. Start the services now.")
+            await _restore_cluster(settings.nats_url, file, keys, replace=replace)
             return
         with open_data_dir(settings.data_dir) as data_dir:
             manifest, aside = await restore_data_dir(
                 data_dir, file, _private(settings), replace=replace, now=_now, on_stream=_say_stream
             )
             _say(f"Restored {_described(manifest)} into {data_dir.path}.")
+            _say_damage(manifest)
             if aside:
                 _say(f"What was there is in {aside}; remove it once you are sure.")
             _say("The indexes are made again from the documents, beginning a minute after the next start.")
 
     return _exit_code(run())
+
+
+async def _restore_cluster(nats_url: str, file: Path, keys: Path | None, *, replace: bool) -> None:
+    with opened(file) as archive:
+        async with _connected(nats_url) as nats:
+            await restore_into(nats, archive, replace=replace, on_stream=_say_stream)
+        manifest = archive.manifest
+    _say(f"Restored {_described(manifest)}.")
+    _say_damage(manifest)
+    if keys and manifest.public_keys:
+        folder = KeyFolder(keys)
+        await asyncio.to_thread(folder.trust_for_jobs, SIGNERS, manifest.public_keys)
+        _say(f"{folder.public_keys_file} verifies the jobs in its queues now: give it to every service.")
+    elif not keys:
+        _say(
+            "Deletions that wait in its queues are done only where the keys that signed them are known: if this cluster has other "
+            "keys than the one that was backed up, restore with --keys FOLDER and give its public.json to every service."
+        )
+    _say("Start the services now.")
+
+
+def _say_damage(manifest: Manifest) -> None:
+    if manifest.damage:
+        _say("\n".join(("This backup was made of a damaged store, and lacks what was gone then:", *manifest.damage)))
 
 
 def doctor(*, accept: bool) -> int:

@@ -45,6 +45,11 @@ class Diagnosis:
     def is_well(self) -> bool:
         return not (self.now or self.before or self.unreadable)
 
+    @property
+    def losses(self) -> tuple[Finding, ...]:
+        """What a copy made now would lack: what is wrong at this moment, and what was lost before and could not be put right."""
+        return (*self.now, *(finding for finding in self.before if finding.repaired < finding.count))
+
     def lines(self) -> list[str]:
         """For the terminal."""
         shown = list(self.remarks)

@@ -12,9 +12,11 @@ from pathlib import Path
 from kit.jetstream import Nats
 from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back
 from kit.jetstream.streams import stream_names
+from kit.key_folder import KeyFolder
 from services.standalone.backup.archive import Archive, Manifest, StreamEntry, opened
 from services.standalone.data_dir import DataDir
 from services.standalone.errors import RestoreRefused
+from services.standalone.signers import SIGNERS
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[Nats]]
 """A message store of one's own over a folder."""
@@ -52,7 +54,10 @@ async def restore_data_dir(
     on_stream: Callable[[str], None],
 ) -> tuple[Manifest, Path | None]:
     """Makes the message store of a data directory that this process holds; returns what was restored, and where the store that it
-    replaces was put. The new store takes its place in one step, once it is whole. Raises RestoreRefused, BackupUnusable."""
+    replaces was put. The new store takes its place in one step, once it is whole. Raises RestoreRefused, BackupUnusable.
+
+    Jobs in its queues were signed where the backup was made: those keys are good for jobs here, too.
+    """
     store, unfinished = data_dir.nats_store, data_dir.path / "nats.restoring"
     filled = await asyncio.to_thread(_has_files, store)
     if filled and not replace:
@@ -65,6 +70,7 @@ async def restore_data_dir(
         await asyncio.to_thread(unfinished.mkdir, mode=0o700)
         async with open_store(unfinished) as nats:
             await restore_into(nats, archive, replace=False, on_stream=on_stream)
+        await asyncio.to_thread(KeyFolder(data_dir.keys).trust_for_jobs, SIGNERS, archive.manifest.public_keys)
         aside = data_dir.path / f"nats.replaced-{now():%Y%m%dT%H%M%S}" if filled else None
         await asyncio.to_thread(_take_place, data_dir, unfinished, aside)
         return archive.manifest, aside
