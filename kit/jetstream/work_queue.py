@@ -70,6 +70,17 @@ class WorkQueueConfig:
     """Whether a job that is gone is found missing and queued again. Then one whose token is not valid is dropped; else it stays and
     is refused again every ten minutes, until an operator gives its key back or removes it."""
 
+    @property
+    def stream_config(self) -> api.StreamConfig:
+        """The stream as the server is to make it."""
+        return api.StreamConfig(
+            name=self.stream,
+            subjects=[f"{self.subject}.>"],
+            retention=api.RetentionPolicy.WORK_QUEUE,
+            storage=api.StorageType.FILE,
+            duplicate_window=_DEDUPLICATION_WINDOW_S,
+        )
+
 
 class WorkQueue:
     """Publishes jobs and hands them to workers, each job to one worker at a time."""
@@ -90,15 +101,7 @@ class WorkQueue:
         return queue
 
     async def _ensure(self) -> None:
-        await self._nats.ensure_stream(
-            api.StreamConfig(
-                name=self._config.stream,
-                subjects=[f"{self._config.subject}.>"],
-                retention=api.RetentionPolicy.WORK_QUEUE,
-                storage=api.StorageType.FILE,
-                duplicate_window=_DEDUPLICATION_WINDOW_S,
-            )
-        )
+        await self._nats.ensure_stream(self._config.stream_config)
 
     async def publish(self, suffix: str, data: bytes, *, job_id: str) -> None:
         """Queues a job, once per `job_id` within two minutes. `suffix` begins with the tenant whose turn it takes. It is on the

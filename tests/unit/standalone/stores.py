@@ -80,6 +80,7 @@ async def mended(keeper: Keeper, *, quiet: bool = True) -> list[Finding]:
     """What a start does."""
     comparison = await keeper.compare()
     done = await keeper.mend(comparison, mendable(comparison, quiet=quiet))
+    done |= await keeper.queues.put_back(comparison.queues, quiet=quiet)
     await keeper.settle(comparison, done)
     return [*describing.findings(comparison, done, AT), *describing.fileless(comparison, AT)]
 
