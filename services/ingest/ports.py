@@ -225,6 +225,9 @@ class SearchIndex(Protocol):
     def vectors(self, document_id: str, model: str) -> AsyncGenerator[tuple[Sequence[str], Vectors], None]:
         """Content hashes of the active revision and their vectors, some at a time; nothing when it has none of `model`."""
 
+    def visible(self) -> AsyncGenerator[str, None]:
+        """Ids of all the tenant's documents that searches can show."""
+
     async def check(self, revisions: Sequence[tuple[str, str]]) -> list[RevisionCheck]:
         """What the indexes hold of revisions, given as (document id, revision id), at most 200; in their order."""
 

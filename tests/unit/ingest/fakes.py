@@ -345,6 +345,10 @@ class FakeIndex:
         if made_by == model and vectors:
             yield list(vectors), np.stack(list(vectors.values()))
 
+    async def visible(self) -> AsyncGenerator[str, None]:
+        for document_id in list(self.active):
+            yield document_id
+
     async def check(self, revisions: Sequence[tuple[str, str]]) -> list[RevisionCheck]:
         return [self._check(*each) for each in revisions]
 
