@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.jetstream.condition import Finding
 from services.ingest.documents.spool import Scratch, SpooledFile
 from services.ingest.models import (
     Chunk,
@@ -237,3 +238,16 @@ class Forgetting(Protocol):
 
     async def forget(self, document_id: str) -> None:
         """Has all copies erased within a minute. The wish is on disk when this returns. Harmless when repeated."""
+
+
+class Condition(Protocol):
+    """What was found wrong with the stored data, kept for an operator."""
+
+    async def add(self, source: str, findings: Sequence[Finding]) -> None:
+        """What happened, until a person has seen it."""
+
+    async def set(self, source: str, findings: Sequence[Finding]) -> bool:
+        """What a source finds now, instead of what it found before. Whether that is news."""
+
+    async def findings(self, *, besides: str = "") -> list[Finding]:
+        """All, or those of other sources than one."""

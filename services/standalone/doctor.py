@@ -22,8 +22,8 @@ from services.standalone.store.ledger import Ledger
 OpenStore = Callable[[Path], AbstractAsyncContextManager[Nats]]
 _MEBIBYTE = 1024 * 1024
 _NO_LEDGER = (
-    "A cluster has no ledger: what its replicas lost together is not known. Ingestion compares records, files and indexes every "
-    "hour; its log says records_lost, and the worker's metrics count unreadable records."
+    "A cluster has no ledger: its message store was not compared with what was written. Ingestion compares names, records, files "
+    "and both indexes with each other a minute after its start and every hour; what it found is said here."
 )
 
 

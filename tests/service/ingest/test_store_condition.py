@@ -2,9 +2,10 @@
 
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
 
-from kit.jetstream import connect
-from kit.jetstream.condition import Finding, StoreCondition
+from kit.jetstream import KeyValue, Nats, connect
+from kit.jetstream.condition import BUCKET, Finding, StoreCondition
 from kit.testing.harness import open_test_channel
+from services.ingest.adapters.store_condition import ConditionReport
 from tests.service.ingest.conftest import TIMEOUT_S, System
 
 
@@ -22,3 +23,28 @@ async def test_findings_are_told_until_they_are_accepted(system: System, nats_ur
         assert await told() == ["2 are gone"]
         await condition.accept()
         assert await told() == []
+
+
+async def test_findings_stand_in_the_details_of_readyz_until_they_are_accepted(jetstream: Nats) -> None:
+    condition = await StoreCondition.open(jetstream)
+    report = ConditionReport(condition)
+    assert report.troubles() == ()
+    await condition.set("upkeep", [Finding("files_missing", "FILES", 2, 0, "2 are gone", "", ("a.txt",), "2026-11-22")])
+    await report.look()
+    (trouble,) = report.troubles()
+    assert (trouble.part, trouble.message) == ("stored data", "damaged: 2 are gone (groundwork doctor)")
+    assert not trouble.stops_service
+    await condition.accept()
+    await report.look()
+    assert report.troubles() == ()
+
+
+async def test_findings_that_are_torn_themselves_stop_nobody(jetstream: Nats) -> None:
+    condition = await StoreCondition.open(jetstream)
+    finding = Finding("files_missing", "FILES", 2, 0, "2 are gone", "", (), "2026-11-22")
+    bucket = await KeyValue.open(jetstream, BUCKET)
+    await bucket.put("upkeep", b"[{")
+    await condition.add("ledger", [finding])
+    assert await condition.findings() == [finding]
+    assert await condition.set("upkeep", [finding])
+    assert await condition.findings(besides="ledger") == [finding]

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
+from kit.jetstream.condition import Finding
 from services.ingest.documents.spool import Scratch, SpooledFile
 from services.ingest.models import (
     Chunk,
@@ -378,3 +379,22 @@ class FakeForgetting:
     async def forget(self, document_id: str) -> None:
         assert document_id in self._index.deleted
         self.forgotten.append(document_id)
+
+
+class FakeCondition:
+    """What an operator would see."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Sequence[Finding]] = {}
+
+    async def add(self, source: str, findings: Sequence[Finding]) -> None:
+        if findings:
+            self.kept[source] = (*self.kept.get(source, ()), *findings)
+
+    async def set(self, source: str, findings: Sequence[Finding]) -> bool:
+        news = self.kept.get(source, ()) != findings
+        self.kept[source] = findings
+        return news
+
+    async def findings(self, *, besides: str = "") -> list[Finding]:
+        return [finding for source, some in self.kept.items() if source != besides for finding in some]
