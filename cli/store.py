@@ -60,11 +60,14 @@ def doctor(
         bool,
         typer.Option("--accept", help="Forget what was found before: you have seen it. /readyz says `ready` again."),
     ] = False,
+    keys: Keys = None,
 ) -> None:
-    """Say what is wrong with the stored data and what would be done about it. Changes nothing; exit code 1 if something is wrong.
+    """Say what is wrong with the stored data, how the jobs and both indexes are, and what would be done. Changes nothing.
+
+    Exit code 1 if stored data is damaged, or deletions wait that nobody will do.
 
     Of a system that is stopped a copy of the message store is looked at, which needs room for it.
     """
     from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(commands.doctor(accept=accept))
+    raise typer.Exit(commands.doctor(accept=accept, keys=keys))

@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from kit.errors import GroundworkError
 from kit.jetstream import Nats, connect
 from kit.key_folder import KeyFolder
-from kit.keys import Jwk
+from kit.keys import Jwk, KeySource, parse_public_keys
+from kit.tokens import TokenVerifier
+from services.standalone import surroundings
 from services.standalone.app import find_nats_server, read_standalone_settings
 from services.standalone.backup.archive import Manifest, opened
 from services.standalone.backup.backing_up import back_up
@@ -31,9 +31,11 @@ from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, DataDir, ope
 from services.standalone.doctor import Diagnosis, examine, examine_copy
 from services.standalone.errors import BackupRefused, NotRunning, StandaloneError
 from services.standalone.models import StartLimits
+from services.standalone.observing import Observed, observe
 from services.standalone.private_store import private_store
-from services.standalone.settings import StandaloneSettings
+from services.standalone.settings import StandaloneSettings, inherited_environment
 from services.standalone.signers import SIGNERS
+from services.standalone.state_file import read_running
 from services.standalone.store import describing
 from services.standalone.topology import nats_start_limits
 
@@ -133,14 +135,15 @@ def _say_damage(manifest: Manifest) -> None:
         _say("\n".join(("This backup was made of a damaged store, and lacks what was gone then:", *manifest.damage)))
 
 
-def doctor(*, accept: bool) -> int:
-    """Says what is wrong with the stored data, and what the next start would do; 1 when something is."""
+def doctor(*, accept: bool, keys: Path | None = None) -> int:
+    """Says how the stored data and the jobs are, and what the next start would do; 1 when something is wrong. `keys`: as of
+    `backup`."""
     sick = False
 
     async def run() -> None:
         nonlocal sick
         settings = read_standalone_settings()
-        diagnosis = await _diagnosis(settings, accept=accept)
+        diagnosis = await _diagnosis(settings, _verifier(settings, keys), accept=accept)
         for line in diagnosis.lines():
             _say(line)
         sick = not diagnosis.is_well
@@ -148,25 +151,42 @@ def doctor(*, accept: bool) -> int:
     return _exit_code(run()) or int(sick)
 
 
-async def _diagnosis(settings: StandaloneSettings, *, accept: bool) -> Diagnosis:
-    if url := settings.nats_url or await asyncio.to_thread(running_nats_url, settings.data_dir):
-        ledger = None if settings.nats_url else settings.data_dir / LEDGER_FILE
-        async with _connected(url) as nats:
-            return await examine(nats, ledger, _now, accept=accept)
+async def _diagnosis(settings: StandaloneSettings, verifier: TokenVerifier | None, *, accept: bool) -> Diagnosis:
+    async def look(nats: Nats) -> Observed:
+        return await observe(nats, verifier)
+
+    if settings.nats_url:
+        _say(surroundings.OF_A_CLUSTER)
+        async with _connected(settings.nats_url) as nats:
+            return await examine(nats, None, _now, accept=accept, observe=look)
+    if running := await asyncio.to_thread(read_running, _state_file(settings.data_dir)):
+        _say("\n".join(await surroundings.of_running(running)))
+        async with _connected(running.nats_url) as nats:
+            return await examine(nats, settings.data_dir / LEDGER_FILE, _now, accept=accept, observe=look)
     if accept:
         raise NotRunning("Start Groundwork first: what was found is kept in its message store")
     _require_data(settings)
     with open_data_dir(settings.data_dir) as data_dir:
-        return await examine_copy(data_dir, _private(settings), _now)
+        _say("\n".join(await asyncio.to_thread(surroundings.of_stopped, data_dir.path, inherited_environment())))
+        return await examine_copy(data_dir, _private(settings), _now, look)
+
+
+def _verifier(settings: StandaloneSettings, keys: Path | None) -> TokenVerifier | None:
+    """None where there are no public keys to verify with."""
+    if not (public_keys := _public_keys(settings, keys)):
+        return None
+    key_set = json.dumps({"keys": public_keys})
+    return TokenVerifier(KeySource(parse_public_keys, value=key_set, setting="GROUNDWORK_AUTH_PUBLIC_KEYS"))
 
 
 def running_nats_url(data_dir: Path) -> str:
     """The message store's address when a system runs on this directory, else empty."""
-    try:
-        state = json.loads((data_dir / "state.json").read_text("utf-8"))
-    except (FileNotFoundError, ValueError):
-        return ""
-    return str(state["nats_url"]) if psutil.pid_exists(int(state["supervisor_pid"])) else ""
+    running = read_running(_state_file(data_dir))
+    return running.nats_url if running else ""
+
+
+def _state_file(data_dir: Path) -> Path:
+    return DataDir(data_dir).state_file
 
 
 @asynccontextmanager

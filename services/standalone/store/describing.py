@@ -94,7 +94,7 @@ def _of_kind(stream: StreamComparison, kind: Difference, mended: Set[str], at: d
 
 def _fileless(comparison: Comparison, at: datetime) -> Finding:
     documents = comparison.of(DOCUMENTS).found
-    labels = [_document_label(documents[subject].value or b"", subject) for subject in comparison.fileless]
+    labels = [document_label(fields_of(documents[subject].value or b""), subject) for subject in comparison.fileless]
     return Finding(
         "files_missing",
         FILES.name,
@@ -111,7 +111,7 @@ def _label(stream: StreamComparison, deviation: Deviation) -> str:
     key = deviation.subject.removeprefix(stream.watched.prefix)
     value = stream.known_values.get(deviation.subject) or (deviation.found.value if deviation.found else None) or b""
     if stream.watched is DOCUMENTS:
-        return _document_label(value, key)
+        return document_label(fields_of(value), key)
     if stream.watched is NAMES:
         return f"of document {value.decode('utf-8', 'replace')}"
     if stream.watched is FILES:
@@ -119,9 +119,9 @@ def _label(stream: StreamComparison, deviation: Deviation) -> str:
     return key
 
 
-def _document_label(value: bytes, key: str) -> str:
-    fields: Mapping[str, object] = fields_of(value)
-    return f"{fields['collection_id']}/{fields['name']} ({fields['document_id']})" if fields.get("name") else key
+def document_label(fields: Mapping[str, object], otherwise: str) -> str:
+    """How an operator knows a document, by its record."""
+    return f"{fields['collection_id']}/{fields['name']} ({fields['document_id']})" if fields.get("name") else otherwise
 
 
 def lines(found: Sequence[Finding], examples_shown: int = EXAMPLES_MAX) -> list[str]:

@@ -25,7 +25,8 @@ from kit.jetstream.streams import subject_counts
 from services.standalone.store.contents import totals
 from services.standalone.store.ledger import Entry, Ledger, StreamTotals
 
-QUEUES = (FORGET, WorkQueueConfig(stream="MEMORY", subject="memory"))
+MEMORY = WorkQueueConfig(stream="MEMORY", subject="memory")
+QUEUES = (FORGET, MEMORY)
 _NOTHING = StreamTotals(0, 0, 0)
 
 
@@ -38,6 +39,30 @@ class QueueComparison:
     """Requests that are known to have waited and do not wait now, by subject, as :func:`_packed`."""
     is_certain: bool
     """They cannot have been done."""
+
+
+@dataclass(frozen=True)
+class StoredJob:
+    """A job as it lies in its queue."""
+
+    seq: int
+    headers: Mapping[str, str]
+    data: bytes
+
+
+async def waiting(nats: Nats, queue: WorkQueueConfig, now: StreamTotals) -> set[str]:
+    """Subjects of the jobs in a queue, those in hand included."""
+    return set(await subject_counts(nats, queue.stream, ">")) if now.messages else set()
+
+
+async def read_job(nats: Nats, queue: WorkQueueConfig, subject: str) -> StoredJob | None:
+    """The last one on its subject; None when it was done meanwhile."""
+    try:
+        with translated_errors(queue.stream):
+            message = await nats.js.get_msg(queue.stream, subject=subject, direct=False)
+    except NotFoundError:
+        return None
+    return StoredJob(message.seq or 0, message.headers or {}, message.data or b"")
 
 
 class QueueKeeper:
@@ -55,9 +80,9 @@ class QueueKeeper:
             if now is None or now.last_seq < before.last_seq:
                 continue
             entries = await asyncio.to_thread(self._ledger.entries, queue.stream)
-            waiting = await self._waiting(queue, now)
-            new = [entry for subject in waiting - entries.keys() if (entry := await self._read(queue, subject))]
-            done = entries.keys() - waiting
+            there = await waiting(self._nats, queue, now)
+            new = [entry for subject in there - entries.keys() if (entry := await self._read(queue, subject))]
+            done = entries.keys() - there
             now = replace(now, final=final)
             if new or done or now != before:
                 await asyncio.to_thread(self._ledger.record, queue.stream, new, now, list(done))
@@ -91,41 +116,35 @@ class QueueKeeper:
     async def _compare(self, queue: WorkQueueConfig, known: StreamTotals) -> QueueComparison:
         entries = await asyncio.to_thread(self._ledger.entries, queue.stream)
         now = await totals(self._nats, queue.stream)
-        waiting = await self._waiting(queue, now) if now else set()
-        torn = await self._torn(queue, entries, waiting)
-        gone = sorted((entries.keys() - waiting) | torn)
+        there = await waiting(self._nats, queue, now) if now else set()
+        torn = await self._torn(queue, entries, there)
+        gone = sorted((entries.keys() - there) | torn)
         lost = await asyncio.to_thread(self._ledger.values, queue.stream, gone)
         was_set_back = now is None or now.last_seq < known.last_seq
         return QueueComparison(queue, lost, known.final or was_set_back or bool(torn))
 
-    async def _torn(self, queue: WorkQueueConfig, entries: Mapping[str, Entry], waiting: set[str]) -> set[str]:
+    async def _torn(self, queue: WorkQueueConfig, entries: Mapping[str, Entry], there: set[str]) -> set[str]:
         """Those that wait as far as the server's index knows, and cannot be read."""
         torn = set()
-        for subject in entries.keys() & waiting:
+        for subject in entries.keys() & there:
             try:
                 entry = await self._read(queue, subject)
             except Unavailable:  # of torn bytes the server says nothing at all
-                return entries.keys() & waiting
+                return entries.keys() & there
             if entry is None:
                 torn.add(subject)
-        return torn & await self._waiting(queue, await totals(self._nats, queue.stream) or _NOTHING)
-
-    async def _waiting(self, queue: WorkQueueConfig, now: StreamTotals) -> set[str]:
-        return set(await subject_counts(self._nats, queue.stream, ">")) if now.messages else set()
+        return torn & await waiting(self._nats, queue, await totals(self._nats, queue.stream) or _NOTHING)
 
     async def _read(self, queue: WorkQueueConfig, subject: str) -> Entry | None:
-        """None when it was taken meanwhile."""
-        try:
-            with translated_errors(queue.stream):
-                message = await self._nats.js.get_msg(queue.stream, subject=subject, direct=False)
-        except NotFoundError:
+        job = await read_job(self._nats, queue, subject)
+        if job is None:
             return None
-        packed = _packed(message.headers or {}, message.data or b"")
-        return Entry(subject, message.seq or 0, False, hashlib.sha256(packed).digest(), packed)
+        packed = _packed(job)
+        return Entry(subject, job.seq, False, hashlib.sha256(packed).digest(), packed)
 
 
-def _packed(headers: Mapping[str, str], data: bytes) -> bytes:
-    return json.dumps({"headers": dict(headers), "data": base64.b64encode(data).decode()}).encode()
+def _packed(job: StoredJob) -> bytes:
+    return json.dumps({"headers": dict(job.headers), "data": base64.b64encode(job.data).decode()}).encode()
 
 
 def _unpacked(packed: bytes) -> tuple[dict[str, str], bytes]:
