@@ -261,6 +261,27 @@ async def test_a_deletion_that_was_queued_when_the_backup_was_made_is_done_after
             await asyncio.gather(consumer, return_exceptions=True)
 
 
+async def test_a_cluster_of_other_keys_learns_those_that_verify_the_jobs_of_the_backup(
+    filled: Nats, nats: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = KeyFolder(tmp_path / "old-keys"), KeyFolder(tmp_path / "new-keys")
+    for keys in (old, new):
+        keys.ensure(SIGNERS)
+    monkeypatch.setenv("GROUNDWORK_NATS_URL", nats.url)
+    file = tmp_path / "backup.tar"
+    assert await asyncio.to_thread(lambda: commands.backup(file, keys=old.path)) == 0
+    assert await asyncio.to_thread(lambda: commands.restore(file, replace=True)) == 0
+    assert "restore with --keys" in capsys.readouterr().out
+    assert await asyncio.to_thread(lambda: commands.restore(file, replace=True, keys=new.path)) == 0
+    assert "give it to every service" in capsys.readouterr().out
+    known = parse_public_keys(new.public_keys_file.read_text())
+    signs_jobs = {
+        key["kid"]: key for key in old.public_keys() if any(call.startswith("jobs/") for call in key["calls"])
+    }
+    assert signs_jobs.keys() <= known.keys()
+    assert all(call.startswith("jobs/") for kid in signs_jobs for call in known[kid].calls)
+
+
 @pytest.fixture
 async def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataDir:
     """A stopped system's directory: half of a file of records is cut off."""
