@@ -40,6 +40,7 @@ from services.standalone.store import describing
 from services.standalone.topology import nats_start_limits
 
 CONNECT_TIMEOUT_S = 10.0
+_DAMAGED = "The stored data is damaged, so no backup was made: it would lack what is gone."
 _ANYWAY = (
     "Start Groundwork, which puts right what can be; restore an earlier backup for the rest, or say that you have seen it: "
     "groundwork doctor --accept. With --anyway what is there is backed up now, and the backup marked as damaged."
@@ -56,15 +57,7 @@ def backup(file: Path, *, anyway: bool = False, keys: Path | None = None) -> int
         async with _store(settings) as nats:
             damage = await _damage(nats, settings)
             if damage and not anyway:
-                raise BackupRefused(
-                    "\n".join(
-                        (
-                            "The stored data is damaged, so no backup was made: it would lack what is gone.",
-                            *damage,
-                            _ANYWAY,
-                        )
-                    )
-                )
+                raise BackupRefused("\n".join((_DAMAGED, *damage, _ANYWAY)))
             manifest = await back_up(nats, file, _now, _say_stream, public_keys=public_keys, damage=damage)
         size_kb = (await asyncio.to_thread(file.stat)).st_size // 1024
         _say(f"{file}: {_described(manifest)}, {size_kb} KB. It holds your documents and threads: keep it private.")
@@ -122,7 +115,11 @@ async def _restore_cluster(nats_url: str, file: Path, keys: Path | None, *, repl
         folder = KeyFolder(keys)
         await asyncio.to_thread(folder.trust_for_jobs, SIGNERS, manifest.public_keys)
         _say(f"{folder.public_keys_file} verifies the jobs in its queues now: give it to every service.")
-    elif not keys:
+    elif keys:
+        _say(
+            "The backup holds no public keys; it was made without --keys. The jobs in its queues need those they were made with."
+        )
+    else:
         _say(
             "Deletions that wait in its queues are done only where the keys that signed them are known: if this cluster has other "
             "keys than the one that was backed up, restore with --keys FOLDER and give its public.json to every service."

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+import nats.errors
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
+from nats.js.errors import APIError
 
-from kit.errors import Unavailable
+from kit.errors import GroundworkError
 from kit.jetstream.condition import Finding, StoreCondition
 from kit.ops import Trouble
 
@@ -23,9 +25,9 @@ class ConditionReport:
         self._findings: Sequence[Finding] = ()
 
     async def run(self) -> None:
-        """Looks now and then until cancelled. While the message store is away, what is known goes on being said."""
+        """Looks now and then until cancelled. While the findings cannot be read, what is known goes on being said."""
         while True:
-            with suppress(Unavailable):
+            with suppress(GroundworkError, APIError, nats.errors.Error):
                 await self.look()
             await asyncio.sleep(_INTERVAL_S)
 

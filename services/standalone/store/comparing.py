@@ -172,7 +172,7 @@ def _is_loss(
     if stream.watched is FORGOTTEN:
         return deviation.known is not None and deviation.known.seq >= stream.first_seq  # the others have expired
     if stream.watched is SOURCES:
-        return _is_source_lost(deviation.subject, value, streams, kept_runs)
+        return _is_source_lost(deviation.subject, value, streams, whole_files, kept_runs)
     if stream.watched is MESSAGES:
         return _is_there(_of(streams, THREADS), key.rpartition(".")[0].rpartition(".")[0])
     if stream.watched is NAMES:
@@ -188,7 +188,9 @@ def _has_document(documents: StreamComparison, key: str, whole_files: Set[str]) 
     )
 
 
-def _is_source_lost(subject: str, value: bytes, streams: Sequence[StreamComparison], kept_runs: Set[str]) -> bool:
+def _is_source_lost(
+    subject: str, value: bytes, streams: Sequence[StreamComparison], whole_files: Set[str], kept_runs: Set[str]
+) -> bool:
     """An entry goes with its source, and expires with its run: it was lost if both are there."""
     noted = noted_source(subject, value)
     if noted is None:
@@ -196,9 +198,10 @@ def _is_source_lost(subject: str, value: bytes, streams: Sequence[StreamComparis
     is_thread_there = bool(noted.thread) and _is_there(_of(streams, THREADS), noted.thread)
     if noted.kind == "thread":
         return is_thread_there
-    is_source_there = (
-        noted.source in kept_runs if noted.kind == "run" else _lives(_of(streams, DOCUMENTS), noted.source)
-    )
+    if noted.kind == "run":
+        is_source_there = noted.source in kept_runs
+    else:
+        is_source_there = _lives(_of(streams, DOCUMENTS), noted.source, whole_files)
     return is_source_there and (noted.run in kept_runs or is_thread_there)
 
 
@@ -229,9 +232,14 @@ def _is_there(stream: StreamComparison, key: str) -> bool:
     return entry is not None and not entry.gone
 
 
-def _lives(documents: StreamComparison, key: str) -> bool:
-    entry = documents.found.get(documents.watched.prefix + key)
-    return entry is not None and not entry.gone and not is_tombstone(entry.value or b"")
+def _lives(documents: StreamComparison, key: str, whole_files: Set[str]) -> bool:
+    """Whether a document that was not deleted is there, or can be put back."""
+    subject = documents.watched.prefix + key
+    entry = documents.found.get(subject)
+    record = documents.known_values.get(subject) if entry is None else entry.value
+    if record is None or is_tombstone(record):
+        return False
+    return _has_file(record, whole_files) if entry is None else not entry.gone
 
 
 def _has_file(document: bytes | None, whole_files: Set[str]) -> bool:

@@ -93,11 +93,12 @@ class Keeper:
 
     async def mend(self, comparison: Comparison, repairs: Sequence[Repair]) -> set[str]:
         """Makes the repairs; subjects of those that were made. Who has been written meanwhile is left as he is."""
-        for stream in {watched.stream for watched, _ in repairs}:
+        are_sources_lost = bool(comparison.of(SOURCES).deviations)
+        for stream in {watched.stream for watched, _ in repairs} | ({SOURCES.stream} if are_sources_lost else set()):
             if stream.startswith("KV_"):
                 ttl_s = _DAY_S if stream == FORGOTTEN.stream else None
                 await KeyValue.open(self._nats, stream.removeprefix("KV_"), ttl_s=ttl_s)
-        if comparison.of(SOURCES).deviations:
+        if are_sources_lost:
             await self._remove(SOURCES, SOURCES_ARE_NOTED)  # what the ledger does not know either is in the runs' logs
         mended: set[str] = set()
         silent: set[Watched] = set()
@@ -141,7 +142,7 @@ class Keeper:
         return max_age_s + _DAY_S if max_age_s else None
 
     async def _kept_runs(self, sources: StreamComparison) -> set[str]:
-        """Keys of those runs with a source that is not there, or that are one, of which there is text: a record that says so."""
+        """Keys of the runs in missing entries, as source or as user of one, whose record is there and says that their text is."""
         asked: set[str] = set()
         for deviation in sources.deviations:
             if noted := noted_source(deviation.subject, sources.known_values.get(deviation.subject, b"")):

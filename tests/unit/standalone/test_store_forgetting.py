@@ -165,6 +165,18 @@ async def test_sources_of_runs_that_were_lost_are_noted_again(store: Store) -> N
         assert await mended(keeper) == []
 
 
+async def test_sources_are_noted_again_when_the_records_of_their_documents_were_lost_with_them(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        made = await runs_with_sources(nats, keeper)
+        for bucket in ("DOCUMENTS", "RUN_SOURCES"):
+            await nats.js.delete_stream(f"KV_{bucket}")
+        assert by_place(await watch_over(nats, keeper).at_start(store.rebuild)) == {
+            ("DOCUMENTS", "entries_missing"): (2, 2),
+            ("RUN_SOURCES", "entries_missing"): (3, 3),
+        }
+        assert await keys(nats, "RUN_SOURCES") == made
+
+
 async def test_sources_of_what_was_deleted_meanwhile_are_not_missed(store: Store) -> None:
     async with store.open() as (nats, keeper):
         await runs_with_sources(nats, keeper)
