@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
 
-from kit.jetstream import Nats
+from kit.jetstream import KeyValue, Nats
 from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back
 from kit.jetstream.streams import stream_names
 from kit.key_folder import KeyFolder
@@ -17,6 +17,7 @@ from services.standalone.backup.archive import Archive, Manifest, StreamEntry, o
 from services.standalone.data_dir import DataDir
 from services.standalone.errors import RestoreRefused
 from services.standalone.signers import SIGNERS
+from services.standalone.store.contents import DOCUMENTS, POINTERS, is_tombstone, read, totals
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[Nats]]
 """A message store of one's own over a folder."""
@@ -42,6 +43,21 @@ async def restore_into(nats: Nats, archive: Archive, *, replace: bool, on_stream
     for stream in streams:
         on_stream(stream.name)
         await bring_back(nats, StreamCopy(stream.config, stream.state), _pieces(archive, stream))
+    await _drop_pointers_without_records(nats)
+
+
+async def _drop_pointers_without_records(nats: Nats) -> None:
+    """Pointers were copied after records: a document that was uploaded in between has the one and not the other. Nothing could make
+    it again, so the retriever would miss it for ever."""
+    if not await totals(nats, POINTERS.stream):
+        return
+    documents = await read(nats, DOCUMENTS) if await totals(nats, DOCUMENTS.stream) else {}
+    pointers = await KeyValue.open(nats, POINTERS.name)
+    for subject, entry in (await read(nats, POINTERS)).items():
+        key = subject.removeprefix(POINTERS.prefix)
+        record = documents.get(DOCUMENTS.prefix + key)
+        if not entry.gone and not is_tombstone(entry.value or b"") and (record is None or record.gone):
+            await pointers.purge(key)
 
 
 async def restore_data_dir(

@@ -223,6 +223,22 @@ def test_what_refers_is_copied_before_what_it_refers_to() -> None:
     ]
 
 
+async def test_pointers_of_documents_that_came_while_the_backup_was_made_are_not_restored(
+    filled: Nats, tmp_path: Path
+) -> None:
+    pointers = await KeyValue.open(filled, "ACTIVE_REVISIONS")
+    await pointers.put("local.1", b'{"deleted": false}')
+    await pointers.put("local.came-meanwhile", b'{"deleted": false}')
+    await pointers.put("local.deleted-long-ago", b'{"deleted": true}')
+    await back_up(filled, tmp_path / "backup.tar", now, quietly)
+    with open_data_dir(tmp_path / "data") as data_dir:
+        await restored(data_dir, tmp_path / "backup.tar")
+        async with open_private(data_dir.nats_store) as nats:
+            pointers = await KeyValue.open(nats, "ACTIVE_REVISIONS")
+            found = [entry.key async for entry in pointers.entries(">")]
+    assert found == ["local.1", "local.deleted-long-ago"]
+
+
 def signer_of(keys: KeyFolder, name: str) -> TokenSigner:
     return TokenSigner(KeySource(parse_signing_key, path=keys.signing_key_file(name), setting="TEST"))
 
