@@ -8,16 +8,32 @@ from typing import Annotated
 import typer
 
 File = Annotated[Path, typer.Argument(help="The backup: one file.")]
+Keys = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys",
+        metavar="FOLDER",
+        help="Of a cluster: the folder of its keys (groundwork keys). A backup takes the public ones along, by which the jobs that "
+        "wait are verified where it is restored.",
+    ),
+]
 
 
-def backup(file: File) -> None:
+def backup(
+    file: File,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Also when stored data is damaged: the backup is marked as such.")
+    ] = False,
+    keys: Keys = None,
+) -> None:
     """Write everything that is stored to FILE, while the system runs or is stopped.
 
+    What is stored is compared first with what should be there; when something is missing, no backup is made.
     The system is the one of GROUNDWORK_DATA_DIR, or the cluster whose message store GROUNDWORK_NATS_URL names.
     """
     from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(commands.backup(file))
+    raise typer.Exit(commands.backup(file, anyway=anyway, keys=keys))
 
 
 def restore(
@@ -28,6 +44,7 @@ def restore(
             "--replace", help="Also where there is data. A data directory's is moved aside; a cluster's streams go."
         ),
     ] = False,
+    keys: Keys = None,
 ) -> None:
     """Bring back what a backup holds, into a data directory that is empty and not in use, or into a cluster.
 
@@ -35,7 +52,7 @@ def restore(
     """
     from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(commands.restore(file, replace=replace))
+    raise typer.Exit(commands.restore(file, replace=replace, keys=keys))
 
 
 def doctor(
@@ -43,11 +60,14 @@ def doctor(
         bool,
         typer.Option("--accept", help="Forget what was found before: you have seen it. /readyz says `ready` again."),
     ] = False,
+    keys: Keys = None,
 ) -> None:
-    """Say what is wrong with the stored data and what would be done about it. Changes nothing; exit code 1 if something is wrong.
+    """Say what is wrong with the stored data, how the jobs and both indexes are, and what would be done. Changes nothing.
+
+    Exit code 1 if stored data is damaged, or deletions wait that nobody will do.
 
     Of a system that is stopped a copy of the message store is looked at, which needs room for it.
     """
     from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(commands.doctor(accept=accept))
+    raise typer.Exit(commands.doctor(accept=accept, keys=keys))

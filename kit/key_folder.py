@@ -2,7 +2,8 @@
 verify with.
 
 A signer has its current key. Its previous one may still be among the public keys, so that what was signed with it stays good:
-tokens for five minutes, queued jobs until they are done.
+tokens for five minutes, queued jobs until they are done. So may keys of another system whose queues were brought here by a restored
+backup: these are good for its queued jobs and for nothing else.
 """
 
 import json
@@ -20,6 +21,9 @@ Signers = Mapping[str, Iterable[str]]
 
 
 _UNTIL_ALL_KNOW_S = 1.5 * RECHECK_AFTER_S
+_RESTORED = "restored"
+"""Marks the public half of a key that came with a backup."""
+_JOBS = "jobs/"
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class KeyFolder:
         self.sleep(_UNTIL_ALL_KNOW_S)
         for signer, private in made.items():
             self._write(self.signing_key_file(signer), private)
-        self._publish(signers)
+        self._publish(signers, rotated=made)
         self.sleep(_UNTIL_ALL_KNOW_S)
 
     def forget(self, signers: Signers, chosen: Iterable[str]) -> None:
@@ -80,15 +84,35 @@ class KeyFolder:
         self.ensure(signers)
         self._publish(signers, forgotten=set(chosen))
 
-    def _publish(self, signers: Signers, forgotten: Collection[str] = ()) -> None:
+    def public_keys(self) -> list[Jwk]:
+        """The key set of all signers, for a backup: what is signed and still waits must be verified where it is restored."""
+        return [public_half(entry, entry["calls"]) for entry in self._published()]
+
+    def trust_for_jobs(self, signers: Signers, keys: Iterable[Jwk]) -> None:
+        """Has jobs verified that were queued elsewhere, where these were the public keys. They are good for the jobs that their
+        signer queues and for no call, until its next rotation or until `forget`."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        published = self._published()
+        known = {entry["kid"] for entry in published}
+        added = [_restored(key, signers) for key in keys if key["kid"] not in known and _signer_of(key) in signers]
+        added = [entry for entry in added if entry["calls"]]
+        if added:
+            self._write(self.public_keys_file, {"keys": [*published, *added]})
+
+    def _publish(self, signers: Signers, forgotten: Collection[str] = (), rotated: Collection[str] = ()) -> None:
         known = self._published()
         entries = []
         for signer, calls in signers.items():
             private = self._private(signer) or {}
             current = public_half(private, calls)
             earlier = [entry for entry in known if _signer_of(entry) == signer and entry["kid"] != current["kid"]]
-            previous = [] if signer in forgotten else earlier[:1]
-            entries += [current, *(public_half(entry, calls) for entry in previous)]
+            previous = [] if signer in forgotten else [entry for entry in earlier if _RESTORED not in entry][:1]
+            restored = [] if signer in {*forgotten, *rotated} else [entry for entry in earlier if _RESTORED in entry]
+            entries += [
+                current,
+                *(public_half(entry, calls) for entry in previous),
+                *(_restored(entry, signers) for entry in restored),
+            ]
         self._write(self.public_keys_file, {"keys": entries})
 
     def _private(self, signer: str) -> Jwk | None:
@@ -115,3 +139,8 @@ class KeyFolder:
 
 def _signer_of(entry: Jwk) -> str:
     return str(entry["kid"]).rpartition("-")[0]
+
+
+def _restored(entry: Jwk, signers: Signers) -> Jwk:
+    calls = [call for call in signers[_signer_of(entry)] if call.startswith(_JOBS)]
+    return {**public_half(entry, calls), _RESTORED: True}

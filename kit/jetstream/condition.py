@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, fields
 
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream.connection import Nats
-from kit.jetstream.kv import KeyValue
+from kit.jetstream.kv import Entry, KeyValue
+from kit.records import UNREADABLE, set_aside
 
 BUCKET = "STORE_CONDITION"
 FINDINGS_MAX = 50
@@ -44,9 +45,11 @@ class StoreCondition:
     async def open(cls, nats: Nats) -> "StoreCondition":
         return cls(await KeyValue.open(nats, BUCKET))
 
-    async def findings(self) -> list[Finding]:
-        """All that nobody has accepted yet, by age."""
-        found = [finding async for entry in self._bucket.entries(">") for finding in _decode(entry.value or b"[]")]
+    async def findings(self, *, besides: str = "") -> list[Finding]:
+        """All that nobody has accepted yet, by age; with `besides` without those of one source."""
+        found = [
+            finding async for entry in self._bucket.entries(">") if entry.key != besides for finding in _decode(entry)
+        ]
         return sorted(found, key=lambda finding: finding.found_at)
 
     async def add(self, source: str, findings: Sequence[Finding]) -> None:
@@ -57,14 +60,14 @@ class StoreCondition:
                 if entry is None:
                     await self._bucket.create(source, _encode(findings))
                 else:
-                    kept = [*_decode(entry.value or b"[]"), *findings][-FINDINGS_MAX:]
+                    kept = [*_decode(entry), *findings][-FINDINGS_MAX:]
                     await self._bucket.update(source, _encode(kept), entry.revision)
                 return
 
     async def set(self, source: str, findings: Sequence[Finding]) -> bool:
         """What a source finds now, instead of what it found before. Whether that is news; only then something is written."""
         entry = await self._bucket.get(source)
-        before = _decode(entry.value) if entry and entry.value else []
+        before = _decode(entry) if entry else []
         if [_timeless(finding) for finding in before] == [_timeless(finding) for finding in findings]:
             return False
         await self._bucket.put(source, _encode(findings))
@@ -82,10 +85,17 @@ def _encode(findings: Sequence[Finding]) -> bytes:
     return json.dumps([asdict(finding) for finding in findings], ensure_ascii=False).encode()
 
 
-def _decode(data: bytes) -> list[Finding]:
+def _decode(entry: Entry) -> list[Finding]:
+    """None of an entry that is damaged itself."""
     names = {field.name for field in fields(Finding)}
-    found = [{name: value for name, value in each.items() if name in names} for each in json.loads(data)]
-    return [Finding(**{**each, "examples": tuple(each["examples"])}) for each in found]
+    try:
+        found = [
+            {name: value for name, value in each.items() if name in names} for each in json.loads(entry.value or b"[]")
+        ]
+        return [Finding(**{**each, "examples": tuple(each["examples"])}) for each in found]
+    except UNREADABLE as error:
+        set_aside(BUCKET, entry.key, error)
+        return []
 
 
 def _timeless(finding: Finding) -> dict[str, object]:

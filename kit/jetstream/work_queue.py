@@ -4,7 +4,7 @@ those that its own restart made. What a failure is, and when to give a job up, o
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -70,6 +70,17 @@ class WorkQueueConfig:
     """Whether a job that is gone is found missing and queued again. Then one whose token is not valid is dropped; else it stays and
     is refused again every ten minutes, until an operator gives its key back or removes it."""
 
+    @property
+    def stream_config(self) -> api.StreamConfig:
+        """The stream as the server is to make it."""
+        return api.StreamConfig(
+            name=self.stream,
+            subjects=[f"{self.subject}.>"],
+            retention=api.RetentionPolicy.WORK_QUEUE,
+            storage=api.StorageType.FILE,
+            duplicate_window=_DEDUPLICATION_WINDOW_S,
+        )
+
 
 class WorkQueue:
     """Publishes jobs and hands them to workers, each job to one worker at a time."""
@@ -90,15 +101,7 @@ class WorkQueue:
         return queue
 
     async def _ensure(self) -> None:
-        await self._nats.ensure_stream(
-            api.StreamConfig(
-                name=self._config.stream,
-                subjects=[f"{self._config.subject}.>"],
-                retention=api.RetentionPolicy.WORK_QUEUE,
-                storage=api.StorageType.FILE,
-                duplicate_window=_DEDUPLICATION_WINDOW_S,
-            )
-        )
+        await self._nats.ensure_stream(self._config.stream_config)
 
     async def publish(self, suffix: str, data: bytes, *, job_id: str) -> None:
         """Queues a job, once per `job_id` within two minutes. `suffix` begins with the tenant whose turn it takes. It is on the
@@ -168,9 +171,8 @@ class WorkQueue:
     def _job(self, message: Msg) -> Job:
         """Raises Unauthenticated or PermissionDenied when the job's token is not valid."""
         headers = message.headers or {}
-        job_id, token = headers.get(api.Header.MSG_ID, ""), headers.get(_TOKEN, "")
-        principal = self._verifier.verify_job(token, self._config.stream, message.subject, job_id, message.data)
-        return Job(job_id, message.data, message.metadata.num_delivered, principal)
+        principal = verified_principal(self._verifier, self._config.stream, message.subject, headers, message.data)
+        return Job(headers.get(api.Header.MSG_ID, ""), message.data, message.metadata.num_delivered, principal)
 
     async def _run(self, job: Job, handler: Handler) -> float | None:
         try:
@@ -208,6 +210,13 @@ class WorkQueue:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+def verified_principal(
+    verifier: TokenVerifier, stream: str, subject: str, headers: Mapping[str, str], data: bytes
+) -> Principal:
+    """Who queued a job, as it lies in its stream. Raises Unauthenticated or PermissionDenied when its token is not valid."""
+    return verifier.verify_job(headers.get(_TOKEN, ""), stream, subject, headers.get(api.Header.MSG_ID, ""), data)
 
 
 class _Puller:

@@ -24,7 +24,7 @@ from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocume
 from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
-from services.ingest.adapters.store_condition import StoreServicer
+from services.ingest.adapters.store_condition import ConditionReport, StoreServicer
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
@@ -35,6 +35,7 @@ from services.ingest.handlers import IngestServicer, JobHandler
 from services.ingest.metrics import Metrics
 from services.ingest.reading.recognition import OcrLimits
 from services.ingest.settings import IngestSettings
+from services.ingest.upkeep.agreement import Agreement
 from services.ingest.upkeep.backlog import Backlog
 from services.ingest.upkeep.clearing import Clearing
 from services.ingest.upkeep.collecting import Collector
@@ -170,16 +171,19 @@ async def run_worker(settings: IngestSettings) -> None:
             jobs=shared.jobs,
             deletion=shared.deletion,
             clearing=shared.clearing,
+            metrics=metrics,
             now=_now,
         )
         service.spawn(shared.jobs.queue.consume(handler.handle, concurrency=settings.ingest_concurrency))
+        agreement = Agreement(shared.condition, metrics, _now)
         reconciler = Reconciler(
             shared.documents,
             shared.index,
             shared.reviser,
             shared.deletion,
             _now,
-            Collector(shared.documents, shared.files, shared.index, shared.deletion, _now),
+            Collector(shared.documents, shared.files, shared.index, shared.deletion, agreement, _now),
+            agreement,
             interval_s=settings.ingest_reconcile_interval_s,
         )
         scrub = Scrub(
@@ -212,6 +216,10 @@ async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) 
     channel = await service.stack.enter_async_context(
         open_channel(settings.retriever_address, service.signer, [retriever])
     )
+    condition = await StoreCondition.open(nats)
+    report = ConditionReport(condition)
+    service.report(report.troubles)
+    service.spawn(report.run())
     documents = await NatsDocumentStore.open(nats, metrics)
     collections = await NatsCollectionStore.open(nats, metrics)
     files = await NatsFileStore.open(nats)
@@ -231,7 +239,7 @@ async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) 
         files=files,
         jobs=jobs,
         leases=leases,
-        condition=await StoreCondition.open(nats),
+        condition=condition,
         index=index,
         deletion=deletion,
         catalog=Catalog(collections, clearing, _now),

@@ -29,6 +29,16 @@ class Metrics:
         self.unreadable_jobs = Counter(
             "ingest_unreadable_jobs", "Jobs dropped because they could not be read (job_unreadable)", registry=registry
         )
+        self.disagreements = Gauge(
+            "ingest_disagreements",
+            "What records, names, files and indexes disagree about, by kind, as the last comparison found; told by the leading "
+            "worker",
+            ["kind"],
+            registry=registry,
+        )
+        self.requeued_jobs = Counter(
+            "ingest_requeued_jobs", "Jobs that were gone and were made again from their documents", registry=registry
+        )
         self.chunks = Counter("ingest_chunks", "Chunks made searchable", registry=registry)
         self.stage_seconds = Counter("ingest_stage_seconds", "Seconds spent, by stage", ["stage"], registry=registry)
         self.seconds = Histogram(

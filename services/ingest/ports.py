@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.idempotency import Attempt
+from kit.jetstream.condition import Finding
 from kit.principal import Principal
 from services.ingest.documents.spool import Scratch, SpooledFile
 from services.ingest.models import (
@@ -245,6 +246,9 @@ class SearchIndex(Protocol):
     def vectors(self, document_id: str, model: str) -> AsyncGenerator[tuple[Sequence[str], Vectors], None]:
         """Content hashes of the active revision and their vectors, some at a time; nothing when it has none of `model`."""
 
+    def visible(self) -> AsyncGenerator[str, None]:
+        """Ids of all the tenant's documents that searches can show."""
+
     async def check(self, revisions: Sequence[tuple[str, str]]) -> list[RevisionCheck]:
         """What the indexes hold of revisions, given as (document id, revision id), at most 200; in their order."""
 
@@ -254,3 +258,16 @@ class Forgetting(Protocol):
 
     async def forget(self, document_id: str) -> None:
         """Has all copies erased within a minute. The wish is on disk when this returns. Harmless when repeated."""
+
+
+class Condition(Protocol):
+    """What was found wrong with the stored data, kept for an operator."""
+
+    async def add(self, source: str, findings: Sequence[Finding]) -> None:
+        """What happened, until a person has seen it."""
+
+    async def set(self, source: str, findings: Sequence[Finding]) -> bool:
+        """What a source finds now, instead of what it found before. Whether that is news."""
+
+    async def findings(self, *, besides: str = "") -> list[Finding]:
+        """All, or those of other sources than one."""

@@ -21,6 +21,8 @@ from services.retriever.revision_reader import RevisionReader
 from services.retriever.search import Searcher
 from services.retriever.validation import MAX_COLLECTIONS, check_scope_id
 
+_LISTED_AT_ONCE = 1000
+
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
@@ -92,6 +94,13 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
         tenant_id = current_principal().tenant_id
         keys = [RevisionKey(tenant_id, each.document_id, each.revision_id) for each in request.revisions]
         return wire.check_response(await self._revision_reader.check(keys))
+
+    async def ListDocuments(
+        self, request: pb.ListDocumentsRequest, context: Context
+    ) -> AsyncIterator[pb.ListDocumentsResponse]:
+        document_ids = self._revision_reader.visible(current_principal().tenant_id)
+        for start in range(0, len(document_ids), _LISTED_AT_ONCE):
+            yield pb.ListDocumentsResponse(document_ids=document_ids[start : start + _LISTED_AT_ONCE])
 
     async def CorpusStats(self, request: pb.CorpusStatsRequest, context: Context) -> pb.CorpusStatsResponse:
         if len(request.collection_ids) > MAX_COLLECTIONS:

@@ -115,6 +115,11 @@ class RevisionMap:
             if entry.pointer is not None and not entry.pointer.deleted:
                 yield RevisionKey(tenant_id, entry.document_id, entry.pointer.revision_id), entry.pointer
 
+    def visible(self, tenant_id: str) -> list[str]:
+        """Ids of the tenant's documents that searches can show."""
+        entries = self._entries.get(tenant_id, {}).values()
+        return [each.document_id for each in entries if each.pointer is not None and not each.pointer.deleted]
+
     def tombstones(self, before_ms: int) -> list[PointerEntry]:
         """Of documents that were deleted before that time, in milliseconds since the epoch."""
         return [

@@ -91,6 +91,12 @@ class RevisionReader:
             check_revision(key)
         return [await self._check(key) for key in keys]
 
+    def visible(self, tenant_id: str) -> list[str]:
+        """Ids of all documents that searches can show. Raises RevisionsStale rather than guess."""
+        check_scope_id("tenant_id", tenant_id)
+        self._revisions.require_fresh()
+        return self._revisions.visible(tenant_id)
+
     async def _check(self, key: RevisionKey) -> HeldRevision:
         pointer = self._revisions.get(key.tenant_id, key.document_id)
         if pointer is None:

@@ -10,61 +10,93 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from kit.errors import GroundworkError
 from kit.jetstream import Nats, connect
+from kit.key_folder import KeyFolder
+from kit.keys import Jwk, KeySource, parse_public_keys
+from kit.tokens import TokenVerifier
+from services.standalone import surroundings
 from services.standalone.app import find_nats_server, read_standalone_settings
 from services.standalone.backup.archive import Manifest, opened
 from services.standalone.backup.backing_up import back_up
 from services.standalone.backup.restoring import restore_data_dir, restore_into
 from services.standalone.console import keep_terminal_for_people
-from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, open_data_dir
+from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, DataDir, open_data_dir
 from services.standalone.doctor import Diagnosis, examine, examine_copy
-from services.standalone.errors import NotRunning, StandaloneError
+from services.standalone.errors import BackupRefused, NotRunning, StandaloneError
 from services.standalone.models import StartLimits
+from services.standalone.observing import Observed, observe
 from services.standalone.private_store import private_store
-from services.standalone.settings import StandaloneSettings
+from services.standalone.settings import StandaloneSettings, inherited_environment
+from services.standalone.signers import SIGNERS
+from services.standalone.state_file import read_running
+from services.standalone.store import describing
 from services.standalone.topology import nats_start_limits
 
 CONNECT_TIMEOUT_S = 10.0
+_DAMAGED = "The stored data is damaged, so no backup was made: it would lack what is gone."
+_ANYWAY = (
+    "Start Groundwork, which puts right what can be; restore an earlier backup for the rest, or say that you have seen it: "
+    "groundwork doctor --accept. With --anyway what is there is backed up now, and the backup marked as damaged."
+)
 
 
-def backup(file: Path) -> int:
-    """Writes a backup; the exit code."""
+def backup(file: Path, *, anyway: bool = False, keys: Path | None = None) -> int:
+    """Writes a backup; the exit code. A damaged store is refused, or with `anyway` copied and the backup marked. `keys`: the folder
+    of the services' keys, if not that of the data directory."""
 
     async def run() -> None:
         settings = read_standalone_settings()
+        public_keys = await asyncio.to_thread(_public_keys, settings, keys)
         async with _store(settings) as nats:
-            manifest = await back_up(nats, file, _now, _say_stream)
+            damage = await _damage(nats, settings)
+            if damage and not anyway:
+                raise BackupRefused("\n".join((_DAMAGED, *damage, _ANYWAY)))
+            manifest = await back_up(nats, file, _now, _say_stream, public_keys=public_keys, damage=damage)
         size_kb = (await asyncio.to_thread(file.stat)).st_size // 1024
         _say(f"{file}: {_described(manifest)}, {size_kb} KB. It holds your documents and threads: keep it private.")
+        if damage:
+            _say("\n".join(("It is marked as damaged:", *damage)))
 
     return _exit_code(run())
 
 
-def restore(file: Path, *, replace: bool) -> int:
-    """Brings a backup back; the exit code."""
+async def _damage(nats: Nats, settings: StandaloneSettings) -> list[str]:
+    """What a copy made now would lack, in lines."""
+    ledger = None if settings.nats_url else settings.data_dir / LEDGER_FILE
+    diagnosis = await examine(nats, ledger, _now, accept=False)
+    for remark in diagnosis.remarks:
+        _say(remark)
+    return describing.lines(diagnosis.losses)
+
+
+def _public_keys(settings: StandaloneSettings, keys: Path | None) -> Sequence[Jwk]:
+    """None of a cluster unless it is said where they are."""
+    if settings.nats_url and keys is None:
+        return ()
+    return KeyFolder(keys or DataDir(settings.data_dir).keys).public_keys()
+
+
+def restore(file: Path, *, replace: bool, keys: Path | None = None) -> int:
+    """Brings a backup back; the exit code. `keys`: the folder of a cluster's keys, where those of the backup's jobs are added."""
 
     async def run() -> None:
         settings = read_standalone_settings()
         if settings.nats_url:
-            with opened(file) as archive:
-                async with _connected(settings.nats_url) as nats:
-                    await restore_into(nats, archive, replace=replace, on_stream=_say_stream)
-                _say(f"Restored {_described(archive.manifest)}. Start the services now.")
+            await _restore_cluster(settings.nats_url, file, keys, replace=replace)
             return
         with open_data_dir(settings.data_dir) as data_dir:
             manifest, aside = await restore_data_dir(
                 data_dir, file, _private(settings), replace=replace, now=_now, on_stream=_say_stream
             )
             _say(f"Restored {_described(manifest)} into {data_dir.path}.")
+            _say_damage(manifest)
             if aside:
                 _say(f"What was there is in {aside}; remove it once you are sure.")
             _say("The indexes are made again from the documents, beginning a minute after the next start.")
@@ -72,14 +104,43 @@ def restore(file: Path, *, replace: bool) -> int:
     return _exit_code(run())
 
 
-def doctor(*, accept: bool) -> int:
-    """Says what is wrong with the stored data, and what the next start would do; 1 when something is."""
+async def _restore_cluster(nats_url: str, file: Path, keys: Path | None, *, replace: bool) -> None:
+    with opened(file) as archive:
+        async with _connected(nats_url) as nats:
+            await restore_into(nats, archive, replace=replace, on_stream=_say_stream)
+        manifest = archive.manifest
+    _say(f"Restored {_described(manifest)}.")
+    _say_damage(manifest)
+    if keys and manifest.public_keys:
+        folder = KeyFolder(keys)
+        await asyncio.to_thread(folder.trust_for_jobs, SIGNERS, manifest.public_keys)
+        _say(f"{folder.public_keys_file} verifies the jobs in its queues now: give it to every service.")
+    elif keys:
+        _say(
+            "The backup holds no public keys; it was made without --keys. The jobs in its queues need those they were made with."
+        )
+    else:
+        _say(
+            "Deletions that wait in its queues are done only where the keys that signed them are known: if this cluster has other "
+            "keys than the one that was backed up, restore with --keys FOLDER and give its public.json to every service."
+        )
+    _say("Start the services now.")
+
+
+def _say_damage(manifest: Manifest) -> None:
+    if manifest.damage:
+        _say("\n".join(("This backup was made of a damaged store, and lacks what was gone then:", *manifest.damage)))
+
+
+def doctor(*, accept: bool, keys: Path | None = None) -> int:
+    """Says how the stored data and the jobs are, and what the next start would do; 1 when something is wrong. `keys`: as of
+    `backup`."""
     sick = False
 
     async def run() -> None:
         nonlocal sick
         settings = read_standalone_settings()
-        diagnosis = await _diagnosis(settings, accept=accept)
+        diagnosis = await _diagnosis(settings, _verifier(settings, keys), accept=accept)
         for line in diagnosis.lines():
             _say(line)
         sick = not diagnosis.is_well
@@ -87,25 +148,42 @@ def doctor(*, accept: bool) -> int:
     return _exit_code(run()) or int(sick)
 
 
-async def _diagnosis(settings: StandaloneSettings, *, accept: bool) -> Diagnosis:
-    if url := settings.nats_url or await asyncio.to_thread(running_nats_url, settings.data_dir):
-        ledger = None if settings.nats_url else settings.data_dir / LEDGER_FILE
-        async with _connected(url) as nats:
-            return await examine(nats, ledger, _now, accept=accept)
+async def _diagnosis(settings: StandaloneSettings, verifier: TokenVerifier | None, *, accept: bool) -> Diagnosis:
+    async def look(nats: Nats) -> Observed:
+        return await observe(nats, verifier)
+
+    if settings.nats_url:
+        _say(surroundings.OF_A_CLUSTER)
+        async with _connected(settings.nats_url) as nats:
+            return await examine(nats, None, _now, accept=accept, observe=look)
+    if running := await asyncio.to_thread(read_running, _state_file(settings.data_dir)):
+        _say("\n".join(await surroundings.of_running(running)))
+        async with _connected(running.nats_url) as nats:
+            return await examine(nats, settings.data_dir / LEDGER_FILE, _now, accept=accept, observe=look)
     if accept:
         raise NotRunning("Start Groundwork first: what was found is kept in its message store")
     _require_data(settings)
     with open_data_dir(settings.data_dir) as data_dir:
-        return await examine_copy(data_dir, _private(settings), _now)
+        _say("\n".join(await asyncio.to_thread(surroundings.of_stopped, data_dir.path, inherited_environment())))
+        return await examine_copy(data_dir, _private(settings), _now, look)
+
+
+def _verifier(settings: StandaloneSettings, keys: Path | None) -> TokenVerifier | None:
+    """None where there are no public keys to verify with."""
+    if not (public_keys := _public_keys(settings, keys)):
+        return None
+    key_set = json.dumps({"keys": public_keys})
+    return TokenVerifier(KeySource(parse_public_keys, value=key_set, setting="GROUNDWORK_AUTH_PUBLIC_KEYS"))
 
 
 def running_nats_url(data_dir: Path) -> str:
     """The message store's address when a system runs on this directory, else empty."""
-    try:
-        state = json.loads((data_dir / "state.json").read_text("utf-8"))
-    except (FileNotFoundError, ValueError):
-        return ""
-    return str(state["nats_url"]) if psutil.pid_exists(int(state["supervisor_pid"])) else ""
+    running = read_running(_state_file(data_dir))
+    return running.nats_url if running else ""
+
+
+def _state_file(data_dir: Path) -> Path:
+    return DataDir(data_dir).state_file
 
 
 @asynccontextmanager

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -14,16 +14,20 @@ from kit.jetstream import Nats
 from kit.jetstream.condition import Finding, StoreCondition
 from services.standalone.data_dir import DataDir
 from services.standalone.errors import StandaloneError, StartRefused
+from services.standalone.observing import Observed
 from services.standalone.store import describing
 from services.standalone.store.comparing import mendable
 from services.standalone.store.keeping import Keeper
 from services.standalone.store.ledger import Ledger
 
+NOTHING_OBSERVED = Observed((), is_wrong=False)
+Observe = Callable[[Nats], Awaitable[Observed]]
+"""Looks at more than at damage, in the same store."""
 OpenStore = Callable[[Path], AbstractAsyncContextManager[Nats]]
 _MEBIBYTE = 1024 * 1024
 _NO_LEDGER = (
-    "A cluster has no ledger: what its replicas lost together is not known. Ingestion compares records, files and indexes every "
-    "hour; its log says records_lost, and the worker's metrics count unreadable records."
+    "A cluster has no ledger: its message store was not compared with what was written. Ingestion compares names, records, files "
+    "and both indexes with each other a minute after its start and every hour; what it found is said here."
 )
 
 
@@ -40,14 +44,20 @@ class Diagnosis:
     """Why the message store cannot be read at all."""
     was_compared: bool = True
     """Whether the store could be compared with a ledger."""
+    observed: Observed = NOTHING_OBSERVED
 
     @property
     def is_well(self) -> bool:
-        return not (self.now or self.before or self.unreadable)
+        return not (self.now or self.before or self.unreadable or self.observed.is_wrong)
+
+    @property
+    def losses(self) -> tuple[Finding, ...]:
+        """What a copy made now would lack: what is wrong at this moment, and what was lost before and could not be put right."""
+        return (*self.now, *(finding for finding in self.before if finding.repaired < finding.count))
 
     def lines(self) -> list[str]:
         """For the terminal."""
-        shown = list(self.remarks)
+        shown = [*self.remarks, *self.observed.lines]
         if self.unreadable:
             shown += ["The message store cannot be read:", self.unreadable]
         if self.before:
@@ -64,7 +74,19 @@ class Diagnosis:
         return [*shown, "Nothing is wrong with the stored data."]
 
 
-async def examine(nats: Nats, ledger_file: Path | None, now: Callable[[], datetime], *, accept: bool) -> Diagnosis:
+async def observe_nothing(nats: Nats) -> Observed:  # noqa: ARG001 - as all that observe
+    """For those who ask about damage only."""
+    return NOTHING_OBSERVED
+
+
+async def examine(
+    nats: Nats,
+    ledger_file: Path | None,
+    now: Callable[[], datetime],
+    *,
+    accept: bool,
+    observe: Observe = observe_nothing,
+) -> Diagnosis:
     """Of a store that runs; without a ledger only what was found before. With `accept` that is forgotten."""
     condition = await StoreCondition.open(nats)
     accepted = await condition.accept() if accept else 0
@@ -75,10 +97,13 @@ async def examine(nats: Nats, ledger_file: Path | None, now: Callable[[], dateti
     )
     wrong = {finding.detail for finding in compared.now}
     over = tuple(finding for finding in before if finding.detail not in wrong)
-    return Diagnosis(compared.now, over, (*remarks, *compared.remarks), was_compared=compared.was_compared)
+    remarks = (*remarks, *compared.remarks)
+    return Diagnosis(compared.now, over, remarks, was_compared=compared.was_compared, observed=await observe(nats))
 
 
-async def examine_copy(data_dir: DataDir, open_store: OpenStore, now: Callable[[], datetime]) -> Diagnosis:
+async def examine_copy(
+    data_dir: DataDir, open_store: OpenStore, now: Callable[[], datetime], observe: Observe = observe_nothing
+) -> Diagnosis:
     """Of a store that does not run. A copy is looked at: the server cuts off what it cannot read when it starts.
 
     Raises StartRefused when there is no room for the copy.
@@ -89,7 +114,7 @@ async def examine_copy(data_dir: DataDir, open_store: OpenStore, now: Callable[[
         async with open_store(copy) as nats:
             before = tuple(await (await StoreCondition.open(nats)).findings())
             compared = await _compare(nats, data_dir.ledger_file, now)
-            return Diagnosis(compared.now, before, compared.remarks, was_compared=compared.was_compared)
+            return replace(compared, before=before, observed=await observe(nats))
     except StandaloneError as error:
         return Diagnosis(unreadable=str(error))
     finally:
@@ -108,6 +133,7 @@ async def _compare(nats: Nats, ledger_file: Path, now: Callable[[], datetime]) -
     finally:
         await asyncio.to_thread(ledger.close)
     can_be_mended = {deviation.subject for _, deviation in mendable(comparison, quiet=True)}
+    can_be_mended |= {subject for each in comparison.queues for subject in each.lost}
     losses = describing.findings(comparison, can_be_mended, now(), describing.MENDABLE)
     return Diagnosis((*losses, *describing.fileless(comparison, now())))
 

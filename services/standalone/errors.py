@@ -42,6 +42,10 @@ class BackupUnusable(StartRefused):
     """The backup file cannot be read or written: missing, damaged, cut off, in the way."""
 
 
+class BackupRefused(StandaloneError):
+    """What is stored is damaged: a copy of it would be taken for a good one."""
+
+
 class RestoreRefused(StartRefused):
     """A backup is not restored over data that is there."""
 

@@ -46,6 +46,7 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "retriever/DeleteDocument",
         "retriever/FetchVectors",
         "retriever/IndexChunks",
+        "retriever/ListDocuments",
         "reranker/Embed",
         "reranker/GetModelInfo",
         "reranker/GetTokenizer",

@@ -8,8 +8,12 @@ no reason to stop anything.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import psutil
 
 from kit.private_files import write_private
 from services.standalone.models import ChildEvent, ChildSpec, ChildState
@@ -80,3 +84,36 @@ class StateFile:
 def _ops_port(spec: ChildSpec) -> int | None:
     port = spec.environment.get("GROUNDWORK_OPS_PORT")
     return int(port) if port else None
+
+
+@dataclass(frozen=True)
+class RunningSystem:
+    """A system that runs, as its file says."""
+
+    supervisor_pid: int
+    url: str
+    nats_url: str
+    services: Mapping[str, Mapping[str, Any]]
+
+    def described(self) -> str:
+        """One line for an operator."""
+        not_ready = [
+            f"{name} ({each.get('state')})" for name, each in self.services.items() if each.get("state") != "ready"
+        ]
+        state = (
+            f"not ready: {', '.join(not_ready)}"
+            if not_ready
+            else f"all of its processes ({len(self.services)}) are ready"
+        )
+        return f"Groundwork runs: process {self.supervisor_pid}, {self.url}; {state}."
+
+
+def read_running(path: Path) -> RunningSystem | None:
+    """None when nothing runs: there is no file, or it was left behind by a system that was killed."""
+    try:
+        state = json.loads(path.read_text("utf-8"))
+        pid = int(state["supervisor_pid"])
+        found = RunningSystem(pid, str(state.get("url", "")), str(state["nats_url"]), state.get("services", {}))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return found if psutil.pid_exists(pid) else None

@@ -38,6 +38,9 @@ def test_half_of_the_records_cut_off_are_there_again_and_said_to_have_been_gone(
     examined = command(system, "doctor")
     assert examined.returncode == 1
     assert "can be put right, which the next start does" in examined.stdout
+    assert "Groundwork is stopped" in examined.stdout
+    refused = command(system, "backup", str(tmp_path / "backup.tar"))
+    assert (refused.returncode, "no backup was made" in refused.stderr) == (1, True)
 
     with running(system), Api.open(system.base_url) as api:
         assert api.get("/v1/collections/default/documents")["documents"] == before
@@ -46,7 +49,10 @@ def test_half_of_the_records_cut_off_are_there_again_and_said_to_have_been_gone(
         assert {finding["where"] for finding in answer["damage"]} == {"DOCUMENTS"}
         assert all(finding["count"] == finding["repaired"] > 0 for finding in answer["damage"])
         assert "DAMAGE" in system.printed()
-        assert command(system, "doctor", "--accept").returncode == 0
+        accepted = command(system, "doctor", "--accept")
+        assert accepted.returncode == 0, accepted.stdout
+        for said in ("Groundwork runs", "the text index lacks no document", "INGEST   0 waiting", f"{DOCUMENTS} ready"):
+            assert said in accepted.stdout
         assert api.get("/readyz")["status"] == "ready"
 
 

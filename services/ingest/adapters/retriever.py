@@ -98,6 +98,11 @@ class RetrieverIndex:
         answer = await self._stub.CheckRevisions(request, timeout=_CALL_TIMEOUT_S)
         return [RevisionCheck(_STATES[each.state], each.active_revision_number) for each in answer.revisions]
 
+    async def visible(self) -> AsyncGenerator[str, None]:
+        async for part in self._stub.ListDocuments(retriever_pb2.ListDocumentsRequest(), timeout=_CALL_TIMEOUT_S):
+            for document_id in part.document_ids:
+                yield document_id
+
     async def delete(self, document_id: str) -> None:
         request = retriever_pb2.DeleteDocumentRequest(document_id=document_id)
         await self._stub.DeleteDocument(request, timeout=_CALL_TIMEOUT_S)

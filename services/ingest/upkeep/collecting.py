@@ -1,20 +1,19 @@
 """Removes what interrupted uploads and deletions left in the store: names that lead nowhere, files that no document uses, pieces of
 files. All of it is rare, and nobody sees it; so wherever something looks lost rather than left over, nothing is removed."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import structlog
 
 from kit.principal import Principal, use_principal
-from services.ingest.documents import naming
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.life import TOMBSTONE_LIFE
-from services.ingest.models import Document, NameClaim, RevisionState, Status, StoredFile
+from services.ingest.models import Document, NameClaim, Status, StoredFile
 from services.ingest.ports import DocumentStore, FileStore, SearchIndex
+from services.ingest.upkeep.agreement import Agreement, Disagreement, Kind, label
 
 _log = structlog.get_logger()
 _SUBJECT = "ingest-collector"
@@ -23,19 +22,26 @@ _BATCH = 100
 FEW_FILES = 20
 """So many files without a document are left over from uploads. More of them, and a tenth of all files, look like lost records."""
 
+_Key = tuple[str, str]
+
 
 @dataclass
 class _Inventory:
-    """What the store holds, by tenant and id or hash."""
+    """What the stores and the index hold, by tenant and id or hash."""
 
-    documents: dict[tuple[str, str], Document] = field(default_factory=dict)
-    """Tombstones too."""
-    used_files: set[tuple[str, str]] = field(default_factory=set)
     claims: list[NameClaim] = field(default_factory=list)
+    documents: dict[_Key, Document] = field(default_factory=dict)
+    """Tombstones too."""
+    files: list[StoredFile] = field(default_factory=list)
+    visible: set[_Key] = field(default_factory=set)
+    """Documents that searches show."""
+
+    def living(self) -> Iterable[Document]:
+        return (document for document in self.documents.values() if document.status is not Status.DELETED)
 
 
 class Collector:
-    """Goes through names and files of all tenants."""
+    """Goes through names, records, files and visible documents of all tenants."""
 
     def __init__(
         self,
@@ -43,30 +49,44 @@ class Collector:
         files: FileStore,
         index: SearchIndex,
         deletion: Deletion,
+        agreement: Agreement,
         now: Callable[[], datetime],
     ) -> None:
         self._documents = documents
         self._files = files
         self._index = index
         self._deletion = deletion
+        self._agreement = agreement
         self._now = now
 
     async def collect(self) -> None:
         """One round. Raises Unavailable rather than guess."""
         before = self._now() - TOMBSTONE_LIFE  # whatever is under way is younger
         inventory = await self._inventory()
-        if self._documents.unreadable:
-            _log.warning("nothing_collected", unreadable_records=self._documents.unreadable)
+        if unreadable := self._documents.unreadable:
+            _log.warning("nothing_collected", unreadable_records=unreadable)
+            await self._agreement.tell([Disagreement(Kind.RECORDS_UNREADABLE, unreadable)])
             return
-        await self._restore_claims(inventory)
-        orphaned = [claim for claim in inventory.claims if _is_orphaned(claim, inventory) and claim.claimed_at < before]
-        lost = await self._drop_claims(orphaned)
+        named_again = await self._restore_claims(inventory, before)
+        lost = await self._lost(inventory)
+        await self._drop_claims(inventory, before)
+        fileless = await self._fileless(inventory)
+        unused = _unused(inventory, before)
+        too_many = len(unused) > max(FEW_FILES, len(inventory.files) // 10)
+        await self._agreement.tell(
+            [
+                Disagreement(Kind.NAMES_MISSING, len(named_again), [label(each) for each in named_again]),
+                Disagreement(Kind.RECORDS_MISSING, len(lost), lost),
+                Disagreement(Kind.FILES_MISSING, len(fileless), [label(each) for each in fileless]),
+                Disagreement(Kind.FILES_UNUSED, len(unused) if too_many else 0, [file.sha256 for file in unused]),
+            ]
+        )
         if lost:
             _log.error("records_lost", count=len(lost), document_ids=lost[:_BATCH])
-        elif await self._release_files(inventory, before):
-            remains = await self._files.collect_remains(before)
-            if remains:
-                _log.info("remains_collected", files=remains)
+        elif fileless or too_many:
+            _log.error("files_not_collected", files=len(inventory.files), missing=len(fileless), unused=len(unused))
+        else:
+            await self._remove(unused, before)
 
     async def _inventory(self) -> _Inventory:
         """Claims first: a document that is made meanwhile is then seen with its record, if at all."""
@@ -75,59 +95,62 @@ class Collector:
         async for stored in self._documents.all_of("*"):
             document = stored.document
             inventory.documents[document.tenant_id, document.document_id] = document
-            if document.status is not Status.DELETED:
-                inventory.used_files |= {(document.tenant_id, sha256) for sha256 in files_of(document)}
+        inventory.files = [file async for file in self._files.all()]
+        known = (inventory.claims, inventory.documents.values(), inventory.files)
+        for tenant_id in {each.tenant_id for part in known for each in part}:
+            with use_principal(Principal(tenant_id, _SUBJECT)):
+                inventory.visible |= {(tenant_id, document_id) async for document_id in self._index.visible()}
         return inventory
 
-    async def _restore_claims(self, inventory: _Inventory) -> None:
-        """A document whose name was lost would not be found by the next upload of that name."""
+    async def _restore_claims(self, inventory: _Inventory, before: datetime) -> list[Document]:
+        """A document whose name was lost would not be found by the next upload of that name. Returns those that got theirs back."""
         claimed = {(claim.tenant_id, claim.document_id) for claim in inventory.claims}
-        for key, document in inventory.documents.items():
-            if key in claimed or document.status is Status.DELETED:
+        restored = []
+        for document in inventory.living():
+            if (document.tenant_id, document.document_id) in claimed:
                 continue
             place = (document.tenant_id, document.collection_id, document.name)
             if await self._documents.claim_name(*place, document.document_id) != document.document_id:
                 _log.error("document_without_its_name", document_id=document.document_id)
+            elif document.created_at < before:  # a younger one was made after the names had been read
+                restored.append(document)
+        return restored
 
-    async def _drop_claims(self, orphaned: Sequence[NameClaim]) -> list[str]:
-        """Frees names that lead nowhere. Returns the ids of documents that are searchable although their record is gone."""
-        lost = []
-        for tenant_id, theirs in _by_tenant(orphaned).items():
-            with use_principal(Principal(tenant_id, _SUBJECT)):
-                for start in range(0, len(theirs), _BATCH):
-                    batch = theirs[start : start + _BATCH]
-                    visible = await self._visible({claim.document_id for claim in batch})
-                    lost += sorted(visible)
-                    for claim in batch:
-                        if claim.document_id not in visible:
-                            await self._documents.drop_claim(claim)
-        return lost
-
-    async def _visible(self, document_ids: Iterable[str]) -> set[str]:
-        """Those of the documents that the index shows."""
-        asked = sorted(filter(naming.is_document_id, document_ids))
-        checks = await self._index.check([(document_id, document_id) for document_id in asked]) if asked else []
-        return {
-            document_id
-            for document_id, check in zip(asked, checks, strict=True)
-            if check.state is not RevisionState.DELETED and check.active_number
-        }
-
-    async def _release_files(self, inventory: _Inventory, before: datetime) -> bool:
-        """Removes files that no document uses. False when the store looks damaged instead."""
-        files = [file async for file in self._files.all()]
-        missing = inventory.used_files - {(file.tenant_id, file.sha256) for file in files}
-        unused = [
-            file
-            for file in files
-            if (file.tenant_id, file.sha256) not in inventory.used_files and file.stored_at < before
+    async def _lost(self, inventory: _Inventory) -> list[str]:
+        """Ids of documents that are searchable although their record is gone. Each is asked for again: it may be new."""
+        suspects = sorted(inventory.visible - inventory.documents.keys())
+        return [
+            document_id for tenant_id, document_id in suspects if not await self._documents.get(tenant_id, document_id)
         ]
-        if missing or len(unused) > max(FEW_FILES, len(files) // 10):
-            _log.error("files_not_collected", files=len(files), missing=len(missing), unused=len(unused))
-            return False
+
+    async def _drop_claims(self, inventory: _Inventory, before: datetime) -> None:
+        """Frees names that lead nowhere."""
+        known = inventory.documents.keys() | inventory.visible
+        for claim in inventory.claims:
+            if (claim.tenant_id, claim.document_id) not in known and claim.claimed_at < before:
+                await self._documents.drop_claim(claim)
+
+    async def _fileless(self, inventory: _Inventory) -> list[Document]:
+        """Documents whose file is gone. Each is looked at again: it may have been replaced or deleted since its record was read."""
+        stored_files = {(file.tenant_id, file.sha256) for file in inventory.files}
+        found = []
+        for document in inventory.living():
+            if _files_of(document) <= stored_files:
+                continue
+            stored = await self._documents.get(document.tenant_id, document.document_id)
+            if stored and stored.document.status is not Status.DELETED and await self._lacks_file(stored.document):
+                found.append(stored.document)
+        return found
+
+    async def _lacks_file(self, document: Document) -> bool:
+        return not all([await self._files.exists(*file) for file in _files_of(document)])
+
+    async def _remove(self, unused: Sequence[StoredFile], before: datetime) -> None:
+        """Removes files that no document uses, and what is left of others."""
         for file in unused:
             await self._release(file)
-        return True
+        if remains := await self._files.collect_remains(before):
+            _log.info("remains_collected", files=remains)
 
     async def _release(self, file: StoredFile) -> None:
         with use_principal(Principal(file.tenant_id, _SUBJECT)):
@@ -135,12 +158,10 @@ class Collector:
         _log.info("unused_file_released", sha256=file.sha256)
 
 
-def _is_orphaned(claim: NameClaim, inventory: _Inventory) -> bool:
-    return (claim.tenant_id, claim.document_id) not in inventory.documents
+def _unused(inventory: _Inventory, before: datetime) -> list[StoredFile]:
+    used = {file for document in inventory.living() for file in _files_of(document)}
+    return [file for file in inventory.files if (file.tenant_id, file.sha256) not in used and file.stored_at < before]
 
 
-def _by_tenant(claims: Sequence[NameClaim]) -> Mapping[str, list[NameClaim]]:
-    grouped = defaultdict(list)
-    for claim in claims:
-        grouped[claim.tenant_id].append(claim)
-    return grouped
+def _files_of(document: Document) -> set[_Key]:
+    return {(document.tenant_id, sha256) for sha256 in files_of(document)}

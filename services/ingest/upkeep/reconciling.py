@@ -16,6 +16,7 @@ from services.ingest.documents.revising import Reviser
 from services.ingest.errors import DocumentNotFound
 from services.ingest.models import RevisionState, Status
 from services.ingest.ports import DocumentStore, SearchIndex
+from services.ingest.upkeep.agreement import Agreement, Kind
 from services.ingest.upkeep.collecting import Collector
 
 _log = structlog.get_logger()
@@ -51,6 +52,7 @@ class Reconciler:
         deletion: Deletion,
         now: Callable[[], datetime],
         collector: Collector,
+        agreement: Agreement,
         *,
         interval_s: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -61,6 +63,7 @@ class Reconciler:
         self._deletion = deletion
         self._now = now
         self._collector = collector
+        self._agreement = agreement
         self._interval_s = interval_s
         self._quiet = timedelta(seconds=min(_QUIET_S, interval_s))
         self._sleep = sleep
@@ -68,13 +71,16 @@ class Reconciler:
     async def run(self) -> None:
         """A round every interval until cancelled. One that fails is logged; the next begins anew."""
         await self._sleep(min(FIRST_AFTER_S, self._interval_s))
-        while True:
-            for duty in (self.reconcile, self._collector.collect):
-                try:
-                    await duty()
-                except GroundworkError as error:
-                    _log.warning("reconcile_failed", reason=error.reason, error=error.message)
-            await self._sleep(self._interval_s)
+        try:
+            while True:
+                for duty in (self.reconcile, self._collector.collect):
+                    try:
+                        await duty()
+                    except GroundworkError as error:
+                        _log.warning("reconcile_failed", reason=error.reason, error=error.message)
+                await self._sleep(self._interval_s)
+        finally:
+            self._agreement.leave()
 
     async def reconcile(self) -> int:
         """One round over all tenants; returns how many documents had to be repaired. Raises Unavailable rather than guess."""
@@ -91,6 +97,7 @@ class Reconciler:
                 for start in range(0, len(theirs), _BATCH):
                     repaired += await self._check(tenant_id, theirs[start : start + _BATCH])
                     await self._sleep(_PAUSE_S)
+        self._agreement.count(Kind.NOT_SEARCHABLE, repaired)
         return repaired
 
     async def _check(self, tenant_id: str, expected: Sequence[_Expected]) -> int:

@@ -4,7 +4,6 @@ the sender still has the file, not when it is needed. Records and indexes are co
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Protocol
 
 import structlog
 
@@ -14,25 +13,18 @@ from services.ingest.documents.deletion import file_lease
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.spool import Spool
 from services.ingest.models import Document, Status
-from services.ingest.ports import DocumentStore, FileStore, Leases
+from services.ingest.ports import Condition, DocumentStore, FileStore, Leases
+from services.ingest.upkeep.agreement import EXAMPLES_MAX, label
 
 _log = structlog.get_logger()
 
 SOURCE = "scrub"
 """Of these findings, in the store's condition."""
-EXAMPLES_MAX = 20
 _PAUSE_S = 0.05
 """Between two files, so that searches do not notice."""
 
 _File = tuple[str, str]
 """Tenant and SHA-256."""
-
-
-class Condition(Protocol):
-    """Keeps what was found for an operator."""
-
-    async def set(self, source: str, findings: Sequence[Finding]) -> bool:
-        """What a source finds now, instead of what it found before. Whether that is news."""
 
 
 class Scrub:
@@ -142,9 +134,7 @@ class Scrub:
             repaired=0,
             detail=f"The stored files of {len(documents)} documents are not what they were when they came, or are gone",
             advice="Upload these documents again, or restore a backup",
-            examples=tuple(
-                f"{each.collection_id}/{each.name} ({each.document_id})" for each in documents[:EXAMPLES_MAX]
-            ),
+            examples=tuple(map(label, documents[:EXAMPLES_MAX])),
             found_at=self._now().isoformat(),
         )
         await self._condition.set(SOURCE, (finding,))

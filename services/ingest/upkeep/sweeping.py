@@ -13,6 +13,7 @@ from kit.principal import Principal, use_principal
 from services.ingest.documents import life
 from services.ingest.documents.changes import Changes
 from services.ingest.documents.deletion import Deletion
+from services.ingest.metrics import Metrics
 from services.ingest.models import Document, Status, StoredDocument
 from services.ingest.ports import CollectionStore, DocumentStore, JobQueue
 from services.ingest.upkeep.clearing import Clearing
@@ -38,6 +39,7 @@ class Sweeper:
         jobs: JobQueue,
         deletion: Deletion,
         clearing: Clearing,
+        metrics: Metrics,
         now: Callable[[], datetime],
     ) -> None:
         self._documents = documents
@@ -45,6 +47,7 @@ class Sweeper:
         self._jobs = jobs
         self._deletion = deletion
         self._clearing = clearing
+        self._metrics = metrics
         self._now = now
         self._unsettled: dict[tuple[str, str], StoredDocument] = {}
         """Those not looked at for longest come first."""
@@ -125,3 +128,4 @@ class Sweeper:
             return
         _log.info("job_requeued", document_id=document.document_id)
         await self._jobs.publish(life.job_of(document))
+        self._metrics.requeued_jobs.inc()

@@ -273,10 +273,17 @@ class Pipeline:
     async def _clear_up(self, job: IngestJob) -> None:
         """Takes out of the index what was written for a document that was deleted meanwhile."""
         stored = await self._documents.get(job.tenant_id, job.document_id)
-        if stored is None or stored.document.status is Status.DELETED:
+        if stored is None and await self._is_visible(job):
+            # Its record was lost, and the index is all that is left of it.
+            _log.error("job_without_a_record", document_id=job.document_id)
+        elif stored is None or stored.document.status is Status.DELETED:
             await self._patience.call("delete", lambda: self._index.delete(job.document_id))
         elif life.is_current(stored, job):
             await self._catch_up(job)
+
+    async def _is_visible(self, job: IngestJob) -> bool:
+        (check,) = await self._index.check([(job.document_id, job.revision_id)])
+        return bool(check.active_number)
 
     async def _catch_up(self, job: IngestJob) -> None:
         """Brings a record up to an index that is ahead of it: a power cut took back the record's last seconds."""

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kit.keys import Jwk, parse_public_keys
 from services.standalone.errors import BackupUnusable
 
 FORMAT = 1
@@ -48,6 +49,10 @@ class Manifest:
     created_at: str
     streams: tuple[StreamEntry, ...]
     format: int = FORMAT
+    public_keys: tuple[Jwk, ...] = ()
+    """With which the jobs in its queues are verified. Of their private halves nothing is in a backup."""
+    damage: tuple[str, ...] = ()
+    """What was wrong with the store when it was copied all the same, a sentence each."""
 
     @property
     def messages(self) -> int:
@@ -137,7 +142,10 @@ def _manifest(tar: tarfile.TarFile) -> Manifest:
                 f"{tar.name!s} has format {value['format']}; this Groundwork reads {FORMAT}. Use the version that made it"
             )
         streams = tuple(StreamEntry(**stream) for stream in value["streams"])
-        return Manifest(value["created_at"], streams, value["format"])
+        keys = tuple(value.get("public_keys", ()))  # backups of earlier versions have none
+        if keys:
+            parse_public_keys(json.dumps({"keys": keys}))
+        return Manifest(value["created_at"], streams, value["format"], keys, tuple(value.get("damage", ())))
     except (ValueError, KeyError, TypeError) as error:
         raise BackupUnusable(f"{tar.name!s} has a damaged manifest") from error
 

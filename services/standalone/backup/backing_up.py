@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from kit.jetstream import Nats
 from kit.jetstream.snapshot import copy_of
 from kit.jetstream.streams import stream_names
+from kit.keys import Jwk
 from services.standalone.backup.archive import PART_BYTES, ArchiveWriter, Manifest, StreamEntry, writing
 from services.standalone.errors import BackupUnusable
 
@@ -32,8 +33,19 @@ LEASE_S = 3600.0
 """Streams whose messages expire within this time hold leases and the like: they would be out of date when restored."""
 
 
-async def back_up(nats: Nats, file: Path, now: Callable[[], datetime], on_stream: Callable[[str], None]) -> Manifest:
-    """Writes all streams to `file`. Raises BackupUnusable when the file is there already, DataLoss when a stream cannot be read."""
+async def back_up(
+    nats: Nats,
+    file: Path,
+    now: Callable[[], datetime],
+    on_stream: Callable[[str], None],
+    *,
+    public_keys: Sequence[Jwk] = (),
+    damage: Sequence[str] = (),
+) -> Manifest:
+    """Writes all streams to `file`, with the keys that verify their jobs, and what is known to be wrong with them.
+
+    Raises BackupUnusable when the file is there already, DataLoss when a stream cannot be read.
+    """
     if await asyncio.to_thread(file.exists):
         raise BackupUnusable(f"{file} is there already. Choose another name, or remove it first")
     with writing(file) as writer:
@@ -44,7 +56,7 @@ async def back_up(nats: Nats, file: Path, now: Callable[[], datetime], on_stream
             if not 0 < max_age_s <= LEASE_S:
                 on_stream(stream)
                 entries.append(await _copy(nats, stream, writer))
-        manifest = Manifest(created_at, tuple(entries))
+        manifest = Manifest(created_at, tuple(entries), public_keys=tuple(public_keys), damage=tuple(damage))
         await asyncio.to_thread(writer.add_manifest, manifest)
     return manifest
 

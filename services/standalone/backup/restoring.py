@@ -9,12 +9,15 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
 
-from kit.jetstream import Nats
+from kit.jetstream import KeyValue, Nats
 from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back
 from kit.jetstream.streams import stream_names
+from kit.key_folder import KeyFolder
 from services.standalone.backup.archive import Archive, Manifest, StreamEntry, opened
 from services.standalone.data_dir import DataDir
 from services.standalone.errors import RestoreRefused
+from services.standalone.signers import SIGNERS
+from services.standalone.store.contents import DOCUMENTS, POINTERS, is_tombstone, read, totals
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[Nats]]
 """A message store of one's own over a folder."""
@@ -40,6 +43,21 @@ async def restore_into(nats: Nats, archive: Archive, *, replace: bool, on_stream
     for stream in streams:
         on_stream(stream.name)
         await bring_back(nats, StreamCopy(stream.config, stream.state), _pieces(archive, stream))
+    await _drop_pointers_without_records(nats)
+
+
+async def _drop_pointers_without_records(nats: Nats) -> None:
+    """Pointers were copied after records: a document that was uploaded in between has the one and not the other. Nothing could make
+    it again, so the retriever would miss it for ever."""
+    if not await totals(nats, POINTERS.stream):
+        return
+    documents = await read(nats, DOCUMENTS) if await totals(nats, DOCUMENTS.stream) else {}
+    pointers = await KeyValue.open(nats, POINTERS.name)
+    for subject, entry in (await read(nats, POINTERS)).items():
+        key = subject.removeprefix(POINTERS.prefix)
+        record = documents.get(DOCUMENTS.prefix + key)
+        if not entry.gone and not is_tombstone(entry.value or b"") and (record is None or record.gone):
+            await pointers.purge(key)
 
 
 async def restore_data_dir(
@@ -52,7 +70,10 @@ async def restore_data_dir(
     on_stream: Callable[[str], None],
 ) -> tuple[Manifest, Path | None]:
     """Makes the message store of a data directory that this process holds; returns what was restored, and where the store that it
-    replaces was put. The new store takes its place in one step, once it is whole. Raises RestoreRefused, BackupUnusable."""
+    replaces was put. The new store takes its place in one step, once it is whole. Raises RestoreRefused, BackupUnusable.
+
+    Jobs in its queues were signed where the backup was made: those keys are good for jobs here, too.
+    """
     store, unfinished = data_dir.nats_store, data_dir.path / "nats.restoring"
     filled = await asyncio.to_thread(_has_files, store)
     if filled and not replace:
@@ -65,6 +86,7 @@ async def restore_data_dir(
         await asyncio.to_thread(unfinished.mkdir, mode=0o700)
         async with open_store(unfinished) as nats:
             await restore_into(nats, archive, replace=False, on_stream=on_stream)
+        await asyncio.to_thread(KeyFolder(data_dir.keys).trust_for_jobs, SIGNERS, archive.manifest.public_keys)
         aside = data_dir.path / f"nats.replaced-{now():%Y%m%dT%H%M%S}" if filled else None
         await asyncio.to_thread(_take_place, data_dir, unfinished, aside)
         return archive.manifest, aside

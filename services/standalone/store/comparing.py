@@ -9,17 +9,21 @@ from enum import StrEnum
 from services.standalone.store.contents import (
     DOCUMENTS,
     FILES,
+    FORGOTTEN,
     MESSAGES,
     NAMES,
     POINTERS,
+    SOURCES,
     THREADS,
     Watched,
     fields_of,
     file_name,
     file_names,
     is_tombstone,
+    noted_source,
 )
 from services.standalone.store.ledger import Entry, StreamTotals
+from services.standalone.store.queues import QueueComparison
 
 
 class Difference(StrEnum):
@@ -98,6 +102,8 @@ class StreamComparison:
     """By subject, with data."""
     last_seq: int
     """At least this far the stream had been written when it was read."""
+    first_seq: int = 0
+    """What was written before it had expired or gone when the stream had been read."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,7 @@ class Comparison:
     """Of streams of which only totals are known."""
     fileless: tuple[str, ...] = ()
     """Subjects of documents that are there, and whose file is not."""
+    queues: tuple[QueueComparison, ...] = ()
 
     def of(self, watched: Watched) -> StreamComparison:
         """That of one stream."""
@@ -120,15 +127,17 @@ class Comparison:
 Repair = tuple[Watched, Deviation]
 
 
-def only_losses(streams: Sequence[StreamComparison], whole_files: Set[str]) -> list[StreamComparison]:
-    """Without what is missing because it was deleted with its owner: a name, a pointer, a message and a file leave no mark of their
-    own."""
+def only_losses(
+    streams: Sequence[StreamComparison], whole_files: Set[str], kept_runs: Set[str]
+) -> list[StreamComparison]:
+    """Without what is missing because it was deleted with its owner: a name, a pointer, a message, a run's source and a file leave
+    no mark of their own. `kept_runs`: keys of the runs whose record is there and says that their text is."""
     needed = _needed_files(_of(streams, DOCUMENTS))
     return [
         replace(
             stream,
             deviations=tuple(
-                each for each in stream.deviations if _is_loss(stream, each, streams, whole_files, needed)
+                each for each in stream.deviations if _is_loss(stream, each, streams, whole_files, needed, kept_runs)
             ),
         )
         for stream in streams
@@ -152,6 +161,7 @@ def _is_loss(
     streams: Sequence[StreamComparison],
     whole_files: Set[str],
     needed_files: Set[str],
+    kept_runs: Set[str],
 ) -> bool:
     if deviation.kind is not Difference.MISSING:
         return True
@@ -159,16 +169,40 @@ def _is_loss(
     value = stream.known_values.get(deviation.subject, b"")
     if stream.watched is FILES:
         return str(fields_of(value).get("name")) in needed_files
+    if stream.watched is FORGOTTEN:
+        return deviation.known is not None and deviation.known.seq >= stream.first_seq  # the others have expired
+    if stream.watched is SOURCES:
+        return _is_source_lost(deviation.subject, value, streams, whole_files, kept_runs)
     if stream.watched is MESSAGES:
         return _is_there(_of(streams, THREADS), key.rpartition(".")[0].rpartition(".")[0])
-    if is_tombstone(value):
-        return False
     if stream.watched is NAMES:
         key = f"{key.partition('.')[0]}.{value.decode('utf-8', 'replace')}"
-    if stream.watched in (NAMES, POINTERS):
-        documents = _of(streams, DOCUMENTS)
-        return _is_there(documents, key) or _has_file(documents.known_values.get(DOCUMENTS.prefix + key), whole_files)
-    return True
+    is_of_document = stream.watched in (NAMES, POINTERS)
+    return not is_tombstone(value) and (not is_of_document or _has_document(_of(streams, DOCUMENTS), key, whole_files))
+
+
+def _has_document(documents: StreamComparison, key: str, whole_files: Set[str]) -> bool:
+    """Whether it is there, or can be put back."""
+    return _is_there(documents, key) or _has_file(
+        documents.known_values.get(documents.watched.prefix + key), whole_files
+    )
+
+
+def _is_source_lost(
+    subject: str, value: bytes, streams: Sequence[StreamComparison], whole_files: Set[str], kept_runs: Set[str]
+) -> bool:
+    """An entry goes with its source, and expires with its run: it was lost if both are there."""
+    noted = noted_source(subject, value)
+    if noted is None:
+        return False
+    is_thread_there = bool(noted.thread) and _is_there(_of(streams, THREADS), noted.thread)
+    if noted.kind == "thread":
+        return is_thread_there
+    if noted.kind == "run":
+        is_source_there = noted.source in kept_runs
+    else:
+        is_source_there = _lives(_of(streams, DOCUMENTS), noted.source, whole_files)
+    return is_source_there and (noted.run in kept_runs or is_thread_there)
 
 
 def _can_be_mended(stream: StreamComparison, deviation: Deviation, whole_files: Set[str]) -> bool:
@@ -196,6 +230,16 @@ def _needed_files(documents: StreamComparison) -> set[str]:
 def _is_there(stream: StreamComparison, key: str) -> bool:
     entry = stream.found.get(stream.watched.prefix + key)
     return entry is not None and not entry.gone
+
+
+def _lives(documents: StreamComparison, key: str, whole_files: Set[str]) -> bool:
+    """Whether a document that was not deleted is there, or can be put back."""
+    subject = documents.watched.prefix + key
+    entry = documents.found.get(subject)
+    record = documents.known_values.get(subject) if entry is None else entry.value
+    if record is None or is_tombstone(record):
+        return False
+    return _has_file(record, whole_files) if entry is None else not entry.gone
 
 
 def _has_file(document: bytes | None, whole_files: Set[str]) -> bool:

@@ -50,12 +50,18 @@ NAMES = _bucket("DOCUMENT_NAMES")
 POINTERS = _bucket("ACTIVE_REVISIONS")
 THREADS = _bucket("THREADS", keeps_values=False)
 MESSAGES = _bucket("THREAD_MESSAGES", keeps_values=False)
-WATCHED = (FILES, _bucket("COLLECTIONS"), NAMES, POINTERS, DOCUMENTS, _bucket("DEAD_LETTERS"), MESSAGES, THREADS)
-"""Whoever belongs to another is read before him: what is deleted meanwhile, owner first, is then not taken for lost. Queues are not
-watched: ingestion makes its jobs from the documents; deletions are in theirs for a minute."""
+SOURCES = _bucket("RUN_SOURCES")
+FORGOTTEN = _bucket("FORGOTTEN")
+COLLECTIONS, DEAD_LETTERS = _bucket("COLLECTIONS"), _bucket("DEAD_LETTERS")
+WATCHED = (SOURCES, FILES, COLLECTIONS, NAMES, POINTERS, DOCUMENTS, DEAD_LETTERS, MESSAGES, THREADS, FORGOTTEN)
+"""Whoever belongs to another is read before him: what is deleted meanwhile, owner first, is then not taken for lost. Queues are
+watched in :mod:`services.standalone.store.queues`."""
 RUNS = "RUNS"
-COUNTED = (RUNS, "KV_RUN_RECORDS")
+RECORDS = _bucket("RUN_RECORDS", keeps_values=False)
+COUNTED = (RUNS, RECORDS.stream)
 """Streams of which only totals are known: they are too busy to be read twice, and expire."""
+SOURCES_ARE_NOTED = f"{SOURCES.prefix}older-runs-are-noted"
+"""While it is there, the orchestrator takes the sources of all runs as noted; else it reads them from all logs at its start."""
 
 
 async def totals(nats: Nats, stream: str) -> StreamTotals | None:
@@ -124,6 +130,30 @@ def is_tombstone(value: bytes) -> bool:
     """Whether a record only says that something was deleted: losing it loses nothing."""
     fields = fields_of(value)
     return fields.get("status") == "deleted" or fields.get("deleted") is True
+
+
+@dataclass(frozen=True)
+class NotedSource:
+    """An entry of RUN_SOURCES: text of `source` ("document", "thread" or "run", and its id) is in a run."""
+
+    kind: str
+    source: str
+    """As the key of the document or the run."""
+    run: str
+    thread: str
+    """The key of the thread that the run's answer is in; empty when there is none."""
+
+
+def noted_source(subject: str, value: bytes) -> NotedSource | None:
+    """None for what is no such entry."""
+    parts = subject.removeprefix(SOURCES.prefix).split(".")
+    if len(parts) != 4:
+        return None
+    tenant, kind, item, run = parts
+    fields = fields_of(value)
+    owner = hashlib.sha256(str(fields.get("subject")).encode()).hexdigest()[:32]  # as the memory service names them
+    thread = f"{tenant}.{owner}.{fields['thread_id']}" if fields.get("thread_id") else ""
+    return NotedSource(kind, f"{tenant}.{item}", f"{tenant}.{run}", thread)
 
 
 def _entry(message: Msg, *, keeps_value: bool) -> Entry:

@@ -30,6 +30,14 @@ _ADVICE = {
     FILES.name: "Restore a backup, or upload these documents again",
     "THREADS": "Restore a backup; else these threads are lost",
     "THREAD_MESSAGES": "Restore a backup; else these messages are lost",
+    "RUN_SOURCES": "Restart Groundwork, which notes them again from the runs' logs. Answers in threads that are older than those "
+    "logs are not found when a document that they quote is deleted: delete such threads, too",
+    "FORGOTTEN": "Look through the answers that were being given when something was deleted in the last day (groundwork runs), and "
+    "delete those that quote it",
+}
+_HOLDS = {
+    "RUN_SOURCES": "RUN_SOURCES (which runs quote which documents)",
+    "FORGOTTEN": "FORGOTTEN (what running answers must not quote any more)",
 }
 _OTHERWISE = "Restore a backup if you miss them"
 
@@ -41,6 +49,19 @@ def findings(comparison: Comparison, mended: Set[str], at: datetime, done: str =
         if count:
             detail = f"{count} of the last messages of {stream} are gone"
             found.append(Finding("messages_missing", stream, count, 0, detail, _OTHERWISE, (), at.isoformat()))
+    return [*found, *_of_queues(comparison, mended, at, done)]
+
+
+def _of_queues(comparison: Comparison, mended: Set[str], at: datetime, done: str) -> list[Finding]:
+    found = []
+    for each in comparison.queues:
+        if not (each.lost and each.is_certain):
+            continue
+        name, count, repaired = each.queue.stream, len(each.lost), len(each.lost.keys() & mended)
+        detail = f"{count} deletions that waited in {name} are gone; {repaired} {done}"
+        advice = "" if repaired == count else "Delete again what you deleted in the minutes before"
+        examples = tuple(sorted(each.lost))[:EXAMPLES_MAX]
+        found.append(Finding("jobs_missing", name, count, repaired, detail, advice, examples, at.isoformat()))
     return found
 
 
@@ -58,7 +79,7 @@ def _of_kind(stream: StreamComparison, kind: Difference, mended: Set[str], at: d
     deviations = [deviation for deviation in stream.deviations if deviation.kind is kind]
     left = [deviation for deviation in deviations if deviation.subject not in mended]
     name, repaired = stream.watched.name, len(deviations) - len(left)
-    detail = f"{len(deviations)} entries of {name} {_SAID[kind]}; {repaired} {done}"
+    detail = f"{len(deviations)} entries of {_HOLDS.get(name, name)} {_SAID[kind]}; {repaired} {done}"
     return Finding(
         f"entries_{kind.value}",
         name,
@@ -73,7 +94,7 @@ def _of_kind(stream: StreamComparison, kind: Difference, mended: Set[str], at: d
 
 def _fileless(comparison: Comparison, at: datetime) -> Finding:
     documents = comparison.of(DOCUMENTS).found
-    labels = [_document_label(documents[subject].value or b"", subject) for subject in comparison.fileless]
+    labels = [document_label(fields_of(documents[subject].value or b""), subject) for subject in comparison.fileless]
     return Finding(
         "files_missing",
         FILES.name,
@@ -90,7 +111,7 @@ def _label(stream: StreamComparison, deviation: Deviation) -> str:
     key = deviation.subject.removeprefix(stream.watched.prefix)
     value = stream.known_values.get(deviation.subject) or (deviation.found.value if deviation.found else None) or b""
     if stream.watched is DOCUMENTS:
-        return _document_label(value, key)
+        return document_label(fields_of(value), key)
     if stream.watched is NAMES:
         return f"of document {value.decode('utf-8', 'replace')}"
     if stream.watched is FILES:
@@ -98,9 +119,9 @@ def _label(stream: StreamComparison, deviation: Deviation) -> str:
     return key
 
 
-def _document_label(value: bytes, key: str) -> str:
-    fields: Mapping[str, object] = fields_of(value)
-    return f"{fields['collection_id']}/{fields['name']} ({fields['document_id']})" if fields.get("name") else key
+def document_label(fields: Mapping[str, object], otherwise: str) -> str:
+    """How an operator knows a document, by its record."""
+    return f"{fields['collection_id']}/{fields['name']} ({fields['document_id']})" if fields.get("name") else otherwise
 
 
 def lines(found: Sequence[Finding], examples_shown: int = EXAMPLES_MAX) -> list[str]:

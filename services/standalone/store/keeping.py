@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
-from nats.js.errors import APIError
+from nats.js.errors import APIError, NotFoundError
 from nats.js.kv import KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 
 from kit.errors import Unavailable
@@ -26,22 +26,29 @@ from services.standalone.store.contents import (
     COUNTED,
     DOCUMENTS,
     FILES,
+    FORGOTTEN,
+    RECORDS,
     RUNS,
+    SOURCES,
+    SOURCES_ARE_NOTED,
     VALUE_BYTES_MAX,
     WATCHED,
     Watched,
     fields_of,
     file_name,
+    noted_source,
     read,
     read_one,
     totals,
     whole_files,
 )
 from services.standalone.store.ledger import Entry, Ledger, StreamTotals
+from services.standalone.store.queues import QueueKeeper
 
 _EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence"
 _ROLLUP = "Nats-Rollup"
 _NOTHING = StreamTotals(0, 0, 0)
+_DAY_S = 86_400.0
 
 
 class Keeper:
@@ -50,6 +57,7 @@ class Keeper:
     def __init__(self, nats: Nats, ledger: Ledger) -> None:
         self._nats = nats
         self._ledger = ledger
+        self.queues = QueueKeeper(nats, ledger)
 
     async def sync(self, *, final: bool = False) -> None:
         """Notes what was written since the last time. `final`: nobody writes any more, so counts are exact."""
@@ -64,6 +72,7 @@ class Keeper:
             if now := await totals(self._nats, stream):
                 exact = replace(now, final=final and stream == RUNS)
                 await asyncio.to_thread(self._ledger.record, stream, (), exact)
+        await self.queues.sync(final=final)
 
     async def compare(self) -> Comparison:
         """Every entry of the store with what is known of it. Changes nothing."""
@@ -78,13 +87,19 @@ class Keeper:
         exists = await totals(self._nats, FILES.stream)
         whole = await whole_files(self._nats, {**files.known_values, **described}) if exists else set()
         fileless = await self._fileless(streams[WATCHED.index(DOCUMENTS)], whole)
-        return Comparison(tuple(only_losses(streams, whole)), frozenset(whole), missing, tuple(fileless))
+        kept_runs = await self._kept_runs(streams[WATCHED.index(SOURCES)])
+        losses = tuple(only_losses(streams, whole, kept_runs))
+        return Comparison(losses, frozenset(whole), missing, tuple(fileless), await self.queues.compare())
 
     async def mend(self, comparison: Comparison, repairs: Sequence[Repair]) -> set[str]:
         """Makes the repairs; subjects of those that were made. Who has been written meanwhile is left as he is."""
-        for stream in {watched.stream for watched, _ in repairs}:
+        are_sources_lost = bool(comparison.of(SOURCES).deviations)
+        for stream in {watched.stream for watched, _ in repairs} | ({SOURCES.stream} if are_sources_lost else set()):
             if stream.startswith("KV_"):
-                await KeyValue.open(self._nats, stream.removeprefix("KV_"))
+                ttl_s = _DAY_S if stream == FORGOTTEN.stream else None
+                await KeyValue.open(self._nats, stream.removeprefix("KV_"), ttl_s=ttl_s)
+        if are_sources_lost:
+            await self._remove(SOURCES, SOURCES_ARE_NOTED)  # what the ledger does not know either is in the runs' logs
         mended: set[str] = set()
         silent: set[Watched] = set()
         for watched, deviation in repairs:
@@ -107,11 +122,37 @@ class Keeper:
         elif watched is FILES:
             headers[_ROLLUP] = MSG_ROLLUP_SUBJECT
         try:
+            life_s = await self._life_s(watched, deviation.subject, value)
             with translated_errors(watched.name):
-                await self._nats.js.publish(deviation.subject, value, headers=headers)
+                await self._nats.js.publish(deviation.subject, value, headers=headers, msg_ttl=life_s)
         except APIError:  # not what it was when it was compared
             return False
         return True
+
+    async def _life_s(self, watched: Watched, subject: str, value: bytes) -> float | None:
+        """How long an entry that is put back is kept: the source of a run that is in no thread for as long as the log of a run."""
+        noted = noted_source(subject, value) if watched is SOURCES else None
+        if noted is None or noted.thread:
+            return None
+        try:
+            with translated_errors(RUNS):
+                max_age_s = (await self._nats.js.stream_info(RUNS)).config.max_age
+        except NotFoundError:
+            return None
+        return max_age_s + _DAY_S if max_age_s else None
+
+    async def _kept_runs(self, sources: StreamComparison) -> set[str]:
+        """Keys of the runs in missing entries, as source or as user of one, whose record is there and says that their text is."""
+        asked: set[str] = set()
+        for deviation in sources.deviations:
+            if noted := noted_source(deviation.subject, sources.known_values.get(deviation.subject, b"")):
+                asked |= {noted.run, noted.source} if noted.kind == "run" else {noted.run}
+        kept = set()
+        for key in asked:
+            record = fields_of(await read_one(self._nats, RECORDS, RECORDS.prefix + key) or b"")
+            if record and not record.get("forgotten_at"):
+                kept.add(key)
+        return kept
 
     async def _remove(self, watched: Watched, subject: str) -> bool:
         """Whether it is gone. By purging, since what torn bytes made of a subject cannot be published to; where the server's own
@@ -127,6 +168,7 @@ class Keeper:
             there = [entry for subject, entry in stream.found.items() if subject not in mended]
             forgotten = known.keys() - {entry.subject for entry in there}
             await self._record(stream.watched, there, StreamTotals(0, stream.last_seq, 0), forgotten=list(forgotten))
+        await self.queues.settle()
         await self.sync()
 
     async def _compare(self, watched: Watched, known: StreamTotals | None) -> StreamComparison:
@@ -136,7 +178,10 @@ class Keeper:
         deviations = tuple(compare(entries, found, known.last_seq)) if known else ()
         deviating = [deviation.subject for deviation in deviations]
         values = await asyncio.to_thread(self._ledger.values, watched.stream, deviating)
-        return StreamComparison(watched, deviations, values, found, now.last_seq if now else 0)
+        after = await totals(self._nats, watched.stream) or _NOTHING
+        return StreamComparison(
+            watched, deviations, values, found, now.last_seq if now else 0, first_seq=after.first_seq
+        )
 
     async def _record(
         self, watched: Watched, entries: list[Entry], now: StreamTotals, *, forgotten: Sequence[str] = ()

@@ -46,6 +46,7 @@ class Watch:
             # Reading the files anew may drop what stands behind a torn record: only where the ledger has that, too.
             if stream.deviations and stream.watched.keeps_values and stream.watched is not FILES
         ]
+        torn += [each.queue.stream for each in comparison.queues if each.lost and each.is_certain]
         if torn:
             await rebuild(torn)
             comparison = await self.keeper.compare()
@@ -72,6 +73,7 @@ class Watch:
 
     async def _mend(self, comparison: Comparison, *, quiet: bool) -> list[Finding]:
         mended = await self.keeper.mend(comparison, mendable(comparison, quiet=quiet))
+        mended |= await self.keeper.queues.put_back(comparison.queues, quiet=quiet)
         losses = describing.findings(comparison, mended, self.now())
         fileless = describing.fileless(comparison, self.now())
         condition = await StoreCondition.open(self.nats)

@@ -122,6 +122,9 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
             )
         return retriever_pb2.CheckRevisionsResponse(revisions=checks)
 
+    async def ListDocuments(self, request: Any, context: Any) -> AsyncIterator[retriever_pb2.ListDocumentsResponse]:
+        yield retriever_pb2.ListDocumentsResponse(document_ids=list(self.active))
+
     async def DeleteDocument(self, request: Any, context: Any) -> retriever_pb2.DeleteDocumentResponse:
         self.deleted.add(request.document_id)
         self.active.pop(request.document_id, None)

@@ -330,3 +330,15 @@ async def test_what_makes_no_sense_is_refused_with_the_field(local: Retriever) -
         with pytest.raises(InvalidArgument) as caught:
             await local.search("solar", **{field: value})
         assert caught.value.metadata["field"] == field
+
+
+async def test_documents_that_searches_show_are_listed(local: Retriever) -> None:
+    async def listed() -> list[str]:
+        parts = local.stub.ListDocuments(pb.ListDocumentsRequest(), timeout=5)
+        return [document_id async for part in parts for document_id in part.document_ids]
+
+    assert await listed() == []
+    await local.publish("r1", ["solar panels on the roof"])
+    assert await listed() == ["d1"]
+    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=5)
+    assert await listed() == []

@@ -12,6 +12,7 @@ import numpy as np
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
 from kit.idempotency import Attempt, IdempotencyConflict
+from kit.jetstream.condition import Finding
 from kit.principal import Principal
 from services.ingest.documents.spool import Scratch, SpooledFile
 from services.ingest.models import (
@@ -375,6 +376,10 @@ class FakeIndex:
         if made_by == model and vectors:
             yield list(vectors), np.stack(list(vectors.values()))
 
+    async def visible(self) -> AsyncGenerator[str, None]:
+        for document_id in list(self.active):
+            yield document_id
+
     async def check(self, revisions: Sequence[tuple[str, str]]) -> list[RevisionCheck]:
         return [self._check(*each) for each in revisions]
 
@@ -404,3 +409,22 @@ class FakeForgetting:
     async def forget(self, document_id: str) -> None:
         assert document_id in self._index.deleted
         self.forgotten.append(document_id)
+
+
+class FakeCondition:
+    """What an operator would see."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Sequence[Finding]] = {}
+
+    async def add(self, source: str, findings: Sequence[Finding]) -> None:
+        if findings:
+            self.kept[source] = (*self.kept.get(source, ()), *findings)
+
+    async def set(self, source: str, findings: Sequence[Finding]) -> bool:
+        news = self.kept.get(source, ()) != findings
+        self.kept[source] = findings
+        return news
+
+    async def findings(self, *, besides: str = "") -> list[Finding]:
+        return [finding for source, some in self.kept.items() if source != besides for finding in some]

@@ -227,3 +227,12 @@ async def test_damaged_stored_file_fails_the_document(world: World) -> None:
     again = await world.upload(TEXT)
     assert again.document_id == queued.document_id
     assert (await world.ingest(again)).status is Status.READY
+
+
+async def test_job_that_comes_again_when_the_record_was_lost_leaves_the_document_searchable(world: World) -> None:
+    document = await world.upload("Some text.")
+    job = world.job(document)
+    await world.ingest(document)
+    await world.store.purge(TENANT, document.document_id)
+    await world.pipeline.handle(job, 2)
+    assert world.index.searchable(document.document_id) == ["Some text."]

@@ -1,28 +1,15 @@
 """Stored files are read now and then, so that a bit that flipped is found before the file is needed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kit.errors import DataLoss
-from kit.jetstream.condition import Finding
 from services.ingest.documents.spool import Spool
 from services.ingest.upkeep.scrub import SOURCE, Scrub
-from tests.unit.ingest.fakes import FakeFileStore
+from tests.unit.ingest.fakes import FakeCondition, FakeFileStore
 from tests.unit.ingest.world import TENANT, World
-
-
-class FakeCondition:
-    """What an operator would see."""
-
-    def __init__(self) -> None:
-        self.findings: dict[str, Sequence[Finding]] = {}
-
-    async def set(self, source: str, findings: Sequence[Finding]) -> bool:
-        news = self.findings.get(source, ()) != findings
-        self.findings[source] = findings
-        return news
 
 
 class CountingFiles(FakeFileStore):
@@ -78,17 +65,17 @@ async def test_a_damaged_file_is_told_and_the_same_upload_mends_it(
     document = await world.ingest(await world.upload("Some text."))
     scrub = make_scrub()
     await scrub.scrub()
-    assert condition.findings == {SOURCE: ()}
+    assert condition.kept == {SOURCE: ()}
     world.files.files[TENANT, document.content.sha256] = b"Sone text."
     for _ in range(2):
         await scrub.scrub()
-        (finding,) = condition.findings[SOURCE]
+        (finding,) = condition.kept[SOURCE]
         assert (finding.kind, finding.count) == ("files_damaged", 1)
         assert finding.examples == (f"default/notes.txt ({document.document_id})",)
     again = await world.upload("Some text.")
     assert (again.document_id, again.status) == (document.document_id, document.status)
     await scrub.scrub()
-    assert condition.findings == {SOURCE: ()}
+    assert condition.kept == {SOURCE: ()}
 
 
 async def test_a_file_that_is_gone_is_told_until_its_document_is_deleted(
@@ -98,10 +85,10 @@ async def test_a_file_that_is_gone_is_told_until_its_document_is_deleted(
     world.files.files.clear()
     scrub = make_scrub()
     await scrub.scrub()
-    assert [finding.count for finding in condition.findings[SOURCE]] == [1]
+    assert [finding.count for finding in condition.kept[SOURCE]] == [1]
     await world.deletion.delete(TENANT, document.document_id)
     await scrub.scrub()
-    assert condition.findings == {SOURCE: ()}
+    assert condition.kept == {SOURCE: ()}
 
 
 async def test_rounds_go_through_all_files_a_piece_at_a_time_and_then_begin_again(
@@ -133,5 +120,5 @@ async def test_a_read_that_fails_once_removes_nothing(
 
     monkeypatch.setattr(world.files, "get_to_file", flaky)
     await make_scrub().scrub()
-    assert condition.findings == {SOURCE: ()}
+    assert condition.kept == {SOURCE: ()}
     assert (TENANT, document.content.sha256) in world.files.files

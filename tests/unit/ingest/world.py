@@ -18,6 +18,7 @@ from services.ingest.documents.spool import Spool
 from services.ingest.documents.upload import Limits, Upload, Uploads
 from services.ingest.metrics import Metrics
 from services.ingest.models import Document, IngestJob
+from services.ingest.upkeep.agreement import Agreement
 from services.ingest.upkeep.clearing import Clearing
 from services.ingest.upkeep.collecting import Collector
 from services.ingest.upkeep.reconciling import Reconciler
@@ -31,6 +32,7 @@ from services.ingest.work.pipeline import Pipeline
 from services.ingest.work.reuse import ChangeEmbedder
 from tests.unit.ingest.fakes import (
     FakeCollectionStore,
+    FakeCondition,
     FakeDeadLetterStore,
     FakeDocumentStore,
     FakeEmbedder,
@@ -71,6 +73,8 @@ class World:
         self.clock = Clock()
         self.seconds = 0.0
         """Of the monotonic clock."""
+        self.registry = CollectorRegistry()
+        self.metrics = Metrics(self.registry)
         self.store = FakeDocumentStore(lambda: self.clock.now)
         self.collections = FakeCollectionStore()
         self.files = FakeFileStore(lambda: self.clock.now)
@@ -120,7 +124,7 @@ class World:
             reviser=self.reviser,
             spool=spool,
             patience=patience,
-            metrics=Metrics(CollectorRegistry()),
+            metrics=self.metrics,
             ledger=Ledger(self.store, self.clock, worker_id="worker-0"),
             now=self.clock,
         )
@@ -133,9 +137,12 @@ class World:
             jobs=self.jobs,
             deletion=self.deletion,
             clearing=self.clearing,
+            metrics=self.metrics,
             now=self.clock,
         )
-        self.collector = Collector(self.store, self.files, self.index, self.deletion, self.clock)
+        self.condition = FakeCondition()
+        self.agreement = Agreement(self.condition, self.metrics, self.clock)
+        self.collector = Collector(self.store, self.files, self.index, self.deletion, self.agreement, self.clock)
         self.reconciler = Reconciler(
             self.store,
             self.index,
@@ -143,6 +150,7 @@ class World:
             self.deletion,
             self.clock,
             self.collector,
+            self.agreement,
             interval_s=3600,
             sleep=_no_sleep,
         )

@@ -357,3 +357,34 @@ def test_a_signing_key_must_be_a_private_one(tmp_path: Path) -> None:
         FailedPrecondition, match=r"GROUNDWORK_AUTH_SIGNING_KEY_FILE=.*missing.json holds no usable key"
     ):
         source(path=tmp_path / "missing.json")
+
+
+def test_keys_that_came_with_a_backup_are_good_for_jobs_alone_until_their_signers_next_rotation(tmp_path: Path) -> None:
+    signers = {"ingest": ["jobs/FORGET", "retriever/DeleteDocument"], "gateway": ["ingest/*"]}
+    folders = [KeyFolder(tmp_path / name, sleep=lambda _: None) for name in ("old", "new")]
+    for folder in folders:
+        folder.ensure(signers)
+    old, new = folders
+    old.rotate(signers, ["ingest"])  # jobs may have been signed with the key before
+    brought = old.public_keys()
+    assert all("d" not in key for key in brought)
+    new.trust_for_jobs(signers, brought)
+    new.trust_for_jobs(signers, brought)
+    new.ensure(signers)
+    new.rotate(signers, ["gateway"])
+    keys = parse_public_keys(new.public_keys_file.read_text())
+    theirs = [key for key in brought if key["kid"].startswith("ingest-")]
+    assert len(theirs) == 2
+    assert [keys[key["kid"]].calls for key in theirs] == [{"jobs/FORGET"}, {"jobs/FORGET"}]
+    assert not [key["kid"] for key in brought if key["kid"].startswith("gateway-") and key["kid"] in keys]
+    new.rotate(signers, ["ingest"])
+    assert not {key["kid"] for key in brought} & set(parse_public_keys(new.public_keys_file.read_text()))
+
+
+def test_keys_that_came_with_a_backup_can_be_forgotten(tmp_path: Path) -> None:
+    signers = {"ingest": ["jobs/FORGET"]}
+    old, new = (KeyFolder(tmp_path / name, sleep=lambda _: None) for name in ("old", "new"))
+    old.ensure(signers)
+    new.trust_for_jobs(signers, old.public_keys())
+    new.forget(signers, ["ingest"])
+    assert not {key["kid"] for key in old.public_keys()} & set(parse_public_keys(new.public_keys_file.read_text()))

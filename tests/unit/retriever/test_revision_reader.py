@@ -74,3 +74,12 @@ async def test_check_raises_rather_than_guess_when_an_index_does_not_answer(core
         await reader.check([OLD])
     with pytest.raises(InvalidRequest):
         await reader.check([OLD] * 201)
+
+
+async def test_documents_that_searches_show_are_listed_by_tenant(core: Core, reader: RevisionReader) -> None:
+    for number in range(3):
+        await publish(core, RevisionKey("local", f"d{number}", "r1"), ["solar"])
+    await publish(core, RevisionKey("rival", "theirs", "r1"), ["wind"])
+    await core.switch.delete("local", "d1")
+    assert sorted(reader.visible("local")) == ["d0", "d2"]
+    assert reader.visible("nobody") == []

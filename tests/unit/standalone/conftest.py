@@ -1,4 +1,4 @@
-"""Tiny children and a supervisor around them."""
+"""Tiny children and a supervisor around them; a message store with its ledger."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from kit.testing.nats import NatsServer
 from services.standalone.disk import Disk
 from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, ChildState, Probe, ProbeKind, RestartPolicy
 from services.standalone.supervisor import Supervisor
+from tests.unit.standalone.stores import Store
 
 WAIT_S = 20.0
 POLICY = RestartPolicy(backoff_initial_s=0.05, backoff_max_s=0.2, start_crashes_max=3)
@@ -141,3 +143,8 @@ def supervise(tmp_path: Path, probe: FakeProbe) -> Supervise:
             await asyncio.gather(task, return_exceptions=True)
 
     return run
+
+
+@pytest.fixture
+async def store(nats: NatsServer, tmp_path: Path) -> Store:
+    return Store(nats, tmp_path / "ledger.sqlite")

@@ -11,8 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from kit.jetstream import KeyValue, Nats, ObjectStore, connect
+from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
+from kit.jetstream import Job, KeyValue, Nats, ObjectStore, connect
+from kit.key_folder import KeyFolder
+from kit.keys import KeySource, parse_public_keys, parse_signing_key
+from kit.principal import Principal, use_principal
 from kit.testing.nats import NatsServer, nats_server, nats_server_binary
+from kit.tokens import TokenSigner, TokenVerifier
+from services.standalone import commands
 from services.standalone.backup import archive
 from services.standalone.backup.archive import Manifest, opened
 from services.standalone.backup.backing_up import back_up, in_order
@@ -21,6 +27,9 @@ from services.standalone.data_dir import DataDir, open_data_dir
 from services.standalone.errors import BackupUnusable, RestoreRefused
 from services.standalone.models import StartLimits
 from services.standalone.private_store import private_store
+from services.standalone.signers import SIGNERS
+from services.standalone.store.keeping import Keeper
+from services.standalone.store.ledger import Ledger
 
 DOCUMENTS = 300
 FILE = bytes(range(256)) * 4096  # 1 MiB: several pieces
@@ -212,3 +221,127 @@ def test_what_refers_is_copied_before_what_it_refers_to() -> None:
         "INGEST",
         "KV_ZEBRA",
     ]
+
+
+async def test_pointers_of_documents_that_came_while_the_backup_was_made_are_not_restored(
+    filled: Nats, tmp_path: Path
+) -> None:
+    pointers = await KeyValue.open(filled, "ACTIVE_REVISIONS")
+    await pointers.put("local.1", b'{"deleted": false}')
+    await pointers.put("local.came-meanwhile", b'{"deleted": false}')
+    await pointers.put("local.deleted-long-ago", b'{"deleted": true}')
+    await back_up(filled, tmp_path / "backup.tar", now, quietly)
+    with open_data_dir(tmp_path / "data") as data_dir:
+        await restored(data_dir, tmp_path / "backup.tar")
+        async with open_private(data_dir.nats_store) as nats:
+            pointers = await KeyValue.open(nats, "ACTIVE_REVISIONS")
+            found = [entry.key async for entry in pointers.entries(">")]
+    assert found == ["local.1", "local.deleted-long-ago"]
+
+
+def signer_of(keys: KeyFolder, name: str) -> TokenSigner:
+    return TokenSigner(KeySource(parse_signing_key, path=keys.signing_key_file(name), setting="TEST"))
+
+
+def verifier_of(keys: KeyFolder) -> TokenVerifier:
+    return TokenVerifier(KeySource(parse_public_keys, path=keys.public_keys_file, setting="TEST"))
+
+
+async def test_a_deletion_that_was_queued_when_the_backup_was_made_is_done_after_a_restore_under_other_keys(
+    filled: Nats, tmp_path: Path
+) -> None:
+    keys = KeyFolder(tmp_path / "old-keys")
+    keys.ensure(SIGNERS)
+    request = ForgetRequest(Source.document("d1"), now())
+    old_queue = await ForgetQueue.open(filled, signer_of(keys, "ingest"), verifier_of(keys))
+    with use_principal(Principal("acme", "ann")):
+        await old_queue.request(request)
+    await back_up(filled, tmp_path / "backup.tar", now, quietly, public_keys=keys.public_keys())
+    assert b'"d":' not in (tmp_path / "backup.tar").read_bytes(), "no private key"
+
+    done: asyncio.Queue[tuple[str, ForgetRequest]] = asyncio.Queue()
+
+    async def forget(job: Job) -> None:
+        done.put_nowait((job.principal.tenant_id, decode(job)))
+
+    with open_data_dir(tmp_path / "data") as data_dir:
+        await restored(data_dir, tmp_path / "backup.tar")
+        new_keys = KeyFolder(data_dir.keys)
+        new_keys.ensure(SIGNERS)  # as the first start does
+        async with open_private(data_dir.nats_store) as nats:
+            queue = await ForgetQueue.open(nats, signer_of(new_keys, "orchestrator"), verifier_of(new_keys))
+            consumer = asyncio.create_task(queue.queue.consume(forget, concurrency=1))
+            async with asyncio.timeout(60):
+                assert await done.get() == ("acme", request)
+            consumer.cancel()
+            await asyncio.gather(consumer, return_exceptions=True)
+
+
+async def test_a_cluster_of_other_keys_learns_those_that_verify_the_jobs_of_the_backup(
+    filled: Nats, nats: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = KeyFolder(tmp_path / "old-keys"), KeyFolder(tmp_path / "new-keys")
+    for keys in (old, new):
+        keys.ensure(SIGNERS)
+    monkeypatch.setenv("GROUNDWORK_NATS_URL", nats.url)
+    file = tmp_path / "backup.tar"
+    assert await asyncio.to_thread(lambda: commands.backup(file, keys=old.path)) == 0
+    assert await asyncio.to_thread(lambda: commands.restore(file, replace=True)) == 0
+    assert "restore with --keys" in capsys.readouterr().out
+    assert await asyncio.to_thread(lambda: commands.restore(file, replace=True, keys=new.path)) == 0
+    assert "give it to every service" in capsys.readouterr().out
+    known = parse_public_keys(new.public_keys_file.read_text())
+    signs_jobs = {
+        key["kid"]: key for key in old.public_keys() if any(call.startswith("jobs/") for call in key["calls"])
+    }
+    assert signs_jobs.keys() <= known.keys()
+    assert all(call.startswith("jobs/") for kid in signs_jobs for call in known[kid].calls)
+
+
+@pytest.fixture
+async def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataDir:
+    """A stopped system's directory: half of a file of records is cut off."""
+    monkeypatch.setenv("GROUNDWORK_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("GROUNDWORK_NATS_URL", raising=False)
+    with open_data_dir(tmp_path / "data") as data_dir:
+        async with open_private(data_dir.nats_store) as nats:
+            await fill(nats)
+            ledger, _ = await asyncio.to_thread(Ledger.open, data_dir.ledger_file)
+            await Keeper(nats, ledger).sync()
+            await asyncio.to_thread(ledger.close)
+        (block,) = data_dir.nats_store.glob("jetstream/*/streams/KV_DOCUMENTS/msgs/1.blk")
+        block.write_bytes(block.read_bytes()[: block.stat().st_size // 2])
+    return data_dir
+
+
+async def test_a_damaged_store_is_not_backed_up_without_a_word(
+    damaged: DataDir, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "backup.tar"
+    assert await asyncio.to_thread(commands.backup, file) == 1
+    said = capsys.readouterr().err
+    assert "no backup was made" in said
+    assert "entries of DOCUMENTS are gone" in said
+    assert "--anyway" in said
+    assert not file.exists()
+
+    assert await asyncio.to_thread(commands.backup, file, anyway=True) == 0
+    assert "marked as damaged" in capsys.readouterr().out
+    damaged.ledger_file.unlink()
+    assert await asyncio.to_thread(commands.restore, file, replace=True) == 0
+    said = capsys.readouterr().out
+    assert "made of a damaged store" in said
+    assert "entries of DOCUMENTS are gone" in said
+
+
+async def test_a_whole_store_is_backed_up_with_the_keys_that_verify_its_jobs(
+    damaged: DataDir, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged.ledger_file.unlink()
+    KeyFolder(damaged.keys).ensure(SIGNERS)
+    assert await asyncio.to_thread(commands.backup, tmp_path / "backup.tar") == 0
+    assert "There is no ledger" in capsys.readouterr().out, "what cannot be compared is said"
+    with opened(tmp_path / "backup.tar") as verified:
+        assert [key["kid"] for key in verified.manifest.public_keys] == [
+            key["kid"] for key in KeyFolder(damaged.keys).public_keys()
+        ]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -20,69 +17,22 @@ from services.standalone.data_dir import open_data_dir
 from services.standalone.doctor import examine, examine_copy
 from services.standalone.models import StartLimits
 from services.standalone.private_store import private_store
-from services.standalone.store import describing
-from services.standalone.store.comparing import mendable
-from services.standalone.store.keeping import Keeper
 from services.standalone.store.ledger import Ledger
-from services.standalone.store.watching import Watch, forget_indexes
+from services.standalone.store.watching import Watch
+from tests.unit.standalone.stores import (
+    AT,
+    Store,
+    by_place,
+    file_of,
+    keys,
+    mended,
+    record,
+    truncate,
+    upload,
+    watch_over,
+)
 
 DOCUMENTS = 300
-AT = datetime(2026, 11, 22, tzinfo=UTC)
-
-
-@dataclass
-class Store:
-    """A server, and the ledger beside its folder."""
-
-    server: NatsServer
-    ledger_file: Path
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[tuple[Nats, Keeper]]:
-        ledger, _ = await asyncio.to_thread(Ledger.open, self.ledger_file)
-        try:
-            async with connect(self.server.url, name="test") as nats:
-                yield nats, Keeper(nats, ledger)
-        finally:
-            await asyncio.to_thread(ledger.close)
-
-    async def rebuild(self, streams: Sequence[str]) -> None:
-        await self.server.stop()
-        await asyncio.to_thread(forget_indexes, self.server.store, streams)
-        await self.server.start()
-
-    def block(self, stream: str) -> Path:
-        """The first file of a stream's messages."""
-        return self.server.store / "jetstream" / "$G" / "streams" / stream / "msgs" / "1.blk"
-
-
-@pytest.fixture
-async def store(nats: NatsServer, tmp_path: Path) -> Store:
-    return Store(nats, tmp_path / "ledger.sqlite")
-
-
-async def file_of(number: int) -> AsyncIterator[bytes]:
-    yield f"file {number}".encode()
-
-
-def record(number: int, status: str = "ready") -> bytes:
-    fields = {
-        "tenant_id": "local",
-        "document_id": f"d{number}",
-        "collection_id": "default",
-        "name": f"n{number}.txt",
-        "status": status,
-        "content": {"sha256": f"hash{number}"},
-    }
-    return json.dumps(fields).encode()
-
-
-async def upload(nats: Nats, number: int) -> None:
-    """As ingestion does: file, name, record; and the retriever its pointer."""
-    await (await ObjectStore.open(nats, "FILES")).put(f"local/hash{number}", file_of(number))
-    await (await KeyValue.open(nats, "DOCUMENT_NAMES")).put(f"local.default.name{number}", f"d{number}".encode())
-    await (await KeyValue.open(nats, "DOCUMENTS")).put(f"local.d{number}", record(number))
-    await (await KeyValue.open(nats, "ACTIVE_REVISIONS")).put(f"local.d{number}", b'{"deleted": false}')
 
 
 async def fill(nats: Nats, count: int) -> None:
@@ -93,32 +43,8 @@ async def fill(nats: Nats, count: int) -> None:
         await documents.put(f"local.d{number}", record(number))
 
 
-async def keys(nats: Nats, bucket: str) -> list[str]:
-    return sorted([entry.key async for entry in (await KeyValue.open(nats, bucket)).entries(">")])
-
-
 async def contents(nats: Nats, bucket: str) -> dict[str, bytes | None]:
     return {entry.key: entry.value async for entry in (await KeyValue.open(nats, bucket)).entries(">")}
-
-
-async def mended(keeper: Keeper, *, quiet: bool = True) -> list[Finding]:
-    """What a start does."""
-    comparison = await keeper.compare()
-    done = await keeper.mend(comparison, mendable(comparison, quiet=quiet))
-    await keeper.settle(comparison, done)
-    return [*describing.findings(comparison, done, AT), *describing.fileless(comparison, AT)]
-
-
-def watch_over(nats: Nats, keeper: Keeper) -> Watch:
-    return Watch(nats, keeper, now=lambda: AT, say=lambda line: None)
-
-
-def by_place(findings: list[Finding]) -> dict[tuple[str, str], tuple[int, int]]:
-    return {(finding.where, finding.kind): (finding.count, finding.repaired) for finding in findings}
-
-
-def truncate(block: Path) -> None:
-    block.write_bytes(block.read_bytes()[: block.stat().st_size // 2])
 
 
 def flip_a_bit(block: Path) -> None:

@@ -70,6 +70,11 @@ class RetrieverServiceStub:
                 request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsRequest.SerializeToString,
                 response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsResponse.FromString,
                 _registered_method=True)
+        self.ListDocuments = channel.unary_stream(
+                '/groundwork.retriever.v1.RetrieverService/ListDocuments',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsResponse.FromString,
+                _registered_method=True)
         self.CorpusStats = channel.unary_unary(
                 '/groundwork.retriever.v1.RetrieverService/CorpusStats',
                 request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CorpusStatsRequest.SerializeToString,
@@ -134,6 +139,14 @@ class RetrieverServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListDocuments(self, request, context):
+        """All documents that searches can show, for who has to know that each still has a record. Ends with UNAVAILABLE where that is not
+        known for certain.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CorpusStats(self, request, context):
         """Sizes of collections, counted over active revisions.
         """
@@ -178,6 +191,11 @@ def add_RetrieverServiceServicer_to_server(servicer, server):
                     servicer.CheckRevisions,
                     request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsRequest.FromString,
                     response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsResponse.SerializeToString,
+            ),
+            'ListDocuments': grpc.unary_stream_rpc_method_handler(
+                    servicer.ListDocuments,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsResponse.SerializeToString,
             ),
             'CorpusStats': grpc.unary_unary_rpc_method_handler(
                     servicer.CorpusStats,
@@ -375,6 +393,33 @@ class RetrieverService:
             '/groundwork.retriever.v1.RetrieverService/CheckRevisions',
             groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsRequest.SerializeToString,
             groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CheckRevisionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDocuments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/ListDocuments',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

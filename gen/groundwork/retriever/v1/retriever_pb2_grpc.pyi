@@ -54,6 +54,10 @@ class RetrieverServiceStub:
     """
     CheckRevisions: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.CheckRevisionsRequest, _retriever_pb2.CheckRevisionsResponse]
     """Whether revisions are active and whole in both indexes, for who has to know that a document is still searchable."""
+    ListDocuments: _grpc.UnaryStreamMultiCallable[_retriever_pb2.ListDocumentsRequest, _retriever_pb2.ListDocumentsResponse]
+    """All documents that searches can show, for who has to know that each still has a record. Ends with UNAVAILABLE where that is not
+    known for certain.
+    """
     CorpusStats: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.CorpusStatsRequest, _retriever_pb2.CorpusStatsResponse]
     """Sizes of collections, counted over active revisions."""
 
@@ -83,6 +87,10 @@ class RetrieverServiceAsyncStub(RetrieverServiceStub):
     """
     CheckRevisions: _aio.UnaryUnaryMultiCallable[_retriever_pb2.CheckRevisionsRequest, _retriever_pb2.CheckRevisionsResponse]  # type: ignore[assignment]
     """Whether revisions are active and whole in both indexes, for who has to know that a document is still searchable."""
+    ListDocuments: _aio.UnaryStreamMultiCallable[_retriever_pb2.ListDocumentsRequest, _retriever_pb2.ListDocumentsResponse]  # type: ignore[assignment]
+    """All documents that searches can show, for who has to know that each still has a record. Ends with UNAVAILABLE where that is not
+    known for certain.
+    """
     CorpusStats: _aio.UnaryUnaryMultiCallable[_retriever_pb2.CorpusStatsRequest, _retriever_pb2.CorpusStatsResponse]  # type: ignore[assignment]
     """Sizes of collections, counted over active revisions."""
 
@@ -151,6 +159,16 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_retriever_pb2.CheckRevisionsResponse, _abc.Awaitable[_retriever_pb2.CheckRevisionsResponse]]:
         """Whether revisions are active and whole in both indexes, for who has to know that a document is still searchable."""
+
+    @_abc_1.abstractmethod
+    def ListDocuments(
+        self,
+        request: _retriever_pb2.ListDocumentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_retriever_pb2.ListDocumentsResponse], _abc.AsyncIterator[_retriever_pb2.ListDocumentsResponse]]:
+        """All documents that searches can show, for who has to know that each still has a record. Ends with UNAVAILABLE where that is not
+        known for certain.
+        """
 
     @_abc_1.abstractmethod
     def CorpusStats(

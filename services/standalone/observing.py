@@ -1,0 +1,154 @@
+"""How the work stands, for `groundwork doctor`: what waits, what is refused, what was given up, what is not searchable. The message
+store knows it of all tenants, and whether or not the services run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kit.errors import GroundworkError
+from kit.forgetting import QUEUE as FORGET
+from kit.jetstream import Nats, WorkQueueConfig
+from kit.jetstream.work_queue import verified_principal
+from kit.tokens import TokenVerifier
+from services.standalone.store.contents import (
+    DEAD_LETTERS,
+    DOCUMENTS,
+    POINTERS,
+    Watched,
+    fields_of,
+    read,
+    read_one,
+    totals,
+)
+from services.standalone.store.describing import document_label
+from services.standalone.store.queues import MEMORY, read_job, waiting
+
+INGEST = WorkQueueConfig(stream="INGEST", subject="ingest", refills_itself=True)
+VERIFIED_MAX = 1000
+"""Jobs of a queue whose tokens are verified: each is read by itself."""
+EXAMPLES_MAX = 3
+_HOLDS = {INGEST: "documents to read", FORGET: "deletions of what quotes a document", MEMORY: "deletions of threads"}
+_DROPPED = "they are dropped, and queued again within three minutes of running"
+_KEPT = (
+    "nobody does them. Delete again what they were to delete, or have the public half of the key known again (docs/operations.md, "
+    "Keys)"
+)
+_Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What an operator should know besides damage."""
+
+    lines: tuple[str, ...]
+    is_wrong: bool
+    """Deletions wait that nobody will do."""
+
+
+@dataclass(frozen=True)
+class _Queue:
+    config: WorkQueueConfig
+    count: int
+    subjects: frozenset[str]
+    refused: int
+    verified: int
+
+
+async def observe(nats: Nats, verifier: TokenVerifier | None) -> Observed:
+    """Reads queues and records. Without a verifier it is not known which jobs are refused."""
+    queues = [await _queue(nats, config, verifier) for config in _HOLDS]
+    letters = await _records(nats, DEAD_LETTERS)
+    documents = await _records(nats, DOCUMENTS)
+    pointers = await _records(nats, POINTERS)
+    jobless = [each for each in documents.values() if _lacks_job(each, queues[0].subjects)]
+    hidden = [
+        document
+        for key, document in documents.items()
+        if _is_hidden(document, pointers.get(key, {})) and await _is_hidden_now(nats, key)
+    ]
+    lines = [
+        "Jobs of all tenants:",
+        *map(_line, queues),
+        _given_up([each for each in letters.values() if not each.get("requeued_at")]),
+        _statuses(documents.values()),
+        *_listed(jobless, "on their way without a job; ingestion gives them a new one within a minute of running"),
+        *_listed(hidden, "ready and not searchable; ingestion makes them again, beginning a minute after its start"),
+    ]
+    return Observed(tuple(lines), any(queue.refused and not queue.config.refills_itself for queue in queues))
+
+
+async def _queue(nats: Nats, config: WorkQueueConfig, verifier: TokenVerifier | None) -> _Queue:
+    now = await totals(nats, config.stream)
+    subjects = await waiting(nats, config, now) if now else set()
+    looked_at = sorted(subjects)[:VERIFIED_MAX] if verifier else []
+    refused = [subject for subject in looked_at if verifier and await _is_refused(nats, config, subject, verifier)]
+    return _Queue(config, now.messages if now else 0, frozenset(subjects), len(refused), len(looked_at))
+
+
+async def _is_refused(nats: Nats, config: WorkQueueConfig, subject: str, verifier: TokenVerifier) -> bool:
+    job = await read_job(nats, config, subject)
+    if job is None:
+        return False
+    try:
+        verified_principal(verifier, config.stream, subject, job.headers, job.data)
+    except GroundworkError:
+        return True
+    return False
+
+
+def _line(queue: _Queue) -> str:
+    line = f"  {queue.config.stream:<8} {queue.count} waiting or in hand ({_HOLDS[queue.config]})"
+    if queue.refused:
+        then = _DROPPED if queue.config.refills_itself else _KEPT
+        return f"{line}; {queue.refused} REFUSED, since the key that signed them is not known: {then}"
+    if queue.verified < len(queue.subjects):
+        return f"{line}; whether {len(queue.subjects) - queue.verified} of them are refused was not looked at"
+    return line
+
+
+def _given_up(letters: Sequence[_Fields]) -> str:
+    cure = " (groundwork jobs dead lists them, groundwork jobs requeue queues them again)" if letters else ""
+    return f"  {'given up':<8} {len(letters)}{cure}"
+
+
+def _statuses(documents: Iterable[_Fields]) -> str:
+    counts = Counter(str(each.get("status")) for each in documents if each.get("status") != "deleted")
+    return f"Documents: {', '.join(f'{count} {status}' for status, count in sorted(counts.items())) or 'none'}"
+
+
+def _listed(documents: Sequence[_Fields], what: str) -> list[str]:
+    if not documents:
+        return []
+    examples = [document_label(document, "?") for document in documents[:EXAMPLES_MAX]]
+    rest = [f"{len(documents) - EXAMPLES_MAX} more"] if len(documents) > EXAMPLES_MAX else []
+    return [f"  {len(documents)} {what}: {', '.join([*examples, *rest])}"]
+
+
+def _lacks_job(document: _Fields, subjects: frozenset[str]) -> bool:
+    if not document.get("pending") or document.get("status") == "deleted":
+        return False
+    revision_id = document["pending"].get("revision_id")
+    return f"{INGEST.subject}.{document.get('tenant_id')}.{document.get('document_id')}.{revision_id}" not in subjects
+
+
+def _is_hidden(document: _Fields, pointer: _Fields) -> bool:
+    """Whether searches do not show the revision that the record says is searchable."""
+    if document.get("status") != "ready" or document.get("pending") or not document.get("active"):
+        return False
+    return bool(pointer.get("deleted")) or pointer.get("revision_id") != document["active"].get("revision_id")
+
+
+async def _is_hidden_now(nats: Nats, key: str) -> bool:
+    """Record and pointer were read one after the other, and change meanwhile."""
+    document, pointer = [await read_one(nats, watched, watched.prefix + key) for watched in (DOCUMENTS, POINTERS)]
+    return _is_hidden(fields_of(document or b""), fields_of(pointer or b""))
+
+
+async def _records(nats: Nats, watched: Watched) -> dict[str, _Fields]:
+    """By key; none of a bucket that is not there."""
+    entries = await read(nats, watched) if await totals(nats, watched.stream) else {}
+    living = {subject: entry.value or b"" for subject, entry in entries.items() if not entry.gone}
+    return {subject.removeprefix(watched.prefix): fields_of(value) for subject, value in living.items()}
