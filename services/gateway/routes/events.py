@@ -11,7 +11,7 @@ from services.gateway.adapters.ingest import document_state
 from services.gateway.backends import Backends, Services
 from services.gateway.document_feed import SNAPSHOT_COMPLETE, DocumentState
 from services.gateway.schemas.events import stream_response
-from services.gateway.schemas.fields import OnlyCollection
+from services.gateway.schemas.fields import DocumentPath, OnlyCollection
 from services.gateway.schemas.problem import problems
 from services.gateway.sse import Encoded, EventStream, ServerSentEvent
 
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1", tags=["documents"])
         **problems(404),
     },
 )
-async def follow_document(document_id: str, services: Services) -> EventStream:
+async def follow_document(document_id: DocumentPath, services: Services) -> EventStream:
     """Follows one document: its state now, then each change; ends once it is `ready`, `failed` or `deleted`."""
     return _stream(_one(services, await _fetched(services, document_id)), services)
 

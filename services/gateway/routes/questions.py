@@ -28,7 +28,9 @@ _QA_RESPONSES = {**run_stream_response("The answer; as events with `Accept: text
 
 
 @router.post("/qa", response_model=QaResponse, responses=_QA_RESPONSES)
-async def ask(request: QaRequest, services: Services, accept: Annotated[str, Header()] = "") -> Response:
+async def ask(
+    request: QaRequest, services: Services, accept: Annotated[str, Header(include_in_schema=False)] = ""
+) -> Response:
     """One question, one search, one answer with citations. With `Accept: text/event-stream` the same as events."""
     await require_existing(services, request.collection_ids)
     events = started(

@@ -12,7 +12,7 @@ from services.gateway.encoding import encode
 from services.gateway.routes.questions import policy, tell, told
 from services.gateway.runs import follow
 from services.gateway.schemas.events import run_stream_response
-from services.gateway.schemas.fields import PageSize, PageToken, Pattern
+from services.gateway.schemas.fields import DIGITS, PageSize, PageToken, Pattern, RunPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import Run, RunList
 from services.gateway.sse import EventStream, ServerSentEvent
@@ -32,13 +32,13 @@ async def list_runs(services: Services, page_size: PageSize = 100, page_token: P
 
 
 @router.get("/{run_id}", responses=problems(404))
-async def get_run(run_id: str, services: Services) -> Run:
+async def get_run(run_id: RunPath, services: Services) -> Run:
     """One run's summary."""
     return _run(await _fetched(run_id, services))
 
 
 @router.post("/{run_id}/cancel", status_code=202, responses=problems(404))
-async def cancel_run(run_id: str, services: Services) -> Run:
+async def cancel_run(run_id: RunPath, services: Services) -> Run:
     """Asks a run to stop; it ends with `done` `cancelled` unless it had already ended. Answers with the run as it was."""
     request = pb.CancelRunRequest(run_id=run_id)
     answer = await services.orchestrator.CancelRun(request, timeout=services.settings.rpc_timeout_s)
@@ -46,7 +46,7 @@ async def cancel_run(run_id: str, services: Services) -> Run:
 
 
 @router.delete("/{run_id}", status_code=204, responses=problems())
-async def delete_run(run_id: str, services: Services) -> None:
+async def delete_run(run_id: RunPath, services: Services) -> None:
     """Removes a run and its events. One that is going on is cancelled first, and gone within a minute. What it put into a thread
     stays there. Harmless when repeated."""
     request = pb.DeleteRunRequest(run_id=run_id)
@@ -64,10 +64,10 @@ async def delete_run(run_id: str, services: Services) -> None:
     },
 )
 async def follow_run(
-    run_id: str,
+    run_id: RunPath,
     services: Services,
     after: Annotated[
-        int, Query(ge=0, le=_LAST_SEQ, description="`seq` of the last event already seen; 0 for all.")
+        int, Query(ge=0, le=_LAST_SEQ, description="`seq` of the last event already seen; 0 for all."), DIGITS
     ] = 0,
     last_event_id: Annotated[
         Annotated[str, _EVENT_ID] | None,

@@ -165,11 +165,11 @@ async def test_connection_lives_on_after_a_body_that_nobody_wanted_has_ended(liv
 
 
 async def test_client_that_does_not_read_is_cut_off(live: Live, world: World) -> None:
-    world.ingest.documents = {"d1": document("d1", size_bytes=64_000_000)}
-    world.ingest.files = {"d1": b""}
+    world.ingest.documents = {"d0000001": document("d0000001", size_bytes=64_000_000)}
+    world.ingest.files = {"d0000001": b""}
     world.ingest.endless_bytes = 256 * 1024
     async with live(**{**PATIENT, "send_timeout_s": SOON_S}) as http, connected(http) as client:
-        await client.send(b"GET /v1/documents/d1/content HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await client.send(b"GET /v1/documents/d0000001/content HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await world.ingest.download_ended.wait()
 
 
@@ -303,7 +303,7 @@ async def test_process_serves_on_during_the_drain_delay_and_says_that_it_is_not_
             while (await http.get("/readyz")).status_code != 503:
                 pass
         assert (await http.post("/v1/search", json={"query": "notice"})).status_code == 200
-        world.ingest.changes.put_nowait(ingest_pb2.WatchDocumentsResponse(document=document("d1")))
+        world.ingest.changes.put_nowait(ingest_pb2.WatchDocumentsResponse(document=document("d0000001")))
         await _read_until(lines, "event: document")
 
 
