@@ -13,6 +13,7 @@ from services.gateway.document_feed import SNAPSHOT_COMPLETE, DocumentState
 from services.gateway.schemas.events import stream_response
 from services.gateway.schemas.fields import DocumentPath, OnlyCollection
 from services.gateway.schemas.problem import problems
+from services.gateway.shares import STREAM_PLACE
 from services.gateway.sse import Encoded, EventStream, ServerSentEvent
 
 router = APIRouter(prefix="/v1", tags=["documents"])
@@ -22,9 +23,10 @@ router = APIRouter(prefix="/v1", tags=["documents"])
     "/documents/{document_id}/events",
     status_code=200,
     response_class=EventStream,
+    dependencies=[STREAM_PLACE],
     responses={
         **stream_response("One document until it is ready, failed or deleted.", {"document": "Document"}),
-        **problems(404),
+        **problems(404, 429),
     },
 )
 async def follow_document(document_id: DocumentPath, services: Services) -> EventStream:
@@ -36,12 +38,13 @@ async def follow_document(document_id: DocumentPath, services: Services) -> Even
     "/events",
     status_code=200,
     response_class=EventStream,
+    dependencies=[STREAM_PLACE],
     responses={
         **stream_response(
             "All documents, without end. `snapshot_begin` and `snapshot_complete` carry nothing.",
             {"document": "Document"},
         ),
-        **problems(),
+        **problems(429),
     },
 )
 async def follow_documents(services: Services, collection_id: OnlyCollection = "") -> EventStream:

@@ -15,6 +15,7 @@ from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import DIGITS, PageSize, PageToken, Pattern, RunPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import Run, RunList
+from services.gateway.shares import STREAM_PLACE
 from services.gateway.sse import EventStream, ServerSentEvent
 
 _LAST_SEQ = 10**18 - 1
@@ -57,10 +58,11 @@ async def delete_run(run_id: RunPath, services: Services) -> None:
     "/{run_id}/events",
     status_code=200,
     response_class=EventStream,
+    dependencies=[STREAM_PLACE],
     responses={
         **run_stream_response("The run's events after the given one, to the last."),
         204: {"description": "The run has ended and you have seen its last event: nothing is left to follow."},
-        **problems(404),
+        **problems(404, 429),
     },
 )
 async def follow_run(
