@@ -48,6 +48,8 @@ class Job:
     data: bytes
     delivery: int
     principal: Principal
+    kind: str = ""
+    """What its key was found to sign for, in a queue of several kinds."""
 
 
 Handler = Callable[[Job], Awaitable[float | None]]
@@ -62,6 +64,9 @@ class WorkQueueConfig:
     stream: str
     subject: str
     """Subject prefix; jobs go to `<subject>.<tenant>.<rest>`."""
+    has_kinds: bool = False
+    """Whether the kind of a job follows the tenant in its subject. Then each kind is a right of its own: a key that is good for
+    `jobs/FORGET.thread` signs for `forget.<tenant>.thread.<rest>` only."""
     ack_wait_s: float = 15.0
     """A worker that has not been heard of for this long is taken for dead. It is heard of three times in it."""
     backoff_s: Sequence[float] = field(default=(1.0, 5.0, 15.0, 60.0))
@@ -69,6 +74,11 @@ class WorkQueueConfig:
     refills_itself: bool = False
     """Whether a job that is gone is found missing and queued again. Then one whose token is not valid is dropped; else it stays and
     is refused again every ten minutes, until an operator gives its key back or removes it."""
+
+    def kind_of(self, subject: str) -> str:
+        """The kind that a job's subject names; "*", for which no key is good, where it names none."""
+        parts = subject.removeprefix(f"{self.subject}.").split(".")
+        return parts[1] if len(parts) > 1 and parts[1] else "*"
 
 
 class WorkQueue:
@@ -169,8 +179,10 @@ class WorkQueue:
         """Raises Unauthenticated or PermissionDenied when the job's token is not valid."""
         headers = message.headers or {}
         job_id, token = headers.get(api.Header.MSG_ID, ""), headers.get(_TOKEN, "")
-        principal = self._verifier.verify_job(token, self._config.stream, message.subject, job_id, message.data)
-        return Job(job_id, message.data, message.metadata.num_delivered, principal)
+        stream, subject = self._config.stream, message.subject
+        kind = self._config.kind_of(subject) if self._config.has_kinds else ""
+        principal = self._verifier.verify_job(token, stream, subject, job_id, message.data, kind=kind)
+        return Job(job_id, message.data, message.metadata.num_delivered, principal, kind)
 
     async def _run(self, job: Job, handler: Handler) -> float | None:
         try:
