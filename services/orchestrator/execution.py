@@ -120,7 +120,7 @@ class Execution:
 
     def _remaining_s(self) -> float:
         budget_s = self.record.request.budgets.wall_clock_s or self._limits.wall_clock_s
-        elapsed_s = (self._now() - self.record.created_at).total_seconds()
+        elapsed_s = max(0.0, (self._now() - self.record.created_at).total_seconds())  # the clock may have been set back
         return max(0.0, min(budget_s, self._limits.wall_clock_s) - elapsed_s)
 
     @contextlib.asynccontextmanager

@@ -2,7 +2,7 @@
 files. All of it is rare, and nobody sees it; so wherever something looks lost rather than left over, nothing is removed."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -50,6 +50,9 @@ class Collector:
         self._index = index
         self._deletion = deletion
         self._now = now
+        self._orphaned: set[NameClaim] = set()
+        """As the last round found them. What is under way is young, but a clock may jump (a laptop that wakes up): what is removed
+        was left over in two rounds."""
 
     async def collect(self) -> None:
         """One round. Raises Unavailable rather than guess."""
@@ -59,8 +62,9 @@ class Collector:
             _log.warning("nothing_collected", unreadable_records=self._documents.unreadable)
             return
         await self._restore_claims(inventory)
-        orphaned = [claim for claim in inventory.claims if _is_orphaned(claim, inventory) and claim.claimed_at < before]
-        lost = await self._drop_claims(orphaned)
+        found = {each for each in inventory.claims if _is_orphaned(each, inventory) and each.claimed_at < before}
+        known, self._orphaned = self._orphaned, found
+        lost = await self._drop_claims(sorted(found, key=lambda claim: claim.place), known)
         if lost:
             _log.error("records_lost", count=len(lost), document_ids=lost[:_BATCH])
         elif await self._release_files(inventory, before):
@@ -89,8 +93,9 @@ class Collector:
             if await self._documents.claim_name(*place, document.document_id) != document.document_id:
                 _log.error("document_without_its_name", document_id=document.document_id)
 
-    async def _drop_claims(self, orphaned: Sequence[NameClaim]) -> list[str]:
-        """Frees names that lead nowhere. Returns the ids of documents that are searchable although their record is gone."""
+    async def _drop_claims(self, orphaned: Sequence[NameClaim], known: Set[NameClaim]) -> list[str]:
+        """Frees those names that are known to lead nowhere. Returns the ids of documents that are searchable although their record
+        is gone."""
         lost = []
         for tenant_id, theirs in _by_tenant(orphaned).items():
             with use_principal(Principal(tenant_id, _SUBJECT)):
@@ -99,7 +104,7 @@ class Collector:
                     visible = await self._visible({claim.document_id for claim in batch})
                     lost += sorted(visible)
                     for claim in batch:
-                        if claim.document_id not in visible:
+                        if claim in known and claim.document_id not in visible:
                             await self._documents.drop_claim(claim)
         return lost
 
