@@ -225,7 +225,7 @@ def test_a_key_signs_for_jobs_of_its_own_kind() -> None:
     job = ("FORGET", "forget.acme.thread.t1", "acme.thread.t1", b"data")
     token = make_signer(private).sign_job(ANN, *job)
     assert verifier.verify_job(token, *job, kind="thread") == ANN
-    with pytest.raises(PermissionDenied, match="jobs/FORGET.document"):
+    with pytest.raises(PermissionDenied, match=r"jobs/FORGET\.document"):
         verifier.verify_job(token, *job, kind="document")
     with pytest.raises(PermissionDenied, match="jobs/FORGET"):
         verifier.verify_job(token, *job)

@@ -57,9 +57,7 @@ def test_the_gateway_may_make_the_calls_that_its_code_makes() -> None:
 
 
 def test_each_signer_has_texts_forgotten_of_its_own_kind_only() -> None:
-    kinds = {
-        signer: call.partition(".")[2] for signer, calls in SIGNERS.items() for call in calls if "FORGET" in call
-    }
+    kinds = {signer: call.partition(".")[2] for signer, calls in SIGNERS.items() for call in calls if "FORGET" in call}
     assert kinds == {"orchestrator": "run", "memory": "thread", "ingest": "document", "ingest-worker": "document"}
     assert set(kinds.values()) == set(SourceKind)
 
