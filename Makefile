@@ -57,7 +57,7 @@ bench: $(DEV) ## Measure start, ingestion, search, stalls, reranking and answers
 eval: $(DEV) ## Measure the quality of retrieval (ARGS='--help' for collections, modes, reports and gates)
 	$(BIN)/python -m evals $(ARGS)
 
-chaos: $(DEV) ## Kill, freeze, fill and damage a running system and count what is lost (ARGS='--help' for seed, rounds, faults)
+chaos: $(DEV) ## Kill, freeze, fill, damage and set the clock of a running system and count what is lost (ARGS='--help' for seed, rounds, faults)
 	$(BIN)/python -m chaos $(ARGS)
 
 gen: $(DEV) ## Generate the code of the contracts into gen/ and the reference pages into docs/

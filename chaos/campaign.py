@@ -53,11 +53,13 @@ class Campaign:
                 time.sleep(self._rng.uniform(0.0, self._plan.calm_s))
                 self._fault(number, done, left_out)
                 self._until_ready()
+                ledger.note_damage(self._system.named_damage())
         finally:
             for client in clients:
                 client.stop()
         self._say(f"looking up {len(ledger.promises)} documents and {len(ledger.answers)} answers")
         verdict = judge(self._system, COLLECTION_ID, ledger)
+        verdict.excuse(ledger.named)
         verdict.done, verdict.left_out = done, left_out
         self._system.stop()
         return verdict

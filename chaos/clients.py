@@ -121,14 +121,20 @@ class Asker(Client):
             return  # nobody promised anything
         self._ledger.add(answer)
         while answer.seen[-1][1] != "done":
-            if self._stop.wait(_PAUSE_S):
+            if self._stop.wait(_PAUSE_S) or not self._read_on(http, answer):
                 return
-            path, last = f"/v1/runs/{answer.run_id}/events", str(answer.seen[-1][0])
-            try:
-                for seq, kind, data in events(http, "GET", path, last_event_id=last):
-                    answer.see(seq, kind, data)
-            except httpx.HTTPError:
-                continue
+
+    def _read_on(self, http: httpx.Client, answer: Answer) -> bool:
+        """Reads behind the last event seen. False when there is no such run: forgotten or lost, which the verdict tells apart."""
+        path, last = f"/v1/runs/{answer.run_id}/events", str(answer.seen[-1][0])
+        try:
+            for seq, kind, data in events(http, "GET", path, last_event_id=last):
+                answer.see(seq, kind, data)
+        except httpx.HTTPStatusError as error:
+            return error.response.status_code != 404
+        except httpx.HTTPError:
+            pass
+        return True
 
 
 def unique_word(client: int, number: int) -> str:

@@ -9,9 +9,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chaos.system import ChaosSystem
+from evals.errors import SystemNotReady
 
 _DERIVED = ("retriever", "reranker")
 """Folders of the data directory that hold nothing but what can be made again."""
+_STREAMS = (
+    "KV_ACTIVE_REVISIONS",
+    "KV_COLLECTIONS",
+    "KV_DOCUMENTS",
+    "KV_DOCUMENT_NAMES",
+    "KV_RUN_RECORDS",
+    "OBJ_FILES",
+    "RUNS",
+)
+"""What the message store is the only one to hold, and is watched over. Leases and markers expire, queues are filled again."""
+_CLOCK_JUMPS_S = (5, 120, 3_700, 26 * 3_600)
+"""Seconds, minutes, more than an hour (what is taken for left over is older), more than a day."""
+_LONGEST_JUMP_S = 6.0
 _LONGEST_FREEZE_S = 6.0
 _LONGEST_FULL_S = 6.0
 _MOST_FLIPPED_BYTES = 64
@@ -77,14 +91,55 @@ def damage_index(system: ChaosSystem, rng: random.Random) -> str:
         system.start()
 
 
+def damage_store(system: ChaosSystem, rng: random.Random) -> str:
+    """A file of the message store is cut short or has wrong bytes when the system starts again. What is lost with it is lost: the
+    system has to say so. Where it cannot start on what is left, and says why, the store is put back, as from a backup."""
+    system.stop()
+    streams = (system.data_dir / "nats").glob("jetstream/*/streams/*")
+    blocks = sorted(
+        path for stream in streams if stream.name in _STREAMS for path in stream.glob("msgs/*.blk") if _has_bytes(path)
+    )
+    if not blocks:
+        system.start()
+        return ""
+    with system.store_kept() as put_back:
+        what = _damaged(rng.choice(blocks), system.data_dir, rng)
+        said = len(system.terminal.read_bytes())
+        try:
+            system.start()
+        except SystemNotReady:
+            if b"groundwork restore" not in system.terminal.read_bytes()[said:]:
+                raise
+            system.kill()
+            put_back()
+            system.start()
+            what += ", on which it did not start, and said why; put the store back"
+    return what
+
+
+def jump_clock(system: ChaosSystem, rng: random.Random) -> str:
+    """The wall clock of the services jumps, forward or back, and after a while back to the true time or not."""
+    if not system.has_own_clock:
+        return ""
+    offset_s = rng.choice(_CLOCK_JUMPS_S) * rng.choice((1, -1))
+    system.set_clock(offset_s)
+    time.sleep(rng.uniform(1.0, _LONGEST_JUMP_S))
+    stays = rng.random() < 0.5
+    if not stays:
+        system.set_clock(0)
+    return f"set the clock {offset_s:+d} s off" + ("" if stays else " and right again")
+
+
 ALL_FAULTS: dict[str, Fault] = {
     "kill": kill_service,
     "freeze": freeze_service,
     "kill-all": kill_everything,
     "full-disk": fill_disk,
     "damage": damage_index,
+    "damage-store": damage_store,
+    "clock": jump_clock,
 }
-WEIGHTS = {"kill": 12, "freeze": 6, "kill-all": 2, "full-disk": 2, "damage": 2}
+WEIGHTS = {"kill": 12, "freeze": 6, "kill-all": 2, "full-disk": 2, "damage": 2, "damage-store": 2, "clock": 4}
 """How often each happens beside the others."""
 
 

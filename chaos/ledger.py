@@ -2,6 +2,7 @@
 answered nobody knows whether it was done, so that either end is right until the same request has been answered."""
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -50,6 +51,8 @@ class Ledger:
         self._lock = threading.Lock()
         self.promises: dict[str, Promise] = {}
         self.answers: list[Answer] = []
+        self.named: Counter[str] = Counter()
+        """What the system said is lost, by where, at its most: a loss that is made good is no longer told."""
         self.sent = self.acknowledged = self.questions = 0
 
     def promise(self, name: str) -> Promise:
@@ -61,6 +64,10 @@ class Ledger:
             self.sent += sent
             self.acknowledged += acknowledged
             self.questions += questions
+
+    def note_damage(self, named: Mapping[str, int]) -> None:
+        """What the system says now."""
+        self.named |= Counter(named)
 
     def add(self, answer: Answer) -> None:
         with self._lock:

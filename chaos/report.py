@@ -21,6 +21,7 @@ def render(plan: Plan, verdict: Verdict) -> str:
             ("stale", str(len(verdict.stale))),
             ("broken answers", str(len(verdict.broken))),
             ("documents that did not become ready", str(len(verdict.unsettled))),
+            ("lost with a damaged file, and named", str(len(verdict.named))),
         ],
     )
     kinds = Counter(each.split(" for ")[0].split(" of ")[0] for each in verdict.done)
@@ -30,6 +31,7 @@ def render(plan: Plan, verdict: Verdict) -> str:
         f"Seed {plan.seed}, {plan.rounds} rounds. Repeat it with `make chaos ARGS='--seed {plan.seed} --rounds {plan.rounds}'`.",
         figures.render(),
         *(["## Violations", "\n".join(f"* {each}" for each in violations)] if violations else []),
+        *(["## Lost and named", "\n".join(f"* {each}" for each in verdict.named)] if verdict.named else []),
         "## Faults",
         "\n".join(f"* {what}: {count}" for what, count in sorted(kinds.items())),
     ]

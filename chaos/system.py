@@ -1,4 +1,5 @@
-"""The system under fire: the real processes on a folder of their own, which may be killed, stopped and started again."""
+"""The system under fire: the real processes on a folder of their own, which may be killed, stopped and started again, and whose
+clock may be set."""
 
 import contextlib
 import json
@@ -7,7 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,8 +28,13 @@ _SETTINGS = {
     "GROUNDWORK_INGEST_RECONCILE_INTERVAL_S": "20",
     "GROUNDWORK_RUN_LEASE_S": "2",
     "GROUNDWORK_RESTART_BACKOFF_MAX_S": "0.5",
+    "GROUNDWORK_NATS_START_TIMEOUT_S": "60",
 }
 """What waits for minutes in earnest waits for seconds here; the order of things is the same."""
+
+
+_FAKETIME = "libfaketimeMT.so.1"
+"""Of the Debian package faketime (libfaketime): gives the time of a file to the processes that are started with it."""
 
 
 @dataclass
@@ -39,6 +46,8 @@ class ChaosSystem:
     settings: Mapping[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     process: "subprocess.Popen[bytes] | None" = None
+    clock_offset_s: int = 0
+    clock_was_set: bool = False
 
     @classmethod
     @contextmanager
@@ -67,9 +76,40 @@ class ChaosSystem:
         """What the system printed, over all its starts."""
         return self.folder / "terminal.log"
 
+    @property
+    def has_own_clock(self) -> bool:
+        """Whether the clock of the services can be set: where libfaketime is installed."""
+        return _faketime() is not None
+
+    def set_clock(self, offset_s: int) -> None:
+        """Sets the wall clock of all services so far ahead of the true one, or behind it. Not that of the message store, a program
+        that asks the kernel itself: it keeps time as one on another machine does."""
+        written = self._clock_file.with_suffix(".new")
+        written.write_text(f"{offset_s:+d}")
+        written.replace(self._clock_file)
+        self.clock_offset_s = offset_s
+        self.clock_was_set |= offset_s != 0
+
+    @property
+    def _clock_file(self) -> Path:
+        return self.folder / "clock"
+
+    def _clock_environment(self) -> dict[str, str]:
+        library = _faketime()
+        if library is None:
+            return {}
+        self.set_clock(self.clock_offset_s)
+        return {
+            "LD_PRELOAD": str(library),
+            "FAKETIME_TIMESTAMP_FILE": str(self._clock_file),
+            "FAKETIME_CACHE_DURATION": "1",
+            "DONT_FAKE_MONOTONIC": "1",
+        }
+
     def start(self) -> None:
         """Up and ready. Raises SystemNotReady."""
-        environment = {**system_environment(self.data_dir, self.port), **_SETTINGS, **self.settings}
+        clock = self._clock_environment()
+        environment = {**system_environment(self.data_dir, self.port), **clock, **_SETTINGS, **self.settings}
         with self.terminal.open("ab") as out:
             self.process = subprocess.Popen(
                 [Path(sys.executable).with_name("groundwork"), "up"],
@@ -113,6 +153,37 @@ class ChaosSystem:
             return httpx.get(f"{self.url}/readyz", timeout=5.0, trust_env=False).is_success
         except httpx.HTTPError:
             return False
+
+    def named_damage(self) -> Counter[str]:
+        """What the system says is damaged and was not put right: how many entries, by bucket or stream."""
+        named: Counter[str] = Counter()
+        with contextlib.suppress(httpx.HTTPError):
+            answer = httpx.get(f"{self.url}/readyz", timeout=5.0, trust_env=False).json()
+            for finding in answer["damage"]:
+                named[finding["where"]] += finding["count"] - finding["repaired"]
+        return named
+
+    @contextmanager
+    def store_kept(self) -> Iterator[Callable[[], None]]:
+        """Of a stopped system: keeps a copy of the message store for the block, and yields what puts it back."""
+        store, kept = self.data_dir / "nats", self.folder / "nats.kept"
+        shutil.copytree(store, kept)
+
+        def put_back() -> None:
+            shutil.rmtree(store)
+            shutil.copytree(kept, store)
+
+        try:
+            yield put_back
+        finally:
+            shutil.rmtree(kept)
+
+
+def _faketime() -> Path | None:
+    for folder in (Path("/usr/lib"), Path("/usr/local/lib"), Path("/usr/lib64")):
+        for library in sorted(folder.glob(f"**/faketime/{_FAKETIME}")):
+            return library
+    return None
 
 
 def _mounted(folder: Path) -> bool:

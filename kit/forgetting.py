@@ -13,7 +13,7 @@ from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig
 from kit.principal import current_principal
 from kit.tokens import TokenSigner, TokenVerifier
 
-QUEUE = WorkQueueConfig(stream="FORGET", subject="forget")
+QUEUE = WorkQueueConfig(stream="FORGET", subject="forget", has_kinds=True)
 
 
 class SourceKind(StrEnum):
@@ -77,7 +77,10 @@ def encode(request: ForgetRequest) -> bytes:
 
 
 def decode(job: Job) -> ForgetRequest:
-    """Raises one of kit.records.UNREADABLE for what this version does not understand."""
+    """Raises one of kit.records.UNREADABLE for what this version does not understand, and for a request of another kind than the
+    job's, which its key may not be good for."""
     record = json.loads(job.data)
+    if record["kind"] != job.kind:
+        raise ValueError(f"a job of kind {job.kind} asks for a {record['kind']} to be forgotten")
     source = Source(SourceKind(record["kind"]), record["item_id"])
     return ForgetRequest(source, datetime.fromisoformat(record["requested_at"]))

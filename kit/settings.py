@@ -2,6 +2,7 @@
 that reads the environment."""
 
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,12 +20,31 @@ Subject = Annotated[str, StringConstraints(pattern=SUBJECT_PATTERN)]
 """A user or key within a tenant."""
 
 
-def _split(value: object) -> object:
-    return tuple(name.strip().lower() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(name.strip().lower() for name in text.split(",") if name.strip())
 
 
-HostNames = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+def _names(value: object) -> object:
+    return _split(value) if isinstance(value, str) else value
+
+
+HostNames = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 """Host names, written with commas between them."""
+
+
+def _networks(value: object) -> object:
+    return tuple(_network(name) for name in _split(value)) if isinstance(value, str) else value
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; write addresses and networks as 10.0.0.1 or 10.0.0.0/8") from error
+
+
+Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_networks)]
+"""Addresses and networks ("10.0.0.0/8"), written with commas between them."""
 
 
 class ServiceSettings(BaseSettings):

@@ -120,10 +120,12 @@ class TokenVerifier:
         _remember(self._verified, (token, method), principal)
         return principal
 
-    def verify_job(self, token: str, queue: str, subject: str, job_id: str, data: bytes) -> Principal:
+    def verify_job(
+        self, token: str, queue: str, subject: str, job_id: str, data: bytes, *, kind: str = ""
+    ) -> Principal:
         """Who queued the job. Raises Unauthenticated when the token is missing, forged or another job's, PermissionDenied when its
-        key does not sign for this queue."""
-        claims = self._claims(token, _JOBS, queue, ["job"])
+        key does not sign for this queue, or for this kind of job in it ("jobs/FORGET.thread")."""
+        claims = self._claims(token, _JOBS, f"{queue}.{kind}" if kind else queue, ["job"])
         if claims["job"] != _digest(queue, subject, job_id, data):
             raise Unauthenticated("the token belongs to another job", reason="BAD_TOKEN")
         return _principal(claims, None)

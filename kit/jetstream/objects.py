@@ -49,6 +49,8 @@ class ObjectStore:
         self._js = nats_.js
         self._name = name
         self._stream = OBJ_STREAM_TEMPLATE.format(bucket=name)
+        self._remains: set[tuple[str, int]] = set()
+        """Pieces without an entry, and their last position, as the last `collect_remains` found them."""
 
     @classmethod
     async def open(cls, nats: Nats, name: str) -> "ObjectStore":
@@ -152,8 +154,11 @@ class ObjectStore:
 
     async def collect_remains(self, older_than: datetime) -> int:
         """Removes what was left behind before then: pieces of files whose `put` or `delete` was cut off, and the tombstones of
-        other clients. Returns how many files that concerned. Raises DataLoss when an entry is damaged: its pieces may be needed."""
-        used = set()
+        other clients. Returns how many files that concerned. Raises DataLoss when an entry is damaged: its pieces may be needed.
+
+        Pieces are removed when two calls in a row find them unchanged: age alone would take those of a file that is just being
+        stored when the clock jumps."""
+        used, found = set(), set()
         collected = 0
         with translated_errors(self._name):
             async for info, message in self._infos():
@@ -165,8 +170,11 @@ class ObjectStore:
             # Files whose entry came after these were read have young pieces.
             async for message in self._last_of_each(self._piece_subject("*"), headers_only=True):
                 if message.subject not in used and message.metadata.timestamp < older_than:
-                    await self._js.purge_stream(self._stream, subject=message.subject)
-                    collected += 1
+                    found.add((message.subject, message.metadata.sequence.stream))
+            for subject, _ in found & self._remains:
+                await self._js.purge_stream(self._stream, subject=subject)
+                collected += 1
+            self._remains = found
         return collected
 
     async def _infos(self) -> AsyncIterator[tuple[api.ObjectInfo, Msg]]:

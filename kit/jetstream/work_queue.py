@@ -48,6 +48,8 @@ class Job:
     data: bytes
     delivery: int
     principal: Principal
+    kind: str = ""
+    """What its key was found to sign for, in a queue of several kinds."""
 
 
 Handler = Callable[[Job], Awaitable[float | None]]
@@ -62,6 +64,9 @@ class WorkQueueConfig:
     stream: str
     subject: str
     """Subject prefix; jobs go to `<subject>.<tenant>.<rest>`."""
+    has_kinds: bool = False
+    """Whether the kind of a job follows the tenant in its subject. Then each kind is a right of its own: a key that is good for
+    `jobs/FORGET.thread` signs for `forget.<tenant>.thread.<rest>` only."""
     ack_wait_s: float = 15.0
     """A worker that has not been heard of for this long is taken for dead. It is heard of three times in it."""
     backoff_s: Sequence[float] = field(default=(1.0, 5.0, 15.0, 60.0))
@@ -80,6 +85,13 @@ class WorkQueueConfig:
             storage=api.StorageType.FILE,
             duplicate_window=_DEDUPLICATION_WINDOW_S,
         )
+
+    def kind_of(self, subject: str) -> str:
+        """The kind that a job's subject names; "*", for which no key is good, where it should and does not."""
+        if not self.has_kinds:
+            return ""
+        parts = subject.removeprefix(f"{self.subject}.").split(".")
+        return parts[1] if len(parts) > 1 and parts[1] else "*"
 
 
 class WorkQueue:
@@ -171,8 +183,9 @@ class WorkQueue:
     def _job(self, message: Msg) -> Job:
         """Raises Unauthenticated or PermissionDenied when the job's token is not valid."""
         headers = message.headers or {}
-        principal = verified_principal(self._verifier, self._config.stream, message.subject, headers, message.data)
-        return Job(headers.get(api.Header.MSG_ID, ""), message.data, message.metadata.num_delivered, principal)
+        principal = verified_principal(self._verifier, self._config, message.subject, headers, message.data)
+        job_id, kind = headers.get(api.Header.MSG_ID, ""), self._config.kind_of(message.subject)
+        return Job(job_id, message.data, message.metadata.num_delivered, principal, kind)
 
     async def _run(self, job: Job, handler: Handler) -> float | None:
         try:
@@ -213,10 +226,11 @@ class WorkQueue:
 
 
 def verified_principal(
-    verifier: TokenVerifier, stream: str, subject: str, headers: Mapping[str, str], data: bytes
+    verifier: TokenVerifier, config: WorkQueueConfig, subject: str, headers: Mapping[str, str], data: bytes
 ) -> Principal:
     """Who queued a job, as it lies in its stream. Raises Unauthenticated or PermissionDenied when its token is not valid."""
-    return verifier.verify_job(headers.get(_TOKEN, ""), stream, subject, headers.get(api.Header.MSG_ID, ""), data)
+    token, job_id, kind = headers.get(_TOKEN, ""), headers.get(api.Header.MSG_ID, ""), config.kind_of(subject)
+    return verifier.verify_job(token, config.stream, subject, job_id, data, kind=kind)
 
 
 class _Puller:

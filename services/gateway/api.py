@@ -15,6 +15,7 @@ from services.gateway.auth import authenticated
 from services.gateway.backends import Backends
 from services.gateway.edge import Edge
 from services.gateway.guard import Guard
+from services.gateway.lobby import stream_limit
 from services.gateway.routes import (
     collections,
     console,
@@ -31,6 +32,7 @@ from services.gateway.routes import (
 from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.problem import Problem
 from services.gateway.schemas.runs import QaResponse
+from services.gateway.shares import StreamShares
 
 _DESCRIPTION = """Answers with grounds: upload documents, ask, and get an answer whose every sentence carries a citation that
 was checked.
@@ -53,6 +55,7 @@ def create_api(backends: Backends) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # Edge does it
     )
     app.state.backends = backends
+    app.state.stream_shares = StreamShares(stream_limit(settings))
     app.state.local_principal = Principal(settings.local_tenant_id, settings.local_subject)
     for module in (upload, documents, events, collections, jobs, search, questions, runs, threads):
         app.include_router(module.router, dependencies=[Depends(authenticated)])

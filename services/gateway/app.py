@@ -9,7 +9,7 @@ from kit.hosts import is_loopback_name
 from kit.service import Service
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
-from services.gateway.connections import connection_limits
+from services.gateway.lobby import connection_limits
 from services.gateway.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
 

@@ -1,5 +1,5 @@
-"""The life of a connection: how long a client may take over a request's head and over reading an answer, how many connections
-there may be, and who has to go when there are too many. uvicorn has a limit for idle keep-alive connections only.
+"""The life of a connection: how long a client may take over a request's head and over reading an answer. uvicorn has a limit for
+idle keep-alive connections only. How many connections there may be stands in lobby.py.
 
     waiting ──head complete──► busy ──answer out──► waiting        (a keep-alive connection between two requests)
 
@@ -8,101 +8,24 @@ off for another: then the newcomer is told so, and asking for health still works
 """
 
 import asyncio
-import resource
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import h11
-import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kit.errors import GroundworkError
-from services.gateway.errors import BadHttp, RequestHeadTimeout, TooManyConnections
-from services.gateway.metrics import CONNECTIONS, CONNECTIONS_CUT
+from services.gateway.errors import BadHttp, RequestHeadTimeout
+from services.gateway.lobby import Lobby, origin_of, overcrowded
+from services.gateway.metrics import CONNECTIONS_CUT
 from services.gateway.problems import problem_response
-from services.gateway.settings import GatewaySettings
 
-_log = structlog.get_logger()
 _HEALTH_PATHS = frozenset({"/livez", "/readyz"})
 _CLOSE = (b"connection", b"close")
-_OWN_DESCRIPTORS = 128
-"""File descriptors kept back for what is no client: channels to services, logs, the operator's door. Some 30 are in use."""
-_FEWEST, _MOST = 16, 4096
-"""Bounds of the number that is derived. An event stream costs about 50 KB: 4 096 of them, 200 MB."""
-_SPARE = 32
-"""Connections beyond the limit that are read from, to be told that there are too many, or how the system is."""
 _DISCARD_S = 10.0
 """How long the rest of a body is read and thrown away after the answer, so that the client gets to read the answer."""
-
-
-@dataclass(frozen=True)
-class ConnectionLimits:
-    """What a client may take; see settings.py for the reasons."""
-
-    max_connections: int
-    head_timeout_s: float
-    idle_timeout_s: float
-    send_timeout_s: float
-
-
-def connection_limits(settings: GatewaySettings) -> ConnectionLimits:
-    """The limits in force: as many connections as are configured and the limit of open files (RLIMIT_NOFILE) has room for."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    room = sys.maxsize if soft == resource.RLIM_INFINITY else max(_FEWEST, soft - _OWN_DESCRIPTORS - _SPARE)
-    configured = settings.max_connections or min(room, _MOST)
-    if configured > room:
-        _log.warning("max_connections_lowered", configured=configured, limit=room, open_files=soft)
-    return ConnectionLimits(
-        max_connections=min(configured, room),
-        head_timeout_s=settings.request_head_timeout_s,
-        idle_timeout_s=settings.connection_idle_timeout_s,
-        send_timeout_s=settings.send_timeout_s,
-    )
-
-
-class Lobby:
-    """All connections of the server, and which of them wait, longest first."""
-
-    def __init__(self, limits: ConnectionLimits) -> None:
-        self.limits = limits
-        self._all: set[Connection] = set()
-        self._waiting: dict[Connection, None] = {}
-
-    def enter(self, connection: "Connection") -> bool:
-        """Counts a new connection and makes room for it. False when there is none: it may ask for health only."""
-        self._all.add(connection)
-        CONNECTIONS.set(len(self._all))
-        if len(self._all) <= self.limits.max_connections:
-            return True
-        longest_waiting = next(iter(self._waiting), None)
-        if longest_waiting is None:
-            return False
-        self.leave(longest_waiting)
-        longest_waiting.close("evicted")
-        return True
-
-    @property
-    def is_overrun(self) -> bool:
-        """Whether there are more connections than can even be read from."""
-        return len(self._all) > self.limits.max_connections + _SPARE
-
-    def leave(self, connection: "Connection") -> None:
-        self._all.discard(connection)
-        self._waiting.pop(connection, None)
-        CONNECTIONS.set(len(self._all))
-
-    def wait(self, connection: "Connection") -> None:
-        """The connection waits from now on."""
-        if connection in self._all:
-            self._waiting.setdefault(connection)
-
-    def busy(self, connection: "Connection") -> None:
-        """A request is in hand: the connection is not to be closed for another."""
-        self._waiting.pop(connection, None)
 
 
 class Connection(H11Protocol):
@@ -112,6 +35,8 @@ class Connection(H11Protocol):
         super().__init__(*args, **kwargs)
         self._lobby = lobby
         self._limits = lobby.limits
+        self.origin: str | None = None
+        """Whose it is, by address; None where many come from one."""
         self._expected = ""
         """What the client owes us: "first byte", "head", "next request", "rest of body", or nothing while a request is in hand."""
         self._timer: asyncio.TimerHandle | None = None
@@ -125,10 +50,12 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
-        if not self._lobby.enter(self):
-            self.app = _Overcrowded(self.app)
+        self.origin = origin_of(self.client[0] if self.client else "", self._limits.proxies)
+        refusal = self._lobby.enter(self)
+        if refusal is not None:
+            self.app = _Overcrowded(self.app, refusal)
             if self._lobby.is_overrun:
-                self._refuse(_overcrowded(), "refused")
+                self._refuse(overcrowded(), "refused")
                 return
         self._lobby.wait(self)
         self._expect("first byte", self._limits.head_timeout_s, partial(self.close, "idle"))
@@ -238,10 +165,11 @@ class Connection(H11Protocol):
 
 
 class _Overcrowded:
-    """The application for a connection beyond the limit: health is told, everything else is refused, and the connection ends."""
+    """The application for a connection beyond a limit: health is told, everything else is refused, and the connection ends."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, refusal: GroundworkError) -> None:
         self._app = app
+        self._refusal = refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_and_close(message: Message) -> None:
@@ -253,11 +181,4 @@ class _Overcrowded:
             await self._app(scope, receive, send_and_close)
             return
         CONNECTIONS_CUT.labels("refused").inc()
-        await problem_response(_overcrowded())(scope, receive, send_and_close)
-
-
-def _overcrowded() -> TooManyConnections:
-    return TooManyConnections(
-        "this gateway has as many connections as it takes; close some, or wait a moment and try again. The operator may raise "
-        "GROUNDWORK_MAX_CONNECTIONS, and the limit of open files (ulimit -n) with it"
-    )
+        await problem_response(self._refusal)(scope, receive, send_and_close)

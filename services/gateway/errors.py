@@ -1,6 +1,14 @@
 """What the gateway itself refuses. Everything else is a service's error, passed on."""
 
-from kit.errors import DeadlineExceeded, InvalidArgument, NotFound, PermissionDenied, Unavailable, Unimplemented
+from kit.errors import (
+    DeadlineExceeded,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    Unavailable,
+    Unimplemented,
+)
 
 
 class ValidationFailed(InvalidArgument):
@@ -67,6 +75,18 @@ class TooManyConnections(Unavailable):
     """The gateway has as many connections as it takes, all with a request in hand."""
 
     reason = "TOO_MANY_CONNECTIONS"
+
+
+class TooManyFromAddress(ResourceExhausted):
+    """One address has its share of the connections, all with a request in hand."""
+
+    reason = "TOO_MANY_CONNECTIONS_FROM_ADDRESS"
+
+
+class TooManyEventStreams(ResourceExhausted):
+    """One tenant has its share of the event streams."""
+
+    reason = "TOO_MANY_EVENT_STREAMS"
 
 
 class UploadStalled(DeadlineExceeded):

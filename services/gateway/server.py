@@ -11,7 +11,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from kit.errors import FailedPrecondition
-from services.gateway.connections import Connection, ConnectionLimits, Lobby
+from services.gateway.connections import Connection
+from services.gateway.lobby import ConnectionLimits, Lobby
 
 
 class _Server(uvicorn.Server):

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from kit.settings import HostNames, Identifier, SigningServiceSettings, Subject
+from kit.settings import HostNames, Identifier, Networks, SigningServiceSettings, Subject
 
 
 class GatewaySettings(SigningServiceSettings):
@@ -73,6 +73,19 @@ class GatewaySettings(SigningServiceSettings):
     """Most connections of clients at a time. Unset: as many as the limit of open files (ulimit -n) has room for, 4 096 at most,
     since an event stream costs about 50 KB. Beyond it the connection that has waited longest for its next request makes room;
     when all are at work, a newcomer is answered with 503, except about health."""
+
+    max_connections_per_address: int | None = Field(default=None, ge=1)
+    """Most connections of one client, by address (IPv6: by /64 network), so that one cannot take all places. Unset: half of all.
+    Beyond it the client's own connection that has waited longest makes room; when all are at work, it gets 429, except about
+    health. Loopback addresses and GROUNDWORK_PROXIES are not counted: many clients come from these."""
+
+    proxies: Networks = ()
+    """Addresses and networks of reverse proxies in front, comma-separated ("10.0.0.0/8"). Their connections are not counted by
+    address, since all clients share them; limit clients at the proxy. Forwarded headers are not read."""
+
+    max_event_streams: int | None = Field(default=None, ge=1)
+    """Most event streams of one tenant on this gateway. Unset: half of the connections, so that streams, which last, leave room for
+    requests. Beyond it a stream is refused with 429, before anything is begun."""
 
     request_head_timeout_s: float = Field(default=10.0, gt=0)
     """Longest a client may take to send a request's head, in seconds. It fits one packet: only an attack needs longer."""

@@ -105,7 +105,8 @@ class Threads:
         read the head before it went may write, and be killed before it cleans up after itself."""
         await self._erase(deletion.owner, deletion.thread_id)
         await self._deletions.forget_runs(deletion)
-        remaining = deletion.requested_at + LATE_APPENDS_END_AFTER - self._now()
+        waited = max(timedelta(0), self._now() - deletion.requested_at)  # less than none where the clock was set back
+        remaining = LATE_APPENDS_END_AFTER - waited
         return remaining.total_seconds() if remaining > timedelta(0) else None
 
     async def _erase(self, owner: Owner, thread_id: str) -> None:

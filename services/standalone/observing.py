@@ -93,7 +93,7 @@ async def _is_refused(nats: Nats, config: WorkQueueConfig, subject: str, verifie
     if job is None:
         return False
     try:
-        verified_principal(verifier, config.stream, subject, job.headers, job.data)
+        verified_principal(verifier, config, subject, job.headers, job.data)
     except GroundworkError:
         return True
     return False

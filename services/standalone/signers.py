@@ -10,14 +10,19 @@ from collections.abc import Mapping
 SIGNERS: Mapping[str, tuple[str, ...]] = {
     "gateway": (
         "ingest/*",
-        "memory/*",
+        "memory/CreateThread",
+        "memory/DeleteThread",
+        "memory/GetHistory",
+        "memory/GetThread",
+        "memory/ListThreads",
+        "memory/RenameThread",
         "orchestrator/*",
         "retriever/FetchChunks",
         "retriever/Search",
         "store/GetCondition",
     ),
     "orchestrator": (
-        "jobs/FORGET",
+        "jobs/FORGET.run",
         "memory/AppendMessages",
         "memory/ForgetAnswer",
         "memory/GetHistory",
@@ -30,16 +35,16 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "reranker/Rerank",
     ),
     "memory": (
-        "jobs/FORGET",
+        "jobs/FORGET.thread",
         "jobs/MEMORY",
     ),
     "ingest": (
-        "jobs/FORGET",
+        "jobs/FORGET.document",
         "jobs/INGEST",
         "retriever/DeleteDocument",
     ),
     "ingest-worker": (
-        "jobs/FORGET",
+        "jobs/FORGET.document",
         "jobs/INGEST",
         "retriever/ActivateRevision",
         "retriever/CheckRevisions",

@@ -164,7 +164,8 @@ def only(events: Iterable[Event], kind: str) -> Event:
 
 def assert_complete(events: list[Event]) -> None:
     """A whole run: every seq once, in order, `done` last and only there, one answer that is what was shown."""
-    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    seen = [(event.seq, event.kind) for event in events]
+    assert [seq for seq, _ in seen] == list(range(1, len(events) + 1)), seen
     assert [event.kind for event in events].count("done") == 1
     assert events[-1].kind == "done"
     assert only(events, "answer").data["text"] == shown_text(events)

@@ -102,7 +102,7 @@ def test_deleted_run_is_gone_at_once(api: Api, collection: str) -> None:
     for _ in range(2):
         assert api.http.delete(f"/v1/runs/{run_id}").status_code == 204
     problem(api.http.get(f"/v1/runs/{run_id}"), 404, "RUN_NOT_FOUND")
-    problem(api.http.delete("/v1/runs/*"), 404, "RUN_NOT_FOUND")
+    problem(api.http.delete("/v1/runs/*"), 400, "VALIDATION_FAILED")
 
 
 @pytest.mark.kill

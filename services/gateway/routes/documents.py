@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
 from services.gateway.schemas.documents import Document, DocumentList, ListedStatus, UploadedDocument
-from services.gateway.schemas.fields import CollectionPath, IdempotencyKey, PageSize, PageToken
+from services.gateway.schemas.fields import CollectionPath, DocumentPath, IdempotencyKey, PageSize, PageToken
 from services.gateway.schemas.problem import problems
 
 router = APIRouter(prefix="/v1", tags=["documents"])
@@ -51,7 +51,9 @@ class Download(StreamingResponse):
 async def list_documents(
     collection_id: CollectionPath,
     services: Services,
-    status: Annotated[list[ListedStatus] | None, Query(description="Only these states; may be repeated.")] = None,
+    status: Annotated[
+        list[ListedStatus] | None, Query(max_length=16, description="Only these states; may be repeated.")
+    ] = None,
     page_size: PageSize = 100,
     page_token: PageToken = "",
 ) -> DocumentList:
@@ -68,7 +70,7 @@ async def list_documents(
 
 
 @router.get("/documents/{document_id}", responses=problems(404))
-async def get_document(document_id: str, services: Services) -> Document:
+async def get_document(document_id: DocumentPath, services: Services) -> Document:
     """One document: where it is on its way, or why it failed."""
     request = pb.GetDocumentRequest(document_id=document_id)
     answer = await services.ingest.GetDocument(request, timeout=services.settings.rpc_timeout_s)
@@ -76,7 +78,7 @@ async def get_document(document_id: str, services: Services) -> Document:
 
 
 @router.delete("/documents/{document_id}", status_code=204, responses=problems(404))
-async def delete_document(document_id: str, services: Services) -> None:
+async def delete_document(document_id: DocumentPath, services: Services) -> None:
     """Removes a document everywhere; it is gone from the next search on."""
     request = pb.DeleteDocumentRequest(document_id=document_id)
     await services.ingest.DeleteDocument(request, timeout=services.settings.rpc_timeout_s)
@@ -84,7 +86,7 @@ async def delete_document(document_id: str, services: Services) -> None:
 
 @router.post("/documents/{document_id}/reindex", status_code=202, responses=problems(404, 409, 412))
 async def reindex_document(
-    document_id: str, services: Services, idempotency_key: IdempotencyKey = None
+    document_id: DocumentPath, services: Services, idempotency_key: IdempotencyKey = None
 ) -> UploadedDocument:
     """Reads the stored file again; the present version stays searchable until the new one is ready."""
     request = pb.ReindexRequest(document_id=document_id, idempotency_key=idempotency_key or "")
@@ -100,7 +102,7 @@ async def reindex_document(
         **problems(404),
     },
 )
-async def download_document(document_id: str, services: Services) -> Download:
+async def download_document(document_id: DocumentPath, services: Services) -> Download:
     """The file as uploaded, always as a download."""
     stream = services.ingest.DownloadDocument(
         pb.DownloadDocumentRequest(document_id=document_id), timeout=services.settings.upload_timeout_s

@@ -11,8 +11,9 @@ from services.gateway.adapters.ingest import document_state
 from services.gateway.backends import Backends, Services
 from services.gateway.document_feed import SNAPSHOT_COMPLETE, DocumentState
 from services.gateway.schemas.events import stream_response
-from services.gateway.schemas.fields import OnlyCollection
+from services.gateway.schemas.fields import DocumentPath, OnlyCollection
 from services.gateway.schemas.problem import problems
+from services.gateway.shares import STREAM_PLACE
 from services.gateway.sse import Encoded, EventStream, ServerSentEvent
 
 router = APIRouter(prefix="/v1", tags=["documents"])
@@ -22,12 +23,13 @@ router = APIRouter(prefix="/v1", tags=["documents"])
     "/documents/{document_id}/events",
     status_code=200,
     response_class=EventStream,
+    dependencies=[STREAM_PLACE],
     responses={
         **stream_response("One document until it is ready, failed or deleted.", {"document": "Document"}),
-        **problems(404),
+        **problems(404, 429),
     },
 )
-async def follow_document(document_id: str, services: Services) -> EventStream:
+async def follow_document(document_id: DocumentPath, services: Services) -> EventStream:
     """Follows one document: its state now, then each change; ends once it is `ready`, `failed` or `deleted`."""
     return _stream(_one(services, await _fetched(services, document_id)), services)
 
@@ -36,12 +38,13 @@ async def follow_document(document_id: str, services: Services) -> EventStream:
     "/events",
     status_code=200,
     response_class=EventStream,
+    dependencies=[STREAM_PLACE],
     responses={
         **stream_response(
             "All documents, without end. `snapshot_begin` and `snapshot_complete` carry nothing.",
             {"document": "Document"},
         ),
-        **problems(),
+        **problems(429),
     },
 )
 async def follow_documents(services: Services, collection_id: OnlyCollection = "") -> EventStream:

@@ -8,7 +8,7 @@ from groundwork.ingest.v1 import ingest_pb2 as pb
 
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
-from services.gateway.schemas.fields import OnlyCollection, PageSize, PageToken
+from services.gateway.schemas.fields import DeadLetterPath, OnlyCollection, PageSize, PageToken
 from services.gateway.schemas.jobs import DeadLetter, DeadLetterList, JobCounts, Requeued, RequeuedMany, RequeueMany
 from services.gateway.schemas.problem import problems
 
@@ -53,7 +53,7 @@ async def requeue_dead_letters(which: RequeueMany, services: Services) -> Requeu
 
 
 @router.post("/dead/{dead_letter_id}/requeue", status_code=202, responses=problems(404))
-async def requeue_dead_letter(dead_letter_id: str, services: Services) -> Requeued:
+async def requeue_dead_letter(dead_letter_id: DeadLetterPath, services: Services) -> Requeued:
     """Queues one given-up document again. Harmless when repeated."""
     request = pb.RequeueDeadLetterRequest(dead_letter_id=dead_letter_id)
     answer = await services.ingest.RequeueDeadLetter(request, timeout=services.settings.rpc_timeout_s)

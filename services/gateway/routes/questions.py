@@ -19,6 +19,7 @@ from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import ChatRequest, QaRequest, QaResponse
+from services.gateway.shares import STREAM_PLACE, STREAM_PLACE_IF_STREAMED
 from services.gateway.sse import EVENT_STREAM, EventStream, ServerSentEvent, of_run
 
 router = APIRouter(prefix="/v1", tags=["questions"])
@@ -27,11 +28,11 @@ _PROBLEMS = problems(404, 409, 413, 415, 429, 504)
 _QA_RESPONSES = {**run_stream_response("The answer; as events with `Accept: text/event-stream`."), **_PROBLEMS}
 
 
-@router.post("/qa", response_model=QaResponse, responses=_QA_RESPONSES)
+@router.post("/qa", response_model=QaResponse, responses=_QA_RESPONSES, dependencies=[STREAM_PLACE_IF_STREAMED])
 async def ask(
     request: QaRequest,
     services: Services,
-    accept: Annotated[str, Header()] = "",
+    accept: Annotated[str, Header(include_in_schema=False)] = "",
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """One question, one search, one answer with citations. With `Accept: text/event-stream` the same as events."""
@@ -59,6 +60,7 @@ async def ask(
     "/collections/{collection_id}/chat",
     status_code=200,
     response_class=EventStream,
+    dependencies=[STREAM_PLACE],
     responses={**run_stream_response("The answer as it comes."), **_PROBLEMS},
 )
 async def chat(

@@ -12,9 +12,10 @@ from services.gateway.encoding import encode
 from services.gateway.routes.questions import policy, tell, told
 from services.gateway.runs import follow
 from services.gateway.schemas.events import run_stream_response
-from services.gateway.schemas.fields import PageSize, PageToken, Pattern
+from services.gateway.schemas.fields import DIGITS, PageSize, PageToken, Pattern, RunPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import Run, RunList, RunWithAnswer
+from services.gateway.shares import STREAM_PLACE
 from services.gateway.sse import EventStream, ServerSentEvent
 
 _LAST_SEQ = 10**18 - 1
@@ -32,13 +33,13 @@ async def list_runs(services: Services, page_size: PageSize = 100, page_token: P
 
 
 @router.get("/{run_id}", responses=problems(404))
-async def get_run(run_id: str, services: Services) -> RunWithAnswer:
+async def get_run(run_id: RunPath, services: Services) -> RunWithAnswer:
     """One run: its state and, once there are, its answer with citations and what it cost."""
     return RunWithAnswer.model_validate(encode(await _fetched(run_id, services)))
 
 
 @router.post("/{run_id}/cancel", status_code=202, responses=problems(404))
-async def cancel_run(run_id: str, services: Services) -> Run:
+async def cancel_run(run_id: RunPath, services: Services) -> Run:
     """Asks a run to stop; it ends with `done` `cancelled` unless it had already ended. Answers with the run as it was."""
     request = pb.CancelRunRequest(run_id=run_id)
     answer = await services.orchestrator.CancelRun(request, timeout=services.settings.rpc_timeout_s)
@@ -46,7 +47,7 @@ async def cancel_run(run_id: str, services: Services) -> Run:
 
 
 @router.delete("/{run_id}", status_code=204, responses=problems())
-async def delete_run(run_id: str, services: Services) -> None:
+async def delete_run(run_id: RunPath, services: Services) -> None:
     """Removes a run and its events. One that is going on is cancelled first, and gone within a minute. What it put into a thread
     stays there. Harmless when repeated."""
     request = pb.DeleteRunRequest(run_id=run_id)
@@ -57,17 +58,18 @@ async def delete_run(run_id: str, services: Services) -> None:
     "/{run_id}/events",
     status_code=200,
     response_class=EventStream,
+    dependencies=[STREAM_PLACE],
     responses={
         **run_stream_response("The run's events after the given one, to the last."),
         204: {"description": "The run has ended and you have seen its last event: nothing is left to follow."},
-        **problems(404),
+        **problems(404, 429),
     },
 )
 async def follow_run(
-    run_id: str,
+    run_id: RunPath,
     services: Services,
     after: Annotated[
-        int, Query(ge=0, le=_LAST_SEQ, description="`seq` of the last event already seen; 0 for all.")
+        int, Query(ge=0, le=_LAST_SEQ, description="`seq` of the last event already seen; 0 for all."), DIGITS
     ] = 0,
     last_event_id: Annotated[
         Annotated[str, _EVENT_ID] | None,

@@ -12,7 +12,7 @@ from services.gateway.encoding import encode, enum_number
 from services.gateway.errors import ChunkNotFound
 from services.gateway.existence import unless_missing
 from services.gateway.models import Json
-from services.gateway.schemas.fields import ChunkPath
+from services.gateway.schemas.fields import DIGITS, ChunkPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.search import Filters, PassageWindow, SearchRequest, SearchResponse, end_of, start_of
 
@@ -32,7 +32,7 @@ async def search(request: SearchRequest, services: Services) -> SearchResponse:
 async def get_chunk(
     chunk_id: ChunkPath,
     services: Services,
-    window: Annotated[int, Query(ge=0, le=10, description="Neighbours on each side.")] = 0,
+    window: Annotated[int, Query(ge=0, le=10, description="Neighbours on each side."), DIGITS] = 0,
 ) -> PassageWindow:
     """A passage with its neighbours: what a citation opens."""
     request = pb.FetchChunksRequest(chunk_ids=[chunk_id], window=window)

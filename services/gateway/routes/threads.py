@@ -9,7 +9,7 @@ from groundwork.memory.v1 import memory_pb2 as pb
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.models import Json
-from services.gateway.schemas.fields import IdempotencyKey, PageSize, PageToken
+from services.gateway.schemas.fields import DIGITS, IdempotencyKey, PageSize, PageToken, ThreadPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import NewThread, Thread, ThreadList, ThreadTitle, ThreadWithMessages
 
@@ -40,9 +40,9 @@ async def create_thread(
 
 @router.get("/{thread_id}", responses=problems(404))
 async def get_thread(
-    thread_id: str,
+    thread_id: ThreadPath,
     services: Services,
-    limit: Annotated[int, Query(ge=1, le=1000, description="At most this many messages, the last ones.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=1000, description="At most this many messages, the last ones."), DIGITS] = 50,
 ) -> ThreadWithMessages:
     """A thread and its last messages, oldest first."""
     timeout_s = services.settings.rpc_timeout_s
@@ -54,7 +54,7 @@ async def get_thread(
 
 
 @router.patch("/{thread_id}", responses=problems(404, 413, 415))
-async def rename_thread(thread_id: str, title: ThreadTitle, services: Services) -> Thread:
+async def rename_thread(thread_id: ThreadPath, title: ThreadTitle, services: Services) -> Thread:
     """Gives a thread another title."""
     request = pb.RenameThreadRequest(thread_id=thread_id, title=title.title)
     answer = await services.memory.RenameThread(request, timeout=services.settings.rpc_timeout_s)
@@ -62,7 +62,7 @@ async def rename_thread(thread_id: str, title: ThreadTitle, services: Services) 
 
 
 @router.delete("/{thread_id}", status_code=204, responses=problems())
-async def delete_thread(thread_id: str, services: Services) -> None:
+async def delete_thread(thread_id: ThreadPath, services: Services) -> None:
     """Removes a thread, its messages, and within a minute the runs of its questions. Harmless when repeated."""
     request = pb.DeleteThreadRequest(thread_id=thread_id)
     await services.memory.DeleteThread(request, timeout=services.settings.rpc_timeout_s)

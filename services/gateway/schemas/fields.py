@@ -36,6 +36,10 @@ _COLLECTION_ID = "[a-z0-9][a-z0-9_-]{0,63}"
 _NO_COLLECTION_ID = "is no collection id; use 1 to 64 of a-z, 0-9, '-' and '_', beginning with a letter or digit"
 _COLLECTION = Pattern(f"^{_COLLECTION_ID}$", _NO_COLLECTION_ID)
 _COLLECTION_OR_EMPTY = Pattern(f"^(?:{_COLLECTION_ID})?$", _NO_COLLECTION_ID)
+_DOCUMENT_ID = Pattern("^[0-9a-f]{8,64}$", "is no document id; it is 8 to 64 of 0-9 and a-f")
+_DEAD_LETTER_ID = Pattern("^[0-9a-f]{8,64}$", "is no dead letter id; it is 8 to 64 of 0-9 and a-f")
+_RUN_ID = Pattern("^[0-9a-f]{32}$", "is no run id; it is 32 of 0-9 and a-f")
+_THREAD_ID = Pattern("^[0-9a-f]{12}$", "is no thread id; it is 12 of 0-9 and a-f")
 _INDEXED_ID = Pattern("^[A-Za-z0-9][A-Za-z0-9_=-]{0,127}$", "is no id; use 1 to 128 of A-Z, a-z, 0-9, '-', '_', '='")
 _NOT_BLANK = Pattern(r"\S", "says nothing; write some words")
 
@@ -50,6 +54,12 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, float) and value.is_integer()
 
 
+def _digits(text: str) -> str:
+    if not re.fullmatch("-?[0-9]+", text):
+        raise ValueError(f"{text[:80]!r} is no whole number; write it in digits")
+    return text
+
+
 CollectionId = Annotated[str, _COLLECTION]
 """Becomes part of keys and index filters."""
 
@@ -58,10 +68,9 @@ CollectionFilter = Annotated[str, _COLLECTION_OR_EMPTY]
 
 CollectionIds = Annotated[list[CollectionId], Field(min_length=1, max_length=64, description="Where to look.")]
 
-DocumentId = Annotated[str, _INDEXED_ID]
-"""What could be an id in an index. A filter holds up to a thousand, so their length counts."""
-
-DocumentIds = Annotated[list[DocumentId], Field(max_length=1000, description="Only these; empty means all.")]
+DocumentIds = Annotated[
+    list[Annotated[str, _INDEXED_ID]], Field(max_length=1000, description="Only these; empty means all.")
+]
 
 Question = Annotated[str, Field(min_length=1, max_length=8000), _NOT_BLANK]
 """A question or a query in the user's words."""
@@ -70,6 +79,9 @@ Title = Annotated[str, Field(min_length=1, max_length=200, description="For peop
 
 WHOLE = BeforeValidator(lambda value: int(value) if _is_whole(value) else value)
 """For whole numbers, behind their bounds: 5.0 is one in JSON."""
+
+DIGITS = BeforeValidator(_digits)
+"""For whole numbers in a query, behind their bounds: Python would also take 1_0, +1 and 1.0 for one."""
 
 Evidence = Annotated[
     int, Field(ge=0, le=200, description="Evidence passages wanted; 0 means the service's setting."), WHOLE
@@ -86,10 +98,15 @@ IdempotencyKey = Annotated[
         "and while the first is in hand with 409, `IDEMPOTENCY_KEY_IN_FLIGHT` and Retry-After."
     ),
 ]
+ThreadId = Annotated[str, _THREAD_ID]
 
 CollectionPath = Annotated[str, _COLLECTION, Path(description="The collection's id.")]
+DocumentPath = Annotated[str, _DOCUMENT_ID, Path(description="The document's id.")]
+RunPath = Annotated[str, _RUN_ID, Path(description="The run's id.")]
+ThreadPath = Annotated[str, _THREAD_ID, Path(description="The thread's id.")]
+DeadLetterPath = Annotated[str, _DEAD_LETTER_ID, Path(description="The dead letter's id.")]
 ChunkPath = Annotated[str, _INDEXED_ID, Path(description="The passage's id.")]
 
 OnlyCollection = Annotated[str, _COLLECTION_OR_EMPTY, Query(description="Only this collection; empty means all.")]
-PageSize = Annotated[int, Query(ge=1, le=1000, description="At most this many items.")]
+PageSize = Annotated[int, Query(ge=1, le=1000, description="At most this many items."), DIGITS]
 PageToken = Annotated[str, Query(max_length=1024, description="`next_page_token` of the page before.")]

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from services.gateway.models import Budgets
-from services.gateway.schemas.fields import CollectionIds, DocumentIds, Evidence, Question, RequestBody, Title
+from services.gateway.schemas.fields import CollectionIds, DocumentIds, Evidence, Question, RequestBody, ThreadId, Title
 from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
@@ -59,7 +59,7 @@ class ChatRequest(RequestBody):
     model_config = ConfigDict(json_schema_extra={"example": {"message": "And during probation?"}})
 
     message: Question = Field(description="The user's words.")
-    thread_id: str | None = Field(default=None, description="Thread to continue; null means none.")
+    thread_id: ThreadId | None = Field(default=None, description="Thread to continue; null means none.")
     agent: Literal["auto", "reasoning"] | None = Field(default=None, description="`auto`, or an agent's name.")
     mode: Literal["grounded"] = Field(default="grounded", description="Pipeline.")
     document_ids: DocumentIds = Field(default_factory=list)

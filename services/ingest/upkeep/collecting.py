@@ -58,6 +58,9 @@ class Collector:
         self._deletion = deletion
         self._agreement = agreement
         self._now = now
+        self._orphaned: set[NameClaim] = set()
+        """As the last round found them. What is under way is young, but a clock may jump (a laptop that wakes up): what is removed
+        was left over in two rounds."""
 
     async def collect(self) -> None:
         """One round. Raises Unavailable rather than guess."""
@@ -124,11 +127,16 @@ class Collector:
         ]
 
     async def _drop_claims(self, inventory: _Inventory, before: datetime) -> None:
-        """Frees names that lead nowhere."""
+        """Frees names that lead nowhere, in this round and in the one before."""
         known = inventory.documents.keys() | inventory.visible
-        for claim in inventory.claims:
-            if (claim.tenant_id, claim.document_id) not in known and claim.claimed_at < before:
-                await self._documents.drop_claim(claim)
+        orphaned = {
+            claim
+            for claim in inventory.claims
+            if (claim.tenant_id, claim.document_id) not in known and claim.claimed_at < before
+        }
+        for claim in sorted(orphaned & self._orphaned, key=lambda claim: claim.place):
+            await self._documents.drop_claim(claim)
+        self._orphaned = orphaned
 
     async def _fileless(self, inventory: _Inventory) -> list[Document]:
         """Documents whose file is gone. Each is looked at again: it may have been replaced or deleted since its record was read."""

@@ -91,7 +91,10 @@ class Ledger:
     async def _rest(self, tracker: Tracker, tries: Tries) -> None:
         """Ends the try before it has begun while the document is to be left alone."""
         since = tries.last_failed_at
-        rest_s = REST_S[tries.deaths] - (self._now() - since).total_seconds() if since and tries.deaths else 0.0
+        if not since or not tries.deaths:
+            return
+        rested_s = max(0.0, (self._now() - since).total_seconds())  # a clock that was set back makes no rest longer
+        rest_s = REST_S[tries.deaths] - rested_s
         if rest_s <= 0:
             return
         waiting = replace(tries, worker_id="")

@@ -22,7 +22,7 @@ from kit.service import DetailedHealth
 from kit.testing.harness import make_verifier
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
-from services.gateway.connections import connection_limits
+from services.gateway.lobby import connection_limits
 from services.gateway.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.fakes import FakeIngest, FakeMemory, FakeOrchestrator, FakeRetriever, FakeStore

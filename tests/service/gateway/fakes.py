@@ -17,9 +17,12 @@ from kit.errors import AlreadyExists, FailedPrecondition, GroundworkError, Inval
 from kit.principal import Principal, current_principal
 
 AT = Timestamp(seconds=1_750_000_000)
+RUN_ID = "0197c0ffee01" + "a" * 20
+OTHER_RUN_ID = "0197c0ffee02" + "b" * 20
+"""One that no service knows."""
 
 
-def document(document_id: str = "d1", **fields: Any) -> ingest_pb2.Document:
+def document(document_id: str = "d0000001", **fields: Any) -> ingest_pb2.Document:
     defaults = {
         "collection_id": "default",
         "name": "handbook.pdf",
@@ -168,7 +171,12 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
 
 
 def chunk(chunk_id: str = "c1", **fields: Any) -> retriever_pb2.Chunk:
-    defaults = {"document_id": "d1", "collection_id": "default", "document_name": "handbook.pdf", "text": "Four weeks."}
+    defaults = {
+        "document_id": "d0000001",
+        "collection_id": "default",
+        "document_name": "handbook.pdf",
+        "text": "Four weeks.",
+    }
     return retriever_pb2.Chunk(chunk_id=chunk_id, **{**defaults, **fields})
 
 
@@ -230,8 +238,8 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
         return memory_pb2.CreateThreadResponse(thread=self._thread(title=request.title))
 
     async def GetThread(self, request: Any, context: Any) -> memory_pb2.GetThreadResponse:
-        if request.thread_id == "gone":
-            raise NotFound("there is no thread gone", reason="THREAD_NOT_FOUND")
+        if request.thread_id == "ffffffffffff":
+            raise NotFound("there is no thread ffffffffffff", reason="THREAD_NOT_FOUND")
         return memory_pb2.GetThreadResponse(thread=self._thread(request.thread_id))
 
     async def ListThreads(self, request: Any, context: Any) -> memory_pb2.ListThreadsResponse:
@@ -244,18 +252,18 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
         return memory_pb2.DeleteThreadResponse()
 
     async def GetHistory(self, request: Any, context: Any) -> memory_pb2.GetHistoryResponse:
-        message = memory_pb2.Message(message_id="m1", role=memory_pb2.ROLE_USER, text="How long?", run_id="r1", at=AT)
+        message = memory_pb2.Message(message_id="m1", role=memory_pb2.ROLE_USER, text="How long?", run_id=RUN_ID, at=AT)
         return memory_pb2.GetHistoryResponse(messages=[message])
 
 
 def event(seq: int, **payload: Any) -> run_pb.RunEvent:
-    return run_pb.RunEvent(run_id="r1", seq=seq, at=AT, **payload)
+    return run_pb.RunEvent(run_id=RUN_ID, seq=seq, at=AT, **payload)
 
 
 def answered_run() -> list[run_pb.RunEvent]:
     """A whole run: 8 events."""
     citation = run_pb.Citation(
-        number=1, document_id="d1", document_name="handbook.pdf", chunk_id="c1", text="Four weeks."
+        number=1, document_id="d0000001", document_name="handbook.pdf", chunk_id="c1", text="Four weeks."
     )
     degraded = common_pb2.Degradation(part="rerank", reason="RERANKER_UNAVAILABLE", message="fused order")
     return [
@@ -328,10 +336,10 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             yield run_pb.AttachRunResponse(event=each)
 
     def _run(self, run_id: str) -> run_pb.Run:
-        if run_id != "r1":
+        if run_id != RUN_ID:
             raise NotFound(f"there is no run {run_id}", reason="RUN_NOT_FOUND")
         return run_pb.Run(
-            run_id="r1",
+            run_id=RUN_ID,
             mode=run_pb.RUN_MODE_QA,
             status=self.status,
             question="How long?",
@@ -343,7 +351,7 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         return run_pb.GetRunResponse(run=self._run(request.run_id))
 
     async def ListRuns(self, request: Any, context: Any) -> run_pb.ListRunsResponse:
-        return run_pb.ListRunsResponse(runs=[self._run("r1")])
+        return run_pb.ListRunsResponse(runs=[self._run(RUN_ID)])
 
     async def DeleteRun(self, request: Any, context: Any) -> run_pb.DeleteRunResponse:
         self.deleted.append(request.run_id)

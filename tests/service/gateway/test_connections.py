@@ -16,9 +16,10 @@ import pytest
 from groundwork.ingest.v1 import ingest_pb2
 
 from kit.testing.harness import free_port, running_service
-from services.gateway import connections
+from services.gateway import connections, lobby
 from services.gateway.app import run
-from services.gateway.connections import Connection, connection_limits
+from services.gateway.connections import Connection
+from services.gateway.lobby import connection_limits
 from services.gateway.routes import upload
 from tests.service.gateway.conftest import Live, Settings, World
 from tests.service.gateway.fakes import document
@@ -165,11 +166,11 @@ async def test_connection_lives_on_after_a_body_that_nobody_wanted_has_ended(liv
 
 
 async def test_client_that_does_not_read_is_cut_off(live: Live, world: World) -> None:
-    world.ingest.documents = {"d1": document("d1", size_bytes=64_000_000)}
-    world.ingest.files = {"d1": b""}
+    world.ingest.documents = {"d0000001": document("d0000001", size_bytes=64_000_000)}
+    world.ingest.files = {"d0000001": b""}
     world.ingest.endless_bytes = 256 * 1024
     async with live(**{**PATIENT, "send_timeout_s": SOON_S}) as http, connected(http) as client:
-        await client.send(b"GET /v1/documents/d1/content HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await client.send(b"GET /v1/documents/d0000001/content HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await world.ingest.download_ended.wait()
 
 
@@ -196,26 +197,33 @@ async def test_waiting_connection_makes_room_for_a_new_one_longest_waiting_first
 
 
 async def test_newcomer_is_told_when_all_are_busy_and_health_still_answers(live: Live, world: World) -> None:
-    async with live(**PATIENT, max_connections=2) as http, AsyncExitStack() as stack:
+    async with live(**PATIENT, max_connections=2, max_event_streams=2) as http, AsyncExitStack() as stack:
         for _ in range(2):
             stream = await stack.enter_async_context(connected(http))
             await stream.send(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await stream.reader.readuntil(b"snapshot_complete")
-        for path, expected in ((b"/v1/runs", 503), (b"/livez", 200), (b"/readyz", 200)):
-            newcomer = await stack.enter_async_context(connected(http))
-            await newcomer.send(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            status, headers, body = await newcomer.answer()
-            assert (status, headers["connection"]) == (expected, "close")
-            if expected == 503:
-                assert reason(body) == "TOO_MANY_CONNECTIONS"
-                assert int(headers["retry-after"]) > 0
-            assert await newcomer.ended() == b""
+        for path in (b"/livez", b"/readyz"):
+            status, _, _ = await answered_and_closed(http, path)
+            assert status == 200
+        status, headers, body = await answered_and_closed(http, b"/v1/runs")
+        assert (status, reason(body)) == (503, "TOO_MANY_CONNECTIONS")
+        assert int(headers["retry-after"]) > 0
+
+
+async def answered_and_closed(http: httpx.AsyncClient, path: bytes) -> tuple[int, dict[str, str], bytes]:
+    """The one answer that a newcomer gets."""
+    async with connected(http) as newcomer:
+        await newcomer.send(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        status, headers, body = await newcomer.answer()
+        assert headers["connection"] == "close"
+        assert await newcomer.ended() == b""
+        return status, headers, body
 
 
 async def test_crowd_beyond_what_can_be_read_from_is_refused_at_once(
     live: Live, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "_SPARE", 0)
+    monkeypatch.setattr(lobby, "_SPARE", 0)
     async with live(**PATIENT, max_connections=1) as http, AsyncExitStack() as stack:
         stream = await stack.enter_async_context(connected(http))
         await stream.send(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -303,7 +311,7 @@ async def test_process_serves_on_during_the_drain_delay_and_says_that_it_is_not_
             while (await http.get("/readyz")).status_code != 503:
                 pass
         assert (await http.post("/v1/search", json={"query": "notice"})).status_code == 200
-        world.ingest.changes.put_nowait(ingest_pb2.WatchDocumentsResponse(document=document("d1")))
+        world.ingest.changes.put_nowait(ingest_pb2.WatchDocumentsResponse(document=document("d0000001")))
         await _read_until(lines, "event: document")
 
 

@@ -220,7 +220,7 @@ async def test_console_is_served_under_a_strict_policy_and_revalidated(client: h
 
 
 async def test_refused_method_is_told_every_method_of_the_path(client: httpx.AsyncClient) -> None:
-    answer = await client.put("/v1/documents/d1", json={})
+    answer = await client.put("/v1/documents/d0000001", json={})
     assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET")
 
 

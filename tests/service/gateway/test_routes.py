@@ -12,21 +12,21 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from kit.errors import NotFound, ResourceExhausted
 from kit.principal import Principal
 from tests.service.gateway.conftest import World
-from tests.service.gateway.fakes import AT, NATS_DOWN, document
+from tests.service.gateway.fakes import AT, NATS_DOWN, OTHER_RUN_ID, RUN_ID, document
 
 
 async def test_document_is_shown_in_its_public_shape(client: httpx.AsyncClient, world: World) -> None:
     report = ingest_pb2.IngestReport(chunk_count=3, pages=[ingest_pb2.PageStatus(page=1, status="text")], attempts=1)
-    world.ingest.documents["d1"] = document(
+    world.ingest.documents["d0000001"] = document(
         status=ingest_pb2.DOCUMENT_STATUS_FAILED,
         error=ingest_pb2.DocumentError(reason="PDF_ENCRYPTED", message="it is encrypted; send it without a password"),
         report=report,
         metadata={"year": "2026"},
     )
-    answer = await client.get("/v1/documents/d1")
+    answer = await client.get("/v1/documents/d0000001")
     assert answer.status_code == 200
     body = answer.json()
-    assert body["id"] == "d1"
+    assert body["id"] == "d0000001"
     assert body["status"] == "failed"
     assert body["error"] == {"reason": "PDF_ENCRYPTED", "message": "it is encrypted; send it without a password"}
     assert body["report"]["chunk_count"] == 3
@@ -38,8 +38,8 @@ async def test_document_is_shown_in_its_public_shape(client: httpx.AsyncClient, 
 async def test_document_without_report_and_error_has_an_empty_report_and_null_error(
     client: httpx.AsyncClient, world: World
 ) -> None:
-    world.ingest.documents["d1"] = document()
-    body = (await client.get("/v1/documents/d1")).json()
+    world.ingest.documents["d0000001"] = document()
+    body = (await client.get("/v1/documents/d0000001")).json()
     assert body["error"] is None
     assert body["report"]["chunk_count"] == 0
 
@@ -48,19 +48,19 @@ async def test_times_have_as_many_decimals_on_a_whole_second_as_within_it(
     client: httpx.AsyncClient, world: World
 ) -> None:
     within = Timestamp(seconds=AT.seconds, nanos=47_123_456)
-    world.ingest.documents["d1"] = document(created_at=AT, updated_at=within)
-    body = (await client.get("/v1/documents/d1")).json()
+    world.ingest.documents["d0000001"] = document(created_at=AT, updated_at=within)
+    body = (await client.get("/v1/documents/d0000001")).json()
     assert (body["created_at"], body["updated_at"]) == ("2025-06-15T15:06:40.000Z", "2025-06-15T15:06:40.047Z")
 
 
 async def test_documents_are_listed_by_page_and_status(client: httpx.AsyncClient, world: World) -> None:
     world.ingest.documents = {
-        "d1": document("d1", status=ingest_pb2.DOCUMENT_STATUS_READY),
-        "d2": document("d2", status=ingest_pb2.DOCUMENT_STATUS_FAILED),
-        "d3": document("d3", status=ingest_pb2.DOCUMENT_STATUS_READY),
+        "d0000001": document("d0000001", status=ingest_pb2.DOCUMENT_STATUS_READY),
+        "d0000002": document("d0000002", status=ingest_pb2.DOCUMENT_STATUS_FAILED),
+        "d0000003": document("d0000003", status=ingest_pb2.DOCUMENT_STATUS_READY),
     }
     failed = (await client.get("/v1/collections/default/documents?status=failed")).json()
-    assert [each["id"] for each in failed["documents"]] == ["d2"]
+    assert [each["id"] for each in failed["documents"]] == ["d0000002"]
     assert failed["next_page_token"] is None
     first = (await client.get("/v1/collections/default/documents?page_size=2")).json()
     assert len(first["documents"]) == 2
@@ -68,11 +68,11 @@ async def test_documents_are_listed_by_page_and_status(client: httpx.AsyncClient
 
 
 async def test_document_is_deleted_and_reindexed(client: httpx.AsyncClient, world: World) -> None:
-    world.ingest.documents["d1"] = document()
-    again = await client.post("/v1/documents/d1/reindex")
-    assert (again.status_code, again.json()["document"]["id"]) == (202, "d1")
-    assert (await client.delete("/v1/documents/d1")).status_code == 204
-    assert (await client.get("/v1/documents/d1")).status_code == 404
+    world.ingest.documents["d0000001"] = document()
+    again = await client.post("/v1/documents/d0000001/reindex")
+    assert (again.status_code, again.json()["document"]["id"]) == (202, "d0000001")
+    assert (await client.delete("/v1/documents/d0000001")).status_code == 204
+    assert (await client.get("/v1/documents/d0000001")).status_code == 404
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ class DownloadCase:
     ],
 )
 async def test_download_never_runs_as_our_page(client: httpx.AsyncClient, world: World, case: DownloadCase) -> None:
-    world.ingest.documents["d1"] = document(name='docs/né "w".pdf', media_type=case.media_type)
-    world.ingest.files["d1"] = b"hello world"
-    answer = await client.get("/v1/documents/d1/content")
+    world.ingest.documents["d0000001"] = document(name='docs/né "w".pdf', media_type=case.media_type)
+    world.ingest.files["d0000001"] = b"hello world"
+    answer = await client.get("/v1/documents/d0000001/content")
     assert answer.content == b"hello world"
     assert answer.headers["content-type"] == case.sent_as
     assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''n%C3%A9%20%22w%22.pdf"
@@ -117,7 +117,7 @@ async def test_qa_answers_with_citations(client: httpx.AsyncClient, world: World
     answer = await client.post("/v1/qa", json={"question": "How long?", "collection_ids": ["default"]})
     assert answer.status_code == 200
     body = answer.json()
-    assert body["run_id"] == "r1"
+    assert body["run_id"] == RUN_ID
     assert body["answer"] == "Four weeks [1]."
     assert body["citations"][0]["number"] == 1
     assert body["citations"][0]["document_name"] == "handbook.pdf"
@@ -157,28 +157,28 @@ async def test_qa_that_ended_without_an_answer_is_a_problem(
 ) -> None:
     log = world.orchestrator.log[:3]
     if case.error:
-        log.append(run_pb.RunEvent(run_id="r1", seq=4, error=run_pb.RunError(**case.error)))
-    log.append(run_pb.RunEvent(run_id="r1", seq=5, done=run_pb.Done(status=case.status)))
+        log.append(run_pb.RunEvent(run_id=RUN_ID, seq=4, error=run_pb.RunError(**case.error)))
+    log.append(run_pb.RunEvent(run_id=RUN_ID, seq=5, done=run_pb.Done(status=case.status)))
     world.orchestrator.log = log
     answer = await client.post("/v1/qa", json={"question": "How long?"})
     assert answer.status_code == case.http_status
     assert answer.json()["reason"] == case.reason
-    assert answer.json()["run_id"] == "r1"
+    assert answer.json()["run_id"] == RUN_ID
 
 
 async def test_runs_are_listed_shown_and_cancelled(client: httpx.AsyncClient, world: World) -> None:
-    assert (await client.get("/v1/runs")).json()["runs"][0]["id"] == "r1"
-    run = (await client.get("/v1/runs/r1")).json()
+    assert (await client.get("/v1/runs")).json()["runs"][0]["id"] == RUN_ID
+    run = (await client.get(f"/v1/runs/{RUN_ID}")).json()
     assert (run["status"], run["mode"], run["thread_id"], run["finished_at"]) == ("running", "qa", None, None)
-    assert (await client.post("/v1/runs/r1/cancel")).status_code == 202
-    assert world.orchestrator.cancelled == ["r1"]
-    assert (await client.get("/v1/runs/r9")).json()["reason"] == "RUN_NOT_FOUND"
-    assert (await client.get("/v1/runs/r9/events")).status_code == 404
+    assert (await client.post(f"/v1/runs/{RUN_ID}/cancel")).status_code == 202
+    assert world.orchestrator.cancelled == [RUN_ID]
+    assert (await client.get(f"/v1/runs/{OTHER_RUN_ID}")).json()["reason"] == "RUN_NOT_FOUND"
+    assert (await client.get(f"/v1/runs/{OTHER_RUN_ID}/events")).status_code == 404
 
 
 async def test_run_is_deleted(client: httpx.AsyncClient, world: World) -> None:
-    assert (await client.delete("/v1/runs/r1")).status_code == 204
-    assert world.orchestrator.deleted == ["r1"]
+    assert (await client.delete(f"/v1/runs/{RUN_ID}")).status_code == 204
+    assert world.orchestrator.deleted == [RUN_ID]
 
 
 async def test_forgotten_run_is_shown_as_such_and_its_events_are_not_found(
@@ -186,10 +186,10 @@ async def test_forgotten_run_is_shown_as_such_and_its_events_are_not_found(
 ) -> None:
     world.orchestrator.status = run_pb.RUN_STATUS_COMPLETED
     world.orchestrator.forgotten_at = Timestamp(seconds=1_800_000_000)
-    world.orchestrator.attach_failures = [NotFound("the events of run r1 were erased", reason="RUN_FORGOTTEN")]
-    run = (await client.get("/v1/runs/r1")).json()
+    world.orchestrator.attach_failures = [NotFound("the events of the run were erased", reason="RUN_FORGOTTEN")]
+    run = (await client.get(f"/v1/runs/{RUN_ID}")).json()
     assert (run["status"], run["forgotten_at"]) == ("completed", "2027-01-15T08:00:00.000Z")
-    events = await client.get("/v1/runs/r1/events")
+    events = await client.get(f"/v1/runs/{RUN_ID}/events")
     assert (events.status_code, events.json()["reason"]) == (404, "RUN_FORGOTTEN")
 
 
@@ -198,7 +198,7 @@ async def test_state_of_a_newer_version_is_shown_as_unknown(
     client: httpx.AsyncClient, world: World, status: Any
 ) -> None:
     world.orchestrator.status = status
-    assert (await client.get("/v1/runs/r1")).json()["status"] == "unknown"
+    assert (await client.get(f"/v1/runs/{RUN_ID}")).json()["status"] == "unknown"
     assert [run["status"] for run in (await client.get("/v1/runs")).json()["runs"]] == ["unknown"]
 
 
@@ -211,7 +211,7 @@ async def test_threads_are_made_listed_shown_renamed_and_removed(client: httpx.A
     assert thread["messages"][0]["role"] == "user"
     assert (await client.patch("/v1/threads/0123456789ab", json={"title": "Other"})).json()["title"] == "Other"
     assert (await client.delete("/v1/threads/0123456789ab")).status_code == 204
-    assert (await client.get("/v1/threads/gone")).json()["reason"] == "THREAD_NOT_FOUND"
+    assert (await client.get("/v1/threads/ffffffffffff")).json()["reason"] == "THREAD_NOT_FOUND"
 
 
 async def test_services_are_called_as_the_local_user(client: httpx.AsyncClient, world: World) -> None:
@@ -262,33 +262,47 @@ async def test_thinking_without_degradation_adds_no_note(client: httpx.AsyncClie
 
 
 def dead_letter(id_: str, **fields: Any) -> ingest_pb2.DeadLetter:
-    defaults = {"document_id": "d1", "collection_id": "default", "reason": "WORKER_DIED", "deaths": 5}
+    defaults = {"document_id": "d0000001", "collection_id": "default", "reason": "WORKER_DIED", "deaths": 5}
     return ingest_pb2.DeadLetter(dead_letter_id=id_, **{**defaults, **fields})
 
 
 async def test_jobs_are_counted_and_dead_letters_listed(client: httpx.AsyncClient, world: World) -> None:
-    world.ingest.dead_letters = {"l1": dead_letter("l1", stage="embed"), "l2": dead_letter("l2", reason="INTERNAL")}
+    world.ingest.dead_letters = {
+        "1e000001": dead_letter("1e000001", stage="embed"),
+        "1e000002": dead_letter("1e000002", reason="INTERNAL"),
+    }
     counts = (await client.get("/v1/jobs")).json()
     assert counts == {"queued_count": 2, "processing_count": 0, "dead_letter_count": 2, "oldest_queued_at": None}
     page = (await client.get("/v1/jobs/dead?reason=WORKER_DIED")).json()
     (letter,) = page["dead_letters"]
-    assert (letter["id"], letter["reason"], letter["deaths"], letter["stage"]) == ("l1", "WORKER_DIED", 5, "embed")
+    assert (letter["id"], letter["reason"], letter["deaths"], letter["stage"]) == (
+        "1e000001",
+        "WORKER_DIED",
+        5,
+        "embed",
+    )
     assert page["next_page_token"] is None
     assert (await client.get("/v1/jobs/dead?page_size=1")).json()["next_page_token"] == "more"
 
 
 async def test_dead_letter_is_queued_again_and_says_what_became_of_it(client: httpx.AsyncClient, world: World) -> None:
-    world.ingest.documents["d1"] = document("d1")
-    world.ingest.dead_letters = {"l1": dead_letter("l1"), "l2": dead_letter("l2", document_id="gone")}
-    done = await client.post("/v1/jobs/dead/l1/requeue")
-    assert (done.status_code, done.json()["outcome"], done.json()["document"]["id"]) == (202, "requeued", "d1")
-    assert (await client.post("/v1/jobs/dead/l2/requeue")).json() == {"outcome": "document_deleted", "document": None}
-    unknown = await client.post("/v1/jobs/dead/l3/requeue")
+    world.ingest.documents["d0000001"] = document("d0000001")
+    world.ingest.dead_letters = {
+        "1e000001": dead_letter("1e000001"),
+        "1e000002": dead_letter("1e000002", document_id="gone"),
+    }
+    done = await client.post("/v1/jobs/dead/1e000001/requeue")
+    assert (done.status_code, done.json()["outcome"], done.json()["document"]["id"]) == (202, "requeued", "d0000001")
+    assert (await client.post("/v1/jobs/dead/1e000002/requeue")).json() == {
+        "outcome": "document_deleted",
+        "document": None,
+    }
+    unknown = await client.post("/v1/jobs/dead/1e000003/requeue")
     assert (unknown.status_code, unknown.json()["reason"]) == (404, "DEAD_LETTER_NOT_FOUND")
 
 
 async def test_many_dead_letters_are_queued_again(client: httpx.AsyncClient, world: World) -> None:
-    world.ingest.dead_letters = {"l1": dead_letter("l1")}
+    world.ingest.dead_letters = {"1e000001": dead_letter("1e000001")}
     done = await client.post("/v1/jobs/dead/requeue", json={"collection_id": "default", "reason": "WORKER_DIED"})
     assert (done.status_code, done.json()) == (202, {"requeued_count": 1, "dropped_count": 0, "remaining_count": 1})
     (request,) = world.ingest.requeues

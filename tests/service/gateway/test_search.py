@@ -13,7 +13,7 @@ async def test_search_passes_everything_on_and_flattens_hits(client: httpx.Async
         "query": "notice",
         "collection_ids": ["default", "contracts"],
         "top_k": 3,
-        "filters": {"document_ids": ["d1"], "metadata": {"year": "2026", "kind": ["a", "b"]}},
+        "filters": {"document_ids": ["d0000001"], "metadata": {"year": "2026", "kind": ["a", "b"]}},
         "explain": True,
         "strategy": "lexical",
         "rerank": "off",

@@ -10,7 +10,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 
 from kit.errors import Internal, InvalidArgument
 from tests.service.gateway.conftest import Live, World
-from tests.service.gateway.fakes import NATS_DOWN, document
+from tests.service.gateway.fakes import NATS_DOWN, RUN_ID, document
 from tests.service.gateway.sse_reader import ids, received
 
 QUESTION = {"question": "How long?", "collection_ids": ["default"]}
@@ -22,14 +22,14 @@ async def test_qa_streams_the_runs_events_with_their_seq_as_id(live: Live) -> No
     async with live() as client, client.stream("POST", "/v1/qa", json=QUESTION, headers=SSE) as response:
         assert response.status_code == 200
         assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
-        assert response.headers["x-run-id"] == "r1"
+        assert response.headers["x-run-id"] == RUN_ID
         events = [each async for each in received(response)]
     assert [each.id for each in events] == ALL
     kinds = ["run", "retrieval", "thinking", "token", "token", "answer", "usage", "done"]
     assert [each.event for each in events] == kinds
     assert events[0].data["mode"] == "qa"
     assert events[3].data["offset"] == 0
-    assert events[-1].data == {"run_id": "r1", "seq": 8, "at": "2025-06-15T15:06:40.000Z", "status": "completed"}
+    assert events[-1].data == {"run_id": RUN_ID, "seq": 8, "at": "2025-06-15T15:06:40.000Z", "status": "completed"}
 
 
 async def test_chat_streams_with_thread_and_agent(live: Live, world: World) -> None:
@@ -89,7 +89,7 @@ async def test_stream_that_cannot_be_taken_up_again_says_how_to_resume(live: Liv
         rest = [each async for each in events]
     assert [(each.event, each.id) for each in rest] == [("error", None)]
     assert rest[0].data["reason"] == "STREAM_INTERRUPTED"
-    assert rest[0].data["resume"] == "/v1/runs/r1/events?after=4"
+    assert rest[0].data["resume"] == f"/v1/runs/{RUN_ID}/events?after=4"
 
 
 async def test_json_answer_that_cannot_be_completed_is_503_and_says_how_to_resume(live: Live, world: World) -> None:
@@ -138,10 +138,10 @@ async def test_hanging_up_does_not_cancel_the_run(live: Live, world: World) -> N
 @pytest.mark.parametrize(
     ("path", "headers", "expected"),
     [
-        ("/v1/runs/r1/events", {}, ALL),
-        ("/v1/runs/r1/events?after=5", {}, ALL[5:]),
-        ("/v1/runs/r1/events", {"Last-Event-ID": "6"}, ALL[6:]),
-        ("/v1/runs/r1/events?after=0", {"Last-Event-ID": "7"}, ALL[7:]),
+        (f"/v1/runs/{RUN_ID}/events", {}, ALL),
+        (f"/v1/runs/{RUN_ID}/events?after=5", {}, ALL[5:]),
+        (f"/v1/runs/{RUN_ID}/events", {"Last-Event-ID": "6"}, ALL[6:]),
+        (f"/v1/runs/{RUN_ID}/events?after=0", {"Last-Event-ID": "7"}, ALL[7:]),
     ],
 )
 async def test_run_is_resumed_after_the_last_event_seen(
@@ -150,25 +150,25 @@ async def test_run_is_resumed_after_the_last_event_seen(
     for status in (run_pb.RUN_STATUS_RUNNING, run_pb.RUN_STATUS_COMPLETED):
         world.orchestrator.status = status
         async with live() as client, client.stream("GET", path, headers=headers) as response:
-            assert response.headers["x-run-id"] == "r1"
+            assert response.headers["x-run-id"] == RUN_ID
             assert await ids(response) == expected
 
 
 async def test_following_a_run_that_was_seen_to_its_end_is_204(client: httpx.AsyncClient, world: World) -> None:
     world.orchestrator.status = run_pb.RUN_STATUS_COMPLETED
-    answer = await client.get("/v1/runs/r1/events", headers={"Last-Event-ID": "8"})
+    answer = await client.get(f"/v1/runs/{RUN_ID}/events", headers={"Last-Event-ID": "8"})
     assert answer.status_code == 204
 
 
 async def test_following_is_taken_up_again_when_attaching_fails_for_a_while(live: Live, world: World) -> None:
     world.orchestrator.attach_failures = [NATS_DOWN, NATS_DOWN]
-    async with live() as client, client.stream("GET", "/v1/runs/r1/events?after=2") as response:
+    async with live() as client, client.stream("GET", f"/v1/runs/{RUN_ID}/events?after=2") as response:
         assert await ids(response) == ALL[2:]
     assert world.orchestrator.attached == [2, 2, 2]
 
 
 async def test_malformed_last_event_id_is_refused(client: httpx.AsyncClient) -> None:
-    answer = await client.get("/v1/runs/r1/events", headers={"Last-Event-ID": "seven"})
+    answer = await client.get(f"/v1/runs/{RUN_ID}/events", headers={"Last-Event-ID": "seven"})
     assert (answer.status_code, answer.json()["reason"]) == (400, "VALIDATION_FAILED")
 
 
@@ -197,26 +197,26 @@ async def test_draining_gateway_ends_streams_so_that_clients_go_elsewhere(live: 
 
 
 async def test_document_is_followed_until_it_is_ready(live: Live, world: World) -> None:
-    world.ingest.documents = {"d1": document("d1"), "d2": document("d2")}
+    world.ingest.documents = {"d0000001": document("d0000001"), "d0000002": document("d0000002")}
     for status, stage in ((ingest_pb2.DOCUMENT_STATUS_PROCESSING, "embed"), (ingest_pb2.DOCUMENT_STATUS_READY, "")):
-        change = ingest_pb2.WatchDocumentsResponse(document=document("d1", status=status, stage=stage))
+        change = ingest_pb2.WatchDocumentsResponse(document=document("d0000001", status=status, stage=stage))
         world.ingest.changes.put_nowait(change)
-    async with live() as client, client.stream("GET", "/v1/documents/d1/events") as response:
+    async with live() as client, client.stream("GET", "/v1/documents/d0000001/events") as response:
         events = [each async for each in received(response)]
-    assert [(each.event, each.data["id"]) for each in events] == [("document", "d1")] * 3
+    assert [(each.event, each.data["id"]) for each in events] == [("document", "d0000001")] * 3
     assert [each.data["status"] for each in events] == ["queued", "processing", "ready"]
 
 
 async def test_following_an_unknown_document_is_404(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/v1/documents/nope/events")).status_code == 404
+    assert (await client.get("/v1/documents/ffffffff/events")).status_code == 404
 
 
 async def test_all_documents_are_followed_snapshot_first_and_again_after_a_break(live: Live, world: World) -> None:
-    world.ingest.documents = {"d1": document("d1")}
+    world.ingest.documents = {"d0000001": document("d0000001")}
     async with live() as client, client.stream("GET", "/v1/events") as response:
         events = received(response)
         assert [(await anext(events)).event for _ in range(3)] == ["snapshot_begin", "document", "snapshot_complete"]
-        gone = document("d1", status=ingest_pb2.DOCUMENT_STATUS_DELETED)
+        gone = document("d0000001", status=ingest_pb2.DOCUMENT_STATUS_DELETED)
         world.ingest.changes.put_nowait(ingest_pb2.WatchDocumentsResponse(document=gone))
         assert (await anext(events)).data["status"] == "deleted"
         world.ingest.documents = {}
@@ -225,9 +225,9 @@ async def test_all_documents_are_followed_snapshot_first_and_again_after_a_break
 
 
 async def test_all_listeners_share_one_watch(live: Live, world: World) -> None:
-    world.ingest.documents = {"d1": document("d1")}
+    world.ingest.documents = {"d0000001": document("d0000001")}
     async with live() as client, AsyncExitStack() as stack:
-        paths = ("/v1/events", "/v1/events", "/v1/events?collection_id=default", "/v1/documents/d1/events")
+        paths = ("/v1/events", "/v1/events", "/v1/events?collection_id=default", "/v1/documents/d0000001/events")
         listeners = [received(await stack.enter_async_context(client.stream("GET", path))) for path in paths]
         for listener in listeners[:3]:
             assert [(await anext(listener)).event for _ in range(3)] == [
@@ -236,8 +236,8 @@ async def test_all_listeners_share_one_watch(live: Live, world: World) -> None:
                 "snapshot_complete",
             ]
         assert (await anext(listeners[3])).data["status"] == "queued"
-        failed = document("d1", status=ingest_pb2.DOCUMENT_STATUS_FAILED)
-        world.ingest.documents = {"d1": failed}
+        failed = document("d0000001", status=ingest_pb2.DOCUMENT_STATUS_FAILED)
+        world.ingest.documents = {"d0000001": failed}
         world.ingest.changes.put_nowait(ingest_pb2.WatchDocumentsResponse(document=failed))
         for listener in listeners:
             assert (await anext(listener)).data["status"] == "failed"
@@ -247,9 +247,9 @@ async def test_all_listeners_share_one_watch(live: Live, world: World) -> None:
 async def test_following_a_document_ends_when_it_vanishes_before_its_changes_are_heard(
     live: Live, world: World
 ) -> None:
-    world.ingest.documents = {"d1": document("d1")}
+    world.ingest.documents = {"d0000001": document("d0000001")}
     world.ingest.looked_up = world.ingest.documents.clear
-    async with live() as client, client.stream("GET", "/v1/documents/d1/events") as response:
+    async with live() as client, client.stream("GET", "/v1/documents/d0000001/events") as response:
         assert [each.data["status"] async for each in received(response)] == ["queued"]
 
 

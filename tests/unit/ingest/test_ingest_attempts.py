@@ -172,6 +172,17 @@ async def test_document_that_ends_worker_after_worker_is_given_up(world: World) 
     assert (letter.failure.reason, letter.deaths, letter.failures) == ("WORKER_DIED", DEATHS_MAX, 0)
 
 
+async def test_clock_that_is_set_back_lets_no_document_rest_for_longer(world: World) -> None:
+    document = await world.upload("Some text.")
+    for number in range(SUSPECT_DEATHS):
+        await die(world, document, f"killed-{number}")
+    assert await world.attempts.run(world.job(document), 1) is not None
+    world.clock.now -= timedelta(days=1)
+    rest_s = await world.attempts.run(world.job(document), 1)
+    assert rest_s is not None
+    assert rest_s <= max(REST_S)
+
+
 async def test_own_mark_that_could_not_be_taken_off_is_no_death(world: World) -> None:
     document = await world.upload("Some text.")
     for _ in range(3):

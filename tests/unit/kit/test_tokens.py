@@ -219,6 +219,18 @@ def test_a_key_that_queues_no_jobs_cannot() -> None:
         TokenSigner(None).sign_job(ANN, *JOB)
 
 
+def test_a_key_signs_for_jobs_of_its_own_kind() -> None:
+    private = new_key("memory")
+    verifier = make_verifier(public_half(private, ["jobs/FORGET.thread"]))
+    job = ("FORGET", "forget.acme.thread.t1", "acme.thread.t1", b"data")
+    token = make_signer(private).sign_job(ANN, *job)
+    assert verifier.verify_job(token, *job, kind="thread") == ANN
+    with pytest.raises(PermissionDenied, match=r"jobs/FORGET\.document"):
+        verifier.verify_job(token, *job, kind="document")
+    with pytest.raises(PermissionDenied, match="jobs/FORGET"):
+        verifier.verify_job(token, *job)
+
+
 SIGNERS = {"gateway": ["retriever/*", "jobs/INGEST"], "worker": ["retriever/IndexChunks"]}
 
 

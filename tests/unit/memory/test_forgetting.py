@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -78,6 +78,13 @@ async def test_deletion_killed_at_any_step_is_finished_from_the_queue(killed_bef
     assert await room.threads.finish_deletion(deletion) == LATE_APPENDS_END_AFTER.total_seconds()
     assert await room.is_empty(thread_id)
     assert room.deletions.runs_forgotten == [deletion]
+
+
+async def test_clock_that_is_set_back_puts_the_last_look_off_by_no_more_than_it_waits_anyway(room: Room) -> None:
+    await room.threads.delete(ANNA, await room.thread(QUESTION))
+    (deletion,) = room.deletions.queued
+    room.now -= timedelta(days=1)
+    assert await room.threads.finish_deletion(deletion) == LATE_APPENDS_END_AFTER.total_seconds()
 
 
 @pytest.mark.parametrize("deleted_before", ["is_marked", "take_position", "mark", "get_head", "update_head"])

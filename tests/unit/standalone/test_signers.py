@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kit.forgetting import SourceKind
 from services.standalone.signers import SIGNERS
 
 SERVICES = Path(__file__).resolve().parents[3] / "services"
 CONTRACTS = ("ingest", "memory", "orchestrator", "reranker", "retriever", "store", "tools")
-JOBS = {"jobs/FORGET", "jobs/INGEST", "jobs/MEMORY"}
+JOBS = {"jobs/FORGET.document", "jobs/FORGET.run", "jobs/FORGET.thread", "jobs/INGEST", "jobs/MEMORY"}
 
 
 def methods(room: str) -> set[str]:
@@ -52,7 +53,13 @@ def test_the_gateway_may_make_the_calls_that_its_code_makes() -> None:
         for entry in SIGNERS["gateway"]
         for call in (methods(entry.partition("/")[0]) if entry.endswith("/*") else {entry})
     }
-    assert calls_in(SERVICES / "gateway") <= {call.partition("/")[2] for call in listed}
+    assert calls_in(SERVICES / "gateway") == {call.partition("/")[2] for call in listed}
+
+
+def test_each_signer_has_texts_forgotten_of_its_own_kind_only() -> None:
+    kinds = {signer: call.partition(".")[2] for signer, calls in SIGNERS.items() for call in calls if "FORGET" in call}
+    assert kinds == {"orchestrator": "run", "memory": "thread", "ingest": "document", "ingest-worker": "document"}
+    assert set(kinds.values()) == set(SourceKind)
 
 
 def test_nobody_but_the_gateway_may_do_what_users_do() -> None:
