@@ -145,7 +145,7 @@ class _Workbook:
             text = rows.get(top, {}).get(left, "")
             for at in range(bisect.bisect_right(numbers, top), bisect.bisect_right(numbers, bottom) if text else 0):
                 if self._is_full:
-                    return
+                    break
                 rows[numbers[at]].setdefault(left, text)
                 self._take(text)
         for number in numbers if merged else ():
