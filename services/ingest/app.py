@@ -44,6 +44,7 @@ from services.ingest.upkeep.sweeping import Sweeper
 from services.ingest.work.attempts import Attempts
 from services.ingest.work.dead_letters import DeadLetters
 from services.ingest.work.embedding import BatchEmbedder
+from services.ingest.work.fairness import FairShares
 from services.ingest.work.ledger import Ledger
 from services.ingest.work.patience import Patience
 from services.ingest.work.pipeline import Pipeline
@@ -114,7 +115,9 @@ async def run_worker(settings: IngestSettings) -> None:
         shared = await _shared(service, settings, metrics)
         folder = settings.data_dir / "ingest"
         spool = service.stack.enter_context(Spool.own(folder))
+        memory = FairShares(settings.ingest_memory_bytes, settings.ingest_memory_bytes // 2)
         preparer = ParserPool(
+            memory=memory,
             size=settings.parser_processes,
             time_limit_s=settings.parse_time_limit_s,
             memory_limit_bytes=settings.parse_memory_limit_bytes,
@@ -146,13 +149,12 @@ async def run_worker(settings: IngestSettings) -> None:
             leases=shared.leases,
             preparer=preparer,
             embedder=embedder,
-            change_embedder=ChangeEmbedder(
-                batches, shared.index, patience, spool, memory_bytes=settings.ingest_memory_bytes
-            ),
+            change_embedder=ChangeEmbedder(batches, shared.index, patience, spool, memory),
             index=shared.index,
             deletion=shared.deletion,
             reviser=shared.reviser,
             spool=spool,
+            memory=memory,
             patience=patience,
             metrics=metrics,
             ledger=Ledger(shared.documents, _now, worker_id=_new_id()),

@@ -29,6 +29,7 @@ from services.ingest.models import (
     IngestJob,
     PreparedFile,
     Report,
+    Revision,
     RevisionState,
     Status,
     Tries,
@@ -45,9 +46,10 @@ from services.ingest.ports import (
 )
 from services.ingest.reading.child.prepare import PrepareRequest
 from services.ingest.reading.parsers.registry import check_readable
+from services.ingest.work.fairness import FairShares
 from services.ingest.work.ledger import Ledger
 from services.ingest.work.patience import Patience
-from services.ingest.work.put_aside import VectorRows, plan_windows
+from services.ingest.work.put_aside import VectorRows, memory_bytes, plan_windows
 from services.ingest.work.reuse import ChangeEmbedder, EmbeddingReport
 from services.ingest.work.tracking import Pace, Tracker
 
@@ -76,6 +78,7 @@ class Pipeline:
         deletion: Deletion,
         reviser: Reviser,
         spool: Spool,
+        memory: FairShares,
         patience: Patience,
         metrics: Metrics,
         ledger: Ledger,
@@ -92,6 +95,7 @@ class Pipeline:
         self._deletion = deletion
         self._reviser = reviser
         self._spool = spool
+        self._memory = memory
         self._patience = patience
         self._metrics = metrics
         self._now = now
@@ -181,12 +185,13 @@ class Pipeline:
     async def _index_all(self, tracker: Tracker, made: "_Making") -> None:
         document, revision = tracker.document, tracker.revision
         with made.timed("index"):
-            await self._rejecting(
-                "index",
-                tracker,
-                lambda: self._index.index(
-                    document, revision, made.batches(), len(made.prepared.chunks), made.model, to_come=self._to_come
-                ),
+            await self._rejecting("index", tracker, lambda: self._send(document, revision, made))
+
+    async def _send(self, document: Document, revision: Revision, made: "_Making") -> None:
+        """Sends the chunks to the index, once there is memory for the largest of their batches."""
+        async with self._memory.hold(document.tenant_id, document.document_id, made.largest_batch_bytes):
+            await self._index.index(
+                document, revision, made.batches(), len(made.prepared.chunks), made.model, to_come=self._to_come
             )
 
     async def _fetch(self, tenant_id: str, sha256: str, path: Path, name: str) -> None:
@@ -289,6 +294,12 @@ class _Making:
         began = time.perf_counter()
         yield
         self.stage_seconds[stage] = round(time.perf_counter() - began, 4)
+
+    @property
+    def largest_batch_bytes(self) -> int:
+        """Of memory."""
+        chunks = self.prepared.chunks
+        return max(memory_bytes(chunks, *window) for window in plan_windows(chunks, _BATCH_CHUNKS))
 
     async def batches(self) -> AsyncIterator[ChunkBatch]:
         """What was put aside, in reading order, some at a time."""

@@ -1,6 +1,9 @@
 """The parsing child: what it gives back, and that its death is nobody else's."""
 
 import asyncio
+import os
+import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -20,6 +23,7 @@ from tests.unit.ingest.code_parser import code_parser
 from tests.unit.ingest.pdf_files import pdf_of
 from tests.unit.ingest.reading_files import read_by
 from tests.unit.ingest.recognizers import bytes_of, picture_of
+from tests.unit.ingest.world import MeteredShares
 
 
 @pytest.fixture
@@ -119,6 +123,26 @@ async def test_child_that_says_what_is_no_answer_and_goes_on_is_replaced(
         assert await parser.run("result = 1") == "1"
 
 
+async def test_file_is_copied_for_its_reader_when_there_is_memory_for_it(request_for) -> None:  # type: ignore[no-untyped-def]
+    memory = MeteredShares(4 * 1024**2, 2 * 1024**2)
+    pool = ParserPool(size=1, time_limit_s=60.0, memory_limit_bytes=2 * 1024**3, memory=memory)
+    size_bytes = 1_500_000
+    stages: list[str] = []
+    try:
+        async with memory.hold("acme", "book", 2 * 1024**2), memory.hold("acme", "other book", 2 * 1024**2):
+            request = request_for(b"word " * (size_bytes // 5), "a.txt", "text/plain")
+            reading = asyncio.create_task(read_by(pool, request, stages.append))
+            while not memory.waiting:
+                await asyncio.sleep(0)
+            assert stages == []
+            assert memory.most == 4 * 1024**2
+        assert (await reading).chunks
+        assert memory.most == 4 * 1024**2
+        assert memory.held == 0
+    finally:
+        await pool.close()
+
+
 async def test_cancelled_caller_leaves_no_child_at_work(pool: ParserPool, request_for) -> None:  # type: ignore[no-untyped-def]
     began = asyncio.Event()
     request = request_for(b"word " * 2_000_000, "b.txt", "text/plain")
@@ -128,6 +152,29 @@ async def test_cancelled_caller_leaves_no_child_at_work(pool: ParserPool, reques
     with pytest.raises(asyncio.CancelledError):
         await task
     assert pool._all == set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems need no copy")
+async def test_cancelled_caller_leaves_no_copy_of_its_file(  # type: ignore[no-untyped-def]
+    pool: ParserPool, request_for, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copying, gate = threading.Event(), threading.Event()
+    copies: list[int] = []
+
+    def copy(_: Path, to: int) -> None:
+        copies.append(to)
+        copying.set()
+        assert gate.wait(30)
+
+    monkeypatch.setattr(parser_pool, "_copy", copy)
+    task = asyncio.create_task(read_by(pool, request_for(b"word " * 200_000, "b.txt", "text/plain")))
+    await asyncio.to_thread(copying.wait, 30)
+    task.cancel()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(copies[0])
 
 
 async def test_child_reads_a_scan_within_its_memory_and_tells_of_each_page(request_for) -> None:  # type: ignore[no-untyped-def]
