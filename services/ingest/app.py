@@ -16,9 +16,8 @@ from kit.jetstream.condition import StoreCondition
 from kit.service import Service
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
 from services.ingest.adapters.nats_files import NatsFileStore
-from services.ingest.adapters.nats_forgetting import NatsForgetting
-from services.ingest.adapters.nats_jobs import NatsJobQueue
 from services.ingest.adapters.nats_leases import NatsLeases
+from services.ingest.adapters.nats_queues import NatsForgetting, NatsJobQueue
 from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocumentStore
 from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.adapters.reranker import RerankerEmbedder
