@@ -24,7 +24,6 @@ from services.ingest.adapters.nats_files import NatsFileStore
 from services.ingest.adapters.nats_leases import NatsLeases
 from services.ingest.adapters.nats_queues import NatsForgetting, NatsJobQueue
 from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocumentStore
-from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
 from services.ingest.adapters.store_condition import StoreServicer
@@ -37,6 +36,7 @@ from services.ingest.documents.upload import Limits, Uploads
 from services.ingest.handlers import IngestServicer, JobHandler
 from services.ingest.metrics import Metrics
 from services.ingest.ports import HeldLease, Leases
+from services.ingest.reading.pool.children import ParserPool
 from services.ingest.reading.recognition import OcrLimits
 from services.ingest.settings import IngestSettings
 from services.ingest.upkeep.backlog import Backlog

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from kit.errors import Unavailable
-from services.ingest.adapters import parser_pool, parser_server
 from services.ingest.adapters.fasttext_languages import FastTextLanguages
-from services.ingest.adapters.parser_pool import ParserPool
-from services.ingest.adapters.parser_server import ParserLimits, ParserServer
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.ingest.reading.chunks.languages import languages_of
 from services.ingest.reading.chunks.tokens import EstimatedTokens
+from services.ingest.reading.pool import children, server
+from services.ingest.reading.pool.children import ParserPool
+from services.ingest.reading.pool.server import ParserLimits, ParserServer
 from services.ingest.reading.recognition import OcrLimits
 from tests.unit.ingest.code_parser import code_parser
 from tests.unit.ingest.pdf_files import pdf_of
@@ -115,7 +115,7 @@ time.sleep(3600)
 async def test_child_that_says_what_is_no_answer_and_goes_on_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
 ) -> None:
-    monkeypatch.setattr(parser_pool, "_ENDING_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(children, "_ENDING_TIMEOUT_S", 0.2)
     async with code_parser(tmp_path) as parser:
         with pytest.raises(DocumentRejected) as rejected:
             await parser.run(SPEAKS.format(line=line))
@@ -166,7 +166,7 @@ async def test_cancelled_caller_leaves_no_copy_of_its_file(  # type: ignore[no-u
         copying.set()
         assert gate.wait(30)
 
-    monkeypatch.setattr(parser_pool, "_copy", copy)
+    monkeypatch.setattr(children, "_copy", copy)
     task = asyncio.create_task(read_by(pool, request_for(b"word " * 200_000, "b.txt", "text/plain")))
     await asyncio.to_thread(copying.wait, 30)
     task.cancel()
@@ -236,7 +236,7 @@ async def test_file_whose_turn_is_over_is_read_anew_in_a_place_to_stay_in(tmp_pa
 
 
 def test_limit_of_a_line_holds_the_largest_chunk() -> None:
-    assert parser_server._LINE_LIMIT_BYTES > 512 * 16 * 4 * 10
+    assert server._LINE_LIMIT_BYTES > 512 * 16 * 4 * 10
 
 
 async def test_server_that_cannot_start_makes_files_wait_and_says_why(tmp_path: Path, request_for) -> None:  # type: ignore[no-untyped-def]

@@ -13,13 +13,13 @@ from pathlib import Path
 import structlog
 
 from kit.errors import Unavailable
-from services.ingest.adapters.parser_deaths import Cause, cause_of, machine_kills, verdict
-from services.ingest.adapters.parser_lanes import ParserLanes, Place
-from services.ingest.adapters.parser_server import ChildEnded, Ending, ParserChild, ParserLimits, ParserServer
 from services.ingest.documents.spool import Scratch, off_loop_if_large
 from services.ingest.errors import DocumentRejected
 from services.ingest.models import PreparedFile
 from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.pool.deaths import Cause, cause_of, machine_kills, verdict
+from services.ingest.reading.pool.lanes import ParserLanes, Place
+from services.ingest.reading.pool.server import ChildEnded, Ending, ParserChild, ParserLimits, ParserServer
 from services.ingest.reading.recognition import OcrLimits
 from services.ingest.work.fairness import FairShares
 from services.ingest.work.put_aside import ChunkLines
