@@ -1,27 +1,30 @@
 """Composition root of ingestion: two processes of one package. The only file that names concrete adapters."""
 
+import asyncio
 import os
 import uuid
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
+import structlog
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
 
 from kit.channel import open_channel
+from kit.errors import GroundworkError
 from kit.idempotency import IdempotencyKeys
 from kit.jetstream import Nats, connect
 from kit.jetstream.condition import StoreCondition
 from kit.service import Service
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
 from services.ingest.adapters.nats_files import NatsFileStore
-from services.ingest.adapters.nats_forgetting import NatsForgetting
-from services.ingest.adapters.nats_jobs import NatsJobQueue
 from services.ingest.adapters.nats_leases import NatsLeases
+from services.ingest.adapters.nats_queues import NatsForgetting, NatsJobQueue
 from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocumentStore
-from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
 from services.ingest.adapters.store_condition import ConditionReport, StoreServicer
@@ -33,23 +36,33 @@ from services.ingest.documents.spool import Spool
 from services.ingest.documents.upload import Limits, Uploads
 from services.ingest.handlers import IngestServicer, JobHandler
 from services.ingest.metrics import Metrics
+from services.ingest.ports import HeldLease, Leases
+from services.ingest.reading.pool.children import ParserPool
 from services.ingest.reading.recognition import OcrLimits
 from services.ingest.settings import IngestSettings
 from services.ingest.upkeep.agreement import Agreement
 from services.ingest.upkeep.backlog import Backlog
 from services.ingest.upkeep.clearing import Clearing
 from services.ingest.upkeep.collecting import Collector
-from services.ingest.upkeep.leading import lead
 from services.ingest.upkeep.reconciling import Reconciler
 from services.ingest.upkeep.scrub import Scrub
 from services.ingest.upkeep.sweeping import Sweeper
 from services.ingest.work.attempts import Attempts
 from services.ingest.work.dead_letters import DeadLetters
 from services.ingest.work.embedding import BatchEmbedder
+from services.ingest.work.fairness import FairShares
 from services.ingest.work.ledger import Ledger
 from services.ingest.work.patience import Patience
 from services.ingest.work.pipeline import Pipeline
 from services.ingest.work.reuse import ChangeEmbedder
+
+_log = structlog.get_logger()
+_DUTIES_LEASE = "duties.worker"
+_LEASE_CHECK_INTERVAL_S = 1.0
+_LEAD_RETRY_AFTER_S = 2.0
+
+Duty = Callable[[], Coroutine[Any, Any, None]]
+"""Runs until cancelled."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +133,9 @@ async def run_worker(settings: IngestSettings) -> None:
         shared = await _shared(service, settings, metrics)
         folder = settings.data_dir / "ingest"
         spool = service.stack.enter_context(Spool.own(folder))
+        memory = FairShares(settings.ingest_memory_bytes, settings.ingest_memory_bytes // 2)
         preparer = ParserPool(
+            memory=memory,
             size=settings.parser_processes,
             time_limit_s=settings.parse_time_limit_s,
             memory_limit_bytes=settings.parse_memory_limit_bytes,
@@ -152,13 +167,12 @@ async def run_worker(settings: IngestSettings) -> None:
             leases=shared.leases,
             preparer=preparer,
             embedder=embedder,
-            change_embedder=ChangeEmbedder(
-                batches, shared.index, patience, spool, memory_bytes=settings.ingest_memory_bytes
-            ),
+            change_embedder=ChangeEmbedder(batches, shared.index, patience, spool, memory),
             index=shared.index,
             deletion=shared.deletion,
             reviser=shared.reviser,
             spool=spool,
+            memory=memory,
             patience=patience,
             metrics=metrics,
             ledger=Ledger(shared.documents, _now, worker_id=_new_id()),
@@ -207,6 +221,27 @@ async def run_worker(settings: IngestSettings) -> None:
             )
         )
         await service.serve()
+
+
+async def lead(leases: Leases, *duties: Duty) -> None:
+    """Does what one worker does for all whenever the lease is ours, until cancelled. The others wait for it to fall free; every
+    duty is harmless when two do it for a moment."""
+    while True:
+        try:
+            async with leases.hold(_DUTIES_LEASE) as lease:
+                await _do_while_leading(lease, duties)
+        except* GroundworkError as errors:
+            _log.warning("duties_interrupted", errors=[str(error) for error in errors.exceptions])
+        await asyncio.sleep(_LEAD_RETRY_AFTER_S)
+
+
+async def _do_while_leading(lease: HeldLease, duties: tuple[Duty, ...]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for duty in duties:
+            group.create_task(duty())
+        while True:
+            lease.check()
+            await asyncio.sleep(_LEASE_CHECK_INTERVAL_S)
 
 
 async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) -> _Shared:

@@ -34,8 +34,9 @@ class IngestSettings(SigningServiceSettings):
     the indexes' commits."""
 
     ingest_memory_bytes: int = Field(default=256 * 1024**2, ge=16 * 1024**2)
-    """Memory that chunks and vectors of all documents in hand may take in a worker, in bytes; further ones wait on local disk until
-    there is room. The process itself takes some 150 MB more, and a file that is being read as much as it is large."""
+    """Memory that all documents in hand may take in a worker, in bytes: the chunks and vectors that are embedded or sent to the
+    index and, up to half of it, the files that are read. What there is no room for waits on local disk. The process itself takes
+    some 150 MB more, and a parsing child what PARSE_MEMORY_LIMIT_BYTES allows."""
 
     ingest_max_chunks: int = Field(default=100_000, ge=1)
     """Chunks that one document may have; a larger one fails as TOO_MANY_CHUNKS. The default is more than 100 MiB of text make, and

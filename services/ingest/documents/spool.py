@@ -32,7 +32,7 @@ class SpooledFile:
 
     async def read_by(self, reader: Callable[[IO[bytes]], ResultT]) -> ResultT:
         """What a function makes of the file; called in a thread if the file is on disk."""
-        return await _off_loop_if_large(self.size_bytes, reader, self.file)
+        return await off_loop_if_large(self.size_bytes, reader, self.file)
 
     async def pieces(self, piece_bytes: int) -> AsyncIterator[bytes]:
         """The file from its beginning, in pieces of at most so many bytes."""
@@ -59,12 +59,12 @@ class Scratch:
         """Raises SpoolFull when the disk is."""
         async with self._turn:
             size_bytes = max(self.size_bytes, offset + len(data))
-            await _off_loop_if_large(size_bytes, self._write, offset, data)
+            await off_loop_if_large(size_bytes, self._write, offset, data)
             self.size_bytes = size_bytes
 
     async def read(self, offset: int, size_bytes: int) -> bytes:
         async with self._turn:
-            return await _off_loop_if_large(self.size_bytes, self._read, offset, size_bytes)
+            return await off_loop_if_large(self.size_bytes, self._read, offset, size_bytes)
 
     def close(self) -> None:
         with suppress(OSError):  # nobody needs what is still buffered, and a full disk was told of before
@@ -137,7 +137,7 @@ class Spool:
                 size += len(piece)
                 if size > limit_bytes:
                     raise too_large(name, limit_bytes)
-                await _off_loop_if_large(size, _append, file, digest, piece)
+                await off_loop_if_large(size, _append, file, digest, piece)
             yield SpooledFile(file, digest.hexdigest(), size)
 
 
@@ -189,9 +189,21 @@ def too_large(name: str, limit_bytes: int) -> FileTooLarge:
     )
 
 
-async def _off_loop_if_large(size_bytes: int, call: Callable[..., ResultT], *arguments: Any) -> ResultT:
-    """Calls in a thread what works on a file of this size, if that is a file on disk."""
-    return await asyncio.to_thread(call, *arguments) if size_bytes > MEMORY_BYTES else call(*arguments)
+async def off_loop_if_large(size_bytes: int, call: Callable[..., ResultT], *arguments: Any) -> ResultT:
+    """Calls in a thread what works on a file of this size, if that is a file on disk. A thread cannot be cancelled: who is, leaves
+    when it is done, and not before, so that nobody else works on the file meanwhile."""
+    if size_bytes <= MEMORY_BYTES:
+        return call(*arguments)
+    done = asyncio.get_running_loop().run_in_executor(None, call, *arguments)
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        while not done.done():
+            with suppress(asyncio.CancelledError):  # it is raised in the end
+                await asyncio.wait([done])
+        if not done.cancelled():
+            done.exception()  # nobody is left to be told
+        raise
 
 
 def _append(file: IO[bytes], digest: "hashlib._Hash", piece: bytes) -> None:

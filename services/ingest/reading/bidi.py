@@ -1,6 +1,7 @@
 """Logical order for lines with right-to-left letters. A PDF says where glyphs are painted; Hebrew and Arabic must be searched in
 the order in which they are read. Where each glyph stands decides, not the order in the file, about which producers disagree."""
 
+import bisect
 import itertools
 import unicodedata
 from collections.abc import Sequence
@@ -79,12 +80,24 @@ def _clusters(glyphs: Sequence[Glyph]) -> list[_Cluster]:
         ligature = list(together)
         text = _ligature("".join(_plain(glyph.char) for glyph in ligature))
         found.append(_Cluster(text, box[0], box[2], ligature[0].size))
-    for mark in marks:
-        middle = (mark.box[0] + mark.box[2]) / 2
-        under = min(found, key=lambda cluster: abs(cluster.x0 + cluster.x1 - 2 * middle), default=None)
-        if under:
-            under.text += mark.char
+    _add_marks(found, marks)
     return found
+
+
+def _add_marks(clusters: Sequence[_Cluster], marks: Sequence[Glyph]) -> None:
+    """Gives each mark to the letter whose middle is nearest to its own."""
+    if not clusters:
+        return
+    by_place = sorted(clusters, key=lambda cluster: cluster.x0 + cluster.x1)
+    places = [cluster.x0 + cluster.x1 for cluster in by_place]
+    added: dict[int, list[str]] = {}
+    for mark in marks:
+        place = mark.box[0] + mark.box[2]
+        after = bisect.bisect_left(places, place)
+        near = (bisect.bisect_left(places, places[after - 1]) if after else 0, min(after, len(places) - 1))
+        added.setdefault(min(near, key=lambda at: abs(places[at] - place)), []).append(mark.char)
+    for at, chars in added.items():
+        by_place[at].text += "".join(chars)
 
 
 def _plain(char: str) -> str:

@@ -29,6 +29,8 @@ _LINE_HYPHEN = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,}+)-$")
 _STARTS_LOWER = re.compile(r"^[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _WRAPPED_MIN, _WRAPPED_MAX = 40, 120
+_TAIL_CHARS = 1000
+"""Of a paragraph that is being joined: they decide how the next line joins it. Or a full line's, where that is more."""
 
 
 def clean(parsed: ParsedDocument) -> CleanDocument:
@@ -87,10 +89,12 @@ def _unwrapped(lines: Sequence[str]) -> str:
         and _WRAPPED_MIN <= longest <= _WRAPPED_MAX
         and all(len(line) >= 0.6 * longest for line in lines[:-1])
     )
-    text = lines[0]
+    if not wrapped:
+        return "\n".join(lines)
+    parts = [lines[0]]
     for before, after in itertools.pairwise(lines):
-        text += (page_lines.joint(before, after, longest) if wrapped else "\n") + after
-    return text
+        parts += [page_lines.joint(before, after, longest), after]
+    return "".join(parts)
 
 
 class _Builder:
@@ -158,9 +162,8 @@ def _add_pages(builder: _Builder, parsed: ParsedDocument) -> None:
 
 def _paragraphs(page: Sequence[Block], lines: Sequence[Line], exact: bool) -> list[list[list[Line]]]:
     """For each block of a page its paragraphs; none for the row of a table."""
-    return [
-        page_lines.paragraphs([line for line in lines if line.part == part], exact=exact) for part in range(len(page))
-    ]
+    by_part = {part: list(those) for part, those in itertools.groupby(lines, key=lambda line: line.part)}
+    return [page_lines.paragraphs(by_part.get(part, ()), exact=exact) for part in range(len(page))]
 
 
 def _printed_lines(page: Sequence[Block], vocabulary: set[str]) -> list[Line]:
@@ -205,15 +208,23 @@ def _hyphen(before: str, after: str, vocabulary: set[str]) -> str:
 
 
 def _joined(group: Sequence[Line], full: float, vocabulary: set[str]) -> tuple[str, list[LineBox]]:
-    text, boxes = "", []
+    parts: list[str] = []
+    boxes: list[LineBox] = []
+    length = 0
+    tail = ""
+    """The end of what has been joined without a line break."""
+    reach = max(_TAIL_CHARS, int(full))
     for line in group:
-        broken, word = _LINE_HYPHEN.search(text), _STARTS_LOWER.match(line.text)
+        broken, word = _LINE_HYPHEN.search(tail), _STARTS_LOWER.match(line.text)
         if broken and word and word[0][0].islower():
-            text = text[:-1] + _hyphen(broken[1], word[0], vocabulary)
-        elif text:
-            text += page_lines.joint(text.rpartition("\n")[2], line.text, full)
-        start = len(text)
-        text += line.text
+            parts[-1], tail, length = parts[-1][:-1], tail[:-1], length - 1
+            between = _hyphen(broken[1], word[0], vocabulary)
+        else:
+            between = page_lines.joint(tail, line.text, full) if parts else ""
+        start = length + len(between)
+        parts += [between, line.text]
+        length = start + len(line.text)
+        tail = (line.text if between == "\n" else tail + between + line.text)[-reach:]
         if line.place:
-            boxes.append(LineBox(start, len(text), line.page, line.place))
-    return text, boxes
+            boxes.append(LineBox(start, length, line.page, line.place))
+    return "".join(parts), boxes

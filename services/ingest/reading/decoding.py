@@ -18,6 +18,8 @@ _TEXT_CONTROLS = frozenset("\t\n\v\f\r")
 _MAX_BINARY_SHARE = 0.05
 _MIN_VALID_PER_BROKEN = 4
 _WESTERN_LOOKALIKES = frozenset({"cp1250", "cp1254", "cp1257", "cp1258", "mac_roman", "mac_iceland", "iso8859_15"})
+_NOT_FOR_TEXTS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})
+"""Codecs of names and of source code. The first two take time with the square of a text."""
 _DECLARED = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
 
 
@@ -67,10 +69,18 @@ def _declared_encoding(data: bytes) -> str | None:
     if not found:
         return None
     try:
-        name = codecs.lookup(found[1].decode("ascii")).name
+        name = codec_of_texts(found[1].decode("ascii"))
         data.decode(name)
     except (LookupError, UnicodeDecodeError):
         return None
+    return name
+
+
+def codec_of_texts(encoding: str) -> str:
+    """The name of the codec for what a file says is its encoding. Raises LookupError when there is none for texts."""
+    name = codecs.lookup(encoding).name
+    if name in _NOT_FOR_TEXTS:
+        raise LookupError(f"{encoding} is no encoding of texts")
     return name
 
 

@@ -89,7 +89,9 @@ _TEXT_BY_EXTENSION = {
     ".eml": MAIL,
 }
 _HTML_START = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+    # Each comment ends at its first mark, or else a match would try all ways to divide many comments.
+    rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b",
+    re.IGNORECASE | re.DOTALL,
 )
 
 # Of one chat: its name or type comes first. Of all chats: a greeting, personal data, contacts, then "chats".

@@ -39,7 +39,8 @@ class Boxes:
         while self._next < len(self._lines) and self._lines[self._next].end <= start:
             self._next += 1
         merged: list[LineBox] = []
-        for line in self._lines[self._next :]:
+        for at in range(self._next, len(self._lines)):
+            line = self._lines[at]
             if line.start >= end:
                 break
             if merged and _same_column(merged[-1], line):

@@ -33,6 +33,8 @@ _SIMILAR_SIZE = 1.4
 """Descenders, accents and a slanted scan make boxes of one type size differ by this."""
 _HEADING_SIZE, _HEADING_SIZE_OF_SCANS = 1.15, 1.5
 _MAX_HEADING_CHARS, _MAX_HEADING_LINES = 120, 3
+_MAX_LEVEL = 6
+_MAX_LINE_NUMBER_DIGITS = 6
 _NO_HEADING = re.compile(r"[.,;:…。，；：]\s*$")
 
 
@@ -168,12 +170,17 @@ def without_line_numbers(page: Sequence[Line]) -> list[Line]:
     kept: list[Line] = []
     run: list[Line] = []
     for line in page:
-        follows = line.text.isdecimal() and (not run or int(line.text) == int(run[-1].text) + 1)
-        if not follows:
+        number = line_number(line.text)
+        if number is None or (run and number != int(run[-1].text) + 1):
             kept.extend(run if len(run) < _MIN_NUMBERED_LINES else [])
             run = []
-        (run if line.text.isdecimal() else kept).append(line)
+        (kept if number is None else run).append(line)
     return kept + (run if len(run) < _MIN_NUMBERED_LINES else [])
+
+
+def line_number(text: str) -> int | None:
+    """The number that a line consists of, if it can be that of a line."""
+    return int(text) if len(text) <= _MAX_LINE_NUMBER_DIGITS and text.isdecimal() else None
 
 
 def _is_tabular(text: str) -> bool:
@@ -227,7 +234,7 @@ class Headings:
     def level(self, group: Sequence[Line]) -> int:
         """1 to 6."""
         height = _rounded(group[0].height)
-        return min(6, 1 + sum(1 for larger in self.heights if larger > height))
+        return 1 + sum(1 for larger in self.heights[: _MAX_LEVEL - 1] if larger > height)
 
 
 def _rounded(height: float) -> float:

@@ -2,6 +2,7 @@
 across them. After the recursive XY cut (Nagy & Seth, ICPR 1984), cutting only between columns of running text: the cells of a table
 stay in their rows."""
 
+import bisect
 import itertools
 from collections import Counter
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from services.ingest.reading.geometry import Box, union
 _MIN_COLUMN_LINES = 3
 _MIN_COLUMN_CHARS = 14
 """Characters in a column's usual line: fewer are the cells of a table."""
+_MAX_GUTTERS = 16
+"""Places where most lines begin: each is tried. A page has a few columns."""
 _MAX_FRAGMENTS = 3000  # a page with more is a drawing or a wall of numbers
 _MAX_DISORDER = 0.15
 _LINE_OVERLAP = 0.5
@@ -71,12 +74,11 @@ def _sides(band: Sequence[Fragment], gutter: float) -> tuple[list[Fragment], lis
 
 def _bands(fragments: Sequence[Fragment], gutter: float) -> list[list[Fragment]]:
     """Cuts from top to bottom where something crosses the gutter, keeping the order within a band."""
-    crossing = sorted((f for f in fragments if _crosses(f, gutter)), key=lambda f: f.box[1])
-    tops = [fragment.box[1] for fragment in crossing]
+    tops = sorted(fragment.box[1] for fragment in fragments if _crosses(fragment, gutter))
     bands: dict[int, list[Fragment]] = {}
     for fragment in fragments:
         middle = (fragment.box[1] + fragment.box[3]) / 2
-        above = sum(1 for top in tops if top < middle)
+        above = bisect.bisect_left(tops, middle)
         bands.setdefault(2 * above - (1 if _crosses(fragment, gutter) else 0), []).append(fragment)
     return [bands[key] for key in sorted(bands)]
 
@@ -93,7 +95,7 @@ def _gutter(fragments: Sequence[Fragment]) -> float | None:
     margin = 0.15 * (right - left)
     edges = Counter(round(f.box[0] / 2) * 2.0 - 3.0 for f in fragments if left + margin < f.box[0] < right - margin)
     best, most = None, 0
-    for gutter in sorted(edge for edge, count in edges.items() if count >= _MIN_COLUMN_LINES):
+    for gutter in sorted(edge for edge, count in edges.most_common(_MAX_GUTTERS) if count >= _MIN_COLUMN_LINES):
         size = _columnar_chars(fragments, gutter)
         if size > most:
             best, most = gutter, size
@@ -148,32 +150,51 @@ def _disorder(fragments: Sequence[Fragment]) -> float:
 def _from_the_top(fragments: Sequence[Fragment], *, leftward: bool) -> list[Fragment]:
     rows: list[list[Fragment]] = []
     for fragment in sorted(fragments, key=lambda f: f.box[1] + f.box[3]):
-        if rows and _on_one_line(rows[-1][0], fragment):
+        if rows and _on_one_line(rows[-1][0].box, fragment.box):
             rows[-1].append(fragment)
         else:
             rows.append([fragment])
     return [f for row in rows for f in sorted(row, key=lambda f: -f.box[2] if leftward else f.box[0])]
 
 
-def _on_one_line(a: Fragment, b: Fragment) -> bool:
-    shared = min(a.box[3], b.box[3]) - max(a.box[1], b.box[1])
-    return shared > _LINE_OVERLAP * min(a.box[3] - a.box[1], b.box[3] - b.box[1])
+def _on_one_line(a: Box, b: Box) -> bool:
+    shared = min(a[3], b[3]) - max(a[1], b[1])
+    return shared > _LINE_OVERLAP * min(a[3] - a[1], b[3] - b[1])
 
 
 def _whole_lines(fragments: Sequence[Fragment]) -> list[Fragment]:
     """Joins neighbours that stand on one line, side by side."""
-    lines: list[Fragment] = []
+    lines: list[_Line] = []
     for fragment in fragments:
-        before = lines[-1] if lines else None
-        is_table = fragment.table is not None or (before is not None and before.table is not None)
-        if before and not is_table and _on_one_line(before, fragment) and _side_by_side(before, fragment):
-            size = before.size if len(before.text) >= len(fragment.text) else fragment.size
-            joined = f"{before.text} {fragment.text}"
-            lines[-1] = replace(before, text=joined, box=union(before.box, fragment.box), size=size)
-        else:
-            lines.append(fragment)
-    return lines
+        if not (lines and lines[-1].takes(fragment)):
+            lines.append(_Line(fragment))
+    return [line.whole() for line in lines]
 
 
-def _side_by_side(before: Fragment, after: Fragment) -> bool:
-    return before.box[2] <= after.box[0] + 1 or after.box[2] <= before.box[0] + 1
+class _Line:
+    """Fragments side by side: put together at the end, or else each would cost what all before it are."""
+
+    def __init__(self, first: Fragment) -> None:
+        self._first = first
+        self._texts = [first.text]
+        self._length = len(first.text)
+        self._box = first.box
+        self._size = first.size
+
+    def takes(self, fragment: Fragment) -> bool:
+        """Adds a fragment if it goes on here."""
+        is_table = fragment.table is not None or self._first.table is not None
+        if is_table or not (_on_one_line(self._box, fragment.box) and _side_by_side(self._box, fragment.box)):
+            return False
+        self._size = self._size if self._length >= len(fragment.text) else fragment.size
+        self._texts.append(fragment.text)
+        self._length += 1 + len(fragment.text)
+        self._box = union(self._box, fragment.box)
+        return True
+
+    def whole(self) -> Fragment:
+        return replace(self._first, text=" ".join(self._texts), box=self._box, size=self._size)
+
+
+def _side_by_side(before: Box, after: Box) -> bool:
+    return before[2] <= after[0] + 1 or after[2] <= before[0] + 1

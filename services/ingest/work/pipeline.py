@@ -30,6 +30,7 @@ from services.ingest.models import (
     IngestJob,
     PreparedFile,
     Report,
+    Revision,
     RevisionState,
     Status,
     Tries,
@@ -46,9 +47,10 @@ from services.ingest.ports import (
 )
 from services.ingest.reading.child.prepare import PrepareRequest
 from services.ingest.reading.parsers.registry import check_readable
+from services.ingest.work.fairness import FairShares
 from services.ingest.work.ledger import Ledger
 from services.ingest.work.patience import Patience
-from services.ingest.work.put_aside import VectorRows, plan_windows
+from services.ingest.work.put_aside import VectorRows, memory_bytes, plan_windows
 from services.ingest.work.reuse import ChangeEmbedder, EmbeddingReport
 from services.ingest.work.tracking import Pace, Tracker
 
@@ -80,6 +82,7 @@ class Pipeline:
         deletion: Deletion,
         reviser: Reviser,
         spool: Spool,
+        memory: FairShares,
         patience: Patience,
         metrics: Metrics,
         ledger: Ledger,
@@ -96,6 +99,7 @@ class Pipeline:
         self._deletion = deletion
         self._reviser = reviser
         self._spool = spool
+        self._memory = memory
         self._patience = patience
         self._metrics = metrics
         self._now = now
@@ -187,20 +191,22 @@ class Pipeline:
 
     async def _index_all(self, tracker: Tracker, made: "_Making") -> bool:
         """Returns whether the revision is visible already."""
-        document, revision, prepared = tracker.document, tracker.revision, made.prepared
+        document, revision = tracker.document, tracker.revision
         with made.timed("index"):
-            return await self._rejecting(
-                "index",
-                tracker,
-                lambda: self._index.index(
-                    document,
-                    revision,
-                    made.batches(),
-                    len(prepared.chunks),
-                    made.model,
-                    to_come=self._to_come,
-                    activate_with=prepared.languages if len(prepared.chunks) <= CHUNKS_SOON_MADE else None,
-                ),
+            return await self._rejecting("index", tracker, lambda: self._send(document, revision, made))
+
+    async def _send(self, document: Document, revision: Revision, made: "_Making") -> bool:
+        """Sends the chunks to the index, once there is memory for the largest of their batches."""
+        chunks = made.prepared.chunks
+        async with self._memory.hold(document.tenant_id, document.document_id, made.largest_batch_bytes):
+            return await self._index.index(
+                document,
+                revision,
+                made.batches(),
+                len(chunks),
+                made.model,
+                to_come=self._to_come,
+                activate_with=made.prepared.languages if len(chunks) <= CHUNKS_SOON_MADE else None,
             )
 
     async def _fetch(self, tenant_id: str, sha256: str, path: Path, name: str) -> None:
@@ -315,6 +321,12 @@ class _Making:
         began = time.perf_counter()
         yield
         self.stage_seconds[stage] = round(time.perf_counter() - began, 4)
+
+    @property
+    def largest_batch_bytes(self) -> int:
+        """Of memory."""
+        chunks = self.prepared.chunks
+        return max(memory_bytes(chunks, *window) for window in plan_windows(chunks, _BATCH_CHUNKS))
 
     async def batches(self) -> AsyncIterator[ChunkBatch]:
         """What was put aside, in reading order, some at a time."""

@@ -21,6 +21,16 @@ _PIECE_BYTES = 256 * 1024
 """Lines are written in pieces of this size: each write to a disk costs a visit to a thread."""
 
 
+_MEMORY_PER_STORED_BYTE = 4
+"""A chunk in hand, as objects, takes some four times the bytes of its JSON; its vectors and requests come on top."""
+_MEMORY_PER_CHUNK = 8 * 1024
+
+
+def memory_bytes(chunks: ChunkFile, start: int, stop: int) -> int:
+    """What the chunks from `start` to before `stop` take while they are in hand, with their vectors."""
+    return chunks.size_bytes(start, stop) * _MEMORY_PER_STORED_BYTE + (stop - start) * _MEMORY_PER_CHUNK
+
+
 def plan_windows(chunks: ChunkFile, max_chunks: int) -> Iterator[tuple[int, int]]:
     """First and last but one of each window of at most `max_chunks` chunks and a bound of bytes, or one chunk."""
     start = 0

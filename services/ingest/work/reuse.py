@@ -17,7 +17,7 @@ from services.ingest.ports import SearchIndex, Vector, Vectors
 from services.ingest.work.embedding import BatchEmbedder
 from services.ingest.work.fairness import FairShares
 from services.ingest.work.patience import Patience
-from services.ingest.work.put_aside import KnownVectors, VectorRows, plan_windows
+from services.ingest.work.put_aside import KnownVectors, VectorRows, memory_bytes, plan_windows
 
 _log = structlog.get_logger()
 
@@ -25,9 +25,6 @@ WINDOW_CHUNKS = 512
 """Chunks of a document that are embedded together, sorted by length: enough for batches of like length."""
 _WINDOWS_AT_ONCE = 2
 """While the last batches of one window are made, the next one's are under way."""
-_MEMORY_PER_STORED_BYTE = 4
-"""A chunk in hand, as objects, takes some four times the bytes of its JSON; its vectors and requests come on top."""
-_MEMORY_PER_CHUNK = 8 * 1024
 
 
 @dataclass(frozen=True)
@@ -40,17 +37,16 @@ class EmbeddingReport:
 
 
 class ChangeEmbedder:
-    """Embeds documents window by window, sparing what the index has. The windows in hand of all documents take `memory_bytes` at
-    most: further ones wait until there is room."""
+    """Embeds documents window by window, sparing what the index has. A window waits until there is `memory` for it."""
 
     def __init__(
-        self, batches: BatchEmbedder, index: SearchIndex, patience: Patience, spool: Spool, *, memory_bytes: int
+        self, batches: BatchEmbedder, index: SearchIndex, patience: Patience, spool: Spool, memory: FairShares
     ) -> None:
         self._batches = batches
         self._index = index
         self._patience = patience
         self._spool = spool
-        self._memory = FairShares(memory_bytes, memory_bytes // 2)
+        self._memory = memory
 
     async def embed(
         self,
@@ -74,8 +70,7 @@ class ChangeEmbedder:
 
             async def work() -> None:
                 for start, stop in windows:  # shared: each window is taken once
-                    stored_bytes = prepared.chunks.size_bytes(start, stop)
-                    size = stored_bytes * _MEMORY_PER_STORED_BYTE + (stop - start) * _MEMORY_PER_CHUNK
+                    size = memory_bytes(prepared.chunks, start, stop)
                     async with self._memory.hold(document.tenant_id, document.document_id, size):
                         chunks = await prepared.chunks.read(start, stop)
                         rows, report = await self._window(document, chunks, model, known, on_tokens)

@@ -13,7 +13,7 @@ from kit.jetstream import KeyValue, Nats, WorkQueue
 from kit.principal import Principal, use_principal
 from kit.testing.harness import make_signer, make_verifier
 from services.ingest import app
-from services.ingest.adapters.nats_jobs import CONFIG
+from services.ingest.adapters.nats_queues import CONFIG
 from services.ingest.metrics import Metrics
 from tests.service.ingest.conftest import TIMEOUT_S, System
 

@@ -18,7 +18,7 @@ from kit.jetstream.following import follow
 from kit.principal import Principal, use_principal
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats import NatsServer, nats_server
-from services.ingest.adapters.nats_jobs import CONFIG as INGEST_QUEUE
+from services.ingest.adapters.nats_queues import CONFIG as INGEST_QUEUE
 from services.memory.adapters.nats import NatsThreadStore
 from services.memory.models import Message, Owner, Role, Thread
 from services.orchestrator.adapters.event_log import JetStreamEventLog

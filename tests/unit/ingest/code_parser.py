@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from services.ingest.adapters.parser_pool import ParserPool
-from services.ingest.adapters.parser_server import ParserLimits, ParserServer
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.pool.children import ParserPool
+from services.ingest.reading.pool.server import ParserLimits, ParserServer
 from services.ingest.reading.recognition import OcrLimits
 from tests.unit.ingest.reading_files import read_by
 

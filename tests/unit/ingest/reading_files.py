@@ -5,10 +5,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.documents.spool import Scratch
 from services.ingest.models import Chunk, PreparedFile
 from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.pool.children import ParserPool
 
 
 @dataclass(frozen=True)

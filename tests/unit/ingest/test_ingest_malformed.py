@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from services.ingest.adapters.parser_pool import ParserPool
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child.prepare import PrepareRequest
 from services.ingest.reading.detection import detect_media_type
 from services.ingest.reading.parsers.registry import check_readable
+from services.ingest.reading.pool.children import ParserPool
 from tests.unit.ingest.malformed import bad_files
 from tests.unit.ingest.malformed.case import WORDS, BadFile
 from tests.unit.ingest.malformed.good import good_files

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kit.errors import Unavailable
-from services.ingest.adapters import parser_pool
-from services.ingest.adapters.parser_deaths import Cause, cause_of, machine_kills
-from services.ingest.adapters.parser_server import Ending
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child import wire
+from services.ingest.reading.pool import children
+from services.ingest.reading.pool.deaths import Cause, cause_of, machine_kills
+from services.ingest.reading.pool.server import Ending
 from tests.unit.ingest.code_parser import CodeParser, code_parser
 
 _LIMIT = 2 * 1024**3
@@ -112,7 +112,7 @@ async def test_child_that_the_machine_has_no_memory_for_is_not_at_fault(
     parser: CodeParser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kills = iter(range(100))
-    monkeypatch.setattr(parser_pool, "machine_kills", lambda: next(kills))
+    monkeypatch.setattr(children, "machine_kills", lambda: next(kills))
     with pytest.raises(Unavailable, match="ran out of memory") as unavailable:
         await parser.run(_ENDLESS, on_stage=Killer(parser, 2, _sending(signal.SIGKILL)))
     assert unavailable.value.reason == "PARSER_OUT_OF_MEMORY"

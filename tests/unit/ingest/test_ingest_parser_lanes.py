@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.ingest.adapters.parser_lanes import SMALL_BYTES, ParserLanes, Place
+from services.ingest.reading.pool.lanes import SMALL_BYTES, ParserLanes, Place
 
 SMALL, LARGE = SMALL_BYTES, SMALL_BYTES + 1
 

@@ -1,25 +1,29 @@
 """The parsing child: what it gives back, and that its death is nobody else's."""
 
 import asyncio
+import os
+import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from kit.errors import Unavailable
-from services.ingest.adapters import parser_pool, parser_server
 from services.ingest.adapters.fasttext_languages import FastTextLanguages
-from services.ingest.adapters.parser_pool import ParserPool
-from services.ingest.adapters.parser_server import ParserLimits, ParserServer
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.ingest.reading.chunks.languages import languages_of
 from services.ingest.reading.chunks.tokens import EstimatedTokens
+from services.ingest.reading.pool import children, server
+from services.ingest.reading.pool.children import ParserPool
+from services.ingest.reading.pool.server import ParserLimits, ParserServer
 from services.ingest.reading.recognition import OcrLimits
 from tests.unit.ingest.code_parser import code_parser
 from tests.unit.ingest.pdf_files import pdf_of
 from tests.unit.ingest.reading_files import read_by
 from tests.unit.ingest.recognizers import bytes_of, picture_of
+from tests.unit.ingest.world import MeteredShares
 
 
 @pytest.fixture
@@ -111,12 +115,32 @@ time.sleep(3600)
 async def test_child_that_says_what_is_no_answer_and_goes_on_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
 ) -> None:
-    monkeypatch.setattr(parser_pool, "_ENDING_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(children, "_ENDING_TIMEOUT_S", 0.2)
     async with code_parser(tmp_path) as parser:
         with pytest.raises(DocumentRejected) as rejected:
             await parser.run(SPEAKS.format(line=line))
         assert rejected.value.reason == "PARSE_CRASHED"
         assert await parser.run("result = 1") == "1"
+
+
+async def test_file_is_copied_for_its_reader_when_there_is_memory_for_it(request_for) -> None:  # type: ignore[no-untyped-def]
+    memory = MeteredShares(4 * 1024**2, 2 * 1024**2)
+    pool = ParserPool(size=1, time_limit_s=60.0, memory_limit_bytes=2 * 1024**3, memory=memory)
+    size_bytes = 1_500_000
+    stages: list[str] = []
+    try:
+        async with memory.hold("acme", "book", 2 * 1024**2), memory.hold("acme", "other book", 2 * 1024**2):
+            request = request_for(b"word " * (size_bytes // 5), "a.txt", "text/plain")
+            reading = asyncio.create_task(read_by(pool, request, stages.append))
+            while not memory.waiting:
+                await asyncio.sleep(0)
+            assert stages == []
+            assert memory.most == 4 * 1024**2
+        assert (await reading).chunks
+        assert memory.most == 4 * 1024**2
+        assert memory.held == 0
+    finally:
+        await pool.close()
 
 
 async def test_cancelled_caller_leaves_no_child_at_work(pool: ParserPool, request_for) -> None:  # type: ignore[no-untyped-def]
@@ -128,6 +152,29 @@ async def test_cancelled_caller_leaves_no_child_at_work(pool: ParserPool, reques
     with pytest.raises(asyncio.CancelledError):
         await task
     assert pool._all == set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems need no copy")
+async def test_cancelled_caller_leaves_no_copy_of_its_file(  # type: ignore[no-untyped-def]
+    pool: ParserPool, request_for, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copying, gate = threading.Event(), threading.Event()
+    copies: list[int] = []
+
+    def copy(_: Path, to: int) -> None:
+        copies.append(to)
+        copying.set()
+        assert gate.wait(30)
+
+    monkeypatch.setattr(children, "_copy", copy)
+    task = asyncio.create_task(read_by(pool, request_for(b"word " * 200_000, "b.txt", "text/plain")))
+    await asyncio.to_thread(copying.wait, 30)
+    task.cancel()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(copies[0])
 
 
 async def test_child_reads_a_scan_within_its_memory_and_tells_of_each_page(request_for) -> None:  # type: ignore[no-untyped-def]
@@ -189,7 +236,7 @@ async def test_file_whose_turn_is_over_is_read_anew_in_a_place_to_stay_in(tmp_pa
 
 
 def test_limit_of_a_line_holds_the_largest_chunk() -> None:
-    assert parser_server._LINE_LIMIT_BYTES > 512 * 16 * 4 * 10
+    assert server._LINE_LIMIT_BYTES > 512 * 16 * 4 * 10
 
 
 async def test_server_that_cannot_start_makes_files_wait_and_says_why(tmp_path: Path, request_for) -> None:  # type: ignore[no-untyped-def]

@@ -1,17 +1,20 @@
 """Files on their way leave nothing behind."""
 
+import asyncio
 import errno
 import hashlib
 import sys
 import tempfile
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import IO, Any
 from unittest import mock
 
 import pytest
 
-from services.ingest.documents.spool import MEMORY_BYTES, Spool, SpooledFile
+from services.ingest.documents.spool import MEMORY_BYTES, Scratch, Spool, SpooledFile
 from services.ingest.errors import SpoolFull
 
 
@@ -87,3 +90,42 @@ def received(spool: Spool, content: bytes, *, limit_bytes: int) -> AbstractAsync
             yield content[start : start + 65_536]
 
     return spool.received(data(), name="a.txt", limit_bytes=limit_bytes, idle_timeout_s=5.0)
+
+
+class Held:
+    """A file whose writes wait."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.begun = threading.Event()
+        self.gate = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, data: bytes) -> int:
+        self.begun.set()
+        assert self.gate.wait(30)
+        return self._file.write(data)
+
+
+async def test_who_is_cancelled_while_writing_leaves_the_file_when_it_is_written(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    await scratch.append(b"a" * (MEMORY_BYTES + 1))
+    held = Held(scratch._file)
+    scratch._file = held  # type: ignore[assignment]
+    writing = asyncio.create_task(scratch.write(0, b"b" * 100))
+    await asyncio.to_thread(held.begun.wait, 30)
+    for _ in range(2):  # whoever stops it may do so again
+        writing.cancel()
+        await asyncio.sleep(0)
+    reading = asyncio.create_task(scratch.read(0, 200))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not writing.done()
+    assert not reading.done(), "the file was read while it was written to"
+    held.gate.set()
+    assert await reading == b"b" * 100 + b"a" * 100
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    scratch.close()

@@ -12,11 +12,11 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from kit.errors import PermissionDenied, Unavailable
+from services.ingest.app import lead
 from services.ingest.errors import LeaseLost
 from services.ingest.metrics import Metrics
 from services.ingest.models import DeadLetter, Document, Failure, Status, StoredDocument
 from services.ingest.upkeep.backlog import Backlog
-from services.ingest.upkeep.leading import lead
 from services.ingest.work.attempts import WAIT_S
 from tests.unit.ingest.world import TENANT, World
 
@@ -232,7 +232,7 @@ async def test_one_leads_and_the_next_takes_over(world: World) -> None:
 
 
 async def test_duty_that_fails_is_begun_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.ingest.upkeep.leading._RETRY_AFTER_S", 0.0)
+    monkeypatch.setattr("services.ingest.app._LEAD_RETRY_AFTER_S", 0.0)
     begun = 0
     twice = asyncio.Event()
 

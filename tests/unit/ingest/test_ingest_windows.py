@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from services.ingest.documents.spool import MEMORY_BYTES, Scratch
 from services.ingest.errors import BadVectors, SpoolFull
 from services.ingest.models import Status
-from services.ingest.work import reuse
+from services.ingest.work import pipeline, put_aside, reuse
 from services.ingest.work.put_aside import ChunkLines, KnownVectors, VectorRows
+from tests.unit.ingest.world import MEMORY_BYTES as WORKER_BYTES
 from tests.unit.ingest.world import World
 
 PARTS = [
@@ -85,7 +87,7 @@ async def test_windows_in_hand_are_bounded_over_all_documents(tmp_path: Path, mo
         return await read(self, start, stop)
 
     monkeypatch.setattr(ChunkLines, "read", counted)
-    monkeypatch.setattr(reuse, "_MEMORY_PER_CHUNK", 256 * 1024)  # 16 MiB are enough for 64 chunks
+    monkeypatch.setattr(put_aside, "_MEMORY_PER_CHUNK", 256 * 1024)  # 16 MiB are enough for 64 chunks
     tasks = [asyncio.create_task(world.ingest(document)) for document in documents]
     await world.embedder.reached.wait()
     for _ in range(200):
@@ -95,6 +97,38 @@ async def test_windows_in_hand_are_bounded_over_all_documents(tmp_path: Path, mo
     world.embedder.gate.set()
     done = await asyncio.gather(*tasks)
     assert all(document.status is Status.READY for document in done)
+
+
+async def test_batches_for_the_index_wait_for_memory_as_windows_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reuse, "WINDOW_CHUNKS", 7)
+    monkeypatch.setattr(pipeline, "_BATCH_CHUNKS", 7)
+    monkeypatch.setattr(put_aside, "_MEMORY_PER_CHUNK", 256 * 1024)
+    world = World(tmp_path)
+    documents = [await world.upload(markdown([f"{n} {part}" for part in PARTS]), f"{n}.md") for n in range(40)]
+    indexing = 0
+    some, gate = asyncio.Event(), asyncio.Event()
+    index = world.index.index
+
+    async def slow(*args: Any, **kwargs: Any) -> None:
+        nonlocal indexing
+        indexing += 1
+        some.set()
+        await gate.wait()
+        await index(*args, **kwargs)
+
+    monkeypatch.setattr(world.index, "index", slow)
+    tasks = [asyncio.create_task(world.ingest(document)) for document in documents]
+    await some.wait()
+    while world.memory.held + 7 * 256 * 1024 <= WORKER_BYTES:
+        await asyncio.sleep(0)
+    assert indexing <= WORKER_BYTES // (7 * 256 * 1024) < len(documents)
+    gate.set()
+    done = await asyncio.gather(*tasks)
+    assert all(document.status is Status.READY for document in done)
+    assert WORKER_BYTES / 2 < world.memory.most <= WORKER_BYTES
+    assert world.memory.held == 0
 
 
 async def test_heading_without_end_is_repeated_only_in_part(world: World) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,6 +27,7 @@ from services.ingest.upkeep.sweeping import Sweeper
 from services.ingest.work.attempts import Attempts
 from services.ingest.work.dead_letters import DeadLetters
 from services.ingest.work.embedding import BatchEmbedder
+from services.ingest.work.fairness import FairShares
 from services.ingest.work.ledger import Ledger
 from services.ingest.work.patience import Patience
 from services.ingest.work.pipeline import Pipeline
@@ -49,6 +51,8 @@ TENANT = "local"
 IN_FLIGHT = 2
 """Calls of the embedder at once."""
 LIMIT_BYTES = 1024 * 1024
+MEMORY_BYTES = 16 * 1024**2
+"""For what documents in hand take."""
 
 
 class Clock:
@@ -64,6 +68,28 @@ class Clock:
 
 async def _no_sleep(_: float) -> None:
     await asyncio.sleep(0)
+
+
+class MeteredShares(FairShares):
+    """Remembers how much was held at most, by what was asked for."""
+
+    def __init__(self, limit: int, per_document: int) -> None:
+        super().__init__(limit, per_document)
+        self.held = 0
+        self.most = 0
+        self.waiting = 0
+
+    @asynccontextmanager
+    async def hold(self, tenant_id: str, document_id: str, size: int) -> AsyncIterator[None]:
+        self.waiting += 1
+        async with super().hold(tenant_id, document_id, size):
+            self.waiting -= 1
+            self.held += size
+            self.most = max(self.most, self.held)
+            try:
+                yield
+            finally:
+                self.held -= size
 
 
 class World:
@@ -105,6 +131,7 @@ class World:
             new_id=lambda: f"{next(numbers):032x}",
             sleep=_no_sleep,
         )
+        self.memory = MeteredShares(MEMORY_BYTES, MEMORY_BYTES // 2)
         patience = Patience(sleep=_no_sleep, jitter=lambda: 0.5)
         self.pipeline = Pipeline(
             documents=self.store,
@@ -117,12 +144,13 @@ class World:
                 self.index,
                 patience,
                 spool,
-                memory_bytes=16 * 1024**2,
+                self.memory,
             ),
             index=self.index,
             deletion=self.deletion,
             reviser=self.reviser,
             spool=spool,
+            memory=self.memory,
             patience=patience,
             metrics=self.metrics,
             ledger=Ledger(self.store, self.clock, worker_id="worker-0"),

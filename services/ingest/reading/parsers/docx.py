@@ -23,6 +23,8 @@ _UNSEEN = {
 _CHARACTERS = {W + "tab": "\t", W + "br": "\n", W + "cr": "\n", W + "noBreakHyphen": "-"}
 _NOTES = {W + "footnoteReference": "footnotes", W + "endnoteReference": "endnotes"}
 _MAX_CELL_CHARS = 2000
+_MAX_HEADER_ROWS = 8
+_MAX_COLUMNS = 63  # the program's own limit
 
 
 def parse_docx(path: Path, name: str) -> ParsedDocument:
@@ -72,7 +74,7 @@ class _Reader:
         if inline.text.strip() and not style.is_contents:
             yield self._styled(inline.text, properties)
         for kind, note_id in inline.notes:
-            if text := self._notes[kind].get(note_id):
+            if text := self._notes[kind].pop(note_id, ""):  # a note stands where it is first referred to
                 yield Block(BlockKind.TEXT, f"Footnote: {text}")
         for box in inline.boxes:
             yield from self.blocks(box)
@@ -148,9 +150,9 @@ def _grid(table: Any) -> tuple[list[list[str]], int]:
         if properties is not None and properties.find(W + "del") is not None:
             continue
         is_header = properties is not None and properties.find(W + "tblHeader") is not None
-        if is_header and header_rows == len(rows):
+        if is_header and header_rows == len(rows) < _MAX_HEADER_ROWS:
             header_rows += 1
-        cells: list[str] = [""] * _integer(properties, "gridBefore", 0)
+        cells: list[str] = [""] * min(_integer(properties, "gridBefore", 0), _MAX_COLUMNS)
         for cell in _children(row, W + "tc"):
             cells.extend(_cells(cell, rows[-1] if rows else [], len(cells), spread=header_rows > len(rows) or not rows))
         rows.append(cells)
@@ -160,7 +162,7 @@ def _grid(table: Any) -> tuple[list[list[str]], int]:
 def _cells(cell: Any, above: list[str], column: int, *, spread: bool) -> list[str]:
     """A cell's text, once for each column that it spans where `spread`, else followed by empty ones."""
     properties = cell.find(W + "tcPr")
-    span = min(_integer(properties, "gridSpan", 1), 256)
+    span = min(_integer(properties, "gridSpan", 1), _MAX_COLUMNS)
     merge = properties.find(W + "vMerge") if properties is not None else None
     if merge is not None and merge.get(W + "val", "continue") == "continue":
         text = above[column] if column < len(above) else ""

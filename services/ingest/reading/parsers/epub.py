@@ -13,6 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.parsers.html import blocks_of_html, without_empty_elements
+from services.ingest.reading.parsers.html_bounds import bounded_html
 from services.ingest.reading.parsers.package import Package, damaged, encrypted, open_package
 from services.ingest.reading.parsers.titles import title_or_name
 
@@ -78,8 +79,12 @@ def _properties(item: Any) -> list[str]:
 def _contents(package: Package, opf: Any, folder: str) -> dict[str, str]:
     """The first title that the table of contents gives to a part, by the part's name in lower case."""
     titles: dict[str, str] = {}
+    seen: set[str] = set()
     for item in opf.iter(f"{_OPF}item"):
         part = _resolved(folder, item.get("href") or "")
+        if part in seen:
+            continue
+        seen.add(part)
         if "nav" in _properties(item):
             links = _nav_links(package.read(part) or b"")
         elif item.get("media-type") == "application/x-dtbncx+xml":
@@ -92,7 +97,8 @@ def _contents(package: Package, opf: Any, folder: str) -> dict[str, str]:
 
 
 def _nav_links(data: bytes) -> Iterator[tuple[str, str]]:
-    for link in LexborHTMLParser(without_empty_elements(decode(data, is_html=True).text)).css("nav a[href]"):
+    text = bounded_html(without_empty_elements(decode(data, is_html=True).text))
+    for link in LexborHTMLParser(text).css("nav a[href]"):
         yield link.attributes.get("href") or "", link.text()
 
 

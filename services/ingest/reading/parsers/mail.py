@@ -9,19 +9,35 @@ from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import EmailPolicy
 from pathlib import Path
+from typing import Any
 
 from services.ingest.errors import DocumentRejected
 from services.ingest.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.decoding import codec_of_texts
 from services.ingest.reading.parsers.html import blocks_of_html
 from services.ingest.reading.parsers.plain import paragraphs
 from services.ingest.reading.parsers.titles import title_or_name
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
 _MAX_PARTS = 1000
+_MAX_DEPTH = 100
 _MAX_HEADER_CHARS = 1000
 _MAX_PARSED_HEADER_CHARS = 4 * _MAX_HEADER_CHARS
 # The standard library's parsers of headers and charsets raise these on what senders make of the rules.
 _UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, AssertionError, RecursionError)
+
+
+class _Message(EmailMessage):
+    """A message or a part of one. The standard library compares each line with the boundaries of all parts around it."""
+
+    depth = 0
+
+    def attach(self, payload: Any) -> None:
+        """Called as soon as a part begins. Raises RecursionError, as the library does where parts are nested still deeper."""
+        payload.depth = self.depth + 1
+        if payload.depth > _MAX_DEPTH:
+            raise RecursionError(f"more than {_MAX_DEPTH} parts within parts")
+        super().attach(payload)
 
 
 class _BriefHeaders(EmailPolicy):
@@ -33,9 +49,9 @@ class _BriefHeaders(EmailPolicy):
 
 
 def parse_mail(path: Path, name: str) -> ParsedDocument:
-    """Reads a message. Raises DocumentRejected: MAIL_BROKEN."""
+    """Reads a message. Raises DocumentRejected: MAIL_BROKEN, and RecursionError where it is too deeply nested."""
     with path.open("rb") as file:
-        message = BytesParser(policy=_BriefHeaders()).parse(file)
+        message = BytesParser(policy=_BriefHeaders(message_factory=_Message)).parse(file)
     assert isinstance(message, EmailMessage)  # what the policy makes
     shown = [(header, _header(message, header)) for header in _SHOWN]
     if not any(value for _, value in shown):
@@ -88,6 +104,7 @@ def _text(part: EmailMessage) -> Iterator[Block]:
 
 def _content(part: EmailMessage) -> str:
     try:
+        codec_of_texts(part.get_content_charset("ascii"))
         return str(part.get_content())
     except _UNREADABLE:  # a charset that nobody knows, base64 that is none
         decoded = part.get_payload(decode=True)

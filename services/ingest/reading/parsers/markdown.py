@@ -23,7 +23,7 @@ _FEW_STEPS = 100_000
 """Characters times opening marks of an ordinary paragraph: one of 2 000 characters with 50 links."""
 _INLINE_STEPS = 20_000_000
 """Of all other paragraphs together: some seconds."""
-_FRONT_TITLE = re.compile(r"^title:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE | re.IGNORECASE)
+_FRONT_TITLE = re.compile(r"^title:[ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
 
 
 def parse_markdown(path: Path, name: str) -> ParsedDocument:
@@ -37,8 +37,13 @@ def parse_markdown(path: Path, name: str) -> ParsedDocument:
     title = _FRONT_TITLE.search(front[1]) if front else None
     top = [block.text for block in blocks if block.kind is BlockKind.HEADING and block.level == 1]
     opening = blocks[0].text if blocks and blocks[0].kind is BlockKind.HEADING else None
-    found = title[1] if title else top[0] if len(top) == 1 else opening
+    found = _unquoted(title[1]) if title else top[0] if len(top) == 1 else opening
     return ParsedDocument(title_or_name(found, name), blocks, warnings=encoding_warnings(decoded))
+
+
+def _unquoted(value: str) -> str:
+    value = value.rstrip()
+    return value[1 if value[0] in "\"'" else 0 :].removesuffix('"').removesuffix("'")
 
 
 def _grammar() -> MarkdownIt:

@@ -2,6 +2,7 @@
 PDFium is not thread-safe and may crash on hostile files: only the parsing child process imports it."""
 
 import ctypes
+import itertools
 import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -42,10 +43,16 @@ _FEW_CHARS = 100
 _LARGE_PICTURE = 0.5
 _MUCH_MORE = 1.5
 _THUMBNAIL_DPI = 24
+_MAX_PAGES = 20_000
+"""A file of a kilobyte may claim a million, and the record of a document remembers what became of each."""
+_MAX_TEXTS = 50_000
+"""Texts on one page that are painted one by one. A page whose letters are has 5 000. The library takes time with the square of
+their number where each stands to the left of the one before."""
+_MAX_FORM_DEPTH = 15
 
 
 def parse_pdf(path: Path, name: str, ocr: OcrBudget | None = None) -> ParsedDocument:
-    """Reads the pages. Raises DocumentRejected: PDF_ENCRYPTED, PDF_BROKEN, NO_TEXT."""
+    """Reads the pages. Raises DocumentRejected: PDF_ENCRYPTED, PDF_BROKEN, TOO_MANY_PAGES, NO_TEXT."""
     import pypdfium2  # noqa: PLC0415 - loads a native library: only in the child, only when needed
 
     try:
@@ -82,6 +89,10 @@ def _rejected(name: str, code: int | None) -> DocumentRejected:
 def _read(document: Any, name: str, ocr: OcrBudget | None) -> ParsedDocument:
     if len(document) == 0:
         raise DocumentRejected("PDF_BROKEN", f"{name} is a PDF without pages; export it again and upload that")
+    if len(document) > _MAX_PAGES:
+        raise DocumentRejected(
+            "TOO_MANY_PAGES", f"{name} has more than {_MAX_PAGES} pages; split it into smaller files"
+        )
     title = document.get_metadata_dict().get("Title")
     pages = [_read_page(document, index, ocr) for index in range(len(document))]
     statuses = tuple(page.status for page in pages)
@@ -119,6 +130,8 @@ def _read_page(document: Any, index: int, ocr: OcrBudget | None) -> PageResult:
 
 
 def _read_open_page(page: Any, number: int, ocr: OcrBudget | None) -> PageResult:
+    if _has_countless_texts(page):
+        return _from_picture(page, number, ocr, (), f"it is made of more than {_MAX_TEXTS} pieces")
     view = PageView.of(page)
     rules = read_rules(page, view)
     layer = read_text_layer(page.get_textpage(), view, rules)
@@ -136,6 +149,13 @@ def _read_open_page(page: Any, number: int, ocr: OcrBudget | None) -> PageResult
     if text and not garbage and not _looks_scanned(page, view, text):
         return PageResult("text", blocks, repaired)
     return _from_picture(page, number, ocr, blocks, garbage)
+
+
+def _has_countless_texts(page: Any) -> bool:
+    import pypdfium2  # noqa: PLC0415
+
+    texts = page.get_objects(filter=[pypdfium2.raw.FPDF_PAGEOBJ_TEXT], max_depth=_MAX_FORM_DEPTH)
+    return next(itertools.islice(texts, _MAX_TEXTS, None), None) is not None
 
 
 def _from_picture(page: Any, number: int, ocr: OcrBudget | None, layer: tuple[Block, ...], garbage: str) -> PageResult:

@@ -153,9 +153,12 @@ def _with_banded_rows(grid: _Grid, inside: Sequence[Fragment]) -> list[float]:
     """The horizontal borders, with more of them where several rows stand between two rules: every line fills most columns, which
     the lines of wrapped cells do not."""
     ys = [grid.ys[0]]
-    for top, bottom in itertools.pairwise(grid.ys):
+    between: dict[int, list[Fragment]] = {}
+    for fragment in inside:
+        between.setdefault(bisect.bisect_right(grid.ys, _middle(fragment)[1]), []).append(fragment)
+    for at, bottom in enumerate(grid.ys[1:], 1):
         lines: list[list[Fragment]] = []
-        for fragment in sorted((f for f in inside if top <= _middle(f)[1] < bottom), key=lambda f: f.box[1] + f.box[3]):
+        for fragment in sorted(between.get(at, ()), key=lambda f: f.box[1] + f.box[3]):
             if lines and _middle(fragment)[1] < lines[-1][0].box[3]:
                 lines[-1].append(fragment)
             else:

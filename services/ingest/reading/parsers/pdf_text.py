@@ -3,6 +3,7 @@
 import bisect
 import ctypes
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -48,7 +49,7 @@ class _Run:
 
     turn: int
     baseline: float
-    chars: list[_Char] = field(default_factory=list)
+    chars: deque[_Char] = field(default_factory=deque)
     x0: float = math.inf
     x1: float = -math.inf
     size: float = 0.0
@@ -65,6 +66,24 @@ class _Run:
         self.size = max(size, self.size)
         if text >= FIRST_RIGHT_TO_LEFT and is_right_to_left(text):
             self.is_leftward = True
+
+    def take(self, run: "_Run") -> None:
+        """Adds another run of the same line, on whichever side it stands: at the cost of that run, however long this one is."""
+        if self.x0 <= run.x0:
+            self.chars.extend((*self._space_to(run), *run.chars))
+        else:
+            self.chars.extendleft(reversed((*run.chars, *run._space_to(self))))
+        self.baseline = self.baseline if self.size >= run.size else run.baseline
+        self.x0, self.x1 = min(self.x0, run.x0), max(self.x1, run.x1)
+        self.size = max(self.size, run.size)
+        self.is_leftward |= run.is_leftward
+
+    def _space_to(self, after: "_Run") -> list[_Char]:
+        last = self.chars[-1]
+        if last.glyph.char.isspace() or after.x0 - self.x1 < _WORD_GAP * max(self.size, after.size):
+            return []
+        glyph = Glyph(" ", (self.x1, last.glyph.box[1], after.x0, last.glyph.box[3]), self.x1, self.size)
+        return [_Char(glyph, self.baseline, self.turn)]
 
     def gap_to(self, x0: float, x1: float) -> float:
         """How far apart they stand; negative when they overlap."""
@@ -199,16 +218,8 @@ def _joined(runs: Iterable[_Run], borders: _Borders) -> list[_Run]:
             by_height.setdefault(band, []).append(len(joined))
             joined.append(run)
         else:
-            joined[at] = _whole(joined[at], run)
+            joined[at].take(run)
     return joined
-
-
-def _whole(before: _Run, run: _Run) -> _Run:
-    first, second = (before, run) if before.x0 <= run.x0 else (run, before)
-    whole = _Run(before.turn, before.baseline if before.size >= run.size else run.baseline)
-    for char in (*first.chars, *_space(first, second), *second.chars):
-        whole.add(char)
-    return whole
 
 
 def _adjoins(run: _Run, other: _Run, borders: _Borders) -> bool:
@@ -220,14 +231,6 @@ def _adjoins(run: _Run, other: _Run, borders: _Borders) -> bool:
         and -_PIECE_GAP * em < run.gap_to(other.x0, other.x1) < limit * em
         and not (run.turn == 0 and borders.between(min(run.x1, other.x1), max(run.x0, other.x0), run.baseline, 0))
     )
-
-
-def _space(first: _Run, second: _Run) -> list[_Char]:
-    last = first.chars[-1]
-    if last.glyph.char.isspace() or second.x0 - first.x1 < _WORD_GAP * max(first.size, second.size):
-        return []
-    glyph = Glyph(" ", (first.x1, last.glyph.box[1], second.x0, last.glyph.box[3]), first.x1, first.size)
-    return [_Char(glyph, first.baseline, first.turn)]
 
 
 def _main_turn(runs: Sequence[_Run]) -> int:

@@ -1,7 +1,7 @@
 """Presentations: a slide is a page. Its title is a heading; then the shapes in their order, tables as rows, the text of diagrams
 and charts, and the speaker's notes. Dates, footers and slide numbers are left out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ _TITLES = ("title", "ctrTitle")
 _FURNITURE = ("dt", "ftr", "hdr", "sldNum", "sldImg")
 _BODIES = ("body", "obj", "half", "quarter")
 _MAX_SLIDES = 5000
+_MAX_REPEATED_CHARS = 300
+"""Of a merged cell, in each row after its first."""
 
 
 def parse_pptx(path: Path, name: str) -> ParsedDocument:
@@ -33,7 +35,8 @@ def parse_pptx(path: Path, name: str) -> ParsedDocument:
         slides = _slide_parts(package, part)
         if not slides:
             raise damaged(name, "it has no slides")
-        pages = [_slide(package, slide, number) for number, slide in enumerate(slides, 1)]
+        reader = _Reader(package)
+        pages = [reader.slide(slide, number) for number, slide in enumerate(slides, 1)]
         statuses = tuple(status for status, _ in pages)
         if set(statuses) == {"failed"}:
             raise damaged(name, "none of its slides can be read")
@@ -49,50 +52,73 @@ def _slide_parts(package: Package, part: str) -> list[str]:
     return list(dict.fromkeys(links[link_id].target for link_id in ids if link_id in links))[:_MAX_SLIDES]
 
 
-def _slide(package: Package, part: str, number: int) -> tuple[str, list[Block]]:
-    """A slide's status and its blocks."""
-    root = package.xml(part)
-    if root is None:
-        package.warnings.append(f"slide {number} could not be read")
-        return "failed", []
-    links = package.relationships(part)
-    titles: list[Block] = []
-    rest: list[Block] = []
-    for shape in _shapes(root):
-        kind = _placeholder(shape)
-        if kind in _TITLES:
-            text = " ".join(" ".join(_paragraph_text(paragraph) for paragraph in shape.iter(_A + "p")).split())
-            titles.extend([Block(BlockKind.HEADING, text, level=1, page=number)] if text else [])
-        elif kind not in _FURNITURE:
-            rest.extend(_shape(package, links, shape, number, kind))
-    rest.extend(_speaker_notes(package, links, number))
-    blocks = titles + rest
-    return "text" if blocks else "empty", blocks
+class _Reader:
+    """Reads the slides of a presentation, and each chart, diagram and page of notes where it is first referred to."""
+
+    def __init__(self, package: Package) -> None:
+        self._package = package
+        self._read_parts: set[str] = set()
+
+    def slide(self, part: str, number: int) -> tuple[str, list[Block]]:
+        """A slide's status and its blocks."""
+        root = self._package.xml(part)
+        if root is None:
+            self._package.warnings.append(f"slide {number} could not be read")
+            return "failed", []
+        links = self._package.relationships(part)
+        titles: list[Block] = []
+        rest: list[Block] = []
+        for shape in _shapes(root):
+            kind = _placeholder(shape)
+            if kind in _TITLES:
+                text = " ".join(" ".join(_paragraph_text(paragraph) for paragraph in shape.iter(_A + "p")).split())
+                titles.extend([Block(BlockKind.HEADING, text, level=1, page=number)] if text else [])
+            elif kind not in _FURNITURE:
+                rest.extend(self._shape(links, shape, number, kind))
+        rest.extend(self._speaker_notes(links, number))
+        blocks = titles + rest
+        return "text" if blocks else "empty", blocks
+
+    def _shape(self, links: dict[str, Relationship], shape: Any, number: int, placeholder: str) -> Iterator[Block]:
+        for table in _outermost(shape, {_A + "tbl"}):
+            for row in table_rows(_grid(table)):
+                yield Block(row.kind, row.text, page=number, label=row.label)
+        for graphic, attribute in ((_DIAGRAM, _DIAGRAM_DATA), (_CHART, _R_ID)):
+            for element in shape.iter(graphic):
+                link = links.get(element.get(attribute) or "")
+                yield from _graphic(self._once(link.target), number) if link else ()
+        if shape.tag == _P + "sp":
+            yield from _text(shape, number, placeholder)
+
+    def _speaker_notes(self, links: dict[str, Relationship], number: int) -> Iterator[Block]:
+        for link in links.values():
+            root = self._once(link.target) if link.kind == "notesSlide" else None
+            for shape in _shapes(root) if root is not None else ():
+                if _placeholder(shape) not in _FURNITURE:
+                    yield from _text(shape, number, "notes")
+
+    def _once(self, part: str) -> Any:
+        """The root element of a part, or None when it was read before."""
+        if part in self._read_parts:
+            return None
+        self._read_parts.add(part)
+        return self._package.xml(part)
 
 
 def _shapes(root: Any) -> Iterator[Any]:
     """Shapes with text, tables and graphics in their order, also those in groups."""
+    return _outermost(root, {_P + "sp", _P + "graphicFrame"})
+
+
+def _outermost(root: Any, tags: Set[str]) -> Iterator[Any]:
+    """Elements of these kinds in their order, but for those within another."""
     stack = [root]
     while stack:
         element = stack.pop()
-        if element.tag in (_P + "sp", _P + "graphicFrame"):
+        if element.tag in tags:
             yield element
         elif element.tag != _FALLBACK:
             stack.extend(reversed(element))
-
-
-def _shape(
-    package: Package, links: dict[str, Relationship], shape: Any, number: int, placeholder: str
-) -> Iterator[Block]:
-    for table in shape.iter(_A + "tbl"):
-        for row in table_rows(_grid(table)):
-            yield Block(row.kind, row.text, page=number, label=row.label)
-    for graphic, attribute in ((_DIAGRAM, _DIAGRAM_DATA), (_CHART, _R_ID)):
-        for element in shape.iter(graphic):
-            link = links.get(element.get(attribute) or "")
-            yield from _graphic(package.xml(link.target), number) if link else ()
-    if shape.tag == _P + "sp":
-        yield from _text(shape, number, placeholder)
 
 
 def _text(shape: Any, number: int, placeholder: str) -> Iterator[Block]:
@@ -118,21 +144,13 @@ def _graphic(root: Any, number: int) -> Iterator[Block]:
         yield Block(BlockKind.TEXT, "; ".join(words), page=number)
 
 
-def _speaker_notes(package: Package, links: dict[str, Relationship], number: int) -> Iterator[Block]:
-    for link in links.values():
-        root = package.xml(link.target) if link.kind == "notesSlide" else None
-        for shape in _shapes(root) if root is not None else ():
-            if _placeholder(shape) not in _FURNITURE:
-                yield from _text(shape, number, "notes")
-
-
 def _grid(table: Any) -> list[list[str]]:
     rows: list[list[str]] = []
-    for row in table.iter(_A + "tr"):
+    for row in table.findall(_A + "tr"):
         cells: list[str] = []
         for column, cell in enumerate(row.findall(_A + "tc")):
             if cell.get("vMerge") in ("1", "true") and rows and column < len(rows[-1]):
-                cells.append(rows[-1][column])
+                cells.append(rows[-1][column][:_MAX_REPEATED_CHARS])
             else:
                 cells.append(" ".join(" ".join(_paragraph_text(p) for p in cell.iter(_A + "p")).split()))
         rows.append(cells)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from services.ingest.models import Block, BlockKind, LineBox
 from services.ingest.reading.geometry import turned_box
+from services.ingest.reading.page_lines import line_number
 from services.ingest.reading.parsers.aligned_tables import find_aligned_tables
 from services.ingest.reading.parsers.pdf_tables import Table, row_blocks
 from services.ingest.reading.reading_order import Fragment, lines_in_order
@@ -84,15 +85,16 @@ def page_of(
 
 def _without_line_numbers(fragments: Sequence[Fragment]) -> Sequence[Fragment]:
     """The page without numbers beside its lines, as pleadings, transcripts and drafts have them: 1, 2, 3 … in a margin."""
-    numbers = sorted((f for f in fragments if f.text.isdecimal() and not f.is_aside), key=lambda f: f.box[1])
-    others = [f for f in fragments if f.table is None and not f.text.isdecimal()]
+    found = ((line_number(f.text), f) for f in fragments if not f.is_aside)
+    numbers = sorted(((number, f) for number, f in found if number is not None), key=lambda each: each[1].box[1])
+    others = [f for f in fragments if f.table is None and line_number(f.text) is None]
     if len(numbers) < _MIN_LINE_NUMBERS or not others:
         return fragments
-    steps = sum(1 for a, b in itertools.pairwise(numbers) if int(b.text) == int(a.text) + 1)
-    beside = max(f.box[2] for f in numbers) <= min(f.box[0] for f in others) + 1
+    steps = sum(1 for (a, _), (b, _) in itertools.pairwise(numbers) if b == a + 1)
+    beside = max(f.box[2] for _, f in numbers) <= min(f.box[0] for f in others) + 1
     if not beside or steps < _CONSECUTIVE * (len(numbers) - 1):
         return fragments
-    dropped = {id(f) for f in numbers}
+    dropped = {id(f) for _, f in numbers}
     return [f for f in fragments if id(f) not in dropped]
 
 

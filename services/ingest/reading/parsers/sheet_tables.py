@@ -1,18 +1,21 @@
 """Finds the tables on a spreadsheet's grid: people put captions above, notes below, gaps between and several tables on one sheet.
-Rows become blocks with column names; a line that is alone in its row becomes text."""
+Rows become blocks with column names; a line that is alone in its row becomes text. Only cells with text are looked at: a grid of
+17 billion may hold two."""
 
+import bisect
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.ingest.models import Block, BlockKind
-from services.ingest.reading.parsers.tables import merged_header
-from services.ingest.reading.parsers.tabular import NUMBER, row_blocks
+from services.ingest.reading.parsers.tabular import NUMBER, ColumnNames
 
 _MAX_HEADER_ROWS = 3
 _GAP_COLUMNS = 2
 """Empty columns that separate two tables side by side; a single one is a spacer."""
 
-Row = list[str]
+Row = dict[int, str]
+"""Texts by column, from 0 and in order; empty cells are not in it."""
 Spans = Mapping[tuple[int, int], int]
 """Merged cells that reach over several columns: (row, first column) to last column, all from 0."""
 
@@ -21,56 +24,64 @@ Spans = Mapping[tuple[int, int], int]
 class _Region:
     """A part of the sheet without an empty row in it."""
 
-    top: int
     left: int
-    rows: list[Row]
+    rows: Sequence[tuple[int, Row]]
+    """With their numbers, from 0."""
 
     @property
     def columns(self) -> range:
-        return range(self.left, self.left + max(len(row) for row in self.rows))
+        return range(self.left, 1 + max(next(reversed(row)) for _, row in self.rows))
 
 
 @dataclass(frozen=True)
 class _Header:
-    names: list[str]
+    names: ColumnNames
     columns: range
 
+    def covers(self, columns: range) -> bool:
+        return self.columns.start <= columns.start and columns.stop <= self.columns.stop
 
-def sheet_blocks(rows: Sequence[Row], spans: Spans) -> Iterator[Block]:
-    """Blocks of one sheet. `rows` holds the cells as text, empty ones as ""."""
+
+def sheet_blocks(rows: Mapping[int, Row], spans: Spans) -> Iterator[Block]:
+    """Blocks of one sheet. `rows` holds those with text, by their number from 0 and in order."""
     header: _Header | None = None
     for region in _regions(rows):
         captions, table = _split_captions(region)
         yield from (Block(BlockKind.TEXT, text) for text in captions)
         if not table.rows:
             continue
+        columns = table.columns
         count = _header_rows(table, spans)
         if count:
-            header = _Header(_names(table, count, spans), table.columns)
-        elif header and not set(header.columns) >= set(table.columns):
+            header = _Header(ColumnNames(_names(table.rows[:count], columns, spans)), columns)
+        elif header and not header.covers(columns):
             header = None
-        yield from _table(table, count, header)
+        yield from _blocks(table.rows[count:], len(columns), header.names if header else ColumnNames({}))
 
 
-def _regions(rows: Sequence[Row]) -> Iterator[_Region]:
-    start = 0
-    while start < len(rows):
-        if not any(rows[start]):
-            start += 1
-            continue
-        stop = start
-        while stop < len(rows) and any(rows[stop]):
-            stop += 1
-        for left, right in _bands(rows[start:stop]):
-            band = [(at, row[left:right]) for at, row in enumerate(rows[start:stop], start)]
-            filled = [at for at, row in band if any(row)]
-            yield _Region(filled[0], left, [row for at, row in band if filled[0] <= at <= filled[-1] and any(row)])
-        start = stop
+def _regions(rows: Mapping[int, Row]) -> Iterator[_Region]:
+    together: list[tuple[int, Row]] = []
+    for number, row in rows.items():
+        if together and number != together[-1][0] + 1:
+            yield from _side_by_side(together)
+            together = []
+        together.append((number, row))
+    if together:
+        yield from _side_by_side(together)
 
 
-def _bands(rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """Column ranges that hold something, cut at wide gaps where a table stands on both sides."""
-    used = sorted({i for row in rows for i, cell in enumerate(row) if cell})
+def _side_by_side(rows: Sequence[tuple[int, Row]]) -> Iterator[_Region]:
+    lefts = _lefts(rows)
+    parts: list[list[tuple[int, Row]]] = [[] for _ in lefts]
+    for number, row in rows:
+        for part, cells in itertools.groupby(row.items(), key=lambda cell: bisect.bisect_right(lefts, cell[0]) - 1):
+            parts[part].append((number, dict(cells)))
+    yield from map(_Region, lefts, parts)
+
+
+def _lefts(rows: Sequence[tuple[int, Row]]) -> list[int]:
+    """First columns of what stands side by side, cut at wide gaps where a table stands on both sides."""
+    used = sorted({column for _, row in rows for column in row})
     bands = [[used[0], used[0] + 1]]
     for column in used[1:]:
         if column - bands[-1][1] >= _GAP_COLUMNS:
@@ -78,26 +89,26 @@ def _bands(rows: Sequence[Row]) -> list[tuple[int, int]]:
         else:
             bands[-1][1] = column + 1
     if any(right - left < 2 for left, right in bands):  # a lone column belongs to what is beside it
-        return [(used[0], used[-1] + 1)]
-    return [(left, right) for left, right in bands]
+        return [used[0]]
+    return [left for left, _ in bands]
 
 
 def _split_captions(region: _Region) -> tuple[list[str], _Region]:
     """Lines above the table, and the rest. A region without two cells in a row is all lines."""
-    first = next((i for i, row in enumerate(region.rows) if _filled(row) > 1), len(region.rows))
-    captions = [cell for row in region.rows[:first] for cell in row if cell]
-    return captions, _Region(region.top + first, region.left, region.rows[first:])
+    first = next((i for i, (_, row) in enumerate(region.rows) if len(row) > 1), len(region.rows))
+    captions = [cell for _, row in region.rows[:first] for cell in row.values()]
+    return captions, _Region(region.left, region.rows[first:])
 
 
 def _header_rows(table: _Region, spans: Spans) -> int:
-    if not _names_columns(table.rows[0]):
+    if not _names_columns(table.rows[0][1]):
         return 0
     count = 1
     while count < min(len(table.rows), _MAX_HEADER_ROWS):
-        row, above = table.rows[count], table.rows[count - 1]
-        spread = any((table.top + count - 1, table.left + i) in spans for i, cell in enumerate(above) if cell)
-        continues = spread or (above[0] and not row[0] and _filled(row) > 1)
-        if not continues or any(NUMBER.match(cell) for cell in row if cell):
+        (number, above), (_, row) = table.rows[count - 1], table.rows[count]
+        spread = any((number, column) in spans for column in above)
+        continues = spread or (table.left in above and table.left not in row and len(row) > 1)
+        if not continues or any(NUMBER.match(cell) for cell in row.values()):
             break
         count += 1
     return count
@@ -105,31 +116,25 @@ def _header_rows(table: _Region, spans: Spans) -> int:
 
 def _names_columns(row: Row) -> bool:
     """Whether a row can be a header: several different texts, no numbers or dates."""
-    named = [cell for cell in row if cell]
-    return len(named) > 1 and len(set(named)) == len(named) and not any(NUMBER.match(cell) for cell in named)
+    return len(row) > 1 and len(set(row.values())) == len(row) and not any(map(NUMBER.match, row.values()))
 
 
-def _names(table: _Region, count: int, spans: Spans) -> list[str]:
-    levels = []
-    for i, row in enumerate(table.rows[:count]):
-        level = list(row)
-        for j, cell in enumerate(row):
-            last = spans.get((table.top + i, table.left + j), 0) - table.left
-            if cell and last > j:
-                level[j : last + 1] = [cell] * (min(last + 1, len(row)) - j)
-        levels.append(level)
-    return merged_header(levels)
+def _names(rows: Sequence[tuple[int, Row]], columns: range, spans: Spans) -> dict[int, str]:
+    """One name a column from several header rows: "2023 / Sales" where "2023" spans "Sales" and "Costs"."""
+    found: dict[int, dict[str, None]] = {}
+    for number, row in rows:
+        reached = columns.start
+        for column, cell in row.items():
+            stop = min(spans.get((number, column), column) + 1, columns.stop)
+            for under in range(max(column, reached), stop):
+                found.setdefault(under, {})[cell] = None
+            reached = max(reached, stop)
+    return {column: " / ".join(names) for column, names in sorted(found.items())}
 
 
-def _table(table: _Region, header_rows: int, header: _Header | None) -> Iterator[Block]:
-    names = header.names[table.left - header.columns.start :] if header else []
-    width = len(table.columns)
-    for row in table.rows[header_rows:]:
-        if _filled(row) == 1 and width > 2:  # a subheading, a note, a total's caption
-            yield Block(BlockKind.TEXT, next(cell for cell in row if cell))
+def _blocks(rows: Sequence[tuple[int, Row]], width: int, names: ColumnNames) -> Iterator[Block]:
+    for _, row in rows:
+        if len(row) == 1 and width > 2:  # a subheading, a note, a total's caption
+            yield Block(BlockKind.TEXT, next(iter(row.values())))
         else:
-            yield from row_blocks([*names, *[""] * (len(row) - len(names))], [row])
-
-
-def _filled(row: Row) -> int:
-    return sum(1 for cell in row if cell)
+            yield names.block(row)

@@ -4,12 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from services.ingest.models import Block, BlockKind
 
+MAX_COLUMN_NAME_CHARS = 120
+"""A name is repeated in every row."""
+
 
 def table_rows(rows: Sequence[Sequence[str]], *, has_header: bool = True) -> Iterator[Block]:
     """One block a row, "column: value; column: value", with the names of the first row when that is a header."""
     rows = [row for row in rows if any(row)]
     has_header = has_header and len(rows) > 1 and sum(1 for cell in rows[0] if cell) > 1
-    header = rows[0] if has_header else []
+    header = [name[:MAX_COLUMN_NAME_CHARS] for name in rows[0]] if has_header else []
     for row in rows[1:] if header else rows:
         cells = [
             f"{header[i]}: {cell}" if i < len(header) and header[i] and header[i] != cell else cell

@@ -4,18 +4,19 @@ makes sense without the table around it."""
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.parsers.plain import encoding_warnings
+from services.ingest.reading.parsers.tables import MAX_COLUMN_NAME_CHARS
 from services.ingest.reading.parsers.titles import title_from
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_CHARS = 64 * 1024
 NUMBER = re.compile(r"^[-+]?[\d\s.,]*\d%?$|^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$")
-_MAX_COLUMN_NAME_CHARS = 120  # it is repeated in every row
 _NAMING_HEADER = re.compile(r"\b(name|title|team|company|country|security|product|label)\b", re.IGNORECASE)
 
 
@@ -73,14 +74,27 @@ def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
 
 def row_blocks(header: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[Block]:
     """One block a row, every value behind its column's name; a column without a name gives its values alone."""
-    header = [column[:_MAX_COLUMN_NAME_CHARS] for column in header]
-    naming = next((i for i, column in enumerate(header) if _NAMING_HEADER.search(column.replace("_", " "))), 0)
+    names = ColumnNames(dict(enumerate(header)))
     for row in body:
-        # Only as many names as the row has cells: a header may be far wider than its rows.
-        names = [header[i] if i < len(header) else f"column {i + 1}" for i in range(len(row))]
-        cells = [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=True) if cell]
-        label = f"{names[naming]}: {row[naming]}" if naming < len(row) and row[naming] and names[naming] else cells[0]
-        yield Block(BlockKind.ROW, "; ".join(cells), label=label[:120])
+        further = {i: f"column {i + 1}" for i in range(len(header), len(row))}
+        yield names.block({i: cell for i, cell in enumerate(row) if cell}, further)
+
+
+class ColumnNames:
+    """What stands above the columns of a table."""
+
+    def __init__(self, names: Mapping[int, str]) -> None:
+        self._names = {column: name[:MAX_COLUMN_NAME_CHARS] for column, name in names.items()}
+        named = (column for column, name in self._names.items() if _NAMING_HEADER.search(name.replace("_", " ")))
+        self._naming = next(named, min(self._names, default=0))
+        """The column that names a row."""
+
+    def block(self, row: Mapping[int, str], further: Mapping[int, str] = MappingProxyType({})) -> Block:
+        """A row whose cells with text are given by their columns; it has at least one. `further`: names of columns without one."""
+        names = {column: self._names.get(column) or further.get(column, "") for column in row}
+        cells = {column: f"{names[column]}: {cell}" if names[column] else cell for column, cell in row.items()}
+        label = cells[self._naming] if names.get(self._naming) else next(iter(cells.values()))
+        return Block(BlockKind.ROW, "; ".join(cells.values()), label=label[:120])
 
 
 def _ragged(header: list[str], body: list[list[str]]) -> tuple[str, ...]:

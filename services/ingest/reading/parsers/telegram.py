@@ -23,6 +23,8 @@ from services.ingest.reading.parsers.titles import title_from
 _BOM = b"\xef\xbb\xbf"
 _MAX_DEPTH = 64
 _QUOTE_CHARS = 200
+_MAX_NAME_CHARS = 500
+"""Of names and ids, which other messages repeat. The program allows names of 255 characters."""
 # An escaped backslash, a pair of surrogates, a lone one: only the last is a mistake.
 _SURROGATES = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
@@ -142,7 +144,7 @@ class _Walk:
         if self._builder is not None:
             self._builder.event(event, value)
         elif self._at_chat() and event in ("string", "number") and self._path[-1] in _CHAT_FIELDS:
-            self.chat[self._path[-1]] = value
+            self.chat[self._path[-1]] = _short(value)
         return self._follow(event, value)
 
     def _begin(self) -> None:
@@ -181,15 +183,15 @@ def _message(chat: Mapping[str, Any], raw: Mapping[str, Any]) -> _Message:
     return _Message(
         chat=chat_name,
         chat_id=_string(chat.get("id")),
-        number=_string(raw.get("id")),
-        author=_string(raw.get("author")) or _string(raw.get("from")) or (chat_name if "from" not in raw else ""),
-        sender_id=_string(raw.get("from_id")),
+        number=_short(raw.get("id")),
+        author=_short(raw.get("author")) or _short(raw.get("from")) or (chat_name if "from" not in raw else ""),
+        sender_id=_short(raw.get("from_id")),
         date=date,
         date_is_utc=is_utc,
         text=_content(raw) if raw.get("type", "message") == "message" else "",
-        reply_to=_string(raw.get("reply_to_message_id")),
-        forwarded_from=_string(raw.get("forwarded_from")),
-        forwarded_from_id=_string(raw.get("forwarded_from_id")),
+        reply_to=_short(raw.get("reply_to_message_id")),
+        forwarded_from=_short(raw.get("forwarded_from")),
+        forwarded_from_id=_short(raw.get("forwarded_from_id")),
     )
 
 
@@ -263,7 +265,7 @@ def _introduction(message: _Message, answered: _Message | None) -> Iterator[str]
     if message.forwarded_from:
         yield f"Forwarded from {message.forwarded_from}:"
     if answered is not None:
-        quote = " ".join(answered.text.split())
+        quote = " ".join(answered.text[: 4 * _QUOTE_CHARS].split())
         if len(quote) > _QUOTE_CHARS:
             quote = quote[:_QUOTE_CHARS].rpartition(" ")[0] + " …"
         yield f"In reply to {answered.author}: “{quote}”"
@@ -287,6 +289,10 @@ def _source_keys(message: _Message) -> list[tuple[str, str]]:
 
 def _string(value: Any) -> str:
     return value.strip() if isinstance(value, str) else str(value) if isinstance(value, (int, float)) else ""
+
+
+def _short(value: Any) -> str:
+    return _string(value)[:_MAX_NAME_CHARS]
 
 
 def _repaired(data: bytes) -> bytes:

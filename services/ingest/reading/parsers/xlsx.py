@@ -1,11 +1,13 @@
 """Spreadsheets, read row by row through openpyxl with the values that the program last computed. Cells are written as they are
 shown: dates as dates, percentages as percentages. What a person cannot see (hidden sheets) is left out, and said."""
 
+import bisect
 import datetime as dt
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import ParseError
@@ -24,7 +26,9 @@ _MAX_ROWS = 1_048_576  # what a sheet can have
 _MIN_CHARS, _MAX_EXPANSION = 1024 * 1024, 8
 """Characters read of a workbook: so many, or so many times its unpacked bytes. A text is stored once however often it is shown."""
 _MAX_MERGED = 20_000
-_MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_MAX_DECIMALS = 30  # as many as the program shows
+_MAX_PLAIN_NUMBER = 1e300
+_MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _SHEET_NAME = re.compile(r"^(sheet|tabelle|feuil|hoja|foglio|лист|גיליון|ورقة)\s?\d*$", re.IGNORECASE)
 _DECIMALS = re.compile(r"[0#]\.(0+)")
 _QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
@@ -85,37 +89,67 @@ class _Workbook:
         return ParsedDocument(title_or_name(title, self._name), tuple(blocks), warnings=tuple(self._warnings))
 
     def _sheet(self, sheet: Any, *, alone: bool) -> Iterator[Block]:
-        rows = self._rows(sheet)
-        spans: dict[tuple[int, int], int] = {}
-        for top, left, bottom, right in self._merged(sheet):
-            if right > left:
-                spans[top, left] = right
-            _fill_down(rows, top, left, bottom)
+        rows, merged = self._rows(sheet), self._merged(sheet)
+        spans = {(top, left): right for top, left, _, right in merged if right > left}
+        self._fill_down(rows, merged)
+        if self._is_full and merged:
+            self._warnings.append(f"merged cells of the sheet {sheet.title!r} stand only in the first of their rows")
         blocks = list(sheet_blocks(rows, spans))
         if blocks and not (alone and _SHEET_NAME.match(sheet.title)):
             yield Block(BlockKind.HEADING, sheet.title, level=1)
         yield from blocks
 
-    def _rows(self, sheet: Any) -> list[Row]:
-        """Cells as text, one list a row; stops where the workbook has given as much as one document may hold."""
-        sheet.reset_dimensions()  # the file may claim a million columns
-        rows: list[Row] = []
+    @property
+    def _is_full(self) -> bool:
+        """Whether the workbook has given as much as one document may hold."""
+        return self._cells_left <= 0 or self._chars_left <= 0
+
+    def _rows(self, sheet: Any) -> dict[int, Row]:
+        """Cells with text, by row."""
+        rows: dict[int, Row] = {}
+        last = -1
         try:
-            for number, cells in enumerate(sheet.iter_rows()):
-                if number >= _MAX_ROWS or self._cells_left <= 0 or self._chars_left <= 0:
-                    self._warnings.append(f"the sheet {sheet.title!r} was read up to row {number}; split it")
+            for number, cells in _filled_rows(sheet):
+                if number >= _MAX_ROWS or self._is_full:
+                    self._warnings.append(f"the sheet {sheet.title!r} was read up to row {last + 1}; split it")
                     break
-                row = [_shown(cell) for cell in cells]
-                self._cells_left -= sum(1 for cell in row if cell)
-                self._chars_left -= sum(map(len, row))
-                rows.append(row)
+                if number > last and (row := self._row(cells)):
+                    rows[number] = row
+                last = max(last, number)
         except (DefusedXmlException, DocumentRejected):
             raise
         except _BROKEN:
-            if not any(map(any, rows)):
+            if not rows:
                 raise
-            self._warnings.append(f"the sheet {sheet.title!r} is damaged; it was read up to row {len(rows)}")
+            self._warnings.append(f"the sheet {sheet.title!r} is damaged; it was read up to row {last + 1}")
         return rows
+
+    def _row(self, cells: Iterable[Any]) -> Row:
+        row: Row = {}
+        for cell in cells:
+            if self._is_full:
+                break
+            if text := _shown(cell):
+                row[cell.column - 1] = text
+                self._take(text)
+        return dict(sorted(row.items()))
+
+    def _take(self, text: str) -> None:
+        self._cells_left -= 1
+        self._chars_left -= len(text)
+
+    def _fill_down(self, rows: dict[int, Row], merged: Sequence[tuple[int, int, int, int]]) -> None:
+        """Repeats a merged cell's text in all its rows that hold anything."""
+        numbers = list(rows)
+        for top, left, bottom, _ in merged:
+            text = rows.get(top, {}).get(left, "")
+            for at in range(bisect.bisect_right(numbers, top), bisect.bisect_right(numbers, bottom) if text else 0):
+                if self._is_full:
+                    break
+                rows[numbers[at]].setdefault(left, text)
+                self._take(text)
+        for number in numbers if merged else ():
+            rows[number] = dict(sorted(rows[number].items()))
 
     def _merged(self, sheet: Any) -> list[tuple[int, int, int, int]]:
         """Merged cells as first row, first column, last row, last column, from 0. openpyxl leaves them out when it reads row by
@@ -126,13 +160,24 @@ class _Workbook:
         return [(int(r1) - 1, _column(c1), int(r2) - 1, _column(c2)) for c1, r1, c2, r2 in found]
 
 
-def _fill_down(rows: list[Row], top: int, left: int, bottom: int) -> None:
-    if not 0 <= top < len(rows) or left >= len(rows[top]) or not rows[top][left]:
-        return
-    for row in rows[top + 1 : bottom + 1]:
-        if any(row):
-            row.extend([""] * (left + 1 - len(row)))
-            row[left] = row[left] or rows[top][left]
+def _filled_rows(sheet: Any) -> Iterator[tuple[int, Iterator[Any]]]:
+    """Numbers of the rows from 0, and their cells that the file has. The library's own rows go from the first column to the last
+    cell, and from the first row to the last: a sheet with only its diagonal filled would cost its square."""
+    from openpyxl.cell.read_only import ReadOnlyCell  # noqa: PLC0415 - see _Workbook
+    from openpyxl.worksheet._reader import WorkSheetParser  # noqa: PLC0415
+
+    book = sheet.parent
+    with sheet._get_source() as source:
+        parser = WorkSheetParser(
+            source,
+            sheet._shared_strings,
+            data_only=True,
+            epoch=book.epoch,
+            date_formats=book._date_formats,
+            timedelta_formats=book._timedelta_formats,
+        )
+        for number, cells in parser.parse():
+            yield number - 1, (ReadOnlyCell(sheet, **cell) for cell in cells)
 
 
 def _column(letters: bytes) -> int:
@@ -160,13 +205,23 @@ def _shown(cell: Any) -> str:
 
 def _number(value: float, number_format: str) -> str:
     """A number with the decimals of its format; thousands are not separated, so that it is found as it is typed."""
+    decimals, percent = _shape(number_format)
+    if abs(value) >= _MAX_PLAIN_NUMBER:
+        return str(value)
+    if percent:
+        value *= 100
+    if decimals is not None:
+        return f"{value:.{decimals}f}{percent}"
+    return f"{value:.0f}{percent}" if isinstance(value, int) else f"{value:.15g}{percent}"
+
+
+@lru_cache(maxsize=1024)
+def _shape(number_format: str) -> tuple[int | None, str]:
+    """How many decimals a format shows, None for as many as there are, and its sign of percent if it has one. A format may be as
+    long as a book, and each cell has one."""
     shape = _QUOTED.sub("", number_format).partition(";")[0]
     decimals = _DECIMALS.search(shape)
     percent = "%" if "%" in shape else ""
-    if percent:
-        value *= 100
     if decimals and "E" not in shape.upper():
-        return f"{value:.{len(decimals[1])}f}{percent}"
-    if isinstance(value, int) or (percent and not decimals):
-        return f"{value:.0f}{percent}"
-    return f"{value:.15g}{percent}"
+        return min(len(decimals[1]), _MAX_DECIMALS), percent
+    return (0 if percent and not decimals else None), percent

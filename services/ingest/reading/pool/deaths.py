@@ -6,10 +6,10 @@ from enum import Enum
 from pathlib import Path
 
 from kit.errors import Unavailable
-from services.ingest.adapters.parser_server import Ending
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child import wire
 from services.ingest.reading.child.failures import too_large
+from services.ingest.reading.pool.server import Ending
 
 _CRASHES = {
     -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT, -signal.SIGILL, -signal.SIGFPE, -signal.SIGTRAP, -signal.SIGSYS,

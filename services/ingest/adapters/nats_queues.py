@@ -1,8 +1,13 @@
-"""The queue of documents to read: work-queue stream INGEST, one subject a revision, so that a lost job can be told from a waiting
-one by asking the server for the subject's message."""
+"""The queues that ingestion writes to. INGEST holds the documents to read, with one subject a revision, so that a lost job can be
+told from a waiting one by asking the server for the subject's message. FORGET holds the documents whose text is to be erased by
+the services that keep copies of it: the logs of runs quote what they found."""
+
+from collections.abc import Callable
+from datetime import datetime
 
 from nats.js.errors import NotFoundError
 
+from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Nats, WorkQueue, WorkQueueConfig
 from kit.jetstream.connection import translated_errors
 from kit.tokens import TokenSigner, TokenVerifier
@@ -36,6 +41,23 @@ class NatsJobQueue:
 
     async def depth(self) -> int:
         return await self.queue.pending()
+
+
+class NatsForgetting:
+    """Forgetting over the queue FORGET."""
+
+    def __init__(self, queue: ForgetQueue, now: Callable[[], datetime]) -> None:
+        self._queue = queue
+        self._now = now
+
+    @classmethod
+    async def open(
+        cls, nats: Nats, signer: TokenSigner, verifier: TokenVerifier, now: Callable[[], datetime]
+    ) -> "NatsForgetting":
+        return cls(await ForgetQueue.open(nats, signer, verifier), now)
+
+    async def forget(self, document_id: str) -> None:
+        await self._queue.request(ForgetRequest(Source.document(document_id), self._now()))
 
 
 def _suffix(job: IngestJob) -> str:

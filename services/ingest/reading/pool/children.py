@@ -13,19 +13,23 @@ from pathlib import Path
 import structlog
 
 from kit.errors import Unavailable
-from services.ingest.adapters.parser_deaths import Cause, cause_of, machine_kills, verdict
-from services.ingest.adapters.parser_lanes import SMALL_BYTES, ParserLanes, Place
-from services.ingest.adapters.parser_server import ChildEnded, Ending, ParserChild, ParserLimits, ParserServer
-from services.ingest.documents.spool import Scratch
+from services.ingest.documents.spool import Scratch, off_loop_if_large
 from services.ingest.errors import DocumentRejected
 from services.ingest.models import PreparedFile
 from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.pool.deaths import Cause, cause_of, machine_kills, verdict
+from services.ingest.reading.pool.lanes import ParserLanes, Place
+from services.ingest.reading.pool.server import ChildEnded, Ending, ParserChild, ParserLimits, ParserServer
 from services.ingest.reading.recognition import OcrLimits
+from services.ingest.work.fairness import FairShares
 from services.ingest.work.put_aside import ChunkLines
 
 _log = structlog.get_logger()
 _PROCESSOR_SHARE = 2
 """Seconds of computing for a second of waiting: recognising text in images uses several cores."""
+_COPIES = ("", "files that are read")
+"""All count as one document, so that a scan which is read for an hour never takes what is for chunks and vectors."""
+_UNCOUNTED_BYTES = 2**62
 _ENDING_TIMEOUT_S = 5.0
 """A child that has hung up is dead within a moment."""
 _UNFINISHED = ("PARSE_TIMEOUT", "PARSE_TOO_LARGE", "TOO_MANY_CHUNKS")
@@ -67,8 +71,11 @@ class ParserPool:
         recycle_after: int = 200,
         turn_s: float = 5.0,
         server: ParserServer | None = None,
+        memory: FairShares | None = None,
     ) -> None:
+        """`memory`: what the copies are counted in that children read; they wait until there is room."""
         self._lanes = ParserLanes(size)
+        self._memory = memory or FairShares(_UNCOUNTED_BYTES, _UNCOUNTED_BYTES)
         self._child_limit = size + 1
         self._time_limit_s = time_limit_s
         self._memory_limit_bytes = memory_limit_bytes
@@ -124,11 +131,12 @@ class ParserPool:
         size_bytes = Path(request.path).stat().st_size  # noqa: ASYNC240 - it was just written
         async with (
             self._lanes.hold(tenant_id, size_bytes, had_turn=had_turn) as place,
+            self._memory.hold(*_COPIES, size_bytes),
             self._child(tenant_id, request.tokenizer_path) as child,
+            _nameless(Path(request.path), size_bytes) as file,
         ):
             kills = machine_kills()
             try:
-                file = await _nameless(Path(request.path), is_small=size_bytes <= SMALL_BYTES)
                 return await self._converse(child, request, file, on_stage, place, chunks)
             except ChildEnded as error:
                 ending = await _ending_of(child)
@@ -178,7 +186,6 @@ class ParserPool:
             raise _TurnOver if is_over else verdict(Cause.TIME_LIMIT, request.name) from error
         finally:
             timer.cancel()
-            os.close(file)
 
     @contextlib.asynccontextmanager
     async def _child(self, tenant_id: str, tokenizer_path: str) -> AsyncIterator[ParserChild]:
@@ -225,24 +232,20 @@ async def _ending_of(child: ParserChild) -> Ending | None:
         return None
 
 
-async def _nameless(path: Path, *, is_small: bool) -> int:
+@contextlib.asynccontextmanager
+async def _nameless(path: Path, size_bytes: int) -> AsyncIterator[int]:
     """An open copy in memory, that is all its reader can get at: Linux lets a process open a file that it holds anew, but not under
-    the name that the file has in a folder that is closed to it. A small file is not worth a thread."""
-    if sys.platform != "linux":
-        return await asyncio.to_thread(_opened, path)
-    return _copy(path) if is_small else await asyncio.to_thread(_copy, path)
-
-
-def _copy(path: Path) -> int:
-    made = os.memfd_create("document", os.MFD_CLOEXEC)
+    the name that the file has in a folder that is closed to it."""
+    is_copied = sys.platform == "linux"
+    file = os.memfd_create("document", os.MFD_CLOEXEC) if is_copied else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        with path.open("rb") as source, open(made, "wb", closefd=False) as target:
-            shutil.copyfileobj(source, target, 1024 * 1024)
-    except BaseException:
-        os.close(made)
-        raise
-    return made
+        if is_copied:
+            await off_loop_if_large(size_bytes, _copy, path, file)
+        yield file
+    finally:
+        os.close(file)
 
 
-def _opened(path: Path) -> int:
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def _copy(path: Path, to: int) -> None:
+    with path.open("rb") as source, open(to, "wb", closefd=False) as target:
+        shutil.copyfileobj(source, target, 1024 * 1024)
