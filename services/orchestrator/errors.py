@@ -1,16 +1,42 @@
 """Why a run cannot be started, found or written, and what it says when a service it leans on is away."""
 
-from kit.errors import Aborted, DataLoss, InvalidArgument, NotFound, ResourceExhausted, Unavailable, Unimplemented
+from kit.errors import (
+    Aborted,
+    AlreadyExists,
+    DataLoss,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    ResourceExhausted,
+    Unavailable,
+    Unimplemented,
+)
 
 
 class RunNotFound(NotFound):
     reason = "RUN_NOT_FOUND"
 
 
+class RunExpired(NotFound):
+    """The run has ended, and its events were kept for as long as they are kept."""
+
+    reason = "RUN_EXPIRED"
+
+
+class RunOfNewerVersion(FailedPrecondition):
+    """The run is in a state that this version does not know: only a newer one can go on with it."""
+
+    reason = "RUN_OF_NEWER_VERSION"
+
+
 class RunForgotten(NotFound):
     """The run's events were erased, since something that they quote was deleted."""
 
     reason = "RUN_FORGOTTEN"
+
+
+def not_found(run_id: str) -> RunNotFound:
+    return RunNotFound(f"run {run_id} does not exist, or its events have expired", run_id=run_id)
 
 
 def forgotten(run_id: str) -> RunForgotten:
@@ -42,6 +68,22 @@ class ModeNotOffered(Unimplemented):
 
 class TooManyRuns(ResourceExhausted):
     reason = "TOO_MANY_RUNS"
+
+
+class IdempotencyConflict(AlreadyExists):
+    """The idempotency key was used for another request."""
+
+    reason = "IDEMPOTENCY_KEY_REUSED"
+
+
+class IdempotencyInFlight(Aborted):
+    """The first request with this idempotency key is just beginning its run."""
+
+    reason = "IDEMPOTENCY_KEY_IN_FLIGHT"
+
+
+class Parked(Exception):
+    """The run waits for somebody's decision. No failure of a step: whoever catches it in a step breaks the run."""
 
 
 class FencedOff(Aborted):

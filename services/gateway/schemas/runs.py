@@ -9,8 +9,8 @@ from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
 SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "unknown"]
-RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "unknown"]
-"""`unknown` is what a newer version of a service wrote."""
+RunStatus = Literal["running", "waiting", "completed", "refused", "cancelled", "timeout", "failed", "unknown"]
+"""`waiting` is for somebody's decision; `unknown` is what a newer version of a service wrote."""
 
 
 class QaRequest(RequestBody):

@@ -23,6 +23,7 @@ class RunStatus(Enum):
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     FAILED = "failed"
+    WAITING = "waiting"
     UNKNOWN = "unknown"
 
 

@@ -11,7 +11,7 @@ import structlog
 from kit.errors import Unavailable
 from services.orchestrator.log.events import Degradation, Done, Payload, RunEvent, Thinking
 from services.orchestrator.models import Progress, RunKey
-from services.orchestrator.ports import EventLog
+from services.orchestrator.ports import RunLog
 
 _log = structlog.get_logger()
 _NOT_DURABLE = Degradation(
@@ -26,19 +26,20 @@ class Journal:
     then has a clean prefix that another orchestrator can continue."""
 
     def __init__(
-        self, key: RunKey, log: EventLog, progress: Progress, position: int, now: Callable[[], datetime]
+        self, key: RunKey, log: RunLog, progress: Progress, position: int, now: Callable[[], datetime]
     ) -> None:
         self.key = key
         self.progress = progress
         self.durable = True
         self._log = log
-        self._position = position
+        self.position = position
+        """Of the last entry in the log, as far as we know."""
         self.now = now
         self._live: list[asyncio.Queue[RunEvent | None]] = []
         self._closed = False
 
     @classmethod
-    async def open(cls, key: RunKey, log: EventLog, now: Callable[[], datetime]) -> "Journal":
+    async def open(cls, key: RunKey, log: RunLog, now: Callable[[], datetime]) -> "Journal":
         """The journal of a run, continued from what is already in the log."""
         events, position = await log.read(key)
         progress = Progress()
@@ -57,7 +58,7 @@ class Journal:
         event = self._next(payload)
         if self.durable:
             try:
-                self._position = await self._log.append(self.key, event, self._position)
+                self.position = await self._log.append(self.key, event, self.position)
             except Unavailable as error:
                 self.go_on_live(error)
                 event = self._next(payload)

@@ -81,6 +81,8 @@ class _RunStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunStatus.V
     """Broke; the error event says why."""
     RUN_STATUS_UNKNOWN: _RunStatus.ValueType  # 7
     """A state that a newer version wrote."""
+    RUN_STATUS_WAITING: _RunStatus.ValueType  # 8
+    """Waits for somebody's decision. Nothing is worked on and no time is counted meanwhile."""
 
 class RunStatus(_RunStatus, metaclass=_RunStatusEnumTypeWrapper):
     """How a run ended, or that it has not."""
@@ -101,6 +103,8 @@ RUN_STATUS_FAILED: RunStatus.ValueType  # 6
 """Broke; the error event says why."""
 RUN_STATUS_UNKNOWN: RunStatus.ValueType  # 7
 """A state that a newer version wrote."""
+RUN_STATUS_WAITING: RunStatus.ValueType  # 8
+"""Waits for somebody's decision. Nothing is worked on and no time is counted meanwhile."""
 Global___RunStatus: _TypeAlias = RunStatus  # noqa: Y015
 
 class _SupportStatus:
@@ -181,6 +185,7 @@ class StartRunRequest(_message.Message):
     BUDGETS_FIELD_NUMBER: _builtins.int
     DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
     TOP_K_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     mode: Global___RunMode.ValueType
     """Pipeline."""
     question: _builtins.str
@@ -191,6 +196,11 @@ class StartRunRequest(_message.Message):
     """"auto", empty, or an agent's name."""
     top_k: _builtins.int
     """Evidence passages wanted; 0 means the service's setting."""
+    idempotency_key: _builtins.str
+    """The caller's name for this request: asked again with the same key and content, the same run is followed from its first event. Empty
+    means none. Another content is refused with IDEMPOTENCY_KEY_REUSED; while the first request is just beginning the run, with
+    IDEMPOTENCY_KEY_IN_FLIGHT.
+    """
     @_builtins.property
     def collection_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Collections to search."""
@@ -214,10 +224,11 @@ class StartRunRequest(_message.Message):
         budgets: Global___Budgets | None = ...,
         document_ids: _abc.Iterable[_builtins.str] | None = ...,
         top_k: _builtins.int = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "mode", b"mode", "question", b"question", "thread_id", b"thread_id", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "idempotency_key", b"idempotency_key", "mode", b"mode", "question", b"question", "thread_id", b"thread_id", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -495,6 +506,10 @@ class Run(_message.Message):
     FINISHED_AT_FIELD_NUMBER: _builtins.int
     COLLECTION_IDS_FIELD_NUMBER: _builtins.int
     FORGOTTEN_AT_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Unique within the tenant."""
     mode: Global___RunMode.ValueType
@@ -505,6 +520,8 @@ class Run(_message.Message):
     """The user's words."""
     thread_id: _builtins.str
     """Thread, or empty."""
+    subject: _builtins.str
+    """Who asked."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """Start."""
@@ -523,6 +540,18 @@ class Run(_message.Message):
         NOT_FOUND and reason RUN_FORGOTTEN.
         """
 
+    @_builtins.property
+    def answer(self) -> Global___Answer:
+        """What was answered. Absent in listings, before there is an answer, and once it is forgotten."""
+
+    @_builtins.property
+    def usage(self) -> Global___Usage:
+        """What it cost. Absent in listings and before the end."""
+
+    @_builtins.property
+    def error(self) -> Global___RunError:
+        """Why it failed, when it did. Absent in listings."""
+
     def __init__(
         self,
         *,
@@ -535,10 +564,14 @@ class Run(_message.Message):
         finished_at: _timestamp_pb2.Timestamp | None = ...,
         collection_ids: _abc.Iterable[_builtins.str] | None = ...,
         forgotten_at: _timestamp_pb2.Timestamp | None = ...,
+        answer: Global___Answer | None = ...,
+        usage: Global___Usage | None = ...,
+        subject: _builtins.str = ...,
+        error: Global___RunError | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_ids", b"collection_ids", "created_at", b"created_at", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "mode", b"mode", "question", b"question", "run_id", b"run_id", "status", b"status", "thread_id", b"thread_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "collection_ids", b"collection_ids", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "mode", b"mode", "question", b"question", "run_id", b"run_id", "status", b"status", "subject", b"subject", "thread_id", b"thread_id", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,38 @@
+"""Runs that wait for somebody's decision. A parked run has no task, no lease and no clock: its record says `waiting`, its marker
+has no owner, and any orchestrator may resume it.
+
+A decision is an entry of the run's log. It may be written while the run is being parked, when resuming it would find that it still
+has an owner: so whoever parks a run looks, after the marker says so, whether the log has grown since.
+"""
+
+from dataclasses import replace
+
+from services.orchestrator.log.events import RunStatus
+from services.orchestrator.models import RunRecord
+from services.orchestrator.ports import EventLog, RunStore
+from services.orchestrator.runs.ownership import Ownership
+
+
+class Parking:
+    """Parks the runs of this process."""
+
+    def __init__(self, store: RunStore, log: EventLog, ownership: Ownership) -> None:
+        self._store = store
+        self._log = log
+        self._ownership = ownership
+
+    async def park(self, record: RunRecord, position: int) -> bool:
+        """Leaves the run to whoever resumes it. `position` is that of the last entry it knows; False when there is a later one,
+        which may be what it waits for. Raises Unavailable."""
+        # The record first: a run that is marked as ours and not worked on is taken up again, and parks itself again.
+        await self._store.set_status(replace(record, status=RunStatus.WAITING))
+        await self._ownership.park(record.key)
+        return await self._log.position(record.key) <= position
+
+    async def leave(self, record: RunRecord) -> RunRecord:
+        """The record of a run that goes on. Raises Unavailable."""
+        if record.status is not RunStatus.WAITING:
+            return record
+        running = replace(record, status=RunStatus.RUNNING)
+        await self._store.set_status(running)
+        return running
