@@ -44,9 +44,6 @@ class JetStreamEventLog:
     def __init__(self, nats_: Nats) -> None:
         self._nats = nats_
         self._tail = RunTail(nats_, STREAM, "runs.*.*")
-        # A lost ack is repaired by sending again: the id makes the server answer with the first one's position. It names
-        # the writer, because two writers of one seq must not be taken for one.
-        self._writer = secrets.token_hex(4)
 
     @classmethod
     async def open(cls, nats_: Nats, *, retention_days: float) -> "JetStreamEventLog":
@@ -62,9 +59,11 @@ class JetStreamEventLog:
         return cls(nats_)
 
     async def append(self, key: RunKey, event: RunEvent, last_position: int) -> int:
+        # A lost ack is repaired by sending again: the id makes the server answer with the first one's position. It is this call's
+        # alone: a log that was lost is begun again with the same numbers.
         headers: dict[str, str] = {
             api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE: str(last_position),
-            api.Header.MSG_ID: f"{key.run_id}:{event.seq}:{self._writer}",
+            api.Header.MSG_ID: secrets.token_hex(8),
         }
         data = event_to_proto(event).SerializeToString()
         with translated_errors("the event log"):
