@@ -67,6 +67,7 @@ class Execution:
         limits: RunLimits,
         now: Callable[[], datetime],
         *,
+        is_resumed: bool = False,
         is_log_lost: bool = False,
     ) -> None:
         self.record = record
@@ -76,6 +77,7 @@ class Execution:
         self._worker = worker
         self._limits = limits
         self._now = now
+        self._is_resumed = is_resumed
         self._is_log_lost = is_log_lost
         self._cancel_requested = False
         self._is_lost = False
@@ -101,6 +103,8 @@ class Execution:
     async def run(self) -> Ending:
         run_id = self.record.key.run_id
         try:
+            if self._is_resumed and await self._store.is_cancelled(self.record.key):
+                self._cancel_requested = True  # wished for before we were here to hear of it
             status = await self._work()
             if not self.journal.durable:
                 return Ending.UNSETTLED

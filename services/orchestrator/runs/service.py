@@ -251,7 +251,7 @@ class Runs:
             if record is None or record.finished_at is not None:
                 self.ownership.drop(key)
                 await self._store.forget_active(key)
-                return None
+                return
             _check_known(record)
             record = await self._parking.leave(record)
             if marker.is_legacy:
@@ -262,7 +262,8 @@ class Runs:
             if journal.progress.started:
                 await self.ownership.note_begun(key)
             _log.info("run_taken_over", run_id=key.run_id)
-            return self._execute(record, journal, is_log_lost=marker.begun and not journal.progress.started)
+            is_log_lost = marker.begun and not journal.progress.started
+            self._execute(record, journal, is_resumed=True, is_log_lost=is_log_lost)
         except BaseException:
             await self._let_go(key)
             raise
@@ -274,9 +275,18 @@ class Runs:
     def _owned_log(self) -> OwnedLog:
         return OwnedLog(self._log, self.ownership)
 
-    def _execute(self, record: RunRecord, journal: Journal, *, is_log_lost: bool = False) -> Execution:
+    def _execute(
+        self, record: RunRecord, journal: Journal, *, is_resumed: bool = False, is_log_lost: bool = False
+    ) -> Execution:
         execution = Execution(
-            record, journal, self._store, self._worker, self._limits, self._now, is_log_lost=is_log_lost
+            record,
+            journal,
+            self._store,
+            self._worker,
+            self._limits,
+            self._now,
+            is_resumed=is_resumed,
+            is_log_lost=is_log_lost,
         )
         self._executions[record.key] = execution
         # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline. What it does

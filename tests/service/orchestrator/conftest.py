@@ -87,7 +87,7 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             sources = await KeyValueRunSources.open(nats, retention_days=1)
             pipeline = Pipeline(FakeSearcher(), memory, sources, Drafter(FakeScorer(), generator), Limits())
             store = await KeyValueRunStore.open(nats, retention_days=1)
-            markers = await KeyValueMarkers.open(nats, lease_s=LEASE_S)
+            markers = await KeyValueMarkers.open(nats, lease_s=limits.get("lease_s", LEASE_S))
             log = await JetStreamEventLog.open(nats, retention_days=1)
             run_limits = RunLimits(**{"lease_s": LEASE_S, **limits})  # type: ignore[arg-type]
             forgetting = Forgetting(store, log, sources, memory, now=now)

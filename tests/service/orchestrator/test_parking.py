@@ -1,0 +1,156 @@
+"""Runs that wait for somebody's decision: they cost nothing meanwhile, and no decision is missed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from groundwork.orchestrator.v1 import record_pb2 as pb
+
+from kit.forgetting import ForgetRequest, Source
+from kit.jetstream import KeyValue, Nats
+from services.orchestrator.errors import Parked
+from services.orchestrator.log.events import Done, RunEvent, RunStatus, Thinking
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.models import RunKey, RunRecord
+from services.orchestrator.runs.forgetting import CUT_OFF_AFTER
+from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect, now
+from tests.service.orchestrator.test_ownership import LONG_S, logged
+from tests.service.orchestrator.test_runs import _has_status, status_of, until
+
+Start = Callable[..., Awaitable[Orchestrator]]
+_QUESTION, _DECISION = Thinking("approval", "May I?"), Thinking("approval", "You may.")
+
+
+class AskingWorker:
+    """Asks once, waits for the decision, and ends the run. `about_to_wait` is set, and `gate` awaited, between asking and
+    waiting."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.about_to_wait = asyncio.Event()
+        self.visits = 0
+
+    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
+        self.visits += 1
+        if not journal.progress.started:
+            await journal.write(_QUESTION)
+        if not await self._is_decided(journal):
+            self.about_to_wait.set()
+            await self.gate.wait()
+            raise Parked
+        await journal.write(Done(RunStatus.COMPLETED))
+        return RunStatus.COMPLETED
+
+    async def _is_decided(self, journal: Journal) -> bool:
+        return journal.progress.seq >= 2
+
+
+async def _decide(orchestrator: Orchestrator, key: RunKey) -> None:
+    """What whoever decides does: writes the decision, then resumes the run."""
+    log = orchestrator.runs._log
+    events, position = await log.read(key)
+    await log.append(key, RunEvent(key.run_id, len(events) + 1, now(), _DECISION), position)
+    await orchestrator.runs.resume(key)
+
+
+async def _parked(orchestrator: Orchestrator) -> RunKey:
+    key, _ = await orchestrator.runs.start(ANN, QUESTION)
+    await until(lambda: _is_parked(orchestrator, key), seconds=LONG_S)
+    return key
+
+
+async def _is_parked(orchestrator: Orchestrator, key: RunKey) -> bool:
+    marker = await orchestrator.runs.ownership._markers.read(key)
+    return marker is not None and marker.parked
+
+
+async def test_parked_run_has_no_owner_no_task_and_no_time_that_runs_out(
+    start_orchestrator: Start, jetstream: Nats
+) -> None:
+    worker = AskingWorker()
+    orchestrator = await start_orchestrator(worker=worker, wall_clock_s=LEASE_S)
+    key = await _parked(orchestrator)
+    assert await _has_status(orchestrator, key, RunStatus.WAITING)
+    entry = await (await KeyValue.open(jetstream, "RUN_ACTIVE")).get(key.name)
+    assert entry is not None
+    assert pb.RunMarker.FromString(entry.value or b"") == pb.RunMarker(parked=True, begun=True)
+    assert not orchestrator.runs._executions
+    assert not orchestrator.runs._tasks
+    assert not orchestrator.runs.ownership.holds(key)
+    other = await start_orchestrator(worker=worker)
+    for each in (orchestrator, other):
+        await each.runs._sweeper.sweep()
+    assert worker.visits == 1
+    assert await _has_status(orchestrator, key, RunStatus.WAITING)
+
+
+async def test_parked_run_is_resumed_on_any_orchestrator_and_who_follows_sees_it_go_on(
+    start_orchestrator: Start,
+) -> None:
+    first, second = await start_orchestrator(worker=AskingWorker()), await start_orchestrator(worker=AskingWorker())
+    key = await _parked(first)
+    follower = asyncio.create_task(collect(first.runs.attach(key, 0)))
+    await first.die()
+    third = await start_orchestrator(worker=AskingWorker())
+    follower.cancel()
+    follower = asyncio.create_task(collect(third.runs.attach(key, 0)))
+    await _decide(second, key)
+    assert [event.payload for event in await follower] == [_QUESTION, _DECISION, Done(RunStatus.COMPLETED)]
+    await until(lambda: _has_status(third, key, RunStatus.COMPLETED), seconds=LONG_S)
+
+
+async def test_decision_that_comes_while_the_run_is_being_parked_is_not_missed(start_orchestrator: Start) -> None:
+    worker = AskingWorker()
+    worker.gate.clear()
+    first, second = await start_orchestrator(worker=worker), await start_orchestrator(worker=worker)
+    key, _ = await first.runs.start(ANN, QUESTION)
+    await worker.about_to_wait.wait()
+    await _decide(second, key)  # the run has an owner, so that resuming it does nothing
+    assert await _has_status(first, key, RunStatus.RUNNING)
+    worker.gate.set()
+    await until(lambda: _has_status(first, key, RunStatus.COMPLETED), seconds=LONG_S)
+    assert len(await logged(first, key)) == 3
+
+
+async def test_run_is_resumed_once_by_many_who_try(start_orchestrator: Start) -> None:
+    worker = AskingWorker()
+    orchestrators = [await start_orchestrator(worker=worker) for _ in range(3)]
+    key = await _parked(orchestrators[0])
+    await _decide(orchestrators[0], key)
+    await asyncio.gather(*(each.runs.resume(key) for each in orchestrators for _ in range(3)))
+    await until(lambda: _has_status(orchestrators[0], key, RunStatus.COMPLETED), seconds=LONG_S)
+    assert worker.visits == 2
+
+
+async def test_process_that_dies_while_it_parks_a_run_leaves_it_to_be_parked_again(start_orchestrator: Start) -> None:
+    first = await start_orchestrator(worker=AskingWorker())
+
+    async def dies(_: RunKey) -> None:
+        await asyncio.Event().wait()
+
+    first.runs.ownership.park = dies  # type: ignore[method-assign]
+    key, _ = await first.runs.start(ANN, QUESTION)
+    await until(lambda: _has_status(first, key, RunStatus.WAITING), seconds=LONG_S)
+    await first.die()
+    second = await start_orchestrator(worker=AskingWorker())
+    await until(lambda: _is_parked(second, key), seconds=LONG_S)
+    assert await _has_status(second, key, RunStatus.WAITING)
+    await _decide(second, key)
+    await until(lambda: _has_status(second, key, RunStatus.COMPLETED), seconds=LONG_S)
+
+
+async def test_parked_run_can_be_cancelled_anywhere(start_orchestrator: Start) -> None:
+    first, second = await start_orchestrator(worker=AskingWorker()), await start_orchestrator(worker=AskingWorker())
+    key = await _parked(first)
+    await second.runs.cancel(key)
+    assert status_of(await collect(first.runs.attach(key, 0))) is RunStatus.CANCELLED
+
+
+async def test_parked_run_that_quotes_a_deleted_document_is_cut_off(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator(worker=AskingWorker())
+    key = await _parked(orchestrator)
+    request = ForgetRequest(Source.run(key.run_id), now() - CUT_OFF_AFTER - timedelta(seconds=1))
+    assert await orchestrator.forgetting.forget("acme", request) is None
+    assert (await orchestrator.runs.list("acme", 10, "")).runs == []
+    assert await orchestrator.runs.ownership._markers.read(key) is None
