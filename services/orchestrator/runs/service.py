@@ -236,16 +236,14 @@ class Runs:
         self._starting += 1
         try:
             marker = await self.ownership.adopt(key, resume=resume)
-            execution = None if marker is None else await self._resumed(key, marker)
+            if marker is not None:
+                await self._go_on(key, marker)
         finally:
             self._starting -= 1
-        # Asked only now: a wish that comes later finds the execution, one that came earlier is stored.
-        if execution is not None and await self._store.is_cancelled(key):
-            execution.cancel()
 
-    async def _resumed(self, key: RunKey, marker: RunMarker) -> Execution | None:
-        """The run, going on; None when it has ended, or when its starter died before there was one: its marker is ours, so nobody
-        is in the middle of making it."""
+    async def _go_on(self, key: RunKey, marker: RunMarker) -> None:
+        """Works on a run from where its log ends. One that has ended is struck off, and so is one whose starter died before there
+        was a record: its marker is ours, so nobody is in the middle of making it."""
         try:
             record = await self._store.get(key)
             if record is None or record.finished_at is not None:
@@ -255,9 +253,8 @@ class Runs:
             _check_known(record)
             record = await self._parking.leave(record)
             if marker.is_legacy:
-                await self._store.set_status(
-                    record
-                )  # in our format: releases of per-run leases leave it alone from now on
+                # In our format: releases that held a lease for each run leave it alone from now on.
+                await self._store.set_status(record)
             journal = await Journal.open(key, self._owned_log(), self._now)
             if journal.progress.started:
                 await self.ownership.note_begun(key)
