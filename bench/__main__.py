@@ -9,13 +9,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bench import answering, clean_clone, ingestion, peer, rerank, searching, small_documents, stalls, start
+from bench import answering, clean_clone, following, ingestion, peer, rerank, searching, small_documents, stalls, start
 from bench.conditions import Conditions, load_average
 from bench.raw_embedder import RawEmbedder
 from bench.report import Part, render
 from evals.loading import OWN_COLLECTION
 
-PARTS = ("start", "ingestion", "small-documents", "search", "search-100k", "stalls", "rerank", "answers", "peer")
+PARTS = (
+    "start",
+    "ingestion",
+    "small-documents",
+    "search",
+    "search-100k",
+    "stalls",
+    "rerank",
+    "answers",
+    "following",
+    "peer",
+)
 DEFAULT_PARTS = PARTS[:-1]
 """The peer needs a package index once, and minutes on a collection that means something."""
 
@@ -36,6 +47,7 @@ def main() -> None:
         "rerank": lambda: rerank.measure(raw),
         "peer": lambda: peer.measure(options.peer_collection),
         "answers": answering.measure,
+        "following": following.measure,
         "clean-clone": clean_clone.measure,
     }
     gc.freeze()  # a collector that looks through all modules would be in the latencies

@@ -22,7 +22,7 @@ from services.orchestrator.adapters.codec import event_from_bytes
 from services.orchestrator.log.events import RunEvent
 
 _log = structlog.get_logger()
-_MAX_WAITING = 64
+_MAX_WAITING = 256
 """Entries that a follower may be behind before it has to read the log."""
 _START_TIMEOUT_S = 5.0
 _IDLE_S = 5.0

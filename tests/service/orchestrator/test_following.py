@@ -120,7 +120,7 @@ async def test_follower_that_does_not_read_holds_little_and_misses_nothing(
         watches.append(self)
 
     monkeypatch.setattr(tail.Watch, "__init__", remembered)
-    speaker = Speaker(pieces=300)
+    speaker = Speaker(pieces=600)
     worker, follower = await start_orchestrator(worker=speaker), await start_orchestrator()
     key, live = await worker.runs.start(ANN, QUESTION)
     slow = follower.runs.attach(key, 0)
@@ -128,11 +128,11 @@ async def test_follower_that_does_not_read_holds_little_and_misses_nothing(
     quick = asyncio.create_task(followed(follower.runs.attach(key, 0), asyncio.Event()))
     speaker.gate.set()
     async with asyncio.timeout(LONG_S):
-        assert await quick == list(range(1, 302))
-        assert len([event async for event in live]) == 301
+        assert await quick == list(range(1, 602))
+        assert len([event async for event in live]) == 601
     assert len(watches[0]._entries) <= tail._MAX_WAITING
     async with asyncio.timeout(LONG_S):
-        assert [event.seq async for event in slow] == list(range(2, 302))
+        assert [event.seq async for event in slow] == list(range(2, 602))
 
 
 async def test_followers_survive_a_restart_of_the_message_store(
