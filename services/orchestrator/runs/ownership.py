@@ -136,6 +136,11 @@ class Ownership:
         """Leaves a run to whoever resumes it. Raises Unavailable."""
         await self._give_up(key, parked=True)
 
+    async def unpark(self, key: RunKey) -> None:
+        """Leaves a parked run to whoever takes it. Raises Unavailable."""
+        if await self.adopt(key, resume=True) is not None:
+            await self.release(key)
+
     async def _give_up(self, key: RunKey, *, parked: bool) -> None:
         marker = self._held.pop(key, None)
         if marker is not None:

@@ -21,18 +21,11 @@ class Parking:
         self._log = log
         self._ownership = ownership
 
-    async def park(self, record: RunRecord, position: int) -> bool:
-        """Leaves the run to whoever resumes it. `position` is that of the last entry it knows; False when there is a later one,
-        which may be what it waits for. Raises Unavailable."""
+    async def park(self, record: RunRecord, position: int) -> None:
+        """Leaves the run to whoever resumes it; `position` is that of the last entry it knows. When there is a later one, which
+        may be what it waits for, anybody may take it. Raises Unavailable."""
         # The record first: a run that is marked as ours and not worked on is taken up again, and parks itself again.
         await self._store.set_status(replace(record, status=RunStatus.WAITING))
         await self._ownership.park(record.key)
-        return await self._log.position(record.key) <= position
-
-    async def leave(self, record: RunRecord) -> RunRecord:
-        """The record of a run that goes on. Raises Unavailable."""
-        if record.status is not RunStatus.WAITING:
-            return record
-        running = replace(record, status=RunStatus.RUNNING)
-        await self._store.set_status(running)
-        return running
+        if await self._log.position(record.key) > position:
+            await self._ownership.unpark(record.key)

@@ -2,17 +2,17 @@
 falls silent another orchestrator continues it from the log."""
 
 import asyncio
-import contextvars
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import structlog
 
 from kit.errors import AlreadyExists, Unavailable
 from kit.forgetting import Source
-from kit.principal import Principal, use_principal
-from kit.telemetry import continued_span, current_traceparent
+from kit.principal import Principal
+from kit.telemetry import current_traceparent
 from services.orchestrator.errors import (
     IdempotencyInFlight,
     RunDamaged,
@@ -26,7 +26,8 @@ from services.orchestrator.log.events import RunEvent, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import Dependent, Page, Progress, RunKey, RunLimits, RunMarker, RunRecord, RunRequest
 from services.orchestrator.ports import EventLog, Markers, RunSources, RunStore
-from services.orchestrator.runs.execution import Ending, Execution, Worker
+from services.orchestrator.runs.execution import Execution, Worker
+from services.orchestrator.runs.executions import Executions
 from services.orchestrator.runs.ownership import OwnedLog, Ownership
 from services.orchestrator.runs.parking import Parking
 from services.orchestrator.runs.requests import check, check_idempotency_key, new_run_id
@@ -56,13 +57,11 @@ class Runs:
         self._store = store
         self._log = log
         self._sources = sources
-        self._worker = worker
         self._limits = limits
         self._now = now
-        self._parking = Parking(store, log, self.ownership)
-        self._sweeper = Sweeper(markers, self.ownership, self._take_over, self._lose, limits.lease_s / 2)
-        self._executions: dict[RunKey, Execution] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        parking = Parking(store, log, self.ownership)
+        self._executions = Executions(store, worker, limits, now, self.ownership, parking)
+        self._sweeper = Sweeper(markers, self.ownership, self._take_over, self._executions.lose, limits.lease_s / 2)
         self._starting = 0
         self._draining = False
 
@@ -133,17 +132,18 @@ class Runs:
         record = await self.get(key)
         if record.finished_at is None:
             await self._store.request_cancel(key)
-            self._cancel_here(key)
+            self._executions.cancel(key)
             if record.status is RunStatus.WAITING:
                 await self.resume(key)
         return record
 
     async def resume(self, key: RunKey) -> None:
-        """Goes on with a parked run, whose log has what it waited for. Does nothing when somebody works on it: they find the entry.
-        Raises TooManyRuns, Unavailable."""
+        """Goes on with a parked run, whose log has what it waited for; here, or elsewhere when this process takes none now. Does
+        nothing when somebody works on it: they find the entry. Raises Unavailable."""
         if self._draining or self._is_full():
-            raise TooManyRuns("this orchestrator takes no run now; try again shortly", retry_after_s=_RETRY_AFTER_S)
-        await self._take_over(key, resume=True)
+            await self.ownership.unpark(key)
+        else:
+            await self._take_over(key, resume=True)
 
     async def get(self, key: RunKey) -> RunRecord:
         """For whoever may see it; see `visible`. Raises RunNotFound, RunDamaged."""
@@ -187,23 +187,13 @@ class Runs:
     async def close(self) -> None:
         """Hands all runs over: stops working on them, lets them go, and gives up the lease."""
         self.drain()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._executions.close()
         with suppress(Unavailable):
             await self.ownership.leave()
 
     async def _watch_cancels(self) -> None:
         async for key in patiently(self._store.watch_cancels):
-            self._cancel_here(key)
-
-    def _cancel_here(self, key: RunKey) -> None:
-        if execution := self._executions.get(key):
-            execution.cancel()
-
-    def _lose(self, key: RunKey) -> None:
-        if execution := self._executions.get(key):
-            execution.lose()
+            self._executions.cancel(key)
 
     def _is_full(self) -> bool:
         return len(self._executions) + self._starting >= self._limits.max_concurrent_runs
@@ -218,7 +208,7 @@ class Runs:
         try:
             await self._note_thread(record.dependent)
             await self._store.create(record)
-            return self._execute(record, Journal(record.key, self._owned_log(), Progress(), 0, self._now))
+            return self._executions.begin(record, Journal(record.key, self._owned_log(), Progress(), 0, self._now))
         except BaseException:
             await self._let_go(record.key)
             raise
@@ -251,7 +241,7 @@ class Runs:
                 await self._store.forget_active(key)
                 return
             _check_known(record)
-            record = await self._parking.leave(record)
+            record = await self._running(record)
             if marker.is_legacy:
                 # In our format: releases that held a lease for each run leave it alone from now on.
                 await self._store.set_status(record)
@@ -260,10 +250,17 @@ class Runs:
                 await self.ownership.note_begun(key)
             _log.info("run_taken_over", run_id=key.run_id)
             is_log_lost = marker.begun and not journal.progress.started
-            self._execute(record, journal, is_resumed=True, is_log_lost=is_log_lost)
+            self._executions.begin(record, journal, is_resumed=True, is_log_lost=is_log_lost)
         except BaseException:
             await self._let_go(key)
             raise
+
+    async def _running(self, record: RunRecord) -> RunRecord:
+        """The record, which does not say any more that the run waits."""
+        if record.status is RunStatus.WAITING:
+            record = replace(record, status=RunStatus.RUNNING)
+            await self._store.set_status(record)
+        return record
 
     async def _let_go(self, key: RunKey) -> None:
         with suppress(Unavailable):
@@ -271,63 +268,6 @@ class Runs:
 
     def _owned_log(self) -> OwnedLog:
         return OwnedLog(self._log, self.ownership)
-
-    def _execute(
-        self, record: RunRecord, journal: Journal, *, is_resumed: bool = False, is_log_lost: bool = False
-    ) -> Execution:
-        execution = Execution(
-            record,
-            journal,
-            self._store,
-            self._worker,
-            self._limits,
-            self._now,
-            is_resumed=is_resumed,
-            is_log_lost=is_log_lost,
-        )
-        self._executions[record.key] = execution
-        # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline. What it does
-        # belongs to that call's trace all the same.
-        task = asyncio.create_task(self._to_its_end(execution), context=contextvars.Context())
-        execution.task = task
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return execution
-
-    async def _to_its_end(self, execution: Execution) -> None:
-        key = execution.record.key
-        ending = Ending.UNSETTLED
-        try:
-            ending = await self._as_owner(execution)
-        finally:
-            del self._executions[key]
-            try:
-                await self._left(execution, ending)
-            except Exception as error:
-                # The marker may still say that the run is ours: our own sweeper finds that we do not hold it.
-                self.ownership.drop(key)
-                _log.warning("run_not_let_go", run_id=key.run_id, error=repr(error))
-
-    async def _as_owner(self, execution: Execution) -> Ending:
-        record = execution.record
-        mode, resumed = record.request.mode.value, execution.journal.progress.started
-        with (
-            use_principal(record.principal),
-            structlog.contextvars.bound_contextvars(tenant_id=record.key.tenant_id, run_id=record.key.run_id),
-            continued_span("run", record.traceparent, run_id=record.key.run_id, mode=mode, resumed=resumed),
-        ):
-            return await execution.run()
-
-    async def _left(self, execution: Execution, ending: Ending) -> None:
-        """Tells the others what became of the run."""
-        key = execution.record.key
-        if ending is Ending.UNSETTLED:
-            await self.ownership.release(key)
-        elif ending is Ending.PARKED:
-            if not await self._parking.park(execution.record, execution.journal.position):
-                await self._take_over(key, resume=True)
-        else:
-            self.ownership.drop(key)
 
 
 def _check_known(record: RunRecord) -> None:

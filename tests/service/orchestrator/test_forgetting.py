@@ -138,7 +138,7 @@ async def test_run_that_was_shown_an_answer_is_erased_with_it(start_orchestrator
     first = await start_orchestrator()
     quoting = await ended(first, IN_THREAD)
     second = await start_orchestrator(FakeModel(["The bridge was opened in 1932. [1]"]))
-    searcher = second.runs._worker._searcher  # type: ignore[attr-defined]
+    searcher = second.runs._executions._worker._searcher  # type: ignore[attr-defined]
     assert isinstance(searcher, FakeSearcher)
     searcher.retrieval = Retrieval((replace(EVIDENCE[1], number=1),))
     second.memory.turns = [Turn("assistant", "The tower was built in 1889.", quoting.run_id)]

@@ -127,7 +127,7 @@ async def test_follower_of_a_run_that_is_cut_off_by_its_deletion_is_told_that_it
     start_orchestrator: Start,
 ) -> None:
     worker, key, follower, model = await _followed(start_orchestrator)
-    worker.runs._cancel_here = lambda _: None  # type: ignore[method-assign] # it hangs
+    worker.runs._executions.cancel = lambda _: None  # type: ignore[method-assign] # it hangs
     request = ForgetRequest(Source.run(key.run_id), now() - CUT_OFF_AFTER)
     assert await worker.forgetting.forget("acme", request) is None
     async with asyncio.timeout(LONG_S):

@@ -76,7 +76,7 @@ async def test_parked_run_has_no_owner_no_task_and_no_time_that_runs_out(
     assert entry is not None
     assert pb.RunMarker.FromString(entry.value or b"") == pb.RunMarker(parked=True, begun=True)
     assert not orchestrator.runs._executions
-    assert not orchestrator.runs._tasks
+    assert not orchestrator.runs._executions._tasks
     assert not orchestrator.runs.ownership.holds(key)
     other = await start_orchestrator(worker=worker)
     for each in (orchestrator, other):
@@ -121,6 +121,15 @@ async def test_run_is_resumed_once_by_many_who_try(start_orchestrator: Start) ->
     await asyncio.gather(*(each.runs.resume(key) for each in orchestrators for _ in range(3)))
     await until(lambda: _has_status(orchestrators[0], key, RunStatus.COMPLETED), seconds=LONG_S)
     assert worker.visits == 2
+
+
+async def test_run_that_is_resumed_by_a_stopping_process_goes_on_elsewhere(start_orchestrator: Start) -> None:
+    stopping, other = await start_orchestrator(worker=AskingWorker()), await start_orchestrator(worker=AskingWorker())
+    key = await _parked(stopping)
+    stopping.runs.drain()
+    await _decide(stopping, key)
+    await until(lambda: _has_status(other, key, RunStatus.COMPLETED), seconds=LONG_S)
+    assert not stopping.runs.ownership.holds(key)
 
 
 async def test_process_that_dies_while_it_parks_a_run_leaves_it_to_be_parked_again(start_orchestrator: Start) -> None:
