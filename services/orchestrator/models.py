@@ -92,6 +92,8 @@ class RunMarker:
     revision: int = 0
     is_legacy: bool = False
     """Written by a release that held a lease for each run."""
+    raw: bytes = field(default=b"", compare=False, repr=False)
+    """The marker as it was read, so that a change of it keeps what a newer version put into it."""
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,9 @@ class KeyValueMarkers:
 
 
 def _encode(marker: RunMarker) -> bytes:
-    return pb.RunMarker(owner=marker.owner, begun=marker.begun, parked=marker.parked).SerializeToString()
+    message = pb.RunMarker.FromString(marker.raw)
+    message.owner, message.begun, message.parked = marker.owner, marker.begun, marker.parked
+    return message.SerializeToString()
 
 
 def _decode(entry: Entry) -> RunMarker:
@@ -85,4 +87,5 @@ def _decode(entry: Entry) -> RunMarker:
         # Of nobody, so that the run is looked at; begun, so that it is not done again where its log is empty.
         set_aside(_ACTIVE, entry.key, error)
         return RunMarker("", begun=True, revision=entry.revision)
-    return RunMarker(message.owner, message.begun, message.parked, entry.revision, is_legacy=not entry.value)
+    value = entry.value or b""
+    return RunMarker(message.owner, message.begun, message.parked, entry.revision, is_legacy=not value, raw=value)

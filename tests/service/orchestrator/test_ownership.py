@@ -135,6 +135,20 @@ async def test_run_of_a_process_that_lives_is_not_taken(jetstream: Nats) -> None
     assert marker.owner == other.owner
 
 
+async def test_what_a_newer_version_put_into_a_marker_survives_every_change(jetstream: Nats) -> None:
+    markers = await KeyValueMarkers.open(jetstream, lease_s=LONG_S)
+    active = await KeyValue.open(jetstream, "RUN_ACTIVE")
+    newer = b"\xfa\x3f\x02hi"
+    await active.put(KEY.name, pb.RunMarker(owner="gone").SerializeToString() + newer)
+    ownership = Ownership(markers, LONG_S)
+    assert await ownership.adopt(KEY)
+    await ownership.note_begun(KEY)
+    await ownership.park(KEY)
+    entry = await active.get(KEY.name)
+    assert entry is not None
+    assert entry.value == pb.RunMarker(begun=True, parked=True).SerializeToString() + newer
+
+
 async def test_nothing_is_claimed_with_a_lease_that_is_spent(jetstream: Nats) -> None:
     markers = await KeyValueMarkers.open(jetstream, lease_s=LONG_S)
     clock = [0.0]
