@@ -12,6 +12,7 @@ from pathlib import Path
 from bench import (
     answering,
     clean_clone,
+    following,
     ingestion,
     peer,
     rerank,
@@ -38,6 +39,7 @@ PARTS = (
     "answers",
     "streams",
     "steps",
+    "following",
     "peer",
 )
 DEFAULT_PARTS = PARTS[:-1]
@@ -62,6 +64,7 @@ def main() -> None:
         "answers": answering.measure,
         "streams": streams.measure,
         "steps": steps.measure,
+        "following": following.measure,
         "clean-clone": clean_clone.measure,
     }
     gc.freeze()  # a collector that looks through all modules would be in the latencies

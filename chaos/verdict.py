@@ -143,7 +143,7 @@ def _ended(http: httpx.Client, answer: Answer) -> dict[str, Any]:
     deadline = time.monotonic() + SETTLE_TIMEOUT_S
     while True:
         run: dict[str, Any] = _answered(http, "GET", f"/v1/runs/{answer.run_id}")
-        is_settled = run["forgotten_at"] or run["status"] not in ("running", "cancelled")
+        is_settled = run["forgotten_at"] or run["status"] not in ("running", "waiting", "cancelled")
         if is_settled or time.monotonic() > deadline:
             return run
         time.sleep(_POLL_S)

@@ -160,6 +160,17 @@ class KeyValue:
                 if entry.value is not None:
                     yield entry
 
+    async def keys(self, pattern: str) -> AsyncGenerator[str, None]:
+        """The keys that match `pattern`, by age of last write. Their values are not read."""
+        stream, subject = f"KV_{self._name}", f"{self._prefix}{pattern}"
+        async with aclosing(follow(self._nats, stream, subject, last_per_subject=True, headers_only=True)) as messages:
+            async for message in messages:
+                if message is None:
+                    return
+                entry = self._entry(message)
+                if entry.value is not None:
+                    yield entry.key
+
     async def watch(self, pattern: str = ">", *, after: int = 0) -> AsyncGenerator[Entry | None, None]:
         """Current entries that match `pattern`, then None once, then every change until closed.
 

@@ -18,6 +18,7 @@ from kit.jetstream import Nats, connect
 from kit.llm import Finish, open_chat_model
 from kit.service import Service
 from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.adapters.memory import MemoryThreads
 from services.orchestrator.adapters.model_server import RerankerSentenceScorer
 from services.orchestrator.adapters.retriever import RetrieverSearcher
@@ -48,13 +49,13 @@ async def run(settings: OrchestratorSettings) -> None:
         memory = await _memory(service, settings)
         pipeline = await _pipeline(service, settings, memory, state.sources)
         limits = RunLimits(settings.run_wall_clock_s, settings.run_lease_s, settings.max_concurrent_runs)
-        runs = Runs(state.store, state.log, state.sources, pipeline, limits)
+        runs = Runs(state.store, state.markers, state.log, state.sources, pipeline, limits)
         forgetting = Forgetting(state.store, state.log, state.sources, memory, now=_now)
         service.stack.push_async_callback(runs.close)
         service.spawn(_forget(state, forgetting))
-        service.spawn(runs.watch_cancels())
-        service.spawn(runs.watch_running())
-        service.spawn(runs.sweep())
+        service.spawn(state.log.work())
+        service.spawn(runs.work())
+        service.spawn(_drain(runs, service.stopping))
         service.require("nats", nats.check)
         service.add_servicer(
             orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server,
@@ -69,6 +70,7 @@ class _State:
     """What the orchestrator keeps in the message store."""
 
     store: KeyValueRunStore
+    markers: KeyValueMarkers
     log: JetStreamEventLog
     sources: KeyValueRunSources
     forget_queue: ForgetQueue
@@ -77,11 +79,17 @@ class _State:
     async def open(cls, nats: Nats, settings: OrchestratorSettings, service: Service) -> "_State":
         days = settings.run_retention_days
         return cls(
-            await KeyValueRunStore.open(nats, lease_s=settings.run_lease_s, retention_days=days),
+            await KeyValueRunStore.open(nats, retention_days=days, key_ttl_s=settings.run_key_ttl_s),
+            await KeyValueMarkers.open(nats, lease_s=settings.run_lease_s),
             await JetStreamEventLog.open(nats, retention_days=days),
             await KeyValueRunSources.open(nats, retention_days=days),
             await ForgetQueue.open(nats, service.signer, service.verifier),
         )
+
+
+async def _drain(runs: Runs, stopping: asyncio.Event) -> None:
+    await stopping.wait()
+    runs.drain()
 
 
 async def _forget(state: _State, forgetting: Forgetting) -> None:

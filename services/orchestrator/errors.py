@@ -20,10 +20,26 @@ from kit.errors import (
     Unavailable,
     Unimplemented,
 )
+from kit.idempotency import IdempotencyInFlight
+
+_IN_FLIGHT_RETRY_AFTER_S = 2.0
+"""An answer takes seconds."""
 
 
 class RunNotFound(NotFound):
     reason = "RUN_NOT_FOUND"
+
+
+class RunExpired(NotFound):
+    """The run has ended, and its events were kept for as long as they are kept."""
+
+    reason = "RUN_EXPIRED"
+
+
+class RunOfNewerVersion(FailedPrecondition):
+    """The run is in a state that this version does not know: only a newer one can go on with it."""
+
+    reason = "RUN_OF_NEWER_VERSION"
 
 
 class RunForgotten(NotFound):
@@ -32,9 +48,21 @@ class RunForgotten(NotFound):
     reason = "RUN_FORGOTTEN"
 
 
+def not_found(run_id: str) -> RunNotFound:
+    return RunNotFound(f"run {run_id} does not exist, or its events have expired", run_id=run_id)
+
+
 def forgotten(run_id: str) -> RunForgotten:
     return RunForgotten(
         f"the events of run {run_id} were erased, because a document that they quote was deleted; ask the question again",
+        run_id=run_id,
+    )
+
+
+def in_flight(run_id: str) -> IdempotencyInFlight:
+    return IdempotencyInFlight(
+        f"run {run_id}, which was started with this idempotency key, has not ended; follow it, or ask again when it has",
+        retry_after_s=_IN_FLIGHT_RETRY_AFTER_S,
         run_id=run_id,
     )
 

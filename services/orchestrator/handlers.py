@@ -12,7 +12,13 @@ from kit.forgetting import QUEUE, decode
 from kit.jetstream import Job
 from kit.principal import current_principal
 from kit.records import UNREADABLE, set_aside
-from services.orchestrator.adapters.codec import budgets_from_proto, enum_from_number, enum_number, event_for_client
+from services.orchestrator.adapters.codec import (
+    budgets_from_proto,
+    enum_from_number,
+    enum_number,
+    event_for_client,
+    fill,
+)
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import RunKey, RunRecord, RunRequest
@@ -32,30 +38,35 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         self._deletion = deletion
 
     async def StartRun(self, request: pb.StartRunRequest, context: Any) -> AsyncIterator[pb.StartRunResponse]:
-        _, events = await self._runs.start(current_principal(), _request(request))
+        _, events = await self._runs.start(current_principal(), _request(request), request.idempotency_key)
         async with aclosing(events) as run:  # type: ignore[type-var] # a generator in fact
             async for event in run:
                 yield pb.StartRunResponse(event=event_for_client(event))
 
     async def AttachRun(self, request: pb.AttachRunRequest, context: Any) -> AsyncIterator[pb.AttachRunResponse]:
-        async with aclosing(self._runs.attach(_key(request.run_id), request.after_seq)) as run:  # type: ignore[type-var]
+        key = (await self._visible(request.run_id)).key
+        async with aclosing(self._runs.attach(key, request.after_seq)) as run:
             async for event in run:
                 yield pb.AttachRunResponse(event=event_for_client(event))
 
     async def CancelRun(self, request: pb.CancelRunRequest, context: Any) -> pb.CancelRunResponse:
-        return pb.CancelRunResponse(run=_run(await self._runs.cancel(_key(request.run_id))))
+        record = await self._visible(request.run_id)
+        return pb.CancelRunResponse(run=_run(await self._runs.cancel(record.key)))
 
     async def DeleteRun(self, request: pb.DeleteRunRequest, context: Any) -> pb.DeleteRunResponse:
+        await self._runs.check_deletable(current_principal(), _key(request.run_id))
         await self._deletion.delete(_key(request.run_id))
         return pb.DeleteRunResponse()
 
     async def GetRun(self, request: pb.GetRunRequest, context: Any) -> pb.GetRunResponse:
-        return pb.GetRunResponse(run=_run(await self._runs.get(_key(request.run_id))))
+        return pb.GetRunResponse(run=_run(await self._visible(request.run_id)))
 
     async def ListRuns(self, request: pb.ListRunsRequest, context: Any) -> pb.ListRunsResponse:
-        tenant_id = current_principal().tenant_id
-        page = await self._runs.list(tenant_id, request.page.page_size, request.page.page_token)
+        page = await self._runs.list_visible(current_principal(), request.page.page_size, request.page.page_token)
         return pb.ListRunsResponse(runs=[_run(record) for record in page.runs], next_page_token=page.next_page_token)
+
+    async def _visible(self, run_id: str) -> RunRecord:
+        return await self._runs.visible(current_principal(), _key(run_id))
 
 
 def _request(message: pb.StartRunRequest) -> RunRequest:
@@ -87,6 +98,7 @@ def _run(record: RunRecord) -> pb.Run:
         question=record.request.question,
         thread_id=record.request.thread_id,
         collection_ids=record.request.collection_ids,
+        subject=record.subject,
     )
     run.mode = enum_number(pb.RunMode.DESCRIPTOR, record.request.mode)  # type: ignore[assignment]
     run.status = enum_number(pb.RunStatus.DESCRIPTOR, record.status)  # type: ignore[assignment]
@@ -95,6 +107,14 @@ def _run(record: RunRecord) -> pb.Run:
         run.finished_at.FromDatetime(record.finished_at)
     if record.forgotten_at is not None:
         run.forgotten_at.FromDatetime(record.forgotten_at)
+    for part, message in (
+        (record.outcome.answer, run.answer),
+        (record.outcome.usage, run.usage),
+        (record.outcome.error, run.error),
+    ):
+        if part is not None:
+            message.SetInParent()
+            fill(message, part)
     return run
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from services.orchestrator.log.events import Budgets, RunMode, RunStatus
+from kit.principal import Principal
+from services.orchestrator.log.events import Answer, Budgets, RunError, RunMode, RunStatus, Usage
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,17 @@ class RunKey:
     tenant_id: str
     run_id: str
 
+    @classmethod
+    def named(cls, name: str) -> "RunKey":
+        """Of a key in the message store."""
+        tenant_id, _, run_id = name.partition(".")
+        return cls(tenant_id, run_id)
+
+    @property
+    def name(self) -> str:
+        """As a key in the message store."""
+        return f"{self.tenant_id}.{self.run_id}"
+
     @property
     def started_at_s(self) -> float:
         """Seconds since 1970: run ids begin with their time, 12 hex digits of milliseconds."""
@@ -42,6 +54,32 @@ class Dependent:
     thread_id: str = ""
     subject: str = ""
     """Whose thread."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run has to show for itself at its end; what it did not get to is None."""
+
+    answer: Answer | None = None
+    usage: Usage | None = None
+    error: RunError | None = None
+
+
+@dataclass(frozen=True)
+class RunMarker:
+    """Who works on a run that has not ended. `revision` is what a change of it is compared with."""
+
+    owner: str
+    """Id of an orchestrator process; empty when nobody does."""
+    begun: bool = False
+    """Whether an entry of the run's log is on disk."""
+    parked: bool = False
+    """The run waits for somebody's decision: nobody is to work on it until it is resumed."""
+    revision: int = 0
+    is_legacy: bool = False
+    """Written by a release that held a lease for each run."""
+    raw: bytes = field(default=b"", compare=False, repr=False)
+    """The marker as it was read, so that a change of it keeps what a newer version put into it."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +98,27 @@ class RunRecord:
     traceparent: str = ""
     """The request that asked, as a W3C traceparent: whoever works on the run, at once or after a death, does it in that trace."""
 
+    scopes: frozenset[str] = frozenset()
+    """What the asker may do: whoever works on the run acts with them."""
+
+    outcome: Outcome = Outcome()
+    """What came out. Empty before the end, in listings, and once it is forgotten."""
+
+    @property
+    def principal(self) -> Principal:
+        """Whom the run acts as."""
+        return Principal(self.key.tenant_id, self.subject, self.scopes)
+
     @property
     def dependent(self) -> Dependent:
         return Dependent(self.key, self.request.thread_id, self.subject)
 
-    def finished(self, status: RunStatus, at: datetime) -> "RunRecord":
-        return replace(self, status=status, finished_at=at)
+    @property
+    def without_outcome(self) -> "RunRecord":
+        return replace(self, outcome=Outcome())
+
+    def finished(self, status: RunStatus, at: datetime, outcome: Outcome | None = None) -> "RunRecord":
+        return replace(self, status=status, finished_at=at, outcome=outcome or self.outcome)
 
 
 @dataclass(frozen=True)
@@ -102,4 +155,5 @@ class RunLimits:
 
     wall_clock_s: float = 120.0
     lease_s: float = 5.0
+    """Lifetime of a process's lease; see runs/ownership.py."""
     max_concurrent_runs: int = 256

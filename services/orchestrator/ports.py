@@ -6,12 +6,14 @@ from typing import Protocol
 
 from kit.forgetting import Source
 from kit.llm import ChatMessage, TokenUsage
+from kit.principal import Principal
 from services.orchestrator.log.events import Answer, Payload, Retrieval, RunEvent
-from services.orchestrator.models import Dependent, Page, RunKey, RunRecord, SearchQuery, Turn
+from services.orchestrator.models import Dependent, Page, RunKey, RunMarker, RunRecord, RunRequest, SearchQuery, Turn
 
 
-class EventLog(Protocol):
-    """The durable log of runs. Each run is one subject; appending names the position it expects to be the last."""
+class RunLog(Protocol):
+    """What a run's writer does with the log of runs. Each run is one subject; appending names the position it expects to be the
+    last."""
 
     async def append(self, key: RunKey, event: RunEvent, last_position: int) -> int:
         """Appends and returns the new position. It is on disk when this returns.
@@ -24,16 +26,25 @@ class EventLog(Protocol):
         """All events so far in order, and the position of the last (0 when there is none). Raises RunForgotten."""
         ...
 
-    def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncIterator[RunEvent]:
+
+class EventLog(RunLog, Protocol):
+    """The durable log of runs."""
+
+    def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncGenerator[RunEvent, None]:
         """Events with a higher seq, each once, in order; ends after `done`, and unless `live` at the end of what is stored.
 
-        Raises RunForgotten once the log has been erased.
+        Raises RunForgotten or RunNotFound once the log has been erased, and RunExpired when nothing is stored of a run that is not
+        live.
         """
         ...
 
-    async def erase(self, key: RunKey) -> None:
-        """Removes all events and seals the log: nobody appends to it again, and whoever reads it is told. Harmless when repeated,
-        and where there are no events."""
+    async def erase(self, key: RunKey, *, deleted: bool) -> None:
+        """Removes all events and seals the log: nobody appends to it again, and whoever reads it is told: that the run was
+        `deleted`, or else a document that it quotes. Harmless when repeated, and where there are no events."""
+        ...
+
+    async def position(self, key: RunKey) -> int:
+        """Of the last entry; 0 when there is none."""
         ...
 
     def payloads(self) -> AsyncGenerator[tuple[RunKey, Payload], None]:
@@ -42,26 +53,32 @@ class EventLog(Protocol):
 
 
 class RunStore(Protocol):
-    """Summaries, leases and wishes to cancel."""
+    """Summaries, wishes to cancel and idempotency keys."""
 
-    async def create(self, record: RunRecord) -> None: ...
+    async def create(self, record: RunRecord) -> None:
+        """Raises AlreadyExists."""
+        ...
 
-    async def get(self, key: RunKey) -> RunRecord | None: ...
+    async def get(self, key: RunKey) -> RunRecord | None:
+        """Raises RunDamaged."""
+        ...
 
     async def finish(self, record: RunRecord) -> None:
-        """Stores how and when a run ended, unless its record has been deleted; harmless when repeated."""
+        """Stores how and when a run ended and what came out, unless its record has been deleted, and removes its marker; harmless
+        when repeated. Of a run whose text was erased no text is stored."""
         ...
 
-    async def park(self, key: RunKey, until: datetime) -> None:
-        """Notes that the run waits for a decision until then: no sweeper takes it over. Harmless where it has ended."""
+    async def set_status(self, record: RunRecord) -> None:
+        """Stores the record's status alone, in the present format."""
         ...
 
-    async def unpark(self, key: RunKey) -> None:
-        """Notes that a parked run can go on: a sweeper takes it over. Harmless where it is not parked."""
+    async def drop_outcome(self, key: RunKey) -> None:
+        """Removes what the run answered from its record. Harmless when repeated, and where there is none."""
         ...
 
     async def forget(self, key: RunKey, at: datetime) -> None:
-        """Notes that the run's events were erased; one that had not ended ends as cancelled. Harmless where there is none."""
+        """Notes that the run's events were erased, and removes its answer; one that had not ended ends as cancelled. Harmless where
+        there is none."""
         ...
 
     async def delete(self, key: RunKey) -> None:
@@ -76,21 +93,9 @@ class RunStore(Protocol):
         """The records of all tenants."""
         ...
 
-    async def list(self, tenant_id: str, page_size: int, page_token: str) -> Page: ...
-
-    def watch_running(self) -> AsyncIterator[tuple[RunKey, bool]]:
-        """Every run that is running (True), and every change, until closed: for the sweeper."""
+    async def list(self, tenant_id: str, page_size: int, page_token: str, subject: str | None = None) -> Page:
+        """Runs of a tenant, newest first, without their outcome; with `subject` those of one only."""
         ...
-
-    async def acquire_lease(self, key: RunKey) -> bool:
-        """True when no other orchestrator holds this run; it then belongs to this one for the lease's lifetime."""
-        ...
-
-    async def renew_lease(self, key: RunKey) -> bool:
-        """False when the lease was lost."""
-        ...
-
-    async def release_lease(self, key: RunKey) -> None: ...
 
     async def request_cancel(self, key: RunKey) -> None: ...
 
@@ -99,6 +104,44 @@ class RunStore(Protocol):
         ...
 
     async def is_cancelled(self, key: RunKey) -> bool: ...
+
+    async def claim_key(self, principal: Principal, key: str, request: RunRequest, run_id: str) -> str:
+        """The id of the run that the principal's idempotency key stands for: `run_id` when it is new. Raises IdempotencyConflict
+        when it stands for another request."""
+        ...
+
+
+class Markers(Protocol):
+    """Who works on each run that has not ended, and which orchestrator processes live."""
+
+    async def renew(self, owner: str) -> None:
+        """The process lives, for a lease's lifetime from now."""
+        ...
+
+    async def leave(self, owner: str) -> None:
+        """The process works on nothing any more."""
+        ...
+
+    async def is_alive(self, owner: str) -> bool: ...
+
+    async def create(self, key: RunKey, marker: RunMarker) -> int | None:
+        """The marker's revision; None when the run has one."""
+        ...
+
+    async def read(self, key: RunKey) -> RunMarker | None: ...
+
+    async def update(self, key: RunKey, marker: RunMarker) -> int | None:
+        """The new revision; None when the run's marker has another than `marker.revision` by now."""
+        ...
+
+    def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None], None]:
+        """All markers, and every change, until closed."""
+        ...
+
+    async def take_legacy_lease(self, key: RunKey) -> bool:
+        """Keeps releases that hold a lease for each run off this one, for a lease's lifetime. False when one of them works on
+        it."""
+        ...
 
 
 class RunSources(Protocol):

@@ -82,7 +82,11 @@ class OrchestratorSettings(SigningServiceSettings):
     """Longest wait for the thread's history; after it the run goes on without."""
 
     run_lease_s: float = Field(default=5.0, gt=0.3)
-    """A run whose orchestrator has been silent for this long is taken over. Renewed three times in it."""
+    """Seconds after which the runs of an orchestrator that has fallen silent are taken over. It renews its lease three times in
+    it."""
+
+    run_key_ttl_s: float = Field(default=86_400.0, ge=60.0)
+    """Seconds for which an idempotency key is remembered. A client that has not had its answer in a day has given up."""
 
     max_concurrent_runs: int = Field(default=256, ge=1)
     """Runs that one orchestrator works on at once; more are refused with RESOURCE_EXHAUSTED."""

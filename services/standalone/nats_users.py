@@ -64,7 +64,16 @@ ACCESS: Mapping[str, Access] = {
         _INGEST_BUCKETS, stores=("FILES",), filled={"FORGET": "forget"}, queues={"INGEST": "ingest"}
     ),
     "orchestrator": Access(
-        buckets=("FORGOTTEN", "RUN_ACTIVE", "RUN_CANCELS", "RUN_LEASES", "RUN_RECORDS", "RUN_SOURCES"),
+        buckets=(
+            "FORGOTTEN",
+            "RUN_ACTIVE",
+            "RUN_CANCELS",
+            "RUN_KEYS",
+            "RUN_LEASES",
+            "RUN_OWNERS",
+            "RUN_RECORDS",
+            "RUN_SOURCES",
+        ),
         streams={"RUNS": "runs.*.*"},
         queues={"FORGET": "forget"},
     ),

@@ -87,7 +87,7 @@ async def follow_run(
         after_seq=after_seq,
         policy=policy(services),
     )
-    if run.status == pb.RUN_STATUS_RUNNING:
+    if run.status in (pb.RUN_STATUS_RUNNING, pb.RUN_STATUS_WAITING):
         # The next event may be long in coming; the headers should not be.
         return _stream(tell(events, run_id, after_seq), run_id, services)
     first = await anext(events, None)

@@ -3,21 +3,23 @@ an append expects to be the subject's last."""
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
 import nats.errors
 from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 from nats.js import api
-from nats.js.errors import APIError
+from nats.js.errors import APIError, NotFoundError
 
 from kit.jetstream import Nats
 from kit.jetstream.connection import translated_errors
 from kit.jetstream.following import follow
+from kit.jetstream.reading import StoredMessage, stored_messages
 from kit.records import set_aside
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
-from services.orchestrator.errors import FencedOff, forgotten
+from services.orchestrator.adapters.tail import LogEntry, RunTail
+from services.orchestrator.errors import FencedOff, RunExpired, forgotten, not_found
 from services.orchestrator.log.events import Degradation, Done, Payload, RunEvent, Thinking
 from services.orchestrator.models import RunKey
 
@@ -28,7 +30,11 @@ _NO_EVENT = (DecodeError, ValueError, OverflowError)
 _WRONG_LAST_SEQUENCE = (10071, 10164)
 _DAY_S = 86_400.0
 _SEAL = "Groundwork-Erased"
-"""Header of the one message that stays of an erased log. Its place in the stream fences off whoever still writes the run."""
+"""Header of the one message that stays of an erased log. Its place in the stream fences off whoever still writes the run. Its
+value says what was deleted: the run, or something that it quotes."""
+_DELETED, _QUOTED = "deleted", "1"
+_LAG_S = 0.05
+"""Until a replica that lags is asked again."""
 _DAMAGED = Degradation("log", "EVENT_DAMAGED", "this step's entry in the run's log is damaged and cannot be shown")
 
 
@@ -37,9 +43,7 @@ class JetStreamEventLog:
 
     def __init__(self, nats_: Nats) -> None:
         self._nats = nats_
-        # A lost ack is repaired by sending again: the id makes the server answer with the first one's position. It names
-        # the writer, because two writers of one seq must not be taken for one.
-        self._writer = secrets.token_hex(4)
+        self._tail = RunTail(nats_, STREAM, "runs.*.*")
 
     @classmethod
     async def open(cls, nats_: Nats, *, retention_days: float) -> "JetStreamEventLog":
@@ -55,9 +59,11 @@ class JetStreamEventLog:
         return cls(nats_)
 
     async def append(self, key: RunKey, event: RunEvent, last_position: int) -> int:
+        # A lost ack is repaired by sending again: the id makes the server answer with the first one's position. It is this call's
+        # alone: a log that was lost is begun again with the same numbers.
         headers: dict[str, str] = {
             api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE: str(last_position),
-            api.Header.MSG_ID: f"{key.run_id}:{event.seq}:{self._writer}",
+            api.Header.MSG_ID: secrets.token_hex(8),
         }
         data = event_to_proto(event).SerializeToString()
         with translated_errors("the event log"):
@@ -85,27 +91,78 @@ class JetStreamEventLog:
                 async for message in messages:
                     if message is None:
                         break
-                    events.append(decoder.decode(message))
-                    position = message.metadata.sequence.stream
+                    entry = LogEntry(StoredMessage.delivered(message))
+                    events.append(decoder.decode(entry))
+                    position = entry.message.position
         return events, position
 
-    async def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncIterator[RunEvent]:
-        decoder = _Decoder(key)
-        async with aclosing(self._messages(key)) as messages:
-            async for message in messages:
-                if message is None:
-                    if live:
-                        continue
-                    return
-                event = decoder.decode(message)
+    async def position(self, key: RunKey) -> int:
+        with translated_errors("the event log"):
+            try:
+                return (await self._nats.js.get_msg(STREAM, subject=_subject(key), direct=False)).seq or 0
+            except NotFoundError:
+                return 0
+
+    async def work(self) -> None:
+        """Reads what is new for those who follow. Runs until cancelled."""
+        await self._tail.run()
+
+    async def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncGenerator[RunEvent, None]:
+        async with aclosing(self._live(key) if live else self._stored(key)) as entries:
+            decoder = _Decoder(key)
+            async for entry in entries:
+                event = decoder.decode(entry)
                 if event.seq > after_seq:
                     yield event
                 if isinstance(event.payload, Done):
                     return
 
-    async def erase(self, key: RunKey) -> None:
+    async def _stored(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
+        """What is in the log. A replica that lags is waited for. Raises RunExpired when there is nothing."""
+        position = 0
+        async for entry in self._after(key, position):
+            position = entry.message.position
+            yield entry
+        # Whoever reads on has seen no `done`.
+        while (last := await self.position(key)) > position:
+            await asyncio.sleep(_LAG_S)
+            async for entry in self._after(key, position):
+                position = entry.message.position
+                yield entry
+        if not last:
+            raise RunExpired(
+                f"the events of run {key.run_id} are not kept any more; what it answered may still be in its record",
+                run_id=key.run_id,
+            )
+
+    async def _live(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
+        """What is in the log, and what comes. The watch begins first, so that nothing falls between the two."""
+        position = 0
+        async with self._tail.watch(_subject(key)) as watch:
+            while True:
+                async for entry in self._after(key, position):
+                    position = entry.message.position
+                    yield entry
+                while (next_ := await watch.next()) is not None:
+                    if next_.message.position <= position:
+                        continue
+                    if not _follows(next_.message, position):
+                        await asyncio.sleep(
+                            _LAG_S
+                        )  # the replica that was read lags behind the one that tells what is new
+                        break
+                    position = next_.message.position
+                    yield next_
+
+    async def _after(self, key: RunKey, position: int) -> AsyncGenerator[LogEntry, None]:
+        async with aclosing(stored_messages(self._nats, STREAM, _subject(key), after=position)) as messages:
+            async for message in messages:
+                yield LogEntry(message)
+
+    async def erase(self, key: RunKey, *, deleted: bool) -> None:
+        headers = {_SEAL: _DELETED if deleted else _QUOTED}
         with translated_errors("the event log"):
-            await self._nats.js.publish(_subject(key), b"", timeout=_APPEND_TIMEOUT_S, headers={_SEAL: "1"})
+            await self._nats.js.publish(_subject(key), b"", timeout=_APPEND_TIMEOUT_S, headers=headers)
             await self._nats.js.purge_stream(STREAM, subject=_subject(key), keep=1)
 
     async def payloads(self) -> AsyncGenerator[tuple[RunKey, Payload], None]:
@@ -122,7 +179,12 @@ class JetStreamEventLog:
 
 
 def _subject(key: RunKey) -> str:
-    return f"runs.{key.tenant_id}.{key.run_id}"
+    return f"runs.{key.name}"
+
+
+def _follows(message: StoredMessage, position: int) -> bool:
+    """Whether nothing lies between the entry at `position` and this one: it says behind which one it was appended."""
+    return message.headers.get(api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE, str(position)) == str(position)
 
 
 class _Decoder:
@@ -135,22 +197,25 @@ class _Decoder:
         self._is_counting = False
         """Once an event could be read: the first entries of a long run may have expired."""
 
-    def decode(self, message: Msg) -> RunEvent:
-        """Raises RunForgotten at the seal of an erased log."""
-        if _SEAL in (message.headers or {}):
-            raise forgotten(self._key.run_id)
+    def decode(self, entry: LogEntry) -> RunEvent:
+        """Raises RunForgotten or RunNotFound at the seal of an erased log."""
+        message = entry.message
+        if _SEAL in message.headers:
+            raise not_found(self._key.run_id) if message.headers[_SEAL] == _DELETED else forgotten(self._key.run_id)
         try:
-            event = event_from_bytes(message.data)
+            event = entry.event
             self._check(event)
             self._is_counting = True
         except _NO_EVENT as error:
             set_aside(STREAM, message.subject, error)
             placeholder = Thinking("log", _DAMAGED.message, _DAMAGED)
-            event = RunEvent(self._key.run_id, self._seq + 1, message.metadata.timestamp, placeholder)
+            event = RunEvent(self._key.run_id, self._seq + 1, message.at, placeholder)
         self._seq = event.seq
         return event
 
     def _check(self, event: RunEvent) -> None:
         # Damaged bytes may still parse.
-        if event.run_id != self._key.run_id or (self._is_counting and event.seq != self._seq + 1):
+        # A log that was lost begins anew.
+        is_next = event.seq in (1, self._seq + 1) or not self._is_counting
+        if event.run_id != self._key.run_id or not is_next:
             raise ValueError("the event is another's, or out of order")

@@ -27,7 +27,7 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.meter import Meter
 from services.orchestrator.log.state import Progress
 from services.orchestrator.models import RunKey
-from services.orchestrator.ports import EventLog
+from services.orchestrator.ports import RunLog
 
 _log = structlog.get_logger()
 _NOT_DURABLE = Degradation(
@@ -50,7 +50,7 @@ class Journal:
     def __init__(
         self,
         key: RunKey,
-        log: EventLog,
+        log: RunLog,
         progress: Progress,
         position: int,
         now: Callable[[], datetime],
@@ -64,7 +64,8 @@ class Journal:
         self.now = now
         self.meters: dict[str, Meter] = {}
         self._log = log
-        self._position = position
+        self.position = position
+        """Of the last entry in the log, as far as we know."""
         self._clock = clock
         self._worked_before_s = progress.worked_s
         self._opened_at = clock()
@@ -77,7 +78,7 @@ class Journal:
     async def open(
         cls,
         key: RunKey,
-        log: EventLog,
+        log: RunLog,
         now: Callable[[], datetime],
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -138,7 +139,7 @@ class Journal:
             event = self._next(step, payload, state)
             if self.durable:
                 try:
-                    self._position = await self._log.append(self.key, event, self._position)
+                    self.position = await self._log.append(self.key, event, self.position)
                 except Unavailable as error:
                     self._go_on_live(error)
                     event = self._next(step, payload, state)

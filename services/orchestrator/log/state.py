@@ -12,6 +12,7 @@ from services.orchestrator.log.events import (
     Payload,
     Plan,
     Retrieval,
+    RunError,
     RunEvent,
     StepPhase,
     StepState,
@@ -20,6 +21,7 @@ from services.orchestrator.log.events import (
     Token,
     Usage,
 )
+from services.orchestrator.models import Outcome
 
 RESUMED = "resume"
 """Phase of the event that says that another worker continues the run."""
@@ -50,6 +52,7 @@ class Progress:
     """Text of the answer that has been shown."""
     answer: Answer | None = None
     usage: Usage | None = None
+    error: RunError | None = None
     done: Done | None = None
     results: dict[str, Recorded] = field(default_factory=dict)
     """By step."""
@@ -71,6 +74,10 @@ class Progress:
     def started(self) -> bool:
         return self.seq > 0
 
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome(self.answer, self.usage, self.error)
+
     def apply(self, event: RunEvent) -> None:
         is_resume = isinstance(event.payload, Thinking) and event.payload.phase == RESUMED
         self.fruitless_resumes = self.fruitless_resumes + 1 if is_resume else 0
@@ -85,6 +92,8 @@ class Progress:
                 self.answer = event.payload
             case Usage():
                 self.usage = event.payload
+            case RunError():
+                self.error = event.payload
             case Done():
                 self.done = event.payload
             case Thinking(degraded=degraded) if degraded is not None and degraded.reason == _DAMAGED:

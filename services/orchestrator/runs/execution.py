@@ -1,10 +1,10 @@
-"""One run being worked on in this process: its lease, its clock, its end. Whatever happens, the run either gets its `done` event or
-is left to another orchestrator with a log that can be continued."""
+"""One run being worked on in this process: its clock and its end. Whatever happens, the run gets its `done` event, is parked, or is
+left to another orchestrator with a log that can be continued."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import datetime
+from enum import Enum
 from typing import Protocol
 
 import structlog
@@ -12,7 +12,7 @@ import structlog
 from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Unavailable
 from kit.telemetry import current_trace_id
-from services.orchestrator.errors import FencedOff, Parked, signal_in
+from services.orchestrator.errors import BudgetSpent, FencedOff, Parked, signal_in
 from services.orchestrator.log.events import RunError, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import RUN_SECONDS, RUNS
@@ -25,16 +25,34 @@ _FINISHING_S = 10.0
 """For what follows a logged answer: usage, the thread, `done`."""
 _LOST_LOG_RETRY_S = 1.0
 _OUT_OF_TIME = RunError("DEADLINE_EXCEEDED", "RUN_TIMEOUT", "the run took longer than its budget", retryable=True)
+LOG_LOST = RunError(
+    "DATA_LOSS",
+    "RUN_LOG_LOST",
+    "the event log of this run was lost after the run had begun. It is not done again, since what it did cannot be told; ask again",
+    retryable=False,
+)
 
 
 class Worker(Protocol):
     async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
-        """Takes a run to its end; see modes.grounded.Pipeline."""
+        """Takes a run to its end; see modes. Raises Parked when the run waits for somebody."""
         ...
 
 
+class Ending(Enum):
+    """How the work on a run ended in this process."""
+
+    SETTLED = "settled"
+    """Its record says how the run ended."""
+    PARKED = "parked"
+    LOST = "lost"
+    """Another orchestrator has it, or its log was written by somebody else."""
+    UNSETTLED = "unsettled"
+    """Somebody has to go on with it."""
+
+
 class Execution:
-    """Works on a run until it ends or is lost. `cancel()` ends it as cancelled; cancelling its task hands it over."""
+    """Works on a run until it ends, is parked or is lost. `cancel()` ends it as cancelled; cancelling its task hands it over."""
 
     def __init__(
         self,
@@ -44,6 +62,9 @@ class Execution:
         worker: Worker,
         limits: RunLimits,
         now: Callable[[], datetime],
+        *,
+        is_resumed: bool = False,
+        is_log_lost: bool = False,
     ) -> None:
         self.record = record
         self.journal = journal
@@ -52,8 +73,10 @@ class Execution:
         self._worker = worker
         self._limits = limits
         self._now = now
+        self._is_resumed = is_resumed
+        self._is_log_lost = is_log_lost
         self._cancel_requested = False
-        self._lease_lost = False
+        self._is_lost = False
         self._working = False
         self._finishing = False
 
@@ -63,40 +86,57 @@ class Execution:
             self._cancel_requested = True
             self._interrupt()
 
+    def lose(self) -> None:
+        """Stops the work: another orchestrator has the run. One whose log cannot be reached goes on for those who listen here."""
+        if self.journal.durable:
+            self._is_lost = True
+            self._interrupt()
+
     def _interrupt(self) -> None:
         if self.task is not None and self._working:
             self._working = False
             self.task.cancel()
 
-    async def run(self) -> None:
-        key = self.record.key
+    async def run(self) -> Ending:
+        run_id = self.record.key.run_id
         try:
-            async with self._lease():
-                await self._settle()
+            return await self._settled()
         except FencedOff:
-            _log.info("run_lost_to_another_orchestrator", run_id=key.run_id)
+            _log.info("run_lost_to_another_orchestrator", run_id=run_id)
+            return Ending.LOST
         except Unavailable as error:
-            _log.warning("run_not_settled", run_id=key.run_id, error=error.message)
+            _log.warning("run_not_settled", run_id=run_id, error=error.message)
         except Exception as error:
-            _log.exception("run_not_settled", run_id=key.run_id, error=repr(error))
+            _log.exception("run_not_settled", run_id=run_id, error=repr(error))
         finally:
             self.journal.close()
-            with contextlib.suppress(Unavailable):
-                await self._store.release_lease(key)
+        return Ending.UNSETTLED
 
-    async def _settle(self) -> None:
+    async def _settled(self) -> Ending:
+        if self._is_resumed and await self._is_cancelled():
+            self._cancel_requested = True  # wished for before we were here to hear of it
         try:
             status = await self._work()
         except Parked as parked:
-            await self._park(parked)
-            return
+            if not await self._is_cancelled():
+                _log.info("run_parked", run_id=self.record.key.run_id, until=parked.until.isoformat())
+                return Ending.PARKED
+            status = await self._end(RunStatus.CANCELLED)
         if not self.journal.durable:
             await self._end_lost_log(status)
-        await self._store.finish(self.record.finished(status, self._now()))
+        await self._store.finish(self.record.finished(status, self._now(), self.journal.progress.outcome))
         self._count(status)
+        return Ending.SETTLED
+
+    async def _is_cancelled(self) -> bool:
+        return await self._store.is_cancelled(self.record.key)
 
     async def _work(self) -> RunStatus:
-        """Raises FencedOff when another orchestrator has the run, CancelledError when this process stops."""
+        """Raises FencedOff when another orchestrator has the run, Parked when it waits, CancelledError when this process stops."""
+        if self._is_lost:
+            raise FencedOff("the run was taken over")
+        if self._is_log_lost:
+            return await self._end(RunStatus.FAILED, LOG_LOST)
         if self._cancel_requested:
             return await self._end(RunStatus.CANCELLED)
         remaining_s = self._remaining_s()
@@ -106,15 +146,15 @@ class Execution:
             async with asyncio.timeout(remaining_s) as clock:
                 return await self._worked()
         except asyncio.CancelledError:
-            if self._lease_lost:
-                raise FencedOff("the lease was lost") from None
+            if self._is_lost:
+                raise FencedOff("the run was taken over") from None
             if not self._cancel_requested:
                 raise
             assert self.task is not None
             self.task.uncancel()
             return await self._end(RunStatus.CANCELLED)
         except Exception as error:
-            if clock.expired() or (isinstance(error, DeadlineExceeded) and deadline.is_spent()):
+            if clock.expired() or _took_all_time(error):
                 return await self._out_of_time()
             return await self._end(RunStatus.FAILED, _described(error))
         finally:
@@ -159,43 +199,16 @@ class Execution:
             else:
                 return
 
-    async def _park(self, parked: Parked) -> None:
-        _log.info("run_parked", run_id=self.record.key.run_id, until=parked.until.isoformat())
-        await self._store.park(self.record.key, parked.until)
-        # A decision that came before the record said so has found nothing to wake.
-        journal = await self.journal.reopened()
-        if journal.progress.seq > self.journal.progress.seq:
-            await self._store.unpark(self.record.key)
-
-    @contextlib.asynccontextmanager
-    async def _lease(self) -> AsyncIterator[None]:
-        """Keeps the lease while the block runs; ends the block when it is lost."""
-
-        async def keep() -> None:
-            while True:
-                await asyncio.sleep(self._limits.lease_s / 3)
-                try:
-                    held = await self._store.renew_lease(self.record.key)
-                except Unavailable:
-                    continue  # nobody else can take it either while the store is away
-                # Without a durable log the answer is only worth something to who is listening here: go on.
-                if not held and self.journal.durable:
-                    self._lease_lost = True
-                    self._interrupt()
-                    return
-
-        keeper = asyncio.create_task(keep())
-        try:
-            yield
-        finally:
-            keeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await keeper
-
     def _count(self, status: RunStatus) -> None:
         mode = self.record.request.mode.value
         RUNS.labels(mode=mode, status=status.value).inc()
-        RUN_SECONDS.labels(mode=mode).observe((self._now() - self.record.created_at).total_seconds())
+        RUN_SECONDS.labels(mode=mode).observe(max(0.0, (self._now() - self.record.created_at).total_seconds()))
+
+
+def _took_all_time(error: Exception) -> bool:
+    if isinstance(error, BudgetSpent):
+        return error.metadata["budget"] == "wall_clock"
+    return isinstance(error, DeadlineExceeded) and deadline.is_spent()
 
 
 def _described(error: Exception) -> RunError:

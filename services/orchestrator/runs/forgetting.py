@@ -4,7 +4,8 @@ A run notes its sources before it writes their text, and then asks whether one o
 and then lists the runs that noted it. So no order of the two leaves text behind. A run that is going on is given a moment, then
 cancelled, then cut off: its log is sealed, and whoever still writes it is refused by the store. Every step may be repeated.
 
-    of a document    the events of the runs that quote it, and of runs that were shown their answers; the answers in threads.
+    of a document    the events and answers of the runs that quote it, and of runs that were shown their answers; the answers in
+    threads.
                      The question stays, in the run's record and in the thread: it is the user's own words.
     of a thread      the runs of its questions, whole; its messages are the memory service's to remove.
     of a run         the run, whole; what it put into a thread stays there.
@@ -102,8 +103,10 @@ class Forgetting:
         wait_s = await self._wait_s(run, record, request)
         if wait_s is not None:
             return wait_s
-        await self._log.erase(run.key)
+        await self._log.erase(run.key, deleted=request.source.kind is not SourceKind.DOCUMENT)
         if request.source.kind is SourceKind.DOCUMENT:
+            # At once, though the memory service may be away; the note that nothing is left to do comes last.
+            await self._store.drop_outcome(run.key)
             if run.thread_id:
                 with use_principal(Principal(run.key.tenant_id, run.subject)):
                     await self._memory.forget_answer(run.thread_id, run.key.run_id)

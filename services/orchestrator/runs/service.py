@@ -1,55 +1,52 @@
-"""Runs and who works on them. A run belongs to whoever holds its lease; it goes on without its caller; when its holder falls
-silent another orchestrator continues it from the log."""
+"""Runs and who works on them. A run belongs to the process that its marker names; it goes on without its caller; when its owner
+falls silent another orchestrator continues it from the log."""
 
 import asyncio
-import contextvars
-import math
-import re
-import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import structlog
 
-from kit.errors import Unavailable
+from kit.errors import AlreadyExists, Unavailable
 from kit.forgetting import Source
-from kit.principal import Principal, use_principal
-from kit.telemetry import continued_span, current_traceparent
+from kit.principal import Principal
+from kit.telemetry import current_traceparent
 from services.orchestrator.errors import (
-    InvalidRequest,
-    ModeNotOffered,
-    RunNotFound,
+    RunDamaged,
+    RunOfNewerVersion,
     ThreadForgotten,
     TooManyRuns,
     forgotten,
+    in_flight,
+    not_found,
 )
-from services.orchestrator.log.events import RunEvent, RunMode, RunStatus
+from services.orchestrator.log.events import RunEvent, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.state import Progress
-from services.orchestrator.models import Dependent, Page, RunKey, RunLimits, RunRecord, RunRequest
-from services.orchestrator.modes.grounded import DEFAULT_AGENT
-from services.orchestrator.ports import EventLog, RunSources, RunStore
+from services.orchestrator.models import Dependent, Page, RunKey, RunLimits, RunMarker, RunRecord, RunRequest
+from services.orchestrator.ports import EventLog, Markers, RunSources, RunStore
 from services.orchestrator.runs.execution import Execution, Worker
+from services.orchestrator.runs.executions import Executions
+from services.orchestrator.runs.ownership import OwnedLog, Ownership
+from services.orchestrator.runs.parking import Parking
+from services.orchestrator.runs.requests import check, check_idempotency_key, new_run_id
+from services.orchestrator.runs.sweeping import Sweeper, patiently
 
 _log = structlog.get_logger()
-_OFFERED_MODES = (RunMode.QA, RunMode.GROUNDED)
-_MAX_QUESTION_CHARS = 8_000
-_MAX_COLLECTIONS = 64
-_MAX_DOCUMENTS = 1_000
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_=-]{0,127}")
-_MAX_TOP_K = 200
-"""A record and an event must each fit into one message of the store, which is 1 MB."""
+_OPERATOR = "operator"
+"""The scope with which a caller sees the runs of everybody in the tenant."""
 _RETRY_AFTER_S = 1.0
 
 
 class Runs:
-    """Starts, follows, cancels and takes over runs. `spawn` runs a coroutine for as long as the process lives."""
+    """Starts, follows, cancels, parks and takes over runs."""
 
     def __init__(
         self,
         store: RunStore,
+        markers: Markers,
         log: EventLog,
         sources: RunSources,
         worker: Worker,
@@ -57,115 +54,162 @@ class Runs:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        self.ownership = Ownership(markers, limits.lease_s)
         self._store = store
         self._log = log
         self._sources = sources
-        self._worker = worker
         self._limits = limits
         self._now = now
-        self._executions: dict[RunKey, Execution] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        parking = Parking(store, log, self.ownership)
+        self._executions = Executions(store, worker, limits, now, self.ownership, parking)
+        self._sweeper = Sweeper(markers, self.ownership, self._take_over, self._executions.lose, limits.lease_s / 2)
         self._starting = 0
-        self._elsewhere: set[RunKey] = set()
+        self._draining = False
 
-    async def start(self, principal: Principal, request: RunRequest) -> tuple[RunKey, AsyncIterator[RunEvent]]:
-        """Starts a run; the events are those of the whole run, as they are written.
+    async def start(
+        self, principal: Principal, request: RunRequest, idempotency_key: str = ""
+    ) -> tuple[RunKey, AsyncIterator[RunEvent]]:
+        """Starts a run; the events are those of the whole run, as they are written. With an idempotency key that was used before,
+        the run is the one that it started.
 
-        Raises InvalidRequest, ModeNotOffered, TooManyRuns, or Unavailable when runs cannot be made durable.
+        Raises InvalidRequest, ModeNotOffered, TooManyRuns, ThreadForgotten, IdempotencyConflict, IdempotencyInFlight, or
+        Unavailable when runs cannot be made durable.
         """
-        _check(request)
+        check(request)
+        now = self._now()
+        key = RunKey(principal.tenant_id, new_run_id(now))
+        if idempotency_key:
+            check_idempotency_key(idempotency_key)
+            claimed = await self._store.claim_key(principal, idempotency_key, request, key.run_id)
+            if claimed != key.run_id:
+                key = RunKey(principal.tenant_id, claimed)
+                if await self._has_ended(key):
+                    return key, self.attach(key, 0)
+        record = RunRecord(
+            key,
+            principal.subject,
+            request,
+            RunStatus.RUNNING,
+            now,
+            traceparent=current_traceparent(),
+            scopes=principal.scopes,
+        )
+        return await self._started(record)
+
+    async def _started(self, record: RunRecord) -> tuple[RunKey, AsyncIterator[RunEvent]]:
         if self._is_full():
             raise TooManyRuns(
                 "this orchestrator is at its limit of runs; try again shortly", retry_after_s=_RETRY_AFTER_S
             )
-        now = self._now()
-        key = RunKey(principal.tenant_id, _new_run_id(now))
-        record = RunRecord(key, principal.subject, request, RunStatus.RUNNING, now, traceparent=current_traceparent())
         self._starting += 1
         try:
             execution = await self._begin(record)
+        except AlreadyExists as error:  # another request with this idempotency key was faster
+            raise in_flight(record.key.run_id) from error
         finally:
             self._starting -= 1
-        return key, execution.journal.follow()
+        return record.key, execution.journal.follow()
 
-    async def attach(self, key: RunKey, after_seq: int) -> AsyncIterator[RunEvent]:
-        """Events of a run after `after_seq`, wherever it runs or ran. Raises RunNotFound, RunForgotten."""
+    async def _has_ended(self, key: RunKey) -> bool:
+        """False of a run that was never begun. Raises IdempotencyInFlight of one that goes on, RunNotFound of a deleted one."""
+        record = await self._store.get(key)
+        if record is None:
+            await self._log.read(key)  # a deletion leaves its seal
+            return False
+        if record.finished_at is None and record.forgotten_at is None:
+            raise in_flight(key.run_id)
+        return True
+
+    async def attach(self, key: RunKey, after_seq: int) -> AsyncGenerator[RunEvent, None]:
+        """Events of a run after `after_seq`, wherever it runs or ran. Raises RunNotFound, RunForgotten, RunExpired."""
         record = await self.get(key)
         if record.forgotten_at is not None:
             raise forgotten(key.run_id)
         if record.status is RunStatus.RUNNING:
             await self._take_over(key)
-        stream = self._log.follow(key, after_seq, live=record.finished_at is None)
-        async with aclosing(stream) as events:  # type: ignore[type-var] # a generator in fact
+        async with aclosing(self._log.follow(key, after_seq, live=record.finished_at is None)) as events:
             async for event in events:
                 yield event
 
     async def cancel(self, key: RunKey) -> RunRecord:
         """Stores the wish that the run stops and returns the run as it was. Raises RunNotFound."""
         record = await self.get(key)
-        if record.status in (RunStatus.RUNNING, RunStatus.WAITING):
+        if record.finished_at is None:
             await self._store.request_cancel(key)
-            self._cancel_here(key)
-            # Nobody works on a run that waits: whoever finds it ends it.
-            await self._store.unpark(key)
+            self._executions.cancel(key)
+            if record.status is RunStatus.WAITING:
+                await self.resume(key)
         return record
+
+    async def resume(self, key: RunKey) -> None:
+        """Goes on with a parked run, whose log has what it waited for; here, or elsewhere when this process takes none now. Does
+        nothing when somebody works on it: they find the entry. Raises Unavailable."""
+        if self._draining or self._is_full():
+            await self.ownership.unpark(key)
+        else:
+            await self._take_over(key, resume=True)
 
     async def get(self, key: RunKey) -> RunRecord:
+        """For whoever may see it; see `visible`. Raises RunNotFound, RunDamaged."""
         record = await self._store.get(key)
         if record is None:
-            raise RunNotFound(f"run {key.run_id} does not exist, or its events have expired", run_id=key.run_id)
+            raise not_found(key.run_id)
         return record
 
-    async def list(self, tenant_id: str, page_size: int, page_token: str) -> Page:
-        return await self._store.list(tenant_id, min(page_size or 100, 1000), page_token)
+    async def visible(self, principal: Principal, key: RunKey) -> RunRecord:
+        """The run, if it is the principal's: others do not learn that it exists. Raises RunNotFound, RunDamaged."""
+        record = await self.get(key)
+        if record.subject != principal.subject and _OPERATOR not in principal.scopes:
+            raise not_found(key.run_id)
+        return record
 
-    async def watch_cancels(self) -> None:
-        """Cancels runs of this process that somebody wants stopped. Runs until cancelled."""
-        async for key in _patiently(self._store.watch_cancels):
-            self._cancel_here(key)
+    async def check_deletable(self, principal: Principal, key: RunKey) -> None:
+        """Raises RunNotFound when the run is somebody else's. One that is gone may be deleted again, and one whose record is
+        damaged by whoever knows its id: whose it was cannot be told any more."""
+        with suppress(RunDamaged):
+            if await self._store.get(key) is not None:
+                await self.visible(principal, key)
 
-    async def watch_running(self) -> None:
-        """Keeps the list of runs that have not ended, for the sweeper. Runs until cancelled."""
-        async for key, running in _patiently(self._store.watch_running):
-            if running:
-                self._elsewhere.add(key)
-            else:
-                self._elsewhere.discard(key)
+    async def list(self, tenant_id: str, page_size: int, page_token: str, subject: str | None = None) -> Page:
+        return await self._store.list(tenant_id, min(page_size or 100, 1000), page_token, subject)
 
-    async def sweep(self) -> None:
-        """Takes over runs whose orchestrator has fallen silent. Runs until cancelled."""
-        while True:
-            await asyncio.sleep(self._limits.lease_s / 2)
-            for key in self._elsewhere - self._executions.keys():
-                try:
-                    await self._take_over(key)
-                except Unavailable:
-                    break
-                except Exception as error:
-                    # One run that cannot be read must not keep the others from being finished.
-                    _log.exception("run_cannot_be_taken_over", run_id=key.run_id, error=repr(error))
-                    self._elsewhere.discard(key)
+    async def list_visible(self, principal: Principal, page_size: int, page_token: str) -> Page:
+        """The principal's runs, newest first; an operator sees all of the tenant."""
+        subject = None if _OPERATOR in principal.scopes else principal.subject
+        return await self.list(principal.tenant_id, page_size, page_token, subject)
+
+    async def work(self) -> None:
+        """What goes on in the background: the lease, the watches, the sweep. Runs until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for loop in (self.ownership.keep_lease, self._watch_cancels, self._sweeper.watch, self._sweeper.run):
+                group.create_task(loop())
+
+    def drain(self) -> None:
+        """From now on nothing is taken over."""
+        self._draining = True
 
     async def close(self) -> None:
-        """Hands all runs over: stops working on them and releases their leases."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Hands all runs over: stops working on them, lets them go, and gives up the lease."""
+        self.drain()
+        await self._executions.close()
+        with suppress(Unavailable):
+            await self.ownership.leave()
 
-    def _cancel_here(self, key: RunKey) -> None:
-        if execution := self._executions.get(key):
-            execution.cancel()
+    async def _watch_cancels(self) -> None:
+        async for key in patiently(self._store.watch_cancels):
+            self._executions.cancel(key)
 
     def _is_full(self) -> bool:
         return len(self._executions) + self._starting >= self._limits.max_concurrent_runs
 
     async def _begin(self, record: RunRecord) -> Execution:
-        # The lease before the record: nobody may find the run before it has an owner.
-        await self._store.acquire_lease(record.key)
+        # The marker before the record: nobody may find the run before it has an owner.
+        if not await self.ownership.claim(record.key):
+            raise in_flight(record.key.run_id)
         try:
             await self._note_thread(record.dependent)
             await self._store.create(record)
-            return self._execute(record, Journal(record.key, self._log, Progress(), 0, self._now))
+            return self._executions.begin(record, Journal(record.key, self._owned_log(), Progress(), 0, self._now))
         except BaseException:
             await self._let_go(record.key)
             raise
@@ -175,112 +219,61 @@ class Runs:
         if run.thread_id and await self._sources.depend(run, [Source.thread(run.subject, run.thread_id)]):
             raise ThreadForgotten(f"thread {run.thread_id} has been deleted; start a new one", thread_id=run.thread_id)
 
-    async def _take_over(self, key: RunKey) -> None:
-        """Continues a run that nobody works on; does nothing when somebody does, or when it has ended."""
-        if self._is_full() or key in self._executions or not await self._store.acquire_lease(key):
+    async def _take_over(self, key: RunKey, *, resume: bool = False) -> None:
+        """Continues a run that nobody works on; does nothing when somebody does, when it has ended, or when this process is full or
+        stopping. Raises Unavailable, RunDamaged, RunForgotten, RunOfNewerVersion."""
+        if self._draining or self._is_full() or key in self._executions:
             return
-        execution: Execution | None = None
+        self._starting += 1
         try:
-            execution = await self._resumed(key)
+            marker = await self.ownership.adopt(key, resume=resume)
+            if marker is not None:
+                await self._go_on(key, marker)
         finally:
-            if execution is None:
-                await self._let_go(key)
-        # Asked only now: a wish that comes later finds the execution, one that came earlier is stored.
-        if execution is not None and await self._store.is_cancelled(key):
-            execution.cancel()
+            self._starting -= 1
 
-    async def _resumed(self, key: RunKey) -> Execution | None:
-        """The run, going on; None when it has ended, or when its starter died before there was one: with the lease held,
-        nobody is in the middle of making it."""
-        record = await self._store.get(key)
-        if record is None or record.finished_at is not None:
-            await self._store.forget_active(key)
-            return None
-        if record.status is not RunStatus.RUNNING:
-            return None  # a newer version knows what it waits for
-        journal = await Journal.open(key, self._log, self._now)
-        _log.info("run_taken_over", run_id=key.run_id)
-        return self._execute(record, journal)
+    async def _go_on(self, key: RunKey, marker: RunMarker) -> None:
+        """Works on a run from where its log ends. One that has ended is struck off, and so is one whose starter died before there
+        was a record: its marker is ours, so nobody is in the middle of making it."""
+        try:
+            record = await self._store.get(key)
+            if record is None or record.finished_at is not None:
+                self.ownership.drop(key)
+                await self._store.forget_active(key)
+                return
+            _check_known(record)
+            record = await self._running(record)
+            if marker.is_legacy:
+                # In our format: releases that held a lease for each run leave it alone from now on.
+                await self._store.set_status(record)
+            journal = await Journal.open(key, self._owned_log(), self._now)
+            if journal.progress.started:
+                await self.ownership.note_begun(key)
+            _log.info("run_taken_over", run_id=key.run_id)
+            is_log_lost = marker.begun and not journal.progress.started
+            self._executions.begin(record, journal, is_resumed=True, is_log_lost=is_log_lost)
+        except BaseException:
+            await self._let_go(key)
+            raise
+
+    async def _running(self, record: RunRecord) -> RunRecord:
+        """The record, which does not say any more that the run waits."""
+        if record.status is RunStatus.WAITING:
+            record = replace(record, status=RunStatus.RUNNING)
+            await self._store.set_status(record)
+        return record
 
     async def _let_go(self, key: RunKey) -> None:
         with suppress(Unavailable):
-            await self._store.release_lease(key)
+            await self.ownership.release(key)
 
-    def _execute(self, record: RunRecord, journal: Journal) -> Execution:
-        execution = Execution(record, journal, self._store, self._worker, self._limits, self._now)
-        self._executions[record.key] = execution
-        # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline. What it does
-        # belongs to that call's trace all the same.
-        resumed = journal.progress.started
-        task = asyncio.create_task(
-            self._as_owner(record, execution.run(), resumed=resumed), context=contextvars.Context()
+    def _owned_log(self) -> OwnedLog:
+        return OwnedLog(self._log, self.ownership)
+
+
+def _check_known(record: RunRecord) -> None:
+    if record.status is RunStatus.UNKNOWN:
+        raise RunOfNewerVersion(
+            f"run {record.key.run_id} is in a state of a newer version, which has to go on with it",
+            run_id=record.key.run_id,
         )
-        execution.task = task
-        self._tasks.add(task)
-        task.add_done_callback(lambda _: self._forget(execution, task))
-        return execution
-
-    async def _as_owner(self, record: RunRecord, work: Coroutine[Any, Any, None], *, resumed: bool) -> None:
-        mode = record.request.mode.value
-        with (
-            use_principal(Principal(record.key.tenant_id, record.subject)),
-            structlog.contextvars.bound_contextvars(tenant_id=record.key.tenant_id, run_id=record.key.run_id),
-            continued_span("run", record.traceparent, run_id=record.key.run_id, mode=mode, resumed=resumed),
-        ):
-            await work
-
-    def _forget(self, execution: Execution, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        if self._executions.get(execution.record.key) is execution:
-            del self._executions[execution.record.key]
-
-
-def _check(request: RunRequest) -> None:
-    if request.mode not in _OFFERED_MODES:
-        raise ModeNotOffered(f"mode {request.mode.value} is not offered yet; use qa or grounded")
-    if not request.question.strip():
-        raise InvalidRequest("the question is empty; ask something", field="question")
-    if len(request.question) > _MAX_QUESTION_CHARS:
-        raise InvalidRequest(
-            f"the question has {len(request.question)} characters; at most {_MAX_QUESTION_CHARS} are read",
-            field="question",
-        )
-    if not request.collection_ids:
-        raise InvalidRequest("no collection is named; name at least one to search", field="collection_ids")
-    _check_ids("collection_ids", request.collection_ids, _MAX_COLLECTIONS)
-    _check_ids("document_ids", request.document_ids, _MAX_DOCUMENTS)
-    if request.top_k > _MAX_TOP_K:
-        raise InvalidRequest(f"top_k is {request.top_k}; at most {_MAX_TOP_K} passages are read", field="top_k")
-    if request.budgets.wall_clock_s < 0:
-        raise InvalidRequest("budgets.wall_clock is negative; give seconds, or leave it out", field="budgets")
-    if not 0 <= request.budgets.cost_usd < math.inf:
-        raise InvalidRequest("budgets.cost_usd is no amount of dollars; give one, or leave it out", field="budgets")
-    if request.agent not in ("", "auto", DEFAULT_AGENT):
-        raise InvalidRequest(f"agent {request.agent} does not exist; use auto or {DEFAULT_AGENT}", field="agent")
-
-
-def _check_ids(field: str, ids: Sequence[str], most: int) -> None:
-    """The limits of the retriever's contract: a run that is bound to be refused there is not begun."""
-    if len(ids) > most:
-        raise InvalidRequest(f"{field} names {len(ids)}; name at most {most}", field=field)
-    for each in ids:
-        if not _ID.fullmatch(each):
-            raise InvalidRequest(
-                f"{field} has {each[:80]!r}, which is no id; use 1 to 128 of A-Z, a-z, 0-9, '-', '_', '='", field=field
-            )
-
-
-def _new_run_id(now: datetime) -> str:
-    """32 hex characters that sort by time: 48 bits of milliseconds, 80 of randomness (the layout of UUIDv7's use, RFC 9562)."""
-    return f"{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"
-
-
-async def _patiently(watch: Callable[[], AsyncIterator[Any]]) -> AsyncIterator[Any]:
-    """A watch that begins anew when the store goes away and comes back."""
-    while True:
-        try:
-            async with aclosing(watch()) as updates:  # type: ignore[type-var] # a generator in fact
-                async for update in updates:
-                    yield update
-        except Unavailable:
-            await asyncio.sleep(_RETRY_AFTER_S)

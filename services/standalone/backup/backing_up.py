@@ -15,6 +15,7 @@ from services.standalone.backup.archive import PART_BYTES, ArchiveWriter, Manife
 from services.standalone.errors import BackupUnusable
 
 ORDER = (
+    "KV_RUN_KEYS",
     "KV_RUN_ACTIVE",
     "KV_RUN_RECORDS",
     "RUNS",

@@ -12,6 +12,7 @@ from kit.jetstream import Nats
 from kit.principal import Principal
 from kit.testing.harness import make_signer, make_verifier
 from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
 from services.orchestrator.answering.drafting import Drafter
@@ -21,6 +22,7 @@ from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
 from services.orchestrator.modes.grounded import Limits, Pipeline
 from services.orchestrator.ports import LanguageModel
+from services.orchestrator.runs.execution import Worker
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
 from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
@@ -39,7 +41,9 @@ class Orchestrator:
         self.queue = queue
         self.memory = memory
         self.deletion = RunDeletion(forgetting, queue.request, now)
-        self._loops = [asyncio.create_task(loop) for loop in (runs.watch_cancels(), runs.watch_running(), runs.sweep())]
+        log = runs._log
+        assert isinstance(log, JetStreamEventLog)
+        self._loops = [asyncio.create_task(loop) for loop in (runs.work(), log.work())]
 
     def consume(self) -> None:
         """Begins to work on the queue of what is to be forgotten."""
@@ -47,8 +51,9 @@ class Orchestrator:
         self._loops.append(asyncio.create_task(work))
 
     async def die(self) -> None:
-        for execution in self.runs._executions.values():
-            execution._store.release_lease = _nothing  # type: ignore[method-assign]
+        ownership = self.runs.ownership
+        ownership.release = ownership.park = _nothing  # type: ignore[method-assign]
+        ownership.leave = _nothing  # type: ignore[method-assign]
         await self.stop()
 
     async def stop(self) -> None:
@@ -62,8 +67,8 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-async def _nothing(key: RunKey) -> None:
-    """A dead process releases no lease."""
+async def _nothing(*_: RunKey) -> None:
+    """A dead process lets nothing go."""
 
 
 StartOrchestrator = Callable[..., "asyncio.Future[Orchestrator]"]
@@ -74,17 +79,21 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
     """Starts orchestrators that share one NATS, each with its own model and limits."""
     async with AsyncExitStack() as stack:
 
-        async def start(model: LanguageModel | None = None, **limits: float) -> Orchestrator:
+        async def start(
+            model: LanguageModel | None = None, *, nats: Nats = jetstream, worker: Worker | None = None, **limits: float
+        ) -> Orchestrator:
             generator = Generator(model, context_tokens=500) if model else None
             memory = FakeMemory()
-            sources = await KeyValueRunSources.open(jetstream, retention_days=1)
+            sources = await KeyValueRunSources.open(nats, retention_days=1)
             pipeline = Pipeline(FakeSearcher(), memory, sources, Drafter(FakeScorer(), generator), Limits())
-            store = await KeyValueRunStore.open(jetstream, lease_s=LEASE_S, retention_days=1)
-            log = await JetStreamEventLog.open(jetstream, retention_days=1)
+            store = await KeyValueRunStore.open(nats, retention_days=1)
+            markers = await KeyValueMarkers.open(nats, lease_s=limits.get("lease_s", LEASE_S))
+            log = await JetStreamEventLog.open(nats, retention_days=1)
             run_limits = RunLimits(**{"lease_s": LEASE_S, **limits})  # type: ignore[arg-type]
             forgetting = Forgetting(store, log, sources, memory, now=now)
-            queue = await ForgetQueue.open(jetstream, make_signer(), make_verifier())
-            orchestrator = Orchestrator(Runs(store, log, sources, pipeline, run_limits), forgetting, queue, memory)
+            queue = await ForgetQueue.open(nats, make_signer(), make_verifier())
+            runs = Runs(store, markers, log, sources, worker or pipeline, run_limits)
+            orchestrator = Orchestrator(runs, forgetting, queue, memory)
             stack.push_async_callback(orchestrator.stop)
             return orchestrator
 

@@ -138,7 +138,7 @@ async def test_run_that_was_shown_an_answer_is_erased_with_it(start_orchestrator
     first = await start_orchestrator()
     quoting = await ended(first, IN_THREAD)
     second = await start_orchestrator(FakeModel(["The bridge was opened in 1932. [1]"]))
-    searcher = second.runs._worker._searcher  # type: ignore[attr-defined]
+    searcher = second.runs._executions._worker._searcher  # type: ignore[attr-defined]
     assert isinstance(searcher, FakeSearcher)
     searcher.retrieval = Retrieval((replace(EVIDENCE[1], number=1),))
     second.memory.turns = [Turn("assistant", "The tower was built in 1889.", quoting.run_id)]
@@ -181,9 +181,9 @@ async def test_runs_that_are_erased_are_not_erased_again_while_another_is_waited
     erased: list[RunKey] = []
     erase = orchestrator.forgetting._log.erase
 
-    async def counted(key: RunKey) -> None:
+    async def counted(key: RunKey, *, deleted: bool) -> None:
         erased.append(key)
-        await erase(key)
+        await erase(key, deleted=deleted)
 
     orchestrator.forgetting._log.erase = counted  # type: ignore[method-assign]
     for _ in range(3):
@@ -236,7 +236,7 @@ async def test_erased_log_refuses_its_writer_and_a_new_one(orchestrator: Orchest
     writer, first_writer = await Journal.open(key, log, now), await Journal.open(fresh, log, now)
     await writer.write(Token("one", 0))
     for each in (key, fresh, fresh):
-        await log.erase(each)
+        await log.erase(each, deleted=False)
     for journal in (writer, first_writer):
         with pytest.raises(FencedOff):
             await journal.write(Token("late", 0))
@@ -304,6 +304,7 @@ STEPS = [
     "_sources.dependents",
     "_store.get",
     "_log.erase",
+    "_store.drop_outcome",
     "_memory.forget_answer",
     "_store.forget",
     "_store.delete",
@@ -343,9 +344,9 @@ def _crash_at(orchestrator: Orchestrator, step: str, *, after: bool) -> Callable
     part = getattr(orchestrator.forgetting, part_name)
     real = getattr(part, method_name)
 
-    async def crash(*args: Any) -> Any:
+    async def crash(*args: Any, **options: Any) -> Any:
         if after:
-            await real(*args)
+            await real(*args, **options)
         raise Crash(step)
 
     setattr(part, method_name, crash)

@@ -8,9 +8,9 @@ from google.protobuf.duration_pb2 import Duration
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 
-from kit.errors import InvalidArgument, NotFound, Unimplemented
+from kit.errors import AlreadyExists, InvalidArgument, NotFound, Unimplemented
 from kit.principal import Principal, use_principal
-from kit.testing.harness import open_test_channel, running_servicer
+from kit.testing.harness import TEST_PRINCIPAL, open_test_channel, running_servicer
 from services.orchestrator.handlers import OrchestratorServicer
 from tests.service.orchestrator.conftest import Orchestrator
 
@@ -66,6 +66,55 @@ async def test_deleted_run_is_gone_at_once_and_may_be_deleted_again(stub: rpc.Or
     with pytest.raises(NotFound):
         await stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=5)
     assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=5)).runs
+
+
+async def test_run_has_its_answer_once_it_has_ended_and_a_listing_has_not(stub: rpc.OrchestratorServiceStub) -> None:
+    events = [r.event async for r in stub.StartRun(request(), timeout=20)]
+    run_id = events[0].run_id
+    async with asyncio.timeout(20):
+        while not (run := (await stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=5)).run).HasField("finished_at"):
+            await asyncio.sleep(0.02)
+    assert run.answer == events[5].answer
+    assert run.usage == events[6].usage
+    assert run.subject == "tester"
+    assert not run.HasField("error")
+    (listed,) = (await stub.ListRuns(pb.ListRunsRequest(), timeout=5)).runs
+    assert not listed.HasField("answer")
+    assert not listed.HasField("usage")
+
+
+async def test_run_of_another_subject_does_not_exist(stub: rpc.OrchestratorServiceStub) -> None:
+    events = [r.event async for r in stub.StartRun(request(), timeout=20)]
+    run_id = events[0].run_id
+    calls = (
+        lambda: stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=5),
+        lambda: stub.CancelRun(pb.CancelRunRequest(run_id=run_id), timeout=5),
+        lambda: stub.DeleteRun(pb.DeleteRunRequest(run_id=run_id), timeout=5),
+        lambda: _attached(stub, run_id),
+    )
+    with use_principal(Principal(TEST_PRINCIPAL.tenant_id, "eve")):
+        for call in calls:
+            with pytest.raises(NotFound, match="does not exist"):
+                await call()
+        assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=5)).runs
+    with use_principal(Principal(TEST_PRINCIPAL.tenant_id, "root", frozenset({"operator"}))):
+        assert len(await _attached(stub, run_id)) == len(events)
+        assert [run.subject for run in (await stub.ListRuns(pb.ListRunsRequest(), timeout=5)).runs] == ["tester"]
+    assert (await stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=5)).run.run_id == run_id
+
+
+async def _attached(stub: rpc.OrchestratorServiceStub, run_id: str) -> list[pb.RunEvent]:
+    return [r.event async for r in stub.AttachRun(pb.AttachRunRequest(run_id=run_id), timeout=20)]
+
+
+async def test_start_that_is_asked_for_again_over_the_wire_is_the_same_run(stub: rpc.OrchestratorServiceStub) -> None:
+    asked = request(idempotency_key="3f2b")
+    events = [r.event async for r in stub.StartRun(asked, timeout=20)]
+    assert [r.event async for r in stub.StartRun(asked, timeout=20)] == events
+    with pytest.raises(AlreadyExists, match="another question") as told:
+        [r async for r in stub.StartRun(request(idempotency_key="3f2b", question="Else?"), timeout=20)]
+    assert told.value.reason == "IDEMPOTENCY_KEY_REUSED"
+    assert told.value.metadata["run_id"] == events[0].run_id
 
 
 async def test_other_tenant_cannot_see_the_run(stub: rpc.OrchestratorServiceStub) -> None:

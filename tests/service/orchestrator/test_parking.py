@@ -1,97 +1,165 @@
-"""Runs that ask a person, on a real NATS server: parked without an owner, woken by a decision, continued by any orchestrator."""
+"""Runs that wait for somebody's decision: they cost nothing meanwhile, and no decision is missed."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from kit.jetstream import Nats
-from services.orchestrator.adapters.event_log import JetStreamEventLog
-from services.orchestrator.adapters.run_store import KeyValueRunStore
-from services.orchestrator.log.events import Approval, Done, EffectClass, RunStarted, RunStatus
+from groundwork.orchestrator.v1 import record_pb2 as pb
+
+from kit.forgetting import ForgetRequest, Source
+from kit.jetstream import KeyValue, Nats
+from services.orchestrator.errors import Parked
+from services.orchestrator.log.events import Done, RunEvent, RunStatus, Thinking
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord
-from services.orchestrator.steps.approvals import ApprovalRequest, Approvals
-from services.orchestrator.steps.run import Run
-from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect
-from tests.service.orchestrator.test_runs import _has_status, until
-from tests.unit.orchestrator.steps.test_cuts import Bank, Transfer
+from services.orchestrator.runs.forgetting import CUT_OFF_AFTER
+from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect, now
+from tests.service.orchestrator.test_ownership import LONG_S, logged
+from tests.service.orchestrator.test_runs import _has_status, status_of, until
 
 Start = Callable[..., Awaitable[Orchestrator]]
+_QUESTION, _DECISION = Thinking("approval", "May I?"), Thinking("approval", "You may.")
 
 
-class Pays:
-    """A worker that pays when it may."""
+class AskingWorker:
+    """Asks once, waits for the decision, and ends the run. `about_to_wait` is set, and `gate` awaited, between asking and
+    waiting."""
 
-    def __init__(self, bank: Bank) -> None:
-        self.bank = bank
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.about_to_wait = asyncio.Event()
+        self.visits = 0
 
     async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
-        run = await Run.begin(journal, RunStarted(record.request.mode, record.request.question))
-        call = Transfer(self.bank, EffectClass.ONCE)
-        expires_at = datetime.now(UTC) + timedelta(hours=1)
-        decision = await run.ask("pay/approval", ApprovalRequest(call.name, call.arguments, expires_at))
-        if decision.allowed:
-            await run.effect("pay/call", call)
-        return await run.end(RunStatus.COMPLETED if decision.allowed else RunStatus.REFUSED)
+        self.visits += 1
+        if not journal.progress.started:
+            await journal.write(_QUESTION)
+        if not await self._is_decided(journal):
+            self.about_to_wait.set()
+            await self.gate.wait()
+            raise Parked("ask", now() + timedelta(hours=1))
+        await journal.write(Done(RunStatus.COMPLETED))
+        return RunStatus.COMPLETED
+
+    async def _is_decided(self, journal: Journal) -> bool:
+        return journal.progress.seq >= 2
 
 
-async def paying(start_orchestrator: Start, bank: Bank) -> Orchestrator:
-    orchestrator = await start_orchestrator()
-    orchestrator.runs._worker = Pays(bank)
-    return orchestrator
+async def _decide(orchestrator: Orchestrator, key: RunKey) -> None:
+    """What whoever decides does: writes the decision, then resumes the run."""
+    log = orchestrator.runs._log
+    events, position = await log.read(key)
+    await log.append(key, RunEvent(key.run_id, len(events) + 1, now(), _DECISION), position)
+    await orchestrator.runs.resume(key)
 
 
-async def parked(orchestrator: Orchestrator) -> tuple[RunRecord, Approval]:
-    """A run that waits, and what it asks."""
-    key, events = await orchestrator.runs.start(ANN, QUESTION)
-    asked = [event.payload async for event in events if isinstance(event.payload, Approval)]
-    await until(lambda: _has_status(orchestrator, key, RunStatus.WAITING))
-    return await orchestrator.runs.get(key), asked[0]
+async def _parked(orchestrator: Orchestrator) -> RunKey:
+    key, _ = await orchestrator.runs.start(ANN, QUESTION)
+    await until(lambda: _is_parked(orchestrator, key), seconds=LONG_S)
+    return key
 
 
-async def decide(jetstream: Nats, record: RunRecord, asked: Approval, *, allowed: bool) -> None:
-    """A decision that comes in at a process that works on nothing."""
-    store = await KeyValueRunStore.open(jetstream, lease_s=LEASE_S, retention_days=1)
-    log = await JetStreamEventLog.open(jetstream, retention_days=1)
-    approvals = Approvals(store, log, lambda: datetime.now(UTC))
-    await approvals.decide(record, asked.approval_id, asked.arguments_hash, "ann", allowed=allowed)
+async def _is_parked(orchestrator: Orchestrator, key: RunKey) -> bool:
+    marker = await orchestrator.runs.ownership._markers.read(key)
+    return marker is not None and marker.parked
 
 
-async def test_decision_resumes_the_run_on_another_orchestrator(start_orchestrator: Start, jetstream: Nats) -> None:
-    bank = Bank()
-    first = await paying(start_orchestrator, bank)
-    record, asked = await parked(first)
-    await first.stop()
-    second = await paying(start_orchestrator, bank)
-    assert bank.made == {}
-    await decide(jetstream, record, asked, allowed=True)
-    events = await collect(second.runs.attach(record.key, 0))
-    assert events[-1].payload == Done(RunStatus.COMPLETED)
-    assert bank.made == {f"{record.key.run_id}/pay/call": 1}
-    await until(lambda: _has_status(second, record.key, RunStatus.COMPLETED))
+async def test_parked_run_has_no_owner_no_task_and_no_time_that_runs_out(
+    start_orchestrator: Start, jetstream: Nats
+) -> None:
+    worker = AskingWorker()
+    orchestrator = await start_orchestrator(worker=worker, wall_clock_s=LEASE_S)
+    key = await _parked(orchestrator)
+    assert await _has_status(orchestrator, key, RunStatus.WAITING)
+    entry = await (await KeyValue.open(jetstream, "RUN_ACTIVE")).get(key.name)
+    assert entry is not None
+    assert pb.RunMarker.FromString(entry.value or b"") == pb.RunMarker(parked=True, begun=True)
+    assert not orchestrator.runs._executions
+    assert not orchestrator.runs._executions._tasks
+    assert not orchestrator.runs.ownership.holds(key)
+    other = await start_orchestrator(worker=worker)
+    for each in (orchestrator, other):
+        await each.runs._sweeper.sweep()
+    assert worker.visits == 1
+    assert await _has_status(orchestrator, key, RunStatus.WAITING)
 
 
-async def test_parked_run_holds_nothing_and_is_taken_over_by_nobody(start_orchestrator: Start, jetstream: Nats) -> None:
-    orchestrator = await paying(start_orchestrator, Bank())
-    record, _ = await parked(orchestrator)
-    await until(lambda: _owns_nothing(orchestrator, record.key))
-    await orchestrator.runs._take_over(record.key)
-    log = await JetStreamEventLog.open(jetstream, retention_days=1)
-    events, _ = await log.read(record.key)
-    assert [type(event.payload).__name__ for event in events] == ["RunStarted", "Approval"]
+async def test_parked_run_is_resumed_on_any_orchestrator_and_who_follows_sees_it_go_on(
+    start_orchestrator: Start,
+) -> None:
+    first, second = await start_orchestrator(worker=AskingWorker()), await start_orchestrator(worker=AskingWorker())
+    key = await _parked(first)
+    follower = asyncio.create_task(collect(first.runs.attach(key, 0)))
+    await first.die()
+    third = await start_orchestrator(worker=AskingWorker())
+    follower.cancel()
+    follower = asyncio.create_task(collect(third.runs.attach(key, 0)))
+    await _decide(second, key)
+    assert [event.payload for event in await follower] == [_QUESTION, _DECISION, Done(RunStatus.COMPLETED)]
+    await until(lambda: _has_status(third, key, RunStatus.COMPLETED), seconds=LONG_S)
 
 
-async def test_parked_run_can_be_cancelled(start_orchestrator: Start) -> None:
-    bank = Bank()
-    orchestrator = await paying(start_orchestrator, bank)
-    record, _ = await parked(orchestrator)
-    await orchestrator.runs.cancel(record.key)
-    events = await collect(orchestrator.runs.attach(record.key, 0))
-    assert events[-1].payload == Done(RunStatus.CANCELLED)
-    assert bank.made == {}
+async def test_decision_that_comes_while_the_run_is_being_parked_is_not_missed(start_orchestrator: Start) -> None:
+    worker = AskingWorker()
+    worker.gate.clear()
+    first, second = await start_orchestrator(worker=worker), await start_orchestrator(worker=worker)
+    key, _ = await first.runs.start(ANN, QUESTION)
+    await worker.about_to_wait.wait()
+    await _decide(second, key)  # the run has an owner, so that resuming it does nothing
+    assert await _has_status(first, key, RunStatus.RUNNING)
+    worker.gate.set()
+    await until(lambda: _has_status(first, key, RunStatus.COMPLETED), seconds=LONG_S)
+    assert len(await logged(first, key)) == 3
 
 
-async def _owns_nothing(orchestrator: Orchestrator, key: RunKey) -> bool:
-    if key in orchestrator.runs._executions or not await orchestrator.runs._store.acquire_lease(key):
-        return False
-    await orchestrator.runs._store.release_lease(key)
-    return True
+async def test_run_is_resumed_once_by_many_who_try(start_orchestrator: Start) -> None:
+    worker = AskingWorker()
+    orchestrators = [await start_orchestrator(worker=worker) for _ in range(3)]
+    key = await _parked(orchestrators[0])
+    await _decide(orchestrators[0], key)
+    await asyncio.gather(*(each.runs.resume(key) for each in orchestrators for _ in range(3)))
+    await until(lambda: _has_status(orchestrators[0], key, RunStatus.COMPLETED), seconds=LONG_S)
+    assert worker.visits == 2
+
+
+async def test_run_that_is_resumed_by_a_stopping_process_goes_on_elsewhere(start_orchestrator: Start) -> None:
+    stopping, other = await start_orchestrator(worker=AskingWorker()), await start_orchestrator(worker=AskingWorker())
+    key = await _parked(stopping)
+    stopping.runs.drain()
+    await _decide(stopping, key)
+    await until(lambda: _has_status(other, key, RunStatus.COMPLETED), seconds=LONG_S)
+    assert not stopping.runs.ownership.holds(key)
+
+
+async def test_process_that_dies_while_it_parks_a_run_leaves_it_to_be_parked_again(start_orchestrator: Start) -> None:
+    first = await start_orchestrator(worker=AskingWorker())
+
+    async def dies(_: RunKey) -> None:
+        await asyncio.Event().wait()
+
+    first.runs.ownership.park = dies  # type: ignore[method-assign]
+    key, _ = await first.runs.start(ANN, QUESTION)
+    await until(lambda: _has_status(first, key, RunStatus.WAITING), seconds=LONG_S)
+    await first.die()
+    second = await start_orchestrator(worker=AskingWorker())
+    await until(lambda: _is_parked(second, key), seconds=LONG_S)
+    assert await _has_status(second, key, RunStatus.WAITING)
+    await _decide(second, key)
+    await until(lambda: _has_status(second, key, RunStatus.COMPLETED), seconds=LONG_S)
+
+
+async def test_parked_run_can_be_cancelled_anywhere(start_orchestrator: Start) -> None:
+    first, second = await start_orchestrator(worker=AskingWorker()), await start_orchestrator(worker=AskingWorker())
+    key = await _parked(first)
+    await second.runs.cancel(key)
+    assert status_of(await collect(first.runs.attach(key, 0))) is RunStatus.CANCELLED
+
+
+async def test_parked_run_that_quotes_a_deleted_document_is_cut_off(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator(worker=AskingWorker())
+    key = await _parked(orchestrator)
+    request = ForgetRequest(Source.run(key.run_id), now() - CUT_OFF_AFTER - timedelta(seconds=1))
+    assert await orchestrator.forgetting.forget("acme", request) is None
+    assert (await orchestrator.runs.list("acme", 10, "")).runs == []
+    assert await orchestrator.runs.ownership._markers.read(key) is None

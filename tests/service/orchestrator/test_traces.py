@@ -61,7 +61,7 @@ async def test_run_that_is_taken_over_goes_on_in_its_trace(
 
 
 async def test_record_of_an_earlier_version_has_no_trace_and_can_be_read(jetstream: Nats) -> None:
-    store = await KeyValueRunStore.open(jetstream, lease_s=LEASE_S, retention_days=1)
+    store = await KeyValueRunStore.open(jetstream, retention_days=1)
     records = await KeyValue.open(jetstream, "RUN_RECORDS", ttl_s=86_400.0)
     await records.put(
         "acme.0a",

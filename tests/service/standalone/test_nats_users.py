@@ -15,6 +15,7 @@ from structlog.typing import EventDict
 from kit.errors import Unavailable
 from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, connect, connection
 from kit.jetstream.following import follow
+from kit.jetstream.reading import stored_messages
 from kit.principal import Principal, use_principal
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats import NatsServer, nats_server
@@ -132,6 +133,8 @@ async def test_the_services_adapters_work(server: NatsServer, refusals: list[Eve
             event = await anext(events)
             assert event is not None
             assert event.data == b"event"
+        stored = [message.data async for message in stored_messages(orchestrator, "RUNS", "runs.local.r1")]
+        assert stored == [b"event"]
     assert refused(refusals) == []
 
 

@@ -93,7 +93,8 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetRun(self, request, context):
-        """One run's summary.
+        """One run's summary, with its answer once it has ended. A run is its subject's: for others of the tenant it does not exist, unless
+        they have the scope "operator". So for every call that names a run.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -108,7 +109,7 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListRuns(self, request, context):
-        """Runs of the tenant, newest first.
+        """The caller's runs, newest first; with the scope "operator" all of the tenant.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

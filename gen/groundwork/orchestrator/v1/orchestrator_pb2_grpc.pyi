@@ -40,13 +40,15 @@ class OrchestratorServiceStub:
     CancelRun: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.CancelRunRequest, _orchestrator_pb2.CancelRunResponse]
     """Asks a run to stop. Answers at once; the run ends with `done` CANCELLED unless it had already ended."""
     GetRun: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetRunRequest, _orchestrator_pb2.GetRunResponse]
-    """One run's summary."""
+    """One run's summary, with its answer once it has ended. A run is its subject's: for others of the tenant it does not exist, unless
+    they have the scope "operator". So for every call that names a run.
+    """
     DeleteRun: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteRunRequest, _orchestrator_pb2.DeleteRunResponse]
     """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
     a thread stays there. Harmless when repeated.
     """
     ListRuns: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]
-    """Runs of the tenant, newest first."""
+    """The caller's runs, newest first; with the scope "operator" all of the tenant."""
 
 @_typing.type_check_only
 class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
@@ -60,13 +62,15 @@ class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
     CancelRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.CancelRunRequest, _orchestrator_pb2.CancelRunResponse]  # type: ignore[assignment]
     """Asks a run to stop. Answers at once; the run ends with `done` CANCELLED unless it had already ended."""
     GetRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetRunRequest, _orchestrator_pb2.GetRunResponse]  # type: ignore[assignment]
-    """One run's summary."""
+    """One run's summary, with its answer once it has ended. A run is its subject's: for others of the tenant it does not exist, unless
+    they have the scope "operator". So for every call that names a run.
+    """
     DeleteRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteRunRequest, _orchestrator_pb2.DeleteRunResponse]  # type: ignore[assignment]
     """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
     a thread stays there. Harmless when repeated.
     """
     ListRuns: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]  # type: ignore[assignment]
-    """Runs of the tenant, newest first."""
+    """The caller's runs, newest first; with the scope "operator" all of the tenant."""
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     """Runs: one question, its steps and its answer, as an ordered log of events. The tenant is the principal's."""
@@ -101,7 +105,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _orchestrator_pb2.GetRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.GetRunResponse, _abc.Awaitable[_orchestrator_pb2.GetRunResponse]]:
-        """One run's summary."""
+        """One run's summary, with its answer once it has ended. A run is its subject's: for others of the tenant it does not exist, unless
+        they have the scope "operator". So for every call that names a run.
+        """
 
     @_abc_1.abstractmethod
     def DeleteRun(
@@ -119,6 +125,6 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _orchestrator_pb2.ListRunsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.ListRunsResponse, _abc.Awaitable[_orchestrator_pb2.ListRunsResponse]]:
-        """Runs of the tenant, newest first."""
+        """The caller's runs, newest first; with the scope "operator" all of the tenant."""
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

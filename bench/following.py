@@ -1,0 +1,109 @@
+"""Following runs: a thousand who follow, over the one consumer that a process shares among them, against a consumer for each of a
+few: a thousand of those end in time-outs."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bench.report import Figure, Part
+from kit.jetstream import Nats, connect
+from kit.jetstream.following import follow
+from kit.testing.nats import nats_server
+from services.orchestrator.adapters.codec import event_from_bytes
+from services.orchestrator.adapters.event_log import STREAM, JetStreamEventLog
+from services.orchestrator.log.events import Done, RunEvent, RunStatus, Token
+from services.orchestrator.models import RunKey
+
+FOLLOWERS = 1000
+REFERENCE_FOLLOWERS = 50
+EVENTS = 100
+_WORDS = "about twenty characters "
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Seconds from the second append to the last follower's last event, and the consumers that the server counted."""
+
+    shared_s: float
+    shared_consumers: int
+    each_s: float
+    one_s: float
+    """With a single follower: what the appends alone take."""
+
+
+def measure() -> Part:
+    """The same log, written again for each way of following it."""
+    times = asyncio.run(_measure())
+    shared = FOLLOWERS * EVENTS / times.shared_s
+    each = REFERENCE_FOLLOWERS * EVENTS / times.each_s
+    return Part(
+        title="Following runs",
+        about=(
+            f"{FOLLOWERS} followers of one run that is being written ({EVENTS} events of {len(_WORDS)} characters); writer, "
+            "followers and a NATS server of their own on this machine, without gRPC. The reference is a consumer for each of "
+            f"{REFERENCE_FOLLOWERS} followers."
+        ),
+        figures=(
+            Figure("events delivered to 1 000 followers of a run, events/s", f"{shared:.0f}"),
+            Figure("the same / with a consumer for each follower", f"{shared / each:.1f}"),
+            Figure("consumers for 1 000 followers", str(times.shared_consumers)),
+            Figure("time of a run with 1 000 followers / with one", f"{times.shared_s / times.one_s:.1f}"),
+        ),
+    )
+
+
+async def _measure() -> _Times:
+    async with nats_server() as server, connect(server.url, name="bench") as nats:
+        log = await JetStreamEventLog.open(nats, retention_days=1)
+        tail = asyncio.create_task(log.work())
+        try:
+            one_s, _ = await _followed(nats, log, 1, shared=True, run_id="a" * 32)
+            shared_s, shared = await _followed(nats, log, FOLLOWERS, shared=True, run_id="b" * 32)
+            each_s, _ = await _followed(nats, log, REFERENCE_FOLLOWERS, shared=False, run_id="c" * 32)
+        finally:
+            tail.cancel()
+            await asyncio.gather(tail, return_exceptions=True)
+    return _Times(shared_s, shared, each_s, one_s)
+
+
+async def _followed(
+    nats: Nats, log: JetStreamEventLog, followers: int, *, shared: bool, run_id: str
+) -> tuple[float, int]:
+    """Writes a run that so many follow; the seconds it took, and the consumers that there were meanwhile."""
+    key = RunKey("bench", run_id)
+    position = await log.append(key, _event(key, 1), 0)
+    begun = [asyncio.Event() for _ in range(followers)]
+    tasks = [
+        asyncio.create_task(_until_done(log.follow(key, 0, live=True) if shared else _own_consumer(nats, key), each))
+        for each in begun
+    ]
+    await asyncio.gather(*(each.wait() for each in begun))
+    consumers = (await nats.js.stream_info(STREAM)).state.consumer_count
+    started = time.perf_counter()
+    for seq in range(2, EVENTS + 1):
+        position = await log.append(key, _event(key, seq), position)
+    return max(await asyncio.gather(*tasks)) - started, consumers
+
+
+async def _own_consumer(nats: Nats, key: RunKey) -> AsyncIterator[RunEvent]:
+    async with aclosing(follow(nats, STREAM, f"runs.{key.name}")) as messages:
+        async for message in messages:
+            if message is not None:
+                yield event_from_bytes(message.data)
+
+
+async def _until_done(events: AsyncIterator[RunEvent], begun: asyncio.Event) -> float:
+    """When the last event came."""
+    async for event in events:
+        begun.set()
+        if isinstance(event.payload, Done):
+            return time.perf_counter()
+    raise AssertionError("the run has no end")
+
+
+def _event(key: RunKey, seq: int) -> RunEvent:
+    payload = Done(RunStatus.COMPLETED) if seq == EVENTS else Token(_WORDS, seq * len(_WORDS))
+    return RunEvent(key.run_id, seq, datetime.now(UTC), payload)

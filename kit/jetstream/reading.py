@@ -1,0 +1,83 @@
+"""Reading stored messages in batches, without a consumer (JetStream's direct get, ADR-31). Any replica answers, also one that
+lags: for reads that decide something ask the leader."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from nats.aio.msg import Msg
+
+from kit.errors import Unavailable
+from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats, translated_errors
+
+_BATCH = 256
+_BATCH_BYTES = 1_000_000
+_STATUS = "Status"
+_END, _NOTHING = "204", "404"
+
+
+@dataclass(frozen=True)
+class StoredMessage:
+    """A message of a stream."""
+
+    subject: str
+    position: int
+    """Its sequence number in the stream."""
+    at: datetime
+    data: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def delivered(cls, message: Msg) -> "StoredMessage":
+        """One that a consumer brought."""
+        metadata = message.metadata
+        return cls(
+            message.subject, metadata.sequence.stream, metadata.timestamp, message.data, dict(message.headers or {})
+        )
+
+
+async def stored_messages(
+    nats_: Nats, stream: str, subject: str, *, after: int = 0
+) -> AsyncGenerator[StoredMessage, None]:
+    """Messages on `subject` that are stored behind position `after`, in order, to the end of what is stored. At most a megabyte
+    and one message of them is in memory at a time. Raises Unavailable."""
+    while True:
+        batch, is_last = await _batch(nats_, stream, subject, after + 1)
+        for message in batch:
+            yield message
+        if is_last:
+            return
+        after = batch[-1].position
+
+
+async def _batch(nats_: Nats, stream: str, subject: str, start: int) -> tuple[list[StoredMessage], bool]:
+    """The next messages, and whether there are no more."""
+    question = {"seq": start, "next_by_subj": subject, "batch": _BATCH, "max_bytes": _BATCH_BYTES}
+    inbox = nats_.nc.new_inbox()
+    messages: list[StoredMessage] = []
+    with translated_errors(f"stream {stream}"):
+        answers = await nats_.nc.subscribe(inbox)
+        try:
+            await nats_.nc.publish(f"$JS.API.DIRECT.GET.{stream}", json.dumps(question).encode(), reply=inbox)
+            while True:
+                answer = await answers.next_msg(timeout=REQUEST_TIMEOUT_S)
+                headers = dict(answer.headers or {})
+                status = headers.get(_STATUS)
+                if status in (_END, _NOTHING):
+                    return messages, not messages or headers.get("Nats-Num-Pending", "0") == "0"
+                if status is not None:
+                    raise Unavailable(
+                        f"stream {stream}: the message store cannot be read ({headers.get('Description', status)})",
+                        reason="NATS_UNAVAILABLE",
+                        retry_after_s=2.0,
+                    )
+                messages.append(_stored(answer, headers))
+        finally:
+            await answers.unsubscribe()
+
+
+def _stored(answer: Any, headers: dict[str, str]) -> StoredMessage:
+    at = datetime.fromisoformat(headers.pop("Nats-Time-Stamp"))
+    return StoredMessage(headers.pop("Nats-Subject"), int(headers.pop("Nats-Sequence")), at, answer.data, headers)

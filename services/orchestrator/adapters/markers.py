@@ -1,0 +1,91 @@
+"""Who works on which run, in NATS key-value buckets.
+
+RUN_ACTIVE holds a marker for each run that has not ended; RUN_OWNERS a key for each orchestrator process, which expires by itself
+when the process falls silent. RUN_LEASES is where releases before this one held a lease for each of their runs.
+"""
+
+from collections.abc import AsyncGenerator
+
+from google.protobuf.message import DecodeError
+from groundwork.orchestrator.v1 import record_pb2 as pb
+
+from kit.errors import Aborted, AlreadyExists
+from kit.jetstream import Entry, KeyValue, Nats
+from kit.records import set_aside
+from services.orchestrator.models import RunKey, RunMarker
+
+_ACTIVE = "RUN_ACTIVE"
+
+
+class KeyValueMarkers:
+    """Markers over three buckets."""
+
+    def __init__(self, active: KeyValue, owners: KeyValue, leases: KeyValue) -> None:
+        self._active = active
+        self._owners = owners
+        self._leases = leases
+
+    @classmethod
+    async def open(cls, nats: Nats, *, lease_s: float) -> "KeyValueMarkers":
+        return cls(
+            await KeyValue.open(nats, _ACTIVE),
+            await KeyValue.open(nats, "RUN_OWNERS", ttl_s=lease_s),
+            await KeyValue.open(nats, "RUN_LEASES", ttl_s=lease_s),
+        )
+
+    async def renew(self, owner: str) -> None:
+        await self._owners.put(owner, b"")
+
+    async def leave(self, owner: str) -> None:
+        await self._owners.delete(owner)
+
+    async def is_alive(self, owner: str) -> bool:
+        return await self._owners.get_current(owner) is not None
+
+    async def create(self, key: RunKey, marker: RunMarker) -> int | None:
+        try:
+            return await self._active.create(key.name, _encode(marker))
+        except AlreadyExists:
+            return None
+
+    async def read(self, key: RunKey) -> RunMarker | None:
+        entry = await self._active.get_current(key.name)
+        return None if entry is None else _decode(entry)
+
+    async def update(self, key: RunKey, marker: RunMarker) -> int | None:
+        try:
+            return await self._active.update(key.name, _encode(marker), marker.revision)
+        except Aborted:
+            return None
+
+    async def remove(self, key: RunKey) -> None:
+        await self._active.purge(key.name)
+
+    async def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None], None]:
+        async for entry in self._active.watch():
+            if entry is not None:
+                yield RunKey.named(entry.key), None if entry.value is None else _decode(entry)
+
+    async def take_legacy_lease(self, key: RunKey) -> bool:
+        try:
+            await self._leases.create(key.name, b"")
+        except AlreadyExists:
+            return False
+        return True
+
+
+def _encode(marker: RunMarker) -> bytes:
+    message = pb.RunMarker.FromString(marker.raw)
+    message.owner, message.begun, message.parked = marker.owner, marker.begun, marker.parked
+    return message.SerializeToString()
+
+
+def _decode(entry: Entry) -> RunMarker:
+    try:
+        message = pb.RunMarker.FromString(entry.value or b"")
+    except DecodeError as error:
+        # Of nobody, so that the run is looked at; begun, so that it is not done again where its log is empty.
+        set_aside(_ACTIVE, entry.key, error)
+        return RunMarker("", begun=True, revision=entry.revision)
+    value = entry.value or b""
+    return RunMarker(message.owner, message.begun, message.parked, entry.revision, is_legacy=not value, raw=value)

@@ -1,0 +1,119 @@
+"""The runs that this process works on, each in a task of its own. What becomes of them is told to the other orchestrators."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from datetime import datetime
+
+import structlog
+
+from kit.principal import use_principal
+from kit.telemetry import continued_span
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.models import RunKey, RunLimits, RunRecord
+from services.orchestrator.ports import RunStore
+from services.orchestrator.runs.execution import Ending, Execution, Worker
+from services.orchestrator.runs.ownership import Ownership
+from services.orchestrator.runs.parking import Parking
+
+_log = structlog.get_logger()
+
+
+class Executions:
+    """Begins executions and sees them off."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        worker: Worker,
+        limits: RunLimits,
+        now: Callable[[], datetime],
+        ownership: Ownership,
+        parking: Parking,
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._limits = limits
+        self._now = now
+        self._ownership = ownership
+        self._parking = parking
+        self._by_run: dict[RunKey, Execution] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._by_run)
+
+    def __contains__(self, key: RunKey) -> bool:
+        return key in self._by_run
+
+    def cancel(self, key: RunKey) -> None:
+        """Ends the run as cancelled, if it is ours."""
+        if execution := self._by_run.get(key):
+            execution.cancel()
+
+    def lose(self, key: RunKey) -> None:
+        """Stops working on the run, if we do: another orchestrator has it."""
+        if execution := self._by_run.get(key):
+            execution.lose()
+
+    async def close(self) -> None:
+        """Stops working on all runs and lets them go."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def begin(
+        self, record: RunRecord, journal: Journal, *, is_resumed: bool = False, is_log_lost: bool = False
+    ) -> Execution:
+        execution = Execution(
+            record,
+            journal,
+            self._store,
+            self._worker,
+            self._limits,
+            self._now,
+            is_resumed=is_resumed,
+            is_log_lost=is_log_lost,
+        )
+        self._by_run[record.key] = execution
+        # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline. What it does
+        # belongs to that call's trace all the same.
+        task = asyncio.create_task(self._to_its_end(execution), context=contextvars.Context())
+        execution.task = task
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return execution
+
+    async def _to_its_end(self, execution: Execution) -> None:
+        key = execution.record.key
+        ending = Ending.UNSETTLED
+        try:
+            ending = await self._as_owner(execution)
+        finally:
+            del self._by_run[key]
+            try:
+                await self._left(execution, ending)
+            except Exception as error:
+                # The marker may still say that the run is ours: our own sweeper finds that we do not hold it.
+                self._ownership.drop(key)
+                _log.warning("run_not_let_go", run_id=key.run_id, error=repr(error))
+
+    async def _as_owner(self, execution: Execution) -> Ending:
+        record = execution.record
+        mode, resumed = record.request.mode.value, execution.journal.progress.started
+        with (
+            use_principal(record.principal),
+            structlog.contextvars.bound_contextvars(tenant_id=record.key.tenant_id, run_id=record.key.run_id),
+            continued_span("run", record.traceparent, run_id=record.key.run_id, mode=mode, resumed=resumed),
+        ):
+            return await execution.run()
+
+    async def _left(self, execution: Execution, ending: Ending) -> None:
+        """Tells the others what became of the run."""
+        key = execution.record.key
+        if ending is Ending.UNSETTLED:
+            await self._ownership.release(key)
+        elif ending is Ending.PARKED:
+            await self._parking.park(execution.record, execution.journal.position)
+        else:
+            self._ownership.drop(key)

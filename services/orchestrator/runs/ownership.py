@@ -1,0 +1,181 @@
+"""Which runs this process works on.
+
+A process has one lease, however many runs it has. Each run that has not ended has a marker with the id of its owner; taking a run
+over is a compare-and-set of the marker, and allowed only once the owner's lease is gone. A process that was frozen or cut off may
+still believe that it owns a run: the log refuses what it appends, since it names an entry as the last that is not the last any
+more.
+
+    marker of a run          may be taken by
+    ─────────────────────────────────────────────────────────────────────────
+    owner lives              nobody (its own process: when it does not hold the run any more)
+    owner's lease is gone    anybody
+    no owner                 anybody
+    parked                   who resumes it
+    of an earlier release    who gets its lease of that release
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import structlog
+
+from kit.errors import Unavailable
+from services.orchestrator.errors import FencedOff
+from services.orchestrator.log.events import RunEvent
+from services.orchestrator.models import RunKey, RunMarker
+from services.orchestrator.ports import Markers, RunLog
+
+_log = structlog.get_logger()
+
+
+class Ownership:
+    """The lease of this process, and the runs that it holds."""
+
+    def __init__(self, markers: Markers, lease_s: float, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.owner = secrets.token_hex(8)
+        self._markers = markers
+        self._lease_s = lease_s
+        self._monotonic = monotonic
+        self._held_until = float("-inf")
+        """By our own clock, counted from before the renewal was sent: the store's lease lasts at least as long."""
+        self._held: dict[RunKey, RunMarker] = {}
+        self._claiming: set[RunKey] = set()
+
+    async def keep_lease(self) -> None:
+        """Renews the lease three times in its lifetime. Runs until cancelled."""
+        while True:
+            try:
+                await self._renew()
+            except Unavailable as error:
+                _log.warning("lease_not_renewed", error=error.message)
+            await asyncio.sleep(self._lease_s / 3)
+
+    async def leave(self) -> None:
+        """Gives the lease up: whoever finds a run of ours takes it over at once."""
+        await self._markers.leave(self.owner)
+
+    async def is_alive(self, owner: str) -> bool:
+        return await self._markers.is_alive(owner)
+
+    def holds(self, key: RunKey) -> bool:
+        return key in self._held or key in self._claiming
+
+    async def claim(self, key: RunKey) -> bool:
+        """Makes a new run ours. False when it has an owner, or is parked. Raises Unavailable."""
+        return await self._take(key, RunMarker(self.owner), is_new=True) is not None
+
+    async def adopt(self, key: RunKey, *, resume: bool = False) -> RunMarker | None:
+        """Makes a run ours that nobody works on; with `resume` a parked one too. None when it may not be taken.
+
+        A run without a marker ended a moment ago, or the marker was lost: then the run counts as begun.
+        """
+        return await self._take(key, RunMarker(self.owner, begun=True), resume=resume)
+
+    async def _take(
+        self, key: RunKey, new: RunMarker, *, is_new: bool = False, resume: bool = False
+    ) -> RunMarker | None:
+        # While the marker is written, another task of this process could read it and take the run for one that was let go.
+        if self.holds(key):
+            return None
+        self._claiming.add(key)
+        try:
+            await self._renew_if_spent()
+            marker = await self._marked(key, new, is_new=is_new, resume=resume)
+            if marker is not None:
+                self._held[key] = marker
+            return marker
+        finally:
+            self._claiming.discard(key)
+
+    async def _marked(self, key: RunKey, new: RunMarker, *, is_new: bool, resume: bool) -> RunMarker | None:
+        """The marker with us as the owner; `new` where there was none."""
+        if is_new and (revision := await self._markers.create(key, new)) is not None:
+            return replace(new, revision=revision)
+        marker = await self._markers.read(key)
+        if marker is None:
+            revision = await self._markers.create(key, new)
+        elif await self._is_free(key, marker, resume=resume):
+            new = replace(marker, owner=self.owner, parked=False)
+            revision = await self._markers.update(key, new)
+        else:
+            return None
+        return None if revision is None else replace(new, revision=revision)
+
+    async def _is_free(self, key: RunKey, marker: RunMarker, *, resume: bool) -> bool:
+        if marker.parked:
+            return resume
+        if marker.owner == self.owner:
+            return True  # we do not hold it: our work on it ended without the store being told
+        if marker.is_legacy:
+            return await self._markers.take_legacy_lease(key)
+        return not marker.owner or not await self._markers.is_alive(marker.owner)
+
+    async def note_begun(self, key: RunKey) -> None:
+        """Notes that the run's log has entries. Raises FencedOff when the run is another's."""
+        marker = self._held.get(key)
+        if marker is None or marker.begun:
+            return
+        begun = replace(marker, begun=True)
+        revision = await self._markers.update(key, begun)
+        if revision is None:
+            raise FencedOff(f"run {key.run_id} was taken over by another orchestrator")
+        self._held[key] = replace(begun, revision=revision)
+
+    def drop(self, key: RunKey) -> None:
+        """Stops holding a run without telling the store: it has ended, or is another's."""
+        self._held.pop(key, None)
+
+    async def release(self, key: RunKey) -> None:
+        """Leaves a run to whoever takes it. Raises Unavailable."""
+        await self._give_up(key, parked=False)
+
+    async def park(self, key: RunKey) -> None:
+        """Leaves a run to whoever resumes it. Raises Unavailable."""
+        await self._give_up(key, parked=True)
+
+    async def unpark(self, key: RunKey) -> None:
+        """Leaves a parked run to whoever takes it. Raises Unavailable."""
+        if await self.adopt(key, resume=True) is not None:
+            await self.release(key)
+
+    async def _give_up(self, key: RunKey, *, parked: bool) -> None:
+        marker = self._held.pop(key, None)
+        if marker is not None:
+            # Refused when it is another's by now. When only the answer was lost, our own sweeper finds it.
+            await self._markers.update(key, replace(marker, owner="", parked=parked))
+
+    async def _renew_if_spent(self) -> None:
+        """No run may be marked as ours without a lease: it would be taken from us at once."""
+        if self._monotonic() >= self._held_until:
+            await self._renew()
+
+    async def _renew(self) -> None:
+        sent_at = self._monotonic()
+        try:
+            async with asyncio.timeout(self._lease_s / 3):
+                await self._markers.renew(self.owner)
+        except TimeoutError as error:
+            raise Unavailable("the lease of this process could not be renewed; try again in a few seconds") from error
+        if sent_at > self._held_until > 0:
+            _log.warning("lease_had_expired", owner=self.owner)
+        self._held_until = sent_at + self._lease_s
+
+
+class OwnedLog:
+    """The log of one run of ours for writing. Its first entry is noted in the run's marker before anything follows: a log that is
+    empty later has been lost, and the run must not be done again."""
+
+    def __init__(self, log: RunLog, ownership: Ownership) -> None:
+        self._log = log
+        self._ownership = ownership
+
+    async def append(self, key: RunKey, event: RunEvent, last_position: int) -> int:
+        position = await self._log.append(key, event, last_position)
+        await self._ownership.note_begun(key)
+        return position
+
+    async def read(self, key: RunKey) -> tuple[Sequence[RunEvent], int]:
+        return await self._log.read(key)

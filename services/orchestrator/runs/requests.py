@@ -1,0 +1,71 @@
+"""What a run may be asked for: a request that is bound to be refused later is refused before there is a run."""
+
+import math
+import re
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+
+from kit.idempotency import KEY_PATTERN
+from services.orchestrator.errors import InvalidRequest, ModeNotOffered
+from services.orchestrator.log.events import RunMode
+from services.orchestrator.models import RunRequest
+from services.orchestrator.modes.grounded import DEFAULT_AGENT
+
+_OFFERED_MODES = (RunMode.QA, RunMode.GROUNDED)
+_MAX_QUESTION_CHARS = 8_000
+_MAX_COLLECTIONS = 64
+_MAX_DOCUMENTS = 1_000
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_=-]{0,127}")
+_MAX_TOP_K = 200
+"""A record and an event must each fit into one message of the store, which is 1 MB."""
+_IDEMPOTENCY_KEY = re.compile(KEY_PATTERN[1:-1])
+
+
+def check(request: RunRequest) -> None:
+    if request.mode not in _OFFERED_MODES:
+        raise ModeNotOffered(f"mode {request.mode.value} is not offered yet; use qa or grounded")
+    if not request.question.strip():
+        raise InvalidRequest("the question is empty; ask something", field="question")
+    if len(request.question) > _MAX_QUESTION_CHARS:
+        raise InvalidRequest(
+            f"the question has {len(request.question)} characters; at most {_MAX_QUESTION_CHARS} are read",
+            field="question",
+        )
+    if not request.collection_ids:
+        raise InvalidRequest("no collection is named; name at least one to search", field="collection_ids")
+    _check_ids("collection_ids", request.collection_ids, _MAX_COLLECTIONS)
+    _check_ids("document_ids", request.document_ids, _MAX_DOCUMENTS)
+    if request.top_k > _MAX_TOP_K:
+        raise InvalidRequest(f"top_k is {request.top_k}; at most {_MAX_TOP_K} passages are read", field="top_k")
+    if request.budgets.wall_clock_s < 0:
+        raise InvalidRequest("budgets.wall_clock is negative; give seconds, or leave it out", field="budgets")
+    if not 0 <= request.budgets.cost_usd < math.inf:
+        raise InvalidRequest("budgets.cost_usd is no amount of dollars; give one, or leave it out", field="budgets")
+    if request.agent not in ("", "auto", DEFAULT_AGENT):
+        raise InvalidRequest(f"agent {request.agent} does not exist; use auto or {DEFAULT_AGENT}", field="agent")
+
+
+def _check_ids(field: str, ids: Sequence[str], most: int) -> None:
+    """The limits of the retriever's contract: a run that is bound to be refused there is not begun."""
+    if len(ids) > most:
+        raise InvalidRequest(f"{field} names {len(ids)}; name at most {most}", field=field)
+    for each in ids:
+        if not _ID.fullmatch(each):
+            raise InvalidRequest(
+                f"{field} has {each[:80]!r}, which is no id; use 1 to 128 of A-Z, a-z, 0-9, '-', '_', '='", field=field
+            )
+
+
+def new_run_id(now: datetime) -> str:
+    """32 hex characters that sort by time: 48 bits of milliseconds, 80 of randomness (the layout of UUIDv7's use, RFC 9562)."""
+    return f"{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"
+
+
+def check_idempotency_key(key: str) -> None:
+    """Raises InvalidRequest."""
+    if not _IDEMPOTENCY_KEY.fullmatch(key):
+        raise InvalidRequest(
+            "the idempotency key is not usable; use 1 to 255 visible ASCII characters, such as a UUID",
+            field="idempotency_key",
+        )

@@ -1,0 +1,72 @@
+"""Runs that ask a person, on a real NATS server: parked without an owner, woken by a decision, continued by any orchestrator."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from services.orchestrator.log.events import Approval, Done, EffectClass, RunStarted, RunStatus
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.models import RunRecord
+from services.orchestrator.steps.approvals import ApprovalRequest, Approvals
+from services.orchestrator.steps.run import Run
+from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, now
+from tests.service.orchestrator.test_runs import _has_status, until
+from tests.unit.orchestrator.steps.test_cuts import Bank, Transfer
+
+Start = Callable[..., Awaitable[Orchestrator]]
+
+
+class Pays:
+    """A worker that pays when it may."""
+
+    def __init__(self, bank: Bank) -> None:
+        self.bank = bank
+
+    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
+        run = await Run.begin(journal, RunStarted(record.request.mode, record.request.question))
+        call = Transfer(self.bank, EffectClass.ONCE)
+        expires_at = now() + timedelta(hours=1)
+        decision = await run.ask("pay/approval", ApprovalRequest(call.name, call.arguments, expires_at))
+        if decision.allowed:
+            await run.effect("pay/call", call)
+        return await run.end(RunStatus.COMPLETED if decision.allowed else RunStatus.REFUSED)
+
+
+async def paying(start_orchestrator: Start, bank: Bank) -> Orchestrator:
+    return await start_orchestrator(worker=Pays(bank))
+
+
+async def parked(orchestrator: Orchestrator) -> tuple[RunRecord, Approval]:
+    """A run that waits, and what it asks."""
+    key, events = await orchestrator.runs.start(ANN, QUESTION)
+    asked = [event.payload async for event in events if isinstance(event.payload, Approval)]
+    await until(lambda: _has_status(orchestrator, key, RunStatus.WAITING))
+    return await orchestrator.runs.get(key), asked[0]
+
+
+async def decide(at: Orchestrator, record: RunRecord, asked: Approval, *, allowed: bool) -> None:
+    approvals = Approvals(at.runs._log, at.runs.resume, now)
+    await approvals.decide(record, asked.approval_id, asked.arguments_hash, "ann", allowed=allowed)
+
+
+async def test_decision_resumes_the_run_on_another_orchestrator(start_orchestrator: Start) -> None:
+    bank = Bank()
+    first = await paying(start_orchestrator, bank)
+    record, asked = await parked(first)
+    await first.stop()
+    second = await paying(start_orchestrator, bank)
+    assert bank.made == {}
+    await decide(second, record, asked, allowed=True)
+    events = await collect(second.runs.attach(record.key, 0))
+    assert events[-1].payload == Done(RunStatus.COMPLETED)
+    assert bank.made == {f"{record.key.run_id}/pay/call": 1}
+    await until(lambda: _has_status(second, record.key, RunStatus.COMPLETED))
+
+
+async def test_parked_run_can_be_cancelled(start_orchestrator: Start) -> None:
+    bank = Bank()
+    orchestrator = await paying(start_orchestrator, bank)
+    record, _ = await parked(orchestrator)
+    await orchestrator.runs.cancel(record.key)
+    events = await collect(orchestrator.runs.attach(record.key, 0))
+    assert events[-1].payload == Done(RunStatus.CANCELLED)
+    assert bank.made == {}

@@ -1,0 +1,161 @@
+"""Which runs a sweep touches, and how often it asks."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+import pytest
+
+from kit.errors import Unavailable
+from services.orchestrator.models import RunKey, RunMarker
+from services.orchestrator.runs.ownership import Ownership
+from services.orchestrator.runs.sweeping import Sweeper
+
+
+class MemoryMarkers:
+    """Markers in memory. `asked` counts questions about owners and runs."""
+
+    def __init__(self) -> None:
+        self.markers: dict[RunKey, RunMarker] = {}
+        self.alive: set[str] = set()
+        self.asked: list[str | RunKey] = []
+        self.down = False
+        self._changes: asyncio.Queue[tuple[RunKey, RunMarker | None]] = asyncio.Queue()
+
+    async def renew(self, owner: str) -> None:
+        self.alive.add(owner)
+
+    async def leave(self, owner: str) -> None:
+        self.alive.discard(owner)
+
+    async def is_alive(self, owner: str) -> bool:
+        if self.down:
+            raise Unavailable("the store is down")
+        self.asked.append(owner)
+        return owner in self.alive
+
+    async def create(self, key: RunKey, marker: RunMarker) -> int | None:
+        return None if key in self.markers else self._set(key, marker)
+
+    async def read(self, key: RunKey) -> RunMarker | None:
+        self.asked.append(key)
+        return self.markers.get(key)
+
+    async def update(self, key: RunKey, marker: RunMarker) -> int | None:
+        known = self.markers.get(key)
+        return None if known is None or known.revision != marker.revision else self._set(key, marker)
+
+    def _set(self, key: RunKey, marker: RunMarker) -> int:
+        self.markers[key] = replace(marker, revision=marker.revision + 1)
+        self._changes.put_nowait((key, self.markers[key]))
+        return marker.revision + 1
+
+    async def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None], None]:
+        while True:
+            yield await self._changes.get()
+
+    async def take_legacy_lease(self, key: RunKey) -> bool:
+        return True
+
+    async def told(self) -> None:
+        """Every change has reached the watch."""
+        while not self._changes.empty():
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+
+def key(number: int) -> RunKey:
+    return RunKey("acme", f"{number:032x}")
+
+
+class Rig:
+    """A sweeper whose clock stands still. `broken` are the runs that cannot be taken over."""
+
+    def __init__(self) -> None:
+        self.store = MemoryMarkers()
+        self.ownership = Ownership(self.store, 5.0)
+        self.clock = 100.0
+        self.adopted: list[RunKey] = []
+        self.lost: list[RunKey] = []
+        self.broken: set[RunKey] = set()
+        self.sweeper = Sweeper(
+            self.store, self.ownership, self._adopt, self.lost.append, 2.5, monotonic=lambda: self.clock
+        )
+
+    async def _adopt(self, run: RunKey) -> None:
+        self.adopted.append(run)
+        if run in self.broken:
+            raise Unavailable("the run cannot be read")
+
+    async def swept(self) -> list[RunKey]:
+        """The runs that one round tries."""
+        self.adopted.clear()
+        await self.store.told()
+        await self.sweeper.sweep()
+        return sorted(self.adopted, key=lambda each: each.run_id)
+
+
+@pytest.fixture
+async def rig() -> AsyncGenerator[Rig, None]:
+    rig = Rig()
+    watching = asyncio.create_task(rig.sweeper.watch())
+    yield rig
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+
+
+async def test_runs_of_owners_that_live_are_not_touched_and_each_owner_is_asked_about_once(rig: Rig) -> None:
+    rig.store.alive = {"alive-1", "alive-2"}
+    for number in range(100):
+        await rig.store.create(key(number), RunMarker(f"alive-{1 + number % 2}"))
+    await rig.store.create(key(500), RunMarker("gone"))
+    assert await rig.swept() == [key(500)]
+    assert sorted(map(str, rig.store.asked)) == ["alive-1", "alive-2", "gone"]
+
+
+async def test_parked_runs_and_those_in_hand_are_left_alone(rig: Rig) -> None:
+    await rig.store.create(key(1), RunMarker("", parked=True))
+    assert await rig.ownership.claim(key(2))
+    await rig.store.create(key(3), RunMarker(""))
+    await rig.store.create(key(4), RunMarker(rig.ownership.owner))  # ours once, and no more worked on
+    assert await rig.swept() == [key(3), key(4)]
+
+
+async def test_run_that_fails_waits_longer_each_time_and_keeps_no_other_waiting(rig: Rig) -> None:
+    for number in range(20):
+        await rig.store.create(key(number), RunMarker("gone"))
+    rig.broken = {key(7)}
+    assert len(await rig.swept()) == 20
+    waits = []
+    for _ in range(8):
+        began = rig.clock
+        while key(7) not in (tried := await rig.swept()):
+            assert len(tried) == 19
+            rig.clock += 0.5
+        waits.append(rig.clock - began)
+    assert waits == [2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 60.0, 60.0]
+
+
+async def test_nothing_is_taken_while_the_store_cannot_be_asked(rig: Rig) -> None:
+    await rig.store.create(key(1), RunMarker("gone"))
+    rig.store.down = True
+    assert await rig.swept() == []
+
+
+async def test_run_whose_marker_names_another_is_told_of(rig: Rig) -> None:
+    await rig.store.create(key(1), RunMarker(rig.ownership.owner))
+    marker = await rig.store.read(key(1))
+    assert marker is not None
+    await rig.store.update(key(1), replace(marker, owner="another"))
+    await rig.store.told()
+    assert rig.lost == [key(1)]
+
+
+async def test_run_that_is_let_go_is_taken_at_once(rig: Rig) -> None:
+    sweeping = asyncio.create_task(rig.sweeper.run())
+    await rig.store.create(key(1), RunMarker(""))
+    async with asyncio.timeout(20):
+        while not rig.adopted:  # the interval of 2.5 s is not over
+            await asyncio.sleep(0)
+    sweeping.cancel()
+    await asyncio.gather(sweeping, return_exceptions=True)
