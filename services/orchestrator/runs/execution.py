@@ -12,7 +12,7 @@ import structlog
 from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Unavailable
 from kit.telemetry import current_trace_id
-from services.orchestrator.errors import FencedOff, Parked, signal_in
+from services.orchestrator.errors import BudgetSpent, FencedOff, Parked, signal_in
 from services.orchestrator.log.events import RunError, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import RUN_SECONDS, RUNS
@@ -88,8 +88,10 @@ class Execution:
         try:
             status = await self._work()
         except Parked as parked:
-            await self._park(parked)
-            return
+            if not await self._store.is_cancelled(self.record.key):
+                await self._park(parked)
+                return
+            status = await self._end(RunStatus.CANCELLED)
         if not self.journal.durable:
             await self._end_lost_log(status)
         await self._store.finish(self.record.finished(status, self._now()))
@@ -114,7 +116,7 @@ class Execution:
             self.task.uncancel()
             return await self._end(RunStatus.CANCELLED)
         except Exception as error:
-            if clock.expired() or (isinstance(error, DeadlineExceeded) and deadline.is_spent()):
+            if clock.expired() or _took_all_time(error):
                 return await self._out_of_time()
             return await self._end(RunStatus.FAILED, _described(error))
         finally:
@@ -162,9 +164,9 @@ class Execution:
     async def _park(self, parked: Parked) -> None:
         _log.info("run_parked", run_id=self.record.key.run_id, until=parked.until.isoformat())
         await self._store.park(self.record.key, parked.until)
-        # A decision that came before the record said so has found nothing to wake.
+        # A decision or a wish to cancel that came before the record said so has found nothing to wake.
         journal = await self.journal.reopened()
-        if journal.progress.seq > self.journal.progress.seq:
+        if journal.progress.seq > self.journal.progress.seq or await self._store.is_cancelled(self.record.key):
             await self._store.unpark(self.record.key)
 
     @contextlib.asynccontextmanager
@@ -196,6 +198,12 @@ class Execution:
         mode = self.record.request.mode.value
         RUNS.labels(mode=mode, status=status.value).inc()
         RUN_SECONDS.labels(mode=mode).observe((self._now() - self.record.created_at).total_seconds())
+
+
+def _took_all_time(error: Exception) -> bool:
+    if isinstance(error, BudgetSpent):
+        return error.metadata["budget"] == "wall_clock"
+    return isinstance(error, DeadlineExceeded) and deadline.is_spent()
 
 
 def _described(error: Exception) -> RunError:

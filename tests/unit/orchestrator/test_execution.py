@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kit.errors import Unavailable
-from services.orchestrator.errors import FencedOff, Parked
+from services.orchestrator.errors import BudgetSpent, FencedOff, Parked
 from services.orchestrator.log.events import (
     Answer,
     Approval,
@@ -45,6 +45,8 @@ class Store:
         self.waiting_until: list[datetime] = []
         self.unparked = 0
         self.down = False
+        self.cancelled: list[bool] = [False]
+        """What is heard one time after the other; the last for good."""
 
     async def renew_lease(self, key: RunKey) -> bool:
         return True
@@ -58,6 +60,9 @@ class Store:
 
     async def park(self, key: RunKey, until: datetime) -> None:
         self.waiting_until.append(until)
+
+    async def is_cancelled(self, key: RunKey) -> bool:
+        return self.cancelled.pop(0) if len(self.cancelled) > 1 else self.cancelled[0]
 
     async def unpark(self, key: RunKey) -> None:
         self.unparked += 1
@@ -193,6 +198,36 @@ async def test_decision_that_comes_while_the_run_is_being_parked_wakes_it() -> N
 
     await desk.worked(waits)
     assert desk.store.unparked == 1
+
+
+@pytest.mark.parametrize("heard", [[True], [False, True]], ids=["before it is parked", "while it is parked"])
+async def test_wish_to_cancel_a_run_that_is_being_parked_is_heard(heard: list[bool]) -> None:
+    desk = Desk()
+    desk.store.cancelled = list(heard)
+
+    async def waits(journal: Journal) -> None:
+        await journal.write(RunStarted(RunMode.QA, "q"))
+        raise Parked("a", AT + timedelta(hours=1))
+
+    payloads = await desk.worked(waits)
+    if heard[0]:
+        assert payloads[-1] == Done(RunStatus.CANCELLED)
+        assert desk.store.finished == [RunStatus.CANCELLED]
+    else:
+        assert desk.store.unparked == 1, "whoever takes it over ends it"
+
+
+async def test_mode_that_finds_its_time_used_up_ends_as_timeout() -> None:
+    async def finds(journal: Journal) -> None:
+        await journal.write(RunStarted(RunMode.QA, "q"))
+        raise BudgetSpent("used up", budget="wall_clock")
+
+    async def other(journal: Journal) -> None:
+        await journal.write(RunStarted(RunMode.QA, "q"))
+        raise BudgetSpent("used up", budget="steps")
+
+    assert (await Desk().worked(finds))[-1] == Done(RunStatus.TIMEOUT)
+    assert (await Desk().worked(other))[-1] == Done(RunStatus.FAILED)
 
 
 @pytest.mark.parametrize("error", [FencedOff("lost"), BaseExceptionGroup("tasks", [FencedOff("lost"), ValueError()])])
