@@ -16,7 +16,7 @@ from jsonschema.exceptions import ValidationError
 
 from services.ingest.documents import naming
 from services.orchestrator import handlers as orchestrator
-from services.orchestrator import runs
+from services.orchestrator.runs import service as runs
 from services.retriever import validation
 from services.retriever.adapters import search_wire
 from tests.service.gateway.conftest import Settings, World, in_process
