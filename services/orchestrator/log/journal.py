@@ -64,7 +64,8 @@ class Journal:
         self.now = now
         self.meters: dict[str, Meter] = {}
         self._log = log
-        self._position = position
+        self.position = position
+        """Of the last entry in the log, as far as we know."""
         self._clock = clock
         self._worked_before_s = progress.worked_s
         self._opened_at = clock()
@@ -138,7 +139,7 @@ class Journal:
             event = self._next(step, payload, state)
             if self.durable:
                 try:
-                    self._position = await self._log.append(self.key, event, self._position)
+                    self.position = await self._log.append(self.key, event, self.position)
                 except Unavailable as error:
                     self._go_on_live(error)
                     event = self._next(step, payload, state)

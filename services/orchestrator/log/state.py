@@ -12,6 +12,7 @@ from services.orchestrator.log.events import (
     Payload,
     Plan,
     Retrieval,
+    RunError,
     RunEvent,
     StepPhase,
     StepState,
@@ -50,6 +51,7 @@ class Progress:
     """Text of the answer that has been shown."""
     answer: Answer | None = None
     usage: Usage | None = None
+    error: RunError | None = None
     done: Done | None = None
     results: dict[str, Recorded] = field(default_factory=dict)
     """By step."""
@@ -85,6 +87,8 @@ class Progress:
                 self.answer = event.payload
             case Usage():
                 self.usage = event.payload
+            case RunError():
+                self.error = event.payload
             case Done():
                 self.done = event.payload
             case Thinking(degraded=degraded) if degraded is not None and degraded.reason == _DAMAGED:

@@ -1,7 +1,7 @@
 """Questions to a person. A question is an event; so is the decision, which anybody who may can append while the run is parked, and
 after which any worker continues the run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from services.orchestrator.errors import ApprovalClosed, ApprovalNotFound, Fence
 from services.orchestrator.log.events import Approval, ApprovalDecision, StepState
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord
-from services.orchestrator.ports import EventLog, RunStore
+from services.orchestrator.ports import EventLog
 from services.orchestrator.steps.effects import arguments_hash
 
 _TRIES = 5
@@ -52,11 +52,11 @@ class Decision:
 
 
 class Approvals:
-    """Takes decisions for parked runs."""
+    """Takes decisions for parked runs. `resume` lets a run go on that is parked, and does nothing with one that is not."""
 
-    def __init__(self, store: RunStore, log: EventLog, now: Callable[[], datetime]) -> None:
-        self._store = store
+    def __init__(self, log: EventLog, resume: Callable[[RunKey], Awaitable[None]], now: Callable[[], datetime]) -> None:
         self._log = log
+        self._resume = resume
         self._now = now
 
     async def decide(
@@ -76,7 +76,7 @@ class Approvals:
                     await _append(journal, approval_id, decided)
                 except FencedOff:
                     continue
-            await self._store.unpark(run.key)
+            await self._resume(run.key)
             return decided
         raise Unavailable(f"run {run.key.run_id} is being written by others; try again", retry_after_s=1.0)
 
@@ -104,10 +104,6 @@ class Approvals:
         elif asked.decision is not wanted:
             raise ApprovalClosed(f"{approval_id} was decided already: {asked.decision.value}")
         return asked
-
-    async def expire(self, key: RunKey) -> None:
-        """Lets a run go on whose question nobody answered: it finds that out by itself."""
-        await self._store.unpark(key)
 
 
 async def _append(journal: Journal, step: str, decided: Approval) -> None:

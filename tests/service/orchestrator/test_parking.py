@@ -52,7 +52,7 @@ async def decide(jetstream: Nats, record: RunRecord, asked: Approval, *, allowed
     """A decision that comes in at a process that works on nothing."""
     store = await KeyValueRunStore.open(jetstream, lease_s=LEASE_S, retention_days=1)
     log = await JetStreamEventLog.open(jetstream, retention_days=1)
-    approvals = Approvals(store, log, lambda: datetime.now(UTC))
+    approvals = Approvals(log, store.unpark, lambda: datetime.now(UTC))
     await approvals.decide(record, asked.approval_id, asked.arguments_hash, "ann", allowed=allowed)
 
 
