@@ -1,11 +1,20 @@
 """Questions, runs and threads as clients see them."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from services.gateway.models import Budgets
-from services.gateway.schemas.fields import CollectionIds, DocumentIds, Evidence, Question, RequestBody, ThreadId, Title
+from services.gateway.schemas.fields import (
+    WHOLE,
+    CollectionIds,
+    DocumentIds,
+    Evidence,
+    Question,
+    RequestBody,
+    ThreadId,
+    Title,
+)
 from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
@@ -18,13 +27,11 @@ class AskedBudgets(RequestBody):
     """Limits of a run. One that is left out is the service's setting, and of all but `answer_tokens` that is also the most."""
 
     wall_clock_s: float | None = Field(default=None, gt=0, le=86_400, description="Seconds that may be worked on it.")
-    answer_tokens: int | None = Field(
-        default=None, ge=1, le=1_000_000, description="Tokens that a model may write in the answer."
+    answer_tokens: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = Field(
+        default=None, description="Tokens that a model may write in the answer."
     )
-    tokens: int | None = Field(
+    tokens: Annotated[int, Field(ge=1, le=1_000_000_000), WHOLE] | None = Field(
         default=None,
-        ge=1,
-        le=1_000_000_000,
         description="Tokens that models may read and write in all. When they are used up, the documents are quoted instead.",
     )
     cost_usd: float | None = Field(

@@ -52,10 +52,9 @@ class Decision:
 
 
 class Approvals:
-    """Takes decisions for parked runs."""
+    """Takes decisions for parked runs. `resume` lets a run go on that is parked, and does nothing with one that is not."""
 
     def __init__(self, log: EventLog, resume: Callable[[RunKey], Awaitable[None]], now: Callable[[], datetime]) -> None:
-        """`resume` lets a parked run go on, here or elsewhere."""
         self._log = log
         self._resume = resume
         self._now = now
@@ -105,10 +104,6 @@ class Approvals:
         elif asked.decision is not wanted:
             raise ApprovalClosed(f"{approval_id} was decided already: {asked.decision.value}")
         return asked
-
-    async def expire(self, key: RunKey) -> None:
-        """Lets a run go on whose question nobody answered: it finds that out by itself."""
-        await self._resume(key)
 
 
 async def _append(journal: Journal, step: str, decided: Approval) -> None:

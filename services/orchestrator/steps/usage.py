@@ -11,7 +11,9 @@ from kit.llm import (
     LanguageModel,
     ModelInfo,
     Operation,
+    ReasoningDelta,
     Request,
+    TextDelta,
     TokenUsage,
     ToolCallDelta,
 )
@@ -53,6 +55,16 @@ def _model_of_the_answer(journal: Journal, steps: Sequence[StepUsage]) -> str:
     return next((step.model for step in reversed(steps) if step.model), "")
 
 
+def _bytes_of(delta: Delta) -> int:
+    match delta:
+        case TextDelta(text) | ReasoningDelta(text):
+            return len(text.encode("utf-8", "surrogatepass"))
+        case ToolCallDelta(arguments=arguments):
+            return len(arguments.encode("utf-8", "surrogatepass"))
+        case _:
+            return 0
+
+
 class Metered:
     """A language model whose use is entered into the books of the step that asks it: whole, broken off, or failed."""
 
@@ -70,8 +82,7 @@ class Metered:
                         self._enter(delta)
                         counted = True
                     else:
-                        written = delta.arguments if isinstance(delta, ToolCallDelta) else delta.text
-                        written_bytes += len(written.encode("utf-8", "surrogatepass"))
+                        written_bytes += _bytes_of(delta)
                     yield delta
         finally:
             # Without its last word the endpoint has not said what it counted, and what it wrote is charged all the same.

@@ -113,6 +113,25 @@ async def test_decision_that_comes_while_the_run_is_being_parked_is_not_missed(s
     assert len(await logged(first, key)) == 3
 
 
+async def test_wish_to_cancel_that_comes_while_the_run_is_being_parked_is_not_missed(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator(worker=AskingWorker())
+    store, asked = orchestrator.runs._store, 0
+    is_cancelled = store.is_cancelled
+
+    async def after_the_first_look(key: RunKey) -> bool:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            await store.request_cancel(key)  # by a process that finds the run at work
+            return False
+        return await is_cancelled(key)
+
+    store.is_cancelled = after_the_first_look  # type: ignore[method-assign]
+    orchestrator.runs._executions.cancel = lambda _: None  # type: ignore[method-assign] # it has not heard of it
+    key, _ = await orchestrator.runs.start(ANN, QUESTION)
+    await until(lambda: _has_status(orchestrator, key, RunStatus.CANCELLED), seconds=LONG_S)
+
+
 async def test_run_is_resumed_once_by_many_who_try(start_orchestrator: Start) -> None:
     worker = AskingWorker()
     orchestrators = [await start_orchestrator(worker=worker) for _ in range(3)]

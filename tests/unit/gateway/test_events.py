@@ -1,5 +1,8 @@
 """Every payload of the contract reaches clients, in the documented shape."""
 
+import re
+from pathlib import Path
+
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -117,3 +120,10 @@ def test_degradation_is_told_whole() -> None:
     degraded = common_pb2.Degradation(part="llm", reason="LLM_TIMEOUT", message="quoted instead")
     event = run_event(pb.RunEvent(run_id="r1", seq=1, thinking=pb.Thinking(degraded=degraded)))
     assert event.data["degraded"] == {"part": "llm", "reason": "LLM_TIMEOUT", "message": "quoted instead"}
+
+
+def test_page_about_the_api_names_every_kind() -> None:
+    page = Path(__file__).parents[3] / "docs" / "api.md"
+    rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", page.read_text("utf-8"), re.MULTILINE)
+    named = {kind for row in rows for kind in re.findall("[a-z_]+", row)}
+    assert set(PAYLOADS) - named == set()

@@ -11,8 +11,6 @@ from kit.errors import Unavailable
 from services.orchestrator.errors import FencedOff, Parked
 from services.orchestrator.log.events import (
     Answer,
-    Approval,
-    ApprovalDecision,
     Budgets,
     Citation,
     Done,
@@ -21,7 +19,6 @@ from services.orchestrator.log.events import (
     RunMode,
     RunStarted,
     RunStatus,
-    StepState,
     SupportStatus,
     Thinking,
     Usage,
@@ -29,7 +26,7 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunLimits, RunRecord, RunRequest
 from services.orchestrator.runs import execution
-from services.orchestrator.runs.execution import Execution
+from services.orchestrator.runs.execution import Ending, Execution
 from services.orchestrator.steps.run import Run
 from tests.unit.orchestrator.cutting import AT, KEY
 from tests.unit.orchestrator.fakes import MemoryLog
@@ -42,9 +39,9 @@ class Store:
 
     def __init__(self) -> None:
         self.finished: list[RunStatus] = []
-        self.waiting_until: list[datetime] = []
-        self.unparked = 0
         self.down = False
+        self.cancelled: list[bool] = [False]
+        """What is heard one time after the other; the last for good."""
 
     async def renew_lease(self, key: RunKey) -> bool:
         return True
@@ -56,11 +53,8 @@ class Store:
             raise Unavailable("the store is down")
         self.finished.append(record.status)
 
-    async def park(self, key: RunKey, until: datetime) -> None:
-        self.waiting_until.append(until)
-
-    async def unpark(self, key: RunKey) -> None:
-        self.unparked += 1
+    async def is_cancelled(self, key: RunKey) -> bool:
+        return self.cancelled.pop(0) if len(self.cancelled) > 1 else self.cancelled[0]
 
 
 class Works:
@@ -175,24 +169,22 @@ async def test_run_that_waits_is_parked_without_an_end() -> None:
         await journal.write(RunStarted(RunMode.QA, "q"))
         raise BaseExceptionGroup("a group of tasks", [Parked("a", until)])
 
-    payloads = await desk.worked(waits)
-    assert not [each for each in payloads if isinstance(each, Done)]
-    assert (desk.store.waiting_until, desk.store.unparked, desk.store.finished) == ([until], 0, [])
+    made = await desk.execution(waits)
+    assert made.task is not None
+    assert await made.task is Ending.PARKED  # type: ignore[comparison-overlap]
+    assert [type(event.payload) for event in desk.log.events[KEY]] == [RunStarted]
+    assert desk.store.finished == []
 
 
-async def test_decision_that_comes_while_the_run_is_being_parked_wakes_it() -> None:
+async def test_wish_to_cancel_a_run_that_is_about_to_wait_is_heard() -> None:
     desk = Desk()
-    until = AT + timedelta(hours=1)
+    desk.store.cancelled = [True]
 
     async def waits(journal: Journal) -> None:
-        question = Approval("a", "mail", {}, "", (), until)
-        await journal.record("a", question, StepState())
-        other = await Journal.open(KEY, desk.log, desk.now)
-        await other.record("a", Approval("a", "mail", {}, "", (), until, ApprovalDecision.ALLOWED), StepState())
-        raise Parked("a", until)
+        await journal.write(RunStarted(RunMode.QA, "q"))
+        raise Parked("a", AT + timedelta(hours=1))
 
-    await desk.worked(waits)
-    assert desk.store.unparked == 1
+    assert (await desk.worked(waits))[-1] == Done(RunStatus.CANCELLED)
 
 
 @pytest.mark.parametrize("error", [FencedOff("lost"), BaseExceptionGroup("tasks", [FencedOff("lost"), ValueError()])])

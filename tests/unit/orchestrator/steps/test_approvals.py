@@ -85,7 +85,7 @@ class Office:
         await run.end(RunStatus.COMPLETED if decision.allowed else RunStatus.REFUSED)
 
     async def decide(self, *, allowed: bool, subject: str = "ann", hash_: str = HASH, step: str = ASK) -> Approval:
-        approvals = Approvals(self.store, self.log, self.now)  # type: ignore[arg-type] # only what it needs
+        approvals = Approvals(self.log, self.store.unpark, self.now)
         return await approvals.decide(RECORD, step, hash_, subject, allowed=allowed)
 
     def last(self) -> object:
