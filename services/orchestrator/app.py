@@ -15,7 +15,6 @@ from kit.channel import open_channel
 from kit.errors import GroundworkError
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats, connect
-from kit.llm import open_chat_model
 from kit.service import Service
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.memory import MemoryThreads
@@ -138,15 +137,19 @@ async def _pipeline(
 async def _generator(stack: AsyncExitStack, settings: OrchestratorSettings) -> Generator | None:
     if settings.llm_base_url is None:
         return None
-    model = await stack.enter_async_context(
-        open_chat_model(
-            settings.llm_base_url,
-            settings.llm_api_key.get_secret_value(),
-            settings.llm_model,
-            stall_timeout_s=settings.llm_stall_timeout_s,
-        )
+    from kit.llm.endpoint import EndpointConfig, OneModel, open_endpoint  # noqa: PLC0415 - loads an HTTP client
+
+    config = EndpointConfig(
+        settings.llm_base_url,
+        settings.llm_model,
+        settings.llm_api_key.get_secret_value(),
+        preset=settings.llm_preset,
+        context_tokens=settings.llm_context_tokens,
+        tokenizer_file=settings.llm_tokenizer_file,
+        stall_timeout_s=settings.llm_stall_timeout_s,
+        completion_timeout_s=settings.llm_completion_timeout_s,
     )
-    return Generator(model, context_tokens=settings.context_tokens)
+    return Generator(OneModel(await stack.enter_async_context(open_endpoint(config))))
 
 
 def _now() -> datetime:
