@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import structlog
 from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
@@ -25,6 +26,7 @@ from kit.llm.messages import Delta, Finish, FinishReason, ModelInfo, Operation, 
 from kit.llm.presets import REASONING_TOKENS, Preset, preset_named, preset_of_address
 from kit.llm.sse import Line, LineReader
 
+_log = structlog.get_logger()
 _LONGEST_LINE_BYTES = 8 * 1024 * 1024
 _LONGEST_ERROR_BYTES = 64 * 1024
 _LEFTOVER_S = 0.05
@@ -117,6 +119,10 @@ class Endpoint:
         except GroundworkError as error:
             span.set_status(StatusCode.ERROR, error.reason)
             raise
+        except Exception as error:  # a run must not fail of what an endpoint sends
+            span.set_status(StatusCode.ERROR, "LLM_BAD_ANSWER")
+            _log.exception("model_answer_unreadable", model=self._config.model)
+            raise self._failures.bad_answer("sent something that cannot be read") from error
         finally:
             self._settle(request, account, span)
 
@@ -151,7 +157,7 @@ class Endpoint:
             if error.stalled or not account.has_received:
                 raise self._failures.timeout(_lateness(error, clock)) from error
             reason = FinishReason.CUT_OFF
-        except (httpx.HTTPError, httpx.StreamError) as error:
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
             raise self._failures.unreachable(error) from error
         for delta in decoder.finish():
             yield account.admit(delta)

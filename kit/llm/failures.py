@@ -164,6 +164,6 @@ def retry_after_s(header: str | None) -> float | None:
         pass
     try:
         at = email.utils.parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
+from kit.llm.counting import check_tokenizer_file
 from kit.llm.presets import preset_named
 from kit.settings import SigningServiceSettings
 
@@ -91,6 +92,13 @@ class OrchestratorSettings(SigningServiceSettings):
     def _is_known(cls, value: str) -> str:
         if value:
             preset_named(value)
+        return value
+
+    @field_validator("llm_tokenizer_file")
+    @classmethod
+    def _is_tokenizer(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            check_tokenizer_file(value)
         return value
 
     @field_validator("llm_base_url", "llm_tokenizer_file", mode="before")

@@ -13,7 +13,7 @@ from services.orchestrator.answering.generation import Generated, Generator, Lis
 from services.orchestrator.answering.refusals import refusal
 from services.orchestrator.log.events import Degradation, Evidence, SupportStatus, Thinking, Verification
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.log.screen import Screen
+from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import SentenceScorer
 from services.orchestrator.verification import Judge, attribute, verify
@@ -107,8 +107,8 @@ class Drafter:
 
     async def _generate(self, generator: Generator, question: Question, journal: Journal, screen: Screen) -> Draft:
         async def show_thought(text: str) -> None:
-            if question.shows_thinking:
-                await journal.write(Thinking("reason", text))
+            for start in range(0, len(text) if question.shows_thinking else 0, LONGEST_PIECE_CHARS):
+                await journal.write(Thinking("reason", text[start : start + LONGEST_PIECE_CHARS]))
 
         async def tell_of_restart(restart: Restart) -> None:
             note = Degradation("llm", restart.reason, restart.message)

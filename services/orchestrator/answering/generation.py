@@ -106,10 +106,10 @@ class _Writing:
         if not (ready := self._marks.feed(piece)):
             return
         self._text = (self._text + ready).lstrip()
-        if (loop := loop_start(self._text)) is not None:
-            self.stopped = self._generated(self._text[:loop], FinishReason.STOP)
-        elif len(self._text) > LONGEST_ANSWER_CHARS:
+        if len(self._text) > LONGEST_ANSWER_CHARS:
             self.stopped = self._generated(self._text[:LONGEST_ANSWER_CHARS], FinishReason.CUT_OFF)
+        elif (loop := loop_start(self._text)) is not None:
+            self.stopped = self._generated(self._text[:loop], FinishReason.STOP)
         else:
             await self._screen.show(self._text)
 

@@ -4,7 +4,7 @@ for the answer: history gives way first, the oldest turn of it; then the worst e
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from kit.llm import ChatMessage, LanguageModel, ModelInfo, Operation, estimate_tokens
+from kit.llm import ChatMessage, LanguageModel, ModelInfo, Operation, ToolSpec, estimate_tokens, tools_text
 from services.orchestrator.answering.citations import without_marks
 from services.orchestrator.answering.refusals import REFUSAL
 from services.orchestrator.errors import QuestionTooLong
@@ -26,6 +26,8 @@ _TOKENS_PER_MESSAGE = 8
 """What a chat template puts around a message; Llama 3 and ChatML need five."""
 _TOKENS_AROUND = 40
 """What it puts around the whole (SmolLM2's adds a system prompt of 25), and the end of it."""
+_TOKENS_AROUND_TOOLS = 200
+"""What a template says about how to call them; that of Hermes has 150."""
 _LEAST_EVIDENCE_TOKENS = 48
 """A sentence and its source: with less there is nothing to answer from."""
 _MOST_OF_CONTEXT = 0.5
@@ -51,14 +53,24 @@ class Prompt:
 
 
 async def compose(
-    question: str, history: Sequence[Turn], evidence: Sequence[Evidence], model: LanguageModel, *, answer_tokens: int
+    question: str,
+    history: Sequence[Turn],
+    evidence: Sequence[Evidence],
+    model: LanguageModel,
+    *,
+    answer_tokens: int,
+    tools: Sequence[ToolSpec] = (),
 ) -> Prompt:
-    """The prompt for `model`. Raises QuestionTooLong when the question leaves no room for evidence."""
+    """The prompt for `model`, which is to be offered `tools` beside it.
+
+    Raises QuestionTooLong when the question leaves no room for evidence.
+    """
     await model.count_tokens(
         [SYSTEM_PROMPT], Operation.ANSWER
     )  # the context of a server is known once it has been asked
     info = model.info(Operation.ANSWER)
-    composition = _Composition(question, _turns(history), [_source_block(source) for source in evidence])
+    blocks = [_source_block(source) for source in evidence]
+    composition = _Composition(question, _turns(history), blocks, tools_text(tools) if tools else "")
 
     async def exactly(texts: Sequence[str]) -> Sequence[int]:
         return await model.count_tokens(texts, Operation.ANSWER)
@@ -81,20 +93,22 @@ class _Composition:
     question: str
     turns: Sequence[Turn]
     blocks: Sequence[str]
+    tools: str
 
     async def fit(self, info: ModelInfo, answer_tokens: int, count: Count) -> Prompt:
         max_tokens = min(answer_tokens + info.reasoning_tokens, int(info.context_tokens * _MOST_OF_CONTEXT))
-        fixed = [SYSTEM_PROMPT, self._asked(())]
+        fixed = [SYSTEM_PROMPT, self._asked(()), self.tools]
         turns = [turn.text for turn in self.turns]
         counts = await count([*fixed, *turns, *self.blocks])
-        needed = sum(counts[:2]) + 2 * _TOKENS_PER_MESSAGE + _TOKENS_AROUND
+        needed = sum(counts[: len(fixed)]) + 2 * _TOKENS_PER_MESSAGE + _TOKENS_AROUND
+        needed += _TOKENS_AROUND_TOOLS if self.tools else 0
         left = info.context_tokens - max_tokens - needed
         if (self.blocks and left < _LEAST_EVIDENCE_TOKENS) or left < 0:
             raise QuestionTooLong(
                 f"the question has {counts[1]} tokens, which leaves no room for sources in the context of model {info.model} "
                 f"({info.context_tokens} tokens, {max_tokens} of them for the answer): ask a shorter one"
             )
-        of_turns, of_blocks = counts[2 : 2 + len(turns)], counts[2 + len(turns) :]
+        of_turns, of_blocks = counts[len(fixed) : len(fixed) + len(turns)], counts[len(fixed) + len(turns) :]
         kept, left = _first_that_fit(of_blocks, left)
         blocks = list(self.blocks[:kept])
         is_cut = not kept and bool(self.blocks)

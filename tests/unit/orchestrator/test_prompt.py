@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.llm import ChatMessage
+from kit.llm import ChatMessage, ToolSpec
 from services.orchestrator.answering.prompt import SYSTEM_PROMPT, Prompt, compose
 from services.orchestrator.errors import QuestionTooLong
 from services.orchestrator.log.events import Evidence
@@ -104,6 +104,14 @@ async def test_question_that_leaves_no_room_is_refused_with_numbers() -> None:
 async def test_answer_takes_at_most_half_of_a_small_context() -> None:
     prompt = await prompt_for(600, evidence=[source(1, words(20))], answer_tokens=4000)
     assert prompt.max_tokens == 300
+
+
+async def test_tools_have_their_room_too() -> None:
+    model = FakeModel([], context_tokens=900, counter=lambda text: len(text.split()))
+    tools = [ToolSpec("search", words(300), {"type": "object"})]
+    prompt = await compose(QUESTION, (), [source(1, words(300))], model, answer_tokens=100, tools=tools)
+    assert prompt.is_cut
+    assert counted(prompt.messages) + 300 + prompt.max_tokens < 900
 
 
 async def test_old_marks_do_not_leak() -> None:
