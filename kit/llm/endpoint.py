@@ -27,6 +27,8 @@ from kit.llm.presets import REASONING_TOKENS, Preset, preset_named, preset_of_ad
 from kit.llm.stream import chunks_of
 
 _log = structlog.get_logger()
+_EPILOGUE_S = 2.0
+"""Longest wait for the usage behind the end of an answer."""
 _LONGEST_ERROR_BYTES = 64 * 1024
 
 
@@ -131,12 +133,13 @@ class Endpoint:
         span.end()
 
     async def _deltas(self, request: Request, account: Account) -> AsyncGenerator[Delta, None]:
-        config = self._config
-        clock = Clock(total_s=config.completion_timeout_s, stall_s=config.stall_timeout_s)
+        clock = Clock(total_s=self._config.completion_timeout_s, stall_s=self._config.stall_timeout_s)
         decoder = Decoder(with_tools=bool(request.tools), starts_thinking=self._starts_thinking, new_id=self._new_id)
         reason: FinishReason | None = None
 
         async def wait(next_bytes: Awaitable[bytes | None]) -> bytes | None:
+            if decoder.has_ended:
+                return await clock.wait_for(next_bytes, at_most_s=_EPILOGUE_S)
             return await clock.wait_for(next_bytes, patient=self._is_patient and not account.has_received)
 
         try:
@@ -153,18 +156,28 @@ class Endpoint:
                     if account.is_overdrawn:
                         reason = FinishReason.CUT_OFF
                         break
-        except OutOfTime as error:
-            if error.stalled or not account.has_received:
-                raise self._failures.timeout(_lateness(error, clock)) from error
-            reason = FinishReason.CUT_OFF
-        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
-            raise self._failures.unreachable(error) from error
+        except (OutOfTime, httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
+            reason = self._reason_of(error, decoder, account, clock)
         for delta in decoder.finish():
             yield account.admit(delta)
-        if reason is None and decoder.reason is FinishReason.INCOMPLETE and not account.has_received:
-            raise self._failures.bad_answer("ended its answer before it had begun")
         self._starts_thinking = decoder.closed_unopened
-        yield Finish(reason or decoder.reason, account.usage, self._provider, config.model)
+        yield self._finish(reason or decoder.reason, account)
+
+    def _reason_of(self, error: Exception, decoder: Decoder, account: Account, clock: Clock) -> FinishReason:
+        """Why the completion ends where its stream broke. Raises ModelUnavailable when it is to be given up as a whole."""
+        if decoder.has_ended:
+            return decoder.reason
+        if not isinstance(error, OutOfTime):
+            raise self._failures.unreachable(error) from error
+        if error.stalled or not account.has_received:
+            late = "fell silent" if error.stalled else f"did not answer within {clock.total_s:.0f} s"
+            raise self._failures.timeout(late) from error
+        return FinishReason.CUT_OFF
+
+    def _finish(self, reason: FinishReason, account: Account) -> Finish:
+        if reason is FinishReason.INCOMPLETE and not account.has_received:
+            raise self._failures.bad_answer("ended its answer before it had begun")
+        return Finish(reason, account.usage, self._provider, self._config.model)
 
     @property
     def _provider(self) -> str:
@@ -270,9 +283,3 @@ async def _beginning(response: httpx.Response) -> str:
         if len(body) > _LONGEST_ERROR_BYTES:
             break
     return body.decode(errors="replace")
-
-
-def _lateness(error: OutOfTime, clock: Clock) -> str:
-    if error.stalled:
-        return "fell silent"
-    return f"did not answer within {clock.total_s:.0f} s"
