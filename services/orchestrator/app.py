@@ -137,7 +137,7 @@ async def _pipeline(
 async def _generator(stack: AsyncExitStack, settings: OrchestratorSettings) -> Generator | None:
     if settings.llm_base_url is None:
         return None
-    from kit.llm.endpoint import EndpointConfig, OneModel, open_endpoint  # noqa: PLC0415 - loads an HTTP client
+    from kit.llm.endpoint import EndpointConfig, open_endpoint  # noqa: PLC0415 - loads an HTTP client
 
     config = EndpointConfig(
         settings.llm_base_url,
@@ -149,7 +149,7 @@ async def _generator(stack: AsyncExitStack, settings: OrchestratorSettings) -> G
         stall_timeout_s=settings.llm_stall_timeout_s,
         completion_timeout_s=settings.llm_completion_timeout_s,
     )
-    return Generator(OneModel(await stack.enter_async_context(open_endpoint(config))))
+    return Generator(await stack.enter_async_context(open_endpoint(config)))
 
 
 def _now() -> datetime:
