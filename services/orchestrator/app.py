@@ -15,7 +15,7 @@ from kit.channel import open_channel
 from kit.errors import GroundworkError
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats, connect
-from kit.llm import Finish, open_chat_model
+from kit.llm import Spent
 from kit.service import Service
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.markers import KeyValueMarkers
@@ -33,7 +33,7 @@ from services.orchestrator.modes.grounded import Limits, Pipeline
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_older_runs
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
-from services.orchestrator.steps.usage import Price
+from services.orchestrator.steps.usage import Metered, Price
 
 _log = structlog.get_logger()
 _RETRY_AFTER_S = 2.0
@@ -139,7 +139,6 @@ async def _pipeline(
             history_turns=settings.history_turns,
             budgets=_budgets(settings),
         ),
-        _price(settings),
     )
 
 
@@ -156,10 +155,10 @@ def _budgets(settings: OrchestratorSettings) -> Budgets:
 
 
 def _price(settings: OrchestratorSettings) -> Price:
-    def price(finish: Finish) -> float:
+    def price(spent: Spent) -> float:
         return (
-            finish.usage.prompt_tokens * settings.llm_prompt_usd_per_million_tokens
-            + finish.usage.completion_tokens * settings.llm_completion_usd_per_million_tokens
+            spent.usage.prompt_tokens * settings.llm_prompt_usd_per_million_tokens
+            + spent.usage.completion_tokens * settings.llm_completion_usd_per_million_tokens
         ) / 1e6
 
     return price
@@ -168,15 +167,19 @@ def _price(settings: OrchestratorSettings) -> Price:
 async def _generator(stack: AsyncExitStack, settings: OrchestratorSettings) -> Generator | None:
     if settings.llm_base_url is None:
         return None
-    model = await stack.enter_async_context(
-        open_chat_model(
-            settings.llm_base_url,
-            settings.llm_api_key.get_secret_value(),
-            settings.llm_model,
-            stall_timeout_s=settings.llm_stall_timeout_s,
-        )
+    from kit.llm.endpoint import EndpointConfig, open_endpoint  # noqa: PLC0415 - loads an HTTP client
+
+    config = EndpointConfig(
+        settings.llm_base_url,
+        settings.llm_model,
+        settings.llm_api_key.get_secret_value(),
+        preset=settings.llm_preset,
+        context_tokens=settings.llm_context_tokens,
+        tokenizer_file=settings.llm_tokenizer_file,
+        stall_timeout_s=settings.llm_stall_timeout_s,
+        completion_timeout_s=settings.llm_completion_timeout_s,
     )
-    return Generator(model, context_tokens=settings.context_tokens)
+    return Generator(Metered(await stack.enter_async_context(open_endpoint(config)), _price(settings)))
 
 
 def _now() -> datetime:

@@ -151,6 +151,12 @@ class NotYoursToDecide(PermissionDenied):
     reason = "NOT_YOURS_TO_DECIDE"
 
 
+class QuestionTooLong(InvalidArgument):
+    """The question fills the model's context."""
+
+    reason = "QUESTION_TOO_LONG"
+
+
 class SearchSilent(Unavailable):
     """The retriever is down, stopping, or did not answer in time."""
 

@@ -1,9 +1,12 @@
 """What the orchestrator is told from outside."""
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
+from kit.llm.counting import check_tokenizer_file
+from kit.llm.presets import preset_named
 from kit.settings import SigningServiceSettings
 
 
@@ -31,6 +34,20 @@ class OrchestratorSettings(SigningServiceSettings):
     llm_model: str = "default"
     """Model name at that endpoint."""
 
+    llm_preset: str = ""
+    """Kind of provider: openai, anthropic, gemini, grok, ollama, vllm, llama.cpp or openai-compatible. Empty: told by the address,
+    or by what the server says of itself."""
+
+    llm_context_tokens: int = Field(default=0, ge=0)
+    """Tokens of prompt and answer together. 0: as the server says, else the preset's, else 4 096."""
+
+    llm_tokenizer_file: Path | None = None
+    """A tokenizer.json of the model, for a server that does not count tokens. Without it they are estimated from above."""
+
+    llm_completion_timeout_s: float = Field(default=90.0, gt=0)
+    """Longest completion, also of a model that never falls silent; at most 85 % of the time that the run has left, so that the
+    fallback can still answer."""
+
     llm_stall_timeout_s: float = Field(default=30.0, gt=0)
     """Longest wait for the model's next piece. A loaded GPU queues for seconds; half a minute of silence is an outage."""
 
@@ -42,9 +59,6 @@ class OrchestratorSettings(SigningServiceSettings):
 
     evidence_top_k: int = Field(default=8, ge=1, le=50)
     """Passages in the evidence set. More cost prompt tokens and rarely help."""
-
-    context_tokens: int = Field(default=2800, ge=200)
-    """Tokens of evidence given to the model, estimated at four characters each: fits a 4 096 token window with room to answer."""
 
     history_turns: int = Field(default=8, ge=0, le=100)
     """Messages of the thread that the model is shown."""
@@ -94,7 +108,21 @@ class OrchestratorSettings(SigningServiceSettings):
     run_retention_days: float = Field(default=30.0, gt=0)
     """How long finished runs can be replayed."""
 
-    @field_validator("llm_base_url", mode="before")
+    @field_validator("llm_preset")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if value:
+            preset_named(value)
+        return value
+
+    @field_validator("llm_tokenizer_file")
+    @classmethod
+    def _is_tokenizer(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            check_tokenizer_file(value)
+        return value
+
+    @field_validator("llm_base_url", "llm_tokenizer_file", mode="before")
     @classmethod
     def _empty_is_not_set(cls, value: object) -> object:
         return None if isinstance(value, str) and not value.strip() else value

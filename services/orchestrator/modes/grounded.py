@@ -8,8 +8,7 @@ from functools import partial
 from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, ResourceExhausted, Unavailable
 from kit.forgetting import Source
-from kit.llm import Finish, FinishReason
-from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question, degraded
+from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Drafter, Question, degraded
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import (
@@ -25,7 +24,7 @@ from services.orchestrator.log.events import (
     SupportStatus,
     Thinking,
 )
-from services.orchestrator.log.journal import Journal, current_step
+from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, RunRequest, SearchQuery, Turn
 from services.orchestrator.modes.followups import search_queries
@@ -33,7 +32,6 @@ from services.orchestrator.ports import Memory, RunSources, Searcher
 from services.orchestrator.runs.forgetting import documents_of
 from services.orchestrator.steps.budgets import in_force
 from services.orchestrator.steps.run import Run, check_not_breaking, end, just, status_of
-from services.orchestrator.steps.usage import Price, free
 from services.orchestrator.verification import cite, let_go_of_texts
 
 DEFAULT_AGENT = "reasoning"
@@ -60,14 +58,12 @@ class Pipeline:
         sources: RunSources,
         drafter: Drafter,
         limits: Limits,
-        price: Price = free,
     ) -> None:
         self._searcher = searcher
         self._memory = memory
         self._sources = sources
         self._drafter = drafter
         self._limits = limits
-        self._price = price
 
     async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
         """Takes the run from where its log ends to `done`. Returns how it ended."""
@@ -168,9 +164,7 @@ class Pipeline:
             answer_tokens if left is None else min(answer_tokens, max(1, left)),
             retrieval.degraded,
         )
-        draft = await drafter.write(question, run.journal)
-        self._count(draft)
-        return draft
+        return await drafter.write(question, run.journal)
 
     async def _affordable_drafter(self, run: Run) -> Drafter:
         if not self._drafter.model_name:
@@ -181,14 +175,6 @@ class Pipeline:
             await run.say(degraded("answer", "llm", error, "Quoting the documents instead."))
             return self._drafter.without_model()
         return self._drafter
-
-    def _count(self, draft: Draft) -> None:
-        """Enters what the draft says it took, for a model that is not metered by itself."""
-        meter = current_step()
-        if meter is not None and not meter.has_tokens and draft.tokens.prompt_tokens + draft.tokens.completion_tokens:
-            model = self._drafter.model_name if draft.method == MODEL else ""
-            finish = Finish(FinishReason.STOP, draft.tokens, model=model)
-            meter.add(draft.tokens.prompt_tokens, draft.tokens.completion_tokens, self._price(finish), model)
 
     async def _remember(self, run: Run, record: RunRecord, answer: Answer) -> None:
         # A run without a log does not act: the turn would be one that nobody can look up.

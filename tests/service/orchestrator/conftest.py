@@ -9,6 +9,7 @@ import pytest
 
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
+from kit.llm import LanguageModel
 from kit.principal import Principal
 from kit.testing.harness import make_signer, make_verifier
 from services.orchestrator.adapters.event_log import JetStreamEventLog
@@ -21,7 +22,6 @@ from services.orchestrator.handlers import ForgetHandler
 from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
 from services.orchestrator.modes.grounded import Limits, Pipeline
-from services.orchestrator.ports import LanguageModel
 from services.orchestrator.runs.execution import Worker
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
@@ -82,7 +82,7 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
         async def start(
             model: LanguageModel | None = None, *, nats: Nats = jetstream, worker: Worker | None = None, **limits: float
         ) -> Orchestrator:
-            generator = Generator(model, context_tokens=500) if model else None
+            generator = Generator(model) if model else None
             memory = FakeMemory()
             sources = await KeyValueRunSources.open(nats, retention_days=1)
             pipeline = Pipeline(FakeSearcher(), memory, sources, Drafter(FakeScorer(), generator), Limits())

@@ -8,7 +8,7 @@ import pytest
 from kit.jetstream import Nats
 from kit.principal import Principal, current_principal
 from services.orchestrator.errors import RunForgotten, RunNotFound
-from services.orchestrator.log.events import Answer, Done, RunError, RunStatus, SupportStatus
+from services.orchestrator.log.events import Answer, Done, RunError, RunStatus, SupportStatus, Usage
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord
 from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect

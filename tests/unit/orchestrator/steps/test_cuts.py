@@ -75,7 +75,7 @@ class World:
 
     async def work(self, journal: Journal) -> RunStatus:
         """One worker: everything of the process is new."""
-        generator = Generator(self.model, context_tokens=500) if self.model else None
+        generator = Generator(self.model) if self.model else None
         drafter = Drafter(FakeScorer(), generator)
         pipeline = Pipeline(self.searcher, self.memory, FakeSources(), drafter, Limits())
         request = RunRequest(self.mode, self.question, ("default",), thread_id=self.thread_id)

@@ -72,7 +72,7 @@ class TakenOverLog(MemoryLog):
     "model", [None, FakeModel(["The tower was ", "built in 1889. [1]"])], ids=["extractive", "model"]
 )
 async def test_loser_says_not_a_word_more(model: FakeModel | None) -> None:
-    generator = Generator(model, context_tokens=500) if model else None
+    generator = Generator(model) if model else None
     pipeline = Pipeline(FakeSearcher(), FakeMemory(), FakeSources(), Drafter(FakeScorer(), generator), Limits())
     log = TakenOverLog()
     record = RunRecord(

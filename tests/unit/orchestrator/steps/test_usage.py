@@ -1,7 +1,7 @@
 """Tokens and dollars are counted whatever becomes of a completion."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 
@@ -16,6 +16,7 @@ from kit.llm import (
     ModelUnavailable,
     Operation,
     Request,
+    Spent,
     TextDelta,
     TokenUsage,
 )
@@ -52,14 +53,18 @@ class Scripted:
         self.error = error
         self.said = asyncio.Event()
 
-    async def complete(self, request: Request) -> AsyncIterator[Delta]:
-        for delta in self.deltas:
-            yield delta
-        if self.error:
-            raise self.error
-        if not isinstance(self.deltas[-1], Finish):
-            self.said.set()
-            await asyncio.Event().wait()
+    async def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
+        try:
+            for delta in self.deltas:
+                yield delta
+            if self.error:
+                raise self.error
+            if not isinstance(self.deltas[-1], Finish):
+                self.said.set()
+                await asyncio.Event().wait()
+        finally:
+            assert request.meter is not None
+            request.meter.add(Spent("home", "small", TokenUsage(7, 5)))
 
     def info(self, operation: Operation) -> ModelInfo:
         return ModelInfo("home", "small", 4096)
@@ -68,8 +73,8 @@ class Scripted:
         return [len(text) for text in texts]
 
 
-def price(finish: Finish) -> float:
-    return finish.usage.completion_tokens / 10
+def price(spent: Spent) -> float:
+    return spent.usage.completion_tokens / 10
 
 
 async def asked(model: Scripted, journal: Journal) -> None:
@@ -77,7 +82,7 @@ async def asked(model: Scripted, journal: Journal) -> None:
     metered = Metered(model, price)
 
     async def work() -> Plan:
-        async with aclosing(metered.complete(REQUEST)) as deltas:  # type: ignore[type-var]
+        async with aclosing(metered.complete(REQUEST)) as deltas:
             async for _ in deltas:
                 pass
         return Plan("hybrid", ())
@@ -94,18 +99,18 @@ async def test_whole_completion_is_entered_as_the_endpoint_counted_it() -> None:
     assert (usage.prompt_tokens, usage.completion_tokens, usage.cost_usd, usage.model) == (7, 5, 0.5, "small")
 
 
-async def test_completion_that_breaks_off_is_entered_by_estimate() -> None:
+async def test_completion_that_breaks_off_is_entered() -> None:
     journal = await Journal.open(KEY, MemoryLog(), now)
     with pytest.raises(ModelUnavailable):
-        await asked(Scripted([TextDelta("я" * 20)], ModelUnavailable("broke off")), journal)
+        await asked(Scripted([TextDelta("half")], ModelUnavailable("broke off")), journal)
     (usage,) = journal.spent().values()
-    assert (usage.prompt_tokens, usage.completion_tokens, usage.model) == (100, 10, "small")
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.model) == (7, 5, "small")
 
 
 async def test_completion_that_is_cancelled_is_in_the_usage_of_the_run() -> None:
     log = MemoryLog()
     journal = await Journal.open(KEY, log, now)
-    model = Scripted([TextDelta("x" * 40)])
+    model = Scripted([TextDelta("half")])
     task = asyncio.create_task(asked(model, journal))
     await model.said.wait()
     task.cancel()
@@ -114,13 +119,13 @@ async def test_completion_that_is_cancelled_is_in_the_usage_of_the_run() -> None
     await end(journal, RunStatus.CANCELLED)
     usage = log.events[KEY][-2].payload
     assert isinstance(usage, Usage)
-    assert (usage.completion_tokens, usage.cost_usd) == (10, 1.0)
+    assert (usage.completion_tokens, usage.cost_usd) == (5, 0.5)
 
 
 async def test_run_whose_tokens_are_spent_quotes_the_documents_and_says_so() -> None:
     """A worker that is killed in the middle of an answer has spent its tokens; the next one must not spend them again."""
     log, model = MemoryLog(), FakeModel(["The tower was built in 1889. [1]"])
-    generator = Generator(model, context_tokens=500)
+    generator = Generator(model)
     limits = Limits(budgets=Budgets(wall_clock_s=120, answer_tokens=600, tokens=100))
     pipeline = Pipeline(FakeSearcher(), FakeMemory(), FakeSources(), Drafter(FakeScorer(), generator), limits)
     record = RunRecord(
