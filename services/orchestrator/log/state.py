@@ -8,12 +8,14 @@ from services.orchestrator.log.events import (
     AgentChosen,
     Answer,
     Approval,
+    Budgets,
     Done,
     Payload,
     Plan,
     Retrieval,
     RunError,
     RunEvent,
+    RunStarted,
     StepPhase,
     StepState,
     StepUsage,
@@ -48,6 +50,8 @@ class Progress:
     """What the log says so far. Apply its events in order."""
 
     seq: int = 0
+    budgets: Budgets = Budgets()
+    """In force, as the client was told."""
     shown: str = ""
     """Text of the answer that has been shown."""
     answer: Answer | None = None
@@ -86,6 +90,8 @@ class Progress:
         self.began_at = self.began_at or event.at
         self._apply_to_step(event)
         match event.payload:
+            case RunStarted():
+                self.budgets = event.payload.budgets
             case Token(text, offset):
                 self.shown = self.shown[:offset] + text
             case Answer():

@@ -35,7 +35,7 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.state import RESUMED, Recorded
 from services.orchestrator.steps import effects
 from services.orchestrator.steps.approvals import ApprovalRequest, Decision
-from services.orchestrator.steps.budgets import Ledger
+from services.orchestrator.steps.budgets import Ledger, in_force
 from services.orchestrator.steps.effects import Call, ToolOutcome, arguments_hash
 from services.orchestrator.steps.usage import usage_of
 
@@ -69,8 +69,10 @@ class Run:
 
     @classmethod
     async def begin(cls, journal: Journal, started: RunStarted) -> "Run":
-        """Says that the run begins, or that it goes on with another worker: an earlier one can write nothing from then on."""
+        """Says that the run begins, or that it goes on with another worker: an earlier one can write nothing from then on. One that
+        goes on keeps the budgets that it began with, as far as they may still be given."""
         if journal.progress.started:
+            started = replace(started, budgets=in_force(journal.progress.budgets, started.budgets))
             await journal.record("", Thinking(RESUMED, "Another worker continues this answer."), StepState())
         else:
             await journal.write(started)

@@ -29,7 +29,8 @@ async def test_qa_streams_the_runs_events_with_their_seq_as_id(live: Live) -> No
     assert [each.event for each in events] == kinds
     assert events[0].data["mode"] == "qa"
     assert events[3].data["offset"] == 0
-    assert events[-1].data == {"run_id": RUN_ID, "seq": 8, "at": "2025-06-15T15:06:40.000Z", "status": "completed"}
+    at = "2025-06-15T15:06:40.000Z"
+    assert events[-1].data == {"run_id": RUN_ID, "seq": 8, "at": at, "step": "", "status": "completed"}
 
 
 async def test_chat_streams_with_thread_and_agent(live: Live, world: World) -> None:

@@ -30,6 +30,7 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import Dependent, RunKey, RunRecord, RunRequest, Turn
 from services.orchestrator.modes.grounded import Limits, Pipeline
+from services.orchestrator.steps.usage import Metered
 from tests.unit.orchestrator.fakes import (
     EVIDENCE,
     FakeMemory,
@@ -60,7 +61,7 @@ class Stage:
         self.model = model
 
     async def run(self, question: str = QUESTION, mode: RunMode = RunMode.QA, thread_id: str = "") -> list[Payload]:
-        generator = Generator(self.model) if self.model else None
+        generator = Generator(Metered(self.model)) if self.model else None
         pipeline = Pipeline(self.searcher, self.memory, self.sources, Drafter(FakeScorer(), generator), Limits())
         request = RunRequest(mode, question, ("default",), thread_id=thread_id)
         journal = await Journal.open(KEY, self.log, now)

@@ -158,6 +158,13 @@ async def test_usage_is_told_by_step_and_in_total_on_every_way_out() -> None:
         assert done == Done(status)
 
 
+async def test_run_keeps_the_budgets_that_it_began_with_as_far_as_they_may_still_be_given() -> None:
+    log, clock = MemoryLog(), Clock()
+    await begun(log, clock, tokens=100, steps=5)
+    other = await begun(log, clock, tokens=50, steps=10, cost_usd=1.5)
+    assert other.budgets.budgets == Budgets(tokens=50, steps=5, cost_usd=1.5)
+
+
 async def test_run_that_breaks_its_workers_is_given_up() -> None:
     log, clock = MemoryLog(), Clock()
     run = await begun(log, clock)
