@@ -37,12 +37,10 @@ class System:
         async with running_service(app.run_worker, settings):
             yield
 
-    async def upload(
-        self, data: bytes, name: str, *, collection_id: str = "default", **header: Any
-    ) -> ingest_pb2.Document:
+    async def upload(self, data: bytes, name: str, **header: Any) -> ingest_pb2.Document:
         parts = [
             ingest_pb2.UploadDocumentRequest(
-                header=ingest_pb2.UploadHeader(collection_id=collection_id, name=name, **header)
+                header=ingest_pb2.UploadHeader(**{"collection_id": "default", "name": name, **header})
             )
         ]
         parts += [ingest_pb2.UploadDocumentRequest(data=data[i : i + 65536]) for i in range(0, len(data), 65536)]
