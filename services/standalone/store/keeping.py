@@ -26,7 +26,6 @@ from services.standalone.store.contents import (
     COUNTED,
     DOCUMENTS,
     FILES,
-    RUNS,
     VALUE_BYTES_MAX,
     WATCHED,
     Watched,
@@ -62,7 +61,7 @@ class Keeper:
                 await self._record(watched, list(entries.values()), now)
         for stream in COUNTED:
             if now := await totals(self._nats, stream):
-                exact = replace(now, final=final and stream == RUNS)
+                exact = replace(now, final=final)
                 await asyncio.to_thread(self._ledger.record, stream, (), exact)
 
     async def compare(self) -> Comparison:
