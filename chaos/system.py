@@ -48,6 +48,7 @@ class ChaosSystem:
     process: "subprocess.Popen[bytes] | None" = None
     clock_offset_s: int = 0
     clock_was_set: bool = False
+    store_was_damaged: bool = False
 
     @classmethod
     @contextmanager
@@ -165,9 +166,10 @@ class ChaosSystem:
 
     @contextmanager
     def store_kept(self) -> Iterator[Callable[[], None]]:
-        """Of a stopped system: keeps a copy of the message store for the block, and yields what puts it back."""
+        """Of a stopped system: keeps a copy of the message store for the block, which damages it, and yields what puts it back."""
         store, kept = self.data_dir / "nats", self.folder / "nats.kept"
         shutil.copytree(store, kept)
+        self.store_was_damaged = True
 
         def put_back() -> None:
             shutil.rmtree(store)

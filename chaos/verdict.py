@@ -55,7 +55,8 @@ class Verdict:
 
     def excuse(self, named: Mapping[str, int]) -> None:
         """Moves to `named` what the system said is lost, by where. Nothing excuses what is stale or doubled."""
-        if len(self.lost) + len(self.unsettled) <= sum(named.get(where, 0) for where in _HOLD_DOCUMENTS):
+        documents = {each.split(" ")[0] for each in [*self.lost, *self.unsettled]}
+        if len(documents) <= sum(named.get(where, 0) for where in _HOLD_DOCUMENTS):
             self.named += [*self.lost, *self.unsettled]
             self.lost, self.unsettled = [], []
         if len(self.broken) <= sum(named.get(where, 0) for where in _HOLD_ANSWERS):
@@ -69,6 +70,8 @@ def judge(system: ChaosSystem, collection_id: str, ledger: Ledger) -> Verdict:
     with httpx.Client(base_url=system.url, timeout=60.0, trust_env=False) as http:
         documents = _settled(http, collection_id)
         verdict.unsettled = [f"{each['name']} is {each['status']}" for each in documents if each["status"] != "ready"]
+        if system.store_was_damaged:
+            ledger.note_damage({"FILES": sum(_is_file_lost(each) for each in documents)})
         names = Counter(each["name"] for each in documents)
         verdict.doubled = [f"{name} is listed {count} times" for name, count in names.items() if count > 1]
         give_up_at = time.monotonic() + _HEALED_AFTER_S
@@ -80,6 +83,11 @@ def judge(system: ChaosSystem, collection_id: str, ledger: Ledger) -> Verdict:
         for answer in ledger.answers:
             _check(http, answer, verdict, good)
     return verdict
+
+
+def _is_file_lost(document: dict[str, Any]) -> bool:
+    """Whether the document itself says that its file is damaged, which is found when it is read."""
+    return document["status"] == "failed" and (document["error"] or {}).get("reason") == "FILE_LOST"
 
 
 def _look_up(

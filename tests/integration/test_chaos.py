@@ -9,7 +9,7 @@ from chaos.faults import ALL_FAULTS, WEIGHTS
 from chaos.report import render
 from chaos.system import ChaosSystem
 
-pytestmark = [pytest.mark.integration, pytest.mark.kill, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.integration, pytest.mark.kill, pytest.mark.timeout(3600)]
 
 PLAN = Plan(seed=20261122, rounds=12)
 

@@ -70,7 +70,7 @@ class Keeper:
                 await self._record(watched, list(entries.values()), now)
         for stream in COUNTED:
             if now := await totals(self._nats, stream):
-                exact = replace(now, final=final and stream == RUNS)
+                exact = replace(now, final=final)
                 await asyncio.to_thread(self._ledger.record, stream, (), exact)
         await self.queues.sync(final=final)
 

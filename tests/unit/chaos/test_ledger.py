@@ -39,6 +39,7 @@ def verdict(**violations: list[str]) -> Verdict:
     ("named", "violations", "is_clean"),
     [
         ({"FILES": 2}, {"lost": ["a"], "unsettled": ["b"]}, True),
+        ({"FILES": 1}, {"lost": ["a.txt was acknowledged"], "unsettled": ["a.txt is failed"]}, True),
         ({"FILES": 1}, {"lost": ["a"], "unsettled": ["b"]}, False),
         ({"RUNS": 9}, {"lost": ["a"]}, False),
         ({"RUNS": 1}, {"broken": ["r"]}, True),

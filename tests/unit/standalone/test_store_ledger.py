@@ -221,6 +221,19 @@ async def test_lost_events_of_runs_are_counted(store: Store, final: bool) -> Non
     assert by_place(findings) == {("RUNS", "messages_missing"): (lost, 0)}
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+async def test_lost_records_of_runs_are_counted_after_a_clean_stop(store: Store, lost: int) -> None:
+    async with store.open() as (nats, keeper):
+        records = await KeyValue.open(nats, "RUN_RECORDS")
+        for number in (0, 1, 2, 3, 4, 0, 3):
+            await records.put(f"local.r{number}", b"running")
+        await keeper.sync(final=True)
+        if lost:  # in the middle, where the ends say nothing
+            await nats.js.purge_stream("KV_RUN_RECORDS", subject="$KV.RUN_RECORDS.local.r2")
+        findings = await mended(keeper)
+    assert by_place(findings) == ({("KV_RUN_RECORDS", "messages_missing"): (1, 0)} if lost else {})
+
+
 async def test_a_damaged_ledger_is_set_aside_and_begun_anew(store: Store) -> None:
     async with store.open() as (nats, keeper):
         await fill(nats, 3)
