@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import BlockKind
+from services.ingest.reading.models import BlockKind
 from services.ingest.reading.parsers import pdf, xlsx
 from services.ingest.reading.parsers.docx import parse_docx
 from services.ingest.reading.parsers.html import parse_html
