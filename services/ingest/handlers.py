@@ -24,11 +24,11 @@ from services.ingest.documents import records
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
+from services.ingest.documents.models import Collection
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.upload import Upload, Uploads
 from services.ingest.errors import BadUpload, UploadCorrupt, UploadIncomplete
 from services.ingest.metrics import Metrics
-from services.ingest.models import Collection
 from services.ingest.ports import Keys
 from services.ingest.work.attempts import Attempts
 from services.ingest.work.dead_letters import DeadLetters

@@ -13,8 +13,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from kit.jetstream.condition import Finding
+from services.ingest.documents.models import Document
 from services.ingest.metrics import Metrics
-from services.ingest.models import Document
 from services.ingest.ports import Condition
 
 SOURCE, REPAIRS = "upkeep", "upkeep-repairs"

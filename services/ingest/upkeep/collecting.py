@@ -11,7 +11,7 @@ from kit.principal import Principal, use_principal
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.life import TOMBSTONE_LIFE
-from services.ingest.models import Document, NameClaim, Status, StoredFile
+from services.ingest.documents.models import Document, NameClaim, Status, StoredFile
 from services.ingest.ports import DocumentStore, FileStore, SearchIndex
 from services.ingest.upkeep.agreement import Agreement, Disagreement, Kind, label
 

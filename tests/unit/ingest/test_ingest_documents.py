@@ -10,6 +10,7 @@ import pytest
 
 from kit.errors import GroundworkError
 from services.ingest.documents.catalog import Catalog
+from services.ingest.documents.models import Collection, Document, Status, StoredDocument
 from services.ingest.documents.spool import SpooledFile
 from services.ingest.errors import (
     BadName,
@@ -21,7 +22,6 @@ from services.ingest.errors import (
     FileTooLarge,
     UploadCorrupt,
 )
-from services.ingest.models import Collection, Document, Status, StoredDocument
 from services.ingest.upkeep import clearing as clearing_module
 from tests.unit.ingest.world import LIMIT_BYTES, TENANT, Crash, World
 
