@@ -121,7 +121,24 @@ class Finish:
     model: str = ""
 
 
-Delta = TextDelta | ReasoningDelta | ToolCallDelta | Finish
+@dataclass(frozen=True)
+class Restart:
+    """A model failed and another answer begins: by the next model of the chain, or by the same one when it is asked again. All
+    deltas that came before are void, text that was shown included; there may have been none."""
+
+    provider: str
+    """Who failed, and with what model."""
+    model: str
+    reason: str
+    """UPPER_SNAKE, as of an error."""
+    message: str
+    """What happened, for a person."""
+    next_provider: str = ""
+    """Who is asked next."""
+    next_model: str = ""
+
+
+Delta = TextDelta | ReasoningDelta | ToolCallDelta | Restart | Finish
 
 
 @dataclass(frozen=True)
@@ -138,7 +155,8 @@ class LanguageModel(Protocol):
     """A language model, or several that stand in for each other."""
 
     def complete(self, request: Request) -> AsyncIterator[Delta]:
-        """Deltas as they come; the last is Finish. Closing the iterator stops the endpoint's work.
+        """Deltas as they come; the last is Finish. After a Restart everything before it is void. Closing the iterator stops the
+        endpoint's work.
 
         Raises ModelUnavailable or ModelRejected, possibly after some deltas.
         """
