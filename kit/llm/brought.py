@@ -4,7 +4,7 @@ variable, so that no layer in between has to hand the key on, log it by mistake 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pydantic import SecretStr
 
@@ -22,7 +22,8 @@ class BroughtModel:
     api_key: SecretStr
     model: str
     preset: str = ""
-    context_tokens: int = field(default=8192)
+    context_tokens: int = 8192
+    """Tokens of prompt and answer together."""
 
 
 _brought: ContextVar["BroughtModel | GroundworkError | None"] = ContextVar("brought_model", default=None)
@@ -34,6 +35,11 @@ def brought_model() -> BroughtModel | None:
     if isinstance(model, GroundworkError):
         raise model
     return model
+
+
+def is_model_brought() -> bool:
+    """Whether the user of the run in hand brought a model, readable or not."""
+    return _brought.get() is not None
 
 
 @contextmanager

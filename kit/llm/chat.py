@@ -60,14 +60,20 @@ class ChatModel:
 
 @asynccontextmanager
 async def open_chat_model(
-    base_url: str, api_key: str, model: str, *, connect_timeout_s: float = 3.0, stall_timeout_s: float = 30.0
+    base_url: str,
+    api_key: str,
+    model: str,
+    *,
+    connect_timeout_s: float = 3.0,
+    stall_timeout_s: float = 30.0,
+    http_client: Any = None,
 ) -> AsyncIterator[ChatModel]:
     """A model at `base_url` (ending in /v1). No wait for the next piece is longer than `stall_timeout_s`."""
     import openai  # noqa: PLC0415 - a process without a model need not load half a second of client
 
     timeout = openai.Timeout(stall_timeout_s, connect=connect_timeout_s)
     async with openai.AsyncOpenAI(
-        base_url=base_url, api_key=api_key or "none", timeout=timeout, max_retries=1
+        base_url=base_url, api_key=api_key or "none", timeout=timeout, max_retries=0, http_client=http_client
     ) as client:
         yield ChatModel(client, model)
 
@@ -79,7 +85,10 @@ def _translated(error: Exception, model: str) -> GroundworkError:
         case openai.APITimeoutError():
             return ModelUnavailable(f"model {model} did not answer in time", reason="LLM_TIMEOUT")
         case openai.APIStatusError() if error.status_code in (408, 409, 425, 429) or error.status_code >= 500:
-            return ModelUnavailable(f"model {model} answered with HTTP {error.status_code}")
+            return ModelUnavailable(
+                f"model {model} answered with HTTP {error.status_code}",
+                retry_after_s=_seconds(error.response.headers.get("retry-after", "")),
+            )
         case openai.APIStatusError():
             return ModelRejected(
                 f"model {model} was refused with HTTP {error.status_code}; check GROUNDWORK_LLM_MODEL and _API_KEY"
@@ -90,3 +99,7 @@ def _translated(error: Exception, model: str) -> GroundworkError:
             )
         case _:
             return ModelUnavailable(f"model {model} sent something that is not a completion", reason="LLM_BAD_ANSWER")
+
+
+def _seconds(retry_after: str) -> float | None:
+    return float(retry_after) if retry_after.isdigit() else None

@@ -1,18 +1,18 @@
-"""What Models needs of one model at one endpoint, and how it is opened."""
+"""One model at one endpoint, as Models opens it. It is a LanguageModel that makes one attempt: repetitions are the caller's affair.
+A ModelUnavailable has `retry_after_s` when the endpoint said when to come again."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
 
 from pydantic import SecretStr
 
-from kit.llm.messages import Delta, ModelInfo, Request
+from kit.llm.messages import LanguageModel
 
 
 @dataclass(frozen=True)
 class Address:
-    """One model at one endpoint."""
+    """Where a model is."""
 
     provider: str
     preset: str
@@ -25,20 +25,4 @@ class Address:
     """A user named it, not the operator: it is connected to through the guard of kit.egress."""
 
 
-class Endpoint(Protocol):
-    """One model. It makes one attempt: repetitions are made by who calls it."""
-
-    @property
-    def info(self) -> ModelInfo: ...
-
-    def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """Deltas, the last being Finish. Raises ModelUnavailable (with `retry_after_s` when the endpoint said when to come again)
-        or ModelRejected, possibly after some deltas."""
-        ...
-
-    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
-        """Tokens of each text, or an estimate from above. Never fails."""
-        ...
-
-
-OpenEndpoint = Callable[[Address], AbstractAsyncContextManager[Endpoint]]
+OpenEndpoint = Callable[[Address], AbstractAsyncContextManager[LanguageModel]]

@@ -1,7 +1,7 @@
 """What is said to a language model and what comes back. The words are those of the OpenAI chat API, which every provider that
 Groundwork speaks to offers; nothing in here knows a provider."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, Protocol
@@ -154,7 +154,7 @@ class ModelInfo:
 class LanguageModel(Protocol):
     """A language model, or several that stand in for each other."""
 
-    def complete(self, request: Request) -> AsyncIterator[Delta]:
+    def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Deltas as they come; the last is Finish. After a Restart everything before it is void. Closing the iterator stops the
         endpoint's work.
 

@@ -12,8 +12,9 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextman
 from contextvars import ContextVar
 
 from kit import deadline
+from kit.errors import GroundworkError
 from kit.llm.breaker import BreakerState
-from kit.llm.brought import BROUGHT, BroughtModel, brought_model
+from kit.llm.brought import BROUGHT, BroughtModel, brought_model, is_model_brought
 from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected, ModelUnavailable
 from kit.llm.messages import ChatMessage, Delta, ModelInfo, Operation, Request
@@ -23,6 +24,7 @@ from kit.llm.routes import ProviderState, Retrying, Route
 _CHECK_TOKENS = 16
 """The least that makes sense: models that think refuse a budget of one token."""
 _CHECK_TIMEOUT_S = 10.0
+_LEAST_CONTEXT_TOKENS = 4096
 
 Chains = Mapping[Operation, tuple[Route, ...]]
 
@@ -49,7 +51,7 @@ class Models:
 
         Completions that have begun keep their model. Raises UnknownModel.
         """
-        configured = self.catalog.chains[operation]
+        configured = self.catalog.chains.get(operation, ())
         chain = configured if first is None else [first, *(each for each in configured if each != first)]
         routes = tuple([await self._route(choice) for choice in chain])
         self._chains = {**self._chains, operation: routes}
@@ -104,20 +106,26 @@ class Models:
                 else:
                     return
                 yield said
+            raise ModelUnavailable("no model is configured; set GROUNDWORK_LLM_PROVIDERS", retryable=False)
 
     def info(self, operation: Operation) -> ModelInfo:
-        """The model that would be asked now: the first of the chain whose provider is not left alone."""
-        brought = brought_model()
+        """The model that would be asked now: the first of the chain whose provider is not left alone. Without a name where there is
+        none."""
+        try:
+            brought = brought_model()
+        except GroundworkError:  # told by whoever completes
+            return ModelInfo(BROUGHT, BROUGHT, _LEAST_CONTEXT_TOKENS)
         if brought is not None:
             return ModelInfo(BROUGHT, brought.model, brought.context_tokens)
-        return self._first(operation).endpoint.info
+        route = self._first(operation)
+        return route.endpoint.info(operation) if route else ModelInfo("", "", _LEAST_CONTEXT_TOKENS)
 
     async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:
-        brought = brought_model()
-        if brought is None:
-            return await self._first(operation).endpoint.count_tokens(texts)
-        async with self._open_endpoint(_address_of(brought)) as endpoint:
-            return await endpoint.count_tokens(texts)
+        """See LanguageModel. Nothing is sent to a user's endpoint for it: a token is a byte at least."""
+        route = None if is_model_brought() else self._first(operation)
+        if route is None:
+            return [len(text.encode("utf-8", "replace")) for text in texts]
+        return await route.endpoint.count_tokens(texts, operation)
 
     @asynccontextmanager
     async def _chain_of(self, operation: Operation) -> AsyncIterator[Sequence[Route]]:
@@ -133,9 +141,9 @@ class Models:
     def _current(self) -> Chains:
         return self._held.get() or self._chains
 
-    def _first(self, operation: Operation) -> Route:
+    def _first(self, operation: Operation) -> Route | None:
         chain = self._current()[operation]
-        return next((route for route in chain if route.is_open), chain[0])
+        return next((route for route in chain if route.is_open), chain[0] if chain else None)
 
     async def _route(self, choice: Choice) -> Route:
         """The route of a model, opened once and kept while the process lives."""
@@ -153,15 +161,15 @@ class Models:
 
 @asynccontextmanager
 async def open_models(
-    catalog: Catalog,
+    catalog: Catalog | None,
     open_endpoint: OpenEndpoint,
     *,
     jitter: Callable[[], float] = random.random,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> AsyncIterator[Models]:
-    """The models of a catalog, each operation as configured."""
+    """The models of a catalog, each operation as configured. Without one there are none but those that users bring."""
     async with AsyncExitStack() as stack:
-        models = Models(catalog, open_endpoint, stack, Retrying(jitter, sleep))
+        models = Models(catalog or Catalog({}, {}), open_endpoint, stack, Retrying(jitter, sleep))
         for operation in Operation:
             await models.use(operation)
         yield models

@@ -106,6 +106,10 @@ class Provider(BaseModel):
             raise ValueError("base_url must be an http:// or https:// URL, as in http://127.0.0.1:8000/v1")
         if self.api_key_file and self.api_key.get_secret_value():
             raise ValueError("api_key and api_key_file are both set; set one of the two")
+        try:
+            self.key()
+        except OSError as error:
+            raise ValueError(f"api_key_file {self.api_key_file} cannot be read ({error.strerror})") from None
         return self
 
     @property
@@ -153,7 +157,8 @@ class Catalog:
         """The provider of a model. Raises UnknownModel, which says what there is."""
         provider = self.providers.get(choice.provider)
         if provider is None:
-            raise UnknownModel(f"there is no provider {choice.provider!r}; there are {', '.join(self.providers)}")
+            known = ", ".join(self.providers) or "none; set GROUNDWORK_LLM_PROVIDERS"
+            raise UnknownModel(f"there is no provider {choice.provider[:80]!r}; there are {known}")
         if not choice.model or not provider.offers(choice.model):
             offered = ", ".join(provider.models) or "any that it serves, by name"
             raise UnknownModel(f"{choice.provider} has no model {choice.model[:80]!r}; it has {offered}")
@@ -169,17 +174,17 @@ class Catalog:
         )
 
 
-def single(base_url: str, api_key: SecretStr, model: str, spec: ModelSpec, **limits: Any) -> Catalog:
-    """The catalog of one provider, `default`, whose one model does everything."""
-    provider = Provider(base_url=base_url, api_key=api_key, models={model: spec}, any_model=True, **limits)
-    return Catalog({DEFAULT: provider}, dict.fromkeys(Operation, (Choice(DEFAULT, model),)))
-
-
-def parse_catalog(providers_json: str, operations_json: str = "") -> Catalog:
-    """The catalog of the settings. Raises ValueError with a sentence for whoever wrote them; it never quotes a key."""
-    providers = {name: _provider(name, value) for name, value in _object(providers_json, "providers").items()}
+def parse_providers(text: str) -> Mapping[str, Provider]:
+    """The providers of the settings. Raises ValueError with a sentence for whoever wrote them; it never quotes a key."""
+    providers = {name: _provider(name, value) for name, value in _object(text, "providers").items()}
     if not providers:
         raise ValueError("it names no provider")
+    return providers
+
+
+def make_catalog(providers: Mapping[str, Provider], operations_json: str = "") -> Catalog:
+    """The catalog of these providers. An operation that is not named has the chain of `default`; without that, the first model of
+    each provider. Raises ValueError with a sentence for whoever wrote the settings."""
     catalog = Catalog(providers, {})
     given = {
         name: [_choice(catalog, text) for text in _texts(name, value)]

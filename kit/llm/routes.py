@@ -9,10 +9,9 @@ from prometheus_client import Counter
 
 from kit import deadline
 from kit.llm.breaker import CircuitBreaker
-from kit.llm.endpoints import Endpoint
 from kit.llm.errors import ModelRejected, ModelUnavailable
 from kit.llm.limiter import Limiter
-from kit.llm.messages import Delta, Finish, FinishReason, Request, Restart
+from kit.llm.messages import Delta, Finish, FinishReason, LanguageModel, Request, Restart
 from kit.llm.providers import Choice, Provider
 
 _FIRST_BACKOFF_S = 0.2
@@ -58,7 +57,7 @@ class Route:
     """A model that can be asked."""
 
     choice: Choice
-    endpoint: Endpoint
+    endpoint: LanguageModel
     provider: ProviderState
     retrying: Retrying
 

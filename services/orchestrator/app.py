@@ -1,7 +1,6 @@
 """Composition root of the orchestrator."""
 
 import asyncio
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,11 +11,17 @@ from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 
 from kit.channel import open_channel
+from kit.egress import EgressGuard, parse_networks
 from kit.errors import GroundworkError
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats, connect
-from kit.llm import open_chat_model
+from kit.llm.chat_endpoint import endpoint_opener
+from kit.llm.models import Models, open_models
+from kit.llm.switching import ModelSwitch
+from kit.sealing import Sealer
 from kit.service import Service
+from services.orchestrator.adapters.answer_model import AnswerModel
+from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.memory import MemoryThreads
 from services.orchestrator.adapters.model_server import RerankerSentenceScorer
@@ -28,6 +33,7 @@ from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.grounded import Limits, Pipeline
+from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_older_runs
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
@@ -44,19 +50,25 @@ async def run(settings: OrchestratorSettings) -> None:
         nats = await service.stack.enter_async_context(connect(settings.nats_url, name="orchestrator"))
         state = await _State.open(nats, settings, service)
         memory = await _memory(service, settings)
-        pipeline = await _pipeline(service, settings, memory, state.sources)
+        guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
+        switch = await _models(service, settings, nats, guard)
+        pipeline = await _pipeline(service, settings, memory, state.sources, switch.models)
+        credentials = await SealedModelStore.open(
+            nats, Sealer(settings.signing_key()), life_s=settings.model_credentials_life_s
+        )
         limits = RunLimits(settings.run_wall_clock_s, settings.run_lease_s, settings.max_concurrent_runs)
-        runs = Runs(state.store, state.log, state.sources, pipeline, limits)
+        runs = Runs(state.store, state.log, state.sources, pipeline, limits, BroughtModels(credentials, guard))
         forgetting = Forgetting(state.store, state.log, state.sources, memory, now=_now)
         service.stack.push_async_callback(runs.close)
         service.spawn(_forget(state, forgetting))
         service.spawn(runs.watch_cancels())
         service.spawn(runs.watch_running())
         service.spawn(runs.sweep())
+        service.spawn(switch.follow())
         service.require("nats", nats.check)
         service.add_servicer(
             orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server,
-            OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now)),
+            OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now), switch),
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"],
         )
         await service.serve()
@@ -101,8 +113,19 @@ async def _memory(service: Service, settings: OrchestratorSettings) -> MemoryThr
     return MemoryThreads(channel, timeout_s=settings.run_memory_timeout_s)
 
 
+async def _models(service: Service, settings: OrchestratorSettings, nats: Nats, guard: EgressGuard) -> ModelSwitch:
+    """The language models. Without a provider there are none but those that users bring."""
+    opener = endpoint_opener(guard, stall_timeout_s=settings.llm_stall_timeout_s)
+    models = await service.stack.enter_async_context(open_models(settings.model_catalog(), opener))
+    return await ModelSwitch.open(nats, models, _now)
+
+
 async def _pipeline(
-    service: Service, settings: OrchestratorSettings, memory: MemoryThreads, sources: KeyValueRunSources
+    service: Service,
+    settings: OrchestratorSettings,
+    memory: MemoryThreads,
+    sources: KeyValueRunSources,
+    models: Models,
 ) -> Pipeline:
     enter = service.stack.enter_async_context
     signer = service.signer
@@ -122,7 +145,7 @@ async def _pipeline(
         sources,
         Drafter(
             RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s),
-            await _generator(service.stack, settings),
+            Generator(AnswerModel(models), context_tokens=settings.context_tokens),
         ),
         Limits(
             evidence_top_k=settings.evidence_top_k,
@@ -133,20 +156,6 @@ async def _pipeline(
             completion_usd_per_million_tokens=settings.llm_completion_usd_per_million_tokens,
         ),
     )
-
-
-async def _generator(stack: AsyncExitStack, settings: OrchestratorSettings) -> Generator | None:
-    if settings.llm_base_url is None:
-        return None
-    model = await stack.enter_async_context(
-        open_chat_model(
-            settings.llm_base_url,
-            settings.llm_api_key.get_secret_value(),
-            settings.llm_model,
-            stall_timeout_s=settings.llm_stall_timeout_s,
-        )
-    )
-    return Generator(model, context_tokens=settings.context_tokens)
 
 
 def _now() -> datetime:

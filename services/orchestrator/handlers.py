@@ -7,15 +7,20 @@ from typing import Any
 
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
+from pydantic import SecretStr
 
 from kit.forgetting import QUEUE, decode
 from kit.jetstream import Job
-from kit.principal import current_principal
+from kit.llm.brought import BroughtModel
+from kit.llm.providers import Choice
+from kit.llm.switching import ModelSwitch
+from kit.principal import current_principal, require_operator
 from kit.records import UNREADABLE, set_aside
+from services.orchestrator.adapters import model_codec
 from services.orchestrator.adapters.codec import budgets_from_proto, enum_from_number, enum_number, event_to_proto
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
-from services.orchestrator.models import RunKey, RunRecord, RunRequest
+from services.orchestrator.models import BroughtName, RunKey, RunRecord, RunRequest
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
 
@@ -27,12 +32,13 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 class OrchestratorServicer(rpc.OrchestratorServiceServicer):
     """OrchestratorService over Runs."""
 
-    def __init__(self, runs: Runs, deletion: RunDeletion) -> None:
+    def __init__(self, runs: Runs, deletion: RunDeletion, switch: ModelSwitch) -> None:
         self._runs = runs
         self._deletion = deletion
+        self._switch = switch
 
     async def StartRun(self, request: pb.StartRunRequest, context: Any) -> AsyncIterator[pb.StartRunResponse]:
-        _, events = await self._runs.start(current_principal(), _request(request))
+        _, events = await self._runs.start(current_principal(), _request(request), _brought(request))
         async with aclosing(events) as run:  # type: ignore[type-var] # a generator in fact
             async for event in run:
                 yield pb.StartRunResponse(event=event_to_proto(event))
@@ -57,6 +63,19 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         page = await self._runs.list(tenant_id, request.page.page_size, request.page.page_token)
         return pb.ListRunsResponse(runs=[_run(record) for record in page.runs], next_page_token=page.next_page_token)
 
+    async def GetModels(self, request: pb.GetModelsRequest, context: Any) -> pb.GetModelsResponse:
+        return model_codec.models_to_proto(self._switch)
+
+    async def SetModel(self, request: pb.SetModelRequest, context: Any) -> pb.SetModelResponse:
+        operator = require_operator()
+        operation = model_codec.operation_of(request.operation)
+        if request.HasField("model"):
+            choice = Choice(request.model.provider, request.model.model)
+            await self._switch.set(operation, choice, by=operator.subject, force=request.force)
+        else:
+            await self._switch.reset(operation)
+        return pb.SetModelResponse(operation=model_codec.operation_to_proto(self._switch.operation(operation)))
+
 
 def _request(message: pb.StartRunRequest) -> RunRequest:
     if message.mode == pb.RUN_MODE_UNSPECIFIED:
@@ -71,7 +90,17 @@ def _request(message: pb.StartRunRequest) -> RunRequest:
         document_ids=tuple(message.document_ids),
         budgets=budgets_from_proto(message.budgets),
         top_k=message.top_k,
+        model_credentials=BroughtName(message.model_credentials.model, message.model_credentials.preset)
+        if message.HasField("model_credentials")
+        else None,
     )
+
+
+def _brought(message: pb.StartRunRequest) -> BroughtModel | None:
+    if not message.HasField("model_credentials"):
+        return None
+    given = message.model_credentials
+    return BroughtModel(given.base_url, SecretStr(given.api_key), given.model, given.preset)
 
 
 def _key(run_id: str) -> RunKey:

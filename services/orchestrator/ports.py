@@ -151,7 +151,10 @@ class Memory(Protocol):
 
 
 class LanguageModel(Protocol):
-    name: str
+    @property
+    def name(self) -> str:
+        """Empty where there is no model."""
+        ...
 
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float = 0.0

@@ -60,7 +60,16 @@ ACCESS: Mapping[str, Access] = {
         _INGEST_BUCKETS, stores=("FILES",), filled={"FORGET": "forget"}, queues={"INGEST": "ingest"}
     ),
     "orchestrator": Access(
-        buckets=("FORGOTTEN", "RUN_ACTIVE", "RUN_CANCELS", "RUN_LEASES", "RUN_RECORDS", "RUN_SOURCES"),
+        buckets=(
+            "FORGOTTEN",
+            "MODEL_CREDENTIALS",
+            "MODEL_SETTINGS",
+            "RUN_ACTIVE",
+            "RUN_CANCELS",
+            "RUN_LEASES",
+            "RUN_RECORDS",
+            "RUN_SOURCES",
+        ),
         streams={"RUNS": "runs.*.*"},
         queues={"FORGET": "forget"},
     ),

@@ -7,6 +7,7 @@ history of all runs; RUN_LEASES expires by itself when its holder falls silent; 
 import json
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import asdict
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from kit.jetstream import KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
 from services.orchestrator.errors import RunDamaged
 from services.orchestrator.log.events import Budgets, RunMode, RunStatus
-from services.orchestrator.models import Page, RunKey, RunRecord, RunRequest
+from services.orchestrator.models import BroughtName, Page, RunKey, RunRecord, RunRequest
 
 _DAY_S = 86_400.0
 _RECORDS = "RUN_RECORDS"
@@ -188,6 +189,7 @@ def _encode(record: RunRecord) -> bytes:
             "wall_clock_s": request.budgets.wall_clock_s,
             "answer_tokens": request.budgets.answer_tokens,
             "top_k": request.top_k,
+            "model_credentials": asdict(request.model_credentials) if request.model_credentials else None,
             "traceparent": record.traceparent,
         }
     ).encode()
@@ -214,6 +216,7 @@ def _decode(key: RunKey, value: bytes) -> RunRecord:
         document_ids=tuple(data["document_ids"]),
         budgets=Budgets(data["wall_clock_s"], data["answer_tokens"]),
         top_k=data["top_k"],
+        model_credentials=_brought(data.get("model_credentials")),
     )
     return RunRecord(
         key,
@@ -225,6 +228,10 @@ def _decode(key: RunKey, value: bytes) -> RunRecord:
         _moment(data.get("forgotten_at")),
         data.get("traceparent", ""),  # records of earlier versions have none
     )
+
+
+def _brought(data: dict[str, Any] | None) -> BroughtName | None:
+    return BroughtName(data["model"], data["preset"]) if data else None
 
 
 def _forgotten(data: dict[str, Any], at: datetime) -> dict[str, Any]:

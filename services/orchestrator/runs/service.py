@@ -5,7 +5,7 @@ import asyncio
 import contextvars
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +14,7 @@ import structlog
 
 from kit.errors import Unavailable
 from kit.forgetting import Source
+from kit.llm.brought import BroughtModel
 from kit.principal import Principal, use_principal
 from kit.telemetry import continued_span, current_traceparent
 from services.orchestrator.errors import (
@@ -29,6 +30,7 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import Dependent, Page, Progress, RunKey, RunLimits, RunRecord, RunRequest
 from services.orchestrator.modes.grounded import DEFAULT_AGENT
 from services.orchestrator.ports import EventLog, RunSources, RunStore
+from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import Execution, Worker
 
 _log = structlog.get_logger()
@@ -52,6 +54,7 @@ class Runs:
         sources: RunSources,
         worker: Worker,
         limits: RunLimits,
+        brought: BroughtModels,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -60,16 +63,20 @@ class Runs:
         self._sources = sources
         self._worker = worker
         self._limits = limits
+        self._brought = brought
         self._now = now
         self._executions: dict[RunKey, Execution] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting = 0
         self._elsewhere: set[RunKey] = set()
 
-    async def start(self, principal: Principal, request: RunRequest) -> tuple[RunKey, AsyncIterator[RunEvent]]:
-        """Starts a run; the events are those of the whole run, as they are written.
+    async def start(
+        self, principal: Principal, request: RunRequest, model: BroughtModel | None = None
+    ) -> tuple[RunKey, AsyncIterator[RunEvent]]:
+        """Starts a run; the events are those of the whole run, as they are written. `model` is the one that the user brings.
 
-        Raises InvalidRequest, ModeNotOffered, TooManyRuns, or Unavailable when runs cannot be made durable.
+        Raises InvalidRequest, ModeNotOffered, TooManyRuns, UrlRefused or AddressRefused for the model's address, or Unavailable
+        when runs cannot be made durable.
         """
         _check(request)
         if self._is_full():
@@ -81,6 +88,8 @@ class Runs:
         record = RunRecord(key, principal.subject, request, RunStatus.RUNNING, now, traceparent=current_traceparent())
         self._starting += 1
         try:
+            if model is not None:  # before the record: whoever finds the run finds its model
+                await self._brought.keep(key, model)
             execution = await self._begin(record)
         finally:
             self._starting -= 1
@@ -208,22 +217,22 @@ class Runs:
         # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline. What it does
         # belongs to that call's trace all the same.
         resumed = journal.progress.started
-        task = asyncio.create_task(
-            self._as_owner(record, execution.run(), resumed=resumed), context=contextvars.Context()
-        )
+        task = asyncio.create_task(self._as_owner(execution, resumed=resumed), context=contextvars.Context())
         execution.task = task
         self._tasks.add(task)
         task.add_done_callback(lambda _: self._forget(execution, task))
         return execution
 
-    async def _as_owner(self, record: RunRecord, work: Coroutine[Any, Any, None], *, resumed: bool) -> None:
+    async def _as_owner(self, execution: Execution, *, resumed: bool) -> None:
+        record = execution.record
         mode = record.request.mode.value
         with (
             use_principal(Principal(record.key.tenant_id, record.subject)),
             structlog.contextvars.bound_contextvars(tenant_id=record.key.tenant_id, run_id=record.key.run_id),
             continued_span("run", record.traceparent, run_id=record.key.run_id, mode=mode, resumed=resumed),
         ):
-            await work
+            async with self._brought.in_use(record, execution.journal):
+                await execution.run()
 
     def _forget(self, execution: Execution, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)

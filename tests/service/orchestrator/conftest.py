@@ -7,10 +7,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from kit.egress import EgressGuard
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
+from kit.keys import KeySource, parse_signing_key
 from kit.principal import Principal
-from kit.testing.harness import make_signer, make_verifier
+from kit.sealing import Sealer
+from kit.testing.harness import make_signer, make_verifier, signing_key_text
+from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
@@ -21,6 +25,7 @@ from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
 from services.orchestrator.modes.grounded import Limits, Pipeline
 from services.orchestrator.ports import LanguageModel
+from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
 from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
@@ -74,7 +79,9 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
     """Starts orchestrators that share one NATS, each with its own model and limits."""
     async with AsyncExitStack() as stack:
 
-        async def start(model: LanguageModel | None = None, **limits: float) -> Orchestrator:
+        async def start(
+            model: LanguageModel | None = None, sealer: Sealer | None = None, **limits: float
+        ) -> Orchestrator:
             generator = Generator(model, context_tokens=500) if model else None
             memory = FakeMemory()
             sources = await KeyValueRunSources.open(jetstream, retention_days=1)
@@ -84,7 +91,10 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             run_limits = RunLimits(**{"lease_s": LEASE_S, **limits})  # type: ignore[arg-type]
             forgetting = Forgetting(store, log, sources, memory, now=now)
             queue = await ForgetQueue.open(jetstream, make_signer(), make_verifier())
-            orchestrator = Orchestrator(Runs(store, log, sources, pipeline, run_limits), forgetting, queue, memory)
+            sealer = sealer or Sealer(KeySource(parse_signing_key, value=signing_key_text(), setting="TEST"))
+            brought = BroughtModels(await SealedModelStore.open(jetstream, sealer, life_s=600.0), EgressGuard())
+            runs = Runs(store, log, sources, pipeline, run_limits, brought)
+            orchestrator = Orchestrator(runs, forgetting, queue, memory)
             stack.push_async_callback(orchestrator.stop)
             return orchestrator
 

@@ -4,15 +4,19 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
+from kit.jetstream import Nats
 from kit.llm import Delta, Finish, FinishReason, ModelInfo, Operation, Request, TextDelta, TokenUsage
 from kit.llm.endpoints import Address
 from kit.llm.models import Models, open_models
 from kit.llm.providers import Catalog, Choice, Provider
+from kit.llm.switching import ModelSwitch
 
 Step = Delta | Exception | asyncio.Event
 USAGE = TokenUsage(10, 2)
+SET_AT = datetime(2026, 1, 1, tzinfo=UTC)
 END = Finish(FinishReason.STOP, USAGE)
 
 
@@ -44,8 +48,7 @@ class FakeEndpoint:
     def name(self) -> str:
         return f"{self.address.provider}/{self.address.model}"
 
-    @property
-    def info(self) -> ModelInfo:
+    def info(self, operation: Operation) -> ModelInfo:
         return ModelInfo(self.address.provider, self.address.model, self.address.context_tokens or 4096)
 
     async def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
@@ -59,7 +62,7 @@ class FakeEndpoint:
             else:
                 yield step
 
-    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
+    async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:
         return [len(text) for text in texts]
 
 
@@ -79,7 +82,9 @@ def catalog(*chain: str, providers: Mapping[str, Provider] | None = None) -> Cat
 
 
 @asynccontextmanager
-async def models_of(script: Script, catalog: Catalog, *, waits: list[float] | None = None) -> AsyncIterator[Models]:
+async def models_of(
+    script: Script, catalog: Catalog | None, *, waits: list[float] | None = None
+) -> AsyncIterator[Models]:
     """The models, whose retries note their waits instead of waiting."""
     noted: list[float] = [] if waits is None else waits
 
@@ -92,3 +97,16 @@ async def models_of(script: Script, catalog: Catalog, *, waits: list[float] | No
 
 async def collect(models: Models, operation: Operation = Operation.ANSWER) -> list[Delta]:
     return [delta async for delta in models.complete(Request((), max_tokens=16, operation=operation))]
+
+
+@asynccontextmanager
+async def following_switch(nats: Nats, script: Script, catalog: Catalog | None) -> AsyncIterator[ModelSwitch]:
+    """The switch of a process, which follows what is set."""
+    async with models_of(script, catalog) as models:
+        switch = await ModelSwitch.open(nats, models, lambda: SET_AT)
+        following = asyncio.create_task(switch.follow())
+        try:
+            yield switch
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)

@@ -224,6 +224,17 @@ async def test_a_brought_model_is_asked_alone_and_closed_afterwards() -> None:
     assert script.opened[1].is_brought
 
 
+async def test_without_a_provider_there_is_no_model_but_a_brought_one() -> None:
+    script = Script({"yours/mine": [says("hello")]})
+    async with models_of(script, None) as models:
+        assert models.info(Operation.ANSWER).model == ""
+        assert await models.count_tokens(["né"], Operation.ANSWER) == [3]
+        with pytest.raises(ModelUnavailable, match="no model is configured"):
+            await collect(models)
+        with use_brought_model(BroughtModel("https://models.example/v1", SecretStr("key"), "mine")):
+            assert text(await collect(models)) == "hello"
+
+
 async def test_a_brought_model_that_cannot_be_read_any_more_is_no_reason_to_ask_another() -> None:
     gone = ModelUnavailable("its key is not stored any more", reason="BROUGHT_MODEL_GONE")
     script = Script({"a/m": [says("hello")]})

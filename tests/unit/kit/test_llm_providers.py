@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.llm import Finish, FinishReason, Operation, TokenUsage
-from kit.llm.providers import Catalog, Choice, UnknownModel, parse_catalog
+from kit.llm.providers import Catalog, Choice, UnknownModel, make_catalog, parse_providers
 
 PROVIDERS = {
     "openai": {"preset": "openai", "api_key": "sk-1", "models": {"mini": {"prompt_usd": 0.5, "completion_usd": 2.0}}},
@@ -16,7 +16,7 @@ PROVIDERS = {
 
 
 def parsed(providers: Any = PROVIDERS, operations: Any = None) -> Catalog:
-    return parse_catalog(json.dumps(providers), json.dumps(operations) if operations else "")
+    return make_catalog(parse_providers(json.dumps(providers)), json.dumps(operations) if operations else "")
 
 
 def test_each_operation_has_its_chain_and_the_others_the_default() -> None:
@@ -66,6 +66,7 @@ def test_tokens_cost_what_the_table_says_and_an_unknown_model_nothing() -> None:
         ),
         ({"a": {"preset": "openai", "models": {"m": {"prompt_usd": -1}}}}, None, "provider 'a', models.m.prompt_usd"),
         ({"a": {"preset": "openai", "api_key": "k", "api_key_file": "f"}}, None, "both set; set one of the two"),
+        ({"a": {"preset": "openai", "api_key_file": "/nowhere"}}, None, "/nowhere cannot be read (No such file"),
         ({"a": {"preset": "openai"}}, None, "no provider lists a model"),
         (PROVIDERS, {"think": "openai/mini"}, "there is no operation 'think'; there are plan, answer"),
         (PROVIDERS, {"plan": "mini"}, "'mini' is not a model; write provider/model"),
@@ -82,7 +83,7 @@ def test_a_wrong_setting_is_told_in_a_sentence(providers: Any, operations: Any, 
 
 def test_what_is_not_json_is_told_without_the_text_which_may_be_a_key() -> None:
     with pytest.raises(ValueError, match="the providers are not JSON") as caught:
-        parse_catalog('{"a": {"api_key": "sk-secret"')
+        parse_providers('{"a": {"api_key": "sk-secret"')
     assert "sk-secret" not in str(caught.value)
     with pytest.raises(ValueError, match="provider 'a'") as caught:
         parsed({"a": {"api_key": ["sk-secret"], "preset": "openai"}})

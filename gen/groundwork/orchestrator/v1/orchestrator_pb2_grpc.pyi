@@ -47,6 +47,12 @@ class OrchestratorServiceStub:
     """
     ListRuns: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]
     """Runs of the tenant, newest first."""
+    GetModels: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]
+    """The language models: what each operation asks, and what there is."""
+    SetModel: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]
+    """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
+    that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
+    """
 
 @_typing.type_check_only
 class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
@@ -67,6 +73,12 @@ class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
     """
     ListRuns: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]  # type: ignore[assignment]
     """Runs of the tenant, newest first."""
+    GetModels: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]  # type: ignore[assignment]
+    """The language models: what each operation asks, and what there is."""
+    SetModel: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]  # type: ignore[assignment]
+    """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
+    that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
+    """
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     """Runs: one question, its steps and its answer, as an ordered log of events. The tenant is the principal's."""
@@ -120,5 +132,23 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.ListRunsResponse, _abc.Awaitable[_orchestrator_pb2.ListRunsResponse]]:
         """Runs of the tenant, newest first."""
+
+    @_abc_1.abstractmethod
+    def GetModels(
+        self,
+        request: _orchestrator_pb2.GetModelsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_orchestrator_pb2.GetModelsResponse, _abc.Awaitable[_orchestrator_pb2.GetModelsResponse]]:
+        """The language models: what each operation asks, and what there is."""
+
+    @_abc_1.abstractmethod
+    def SetModel(
+        self,
+        request: _orchestrator_pb2.SetModelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_orchestrator_pb2.SetModelResponse, _abc.Awaitable[_orchestrator_pb2.SetModelResponse]]:
+        """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
+        that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
+        """
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
