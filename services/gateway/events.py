@@ -4,7 +4,7 @@ construction: the event's kind is the name of the payload that is set."""
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.encoding import encode, enum_number
-from services.gateway.models import Json, RunEvent, RunRequest
+from services.gateway.models import BroughtModel, Json, RunEvent, RunRequest
 
 
 def run_event(message: pb.RunEvent) -> RunEvent:
@@ -17,6 +17,7 @@ def run_event(message: pb.RunEvent) -> RunEvent:
 
 def start_request(request: RunRequest) -> pb.StartRunRequest:
     """The contract's message for a question."""
+    brought = request.brought_model
     return pb.StartRunRequest(
         mode=enum_number(pb.RunMode.DESCRIPTOR, request.mode),
         question=request.question,
@@ -25,6 +26,16 @@ def start_request(request: RunRequest) -> pb.StartRunRequest:
         agent=request.agent,
         document_ids=request.document_ids,
         top_k=request.top_k,
+        model_credentials=brought and _credentials(brought),
+    )
+
+
+def _credentials(model: BroughtModel) -> pb.ModelCredentials:
+    return pb.ModelCredentials(
+        base_url=model.base_url,
+        api_key=model.api_key.get_secret_value(),
+        model=model.model,
+        preset=model.preset,
     )
 
 

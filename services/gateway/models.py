@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pydantic import SecretStr
+
 Json = dict[str, Any]
 """A JSON object."""
 
@@ -25,6 +27,16 @@ class RunEvent:
 
 
 @dataclass(frozen=True)
+class BroughtModel:
+    """A model that a user brings with a question."""
+
+    base_url: str
+    api_key: SecretStr
+    model: str
+    preset: str
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """A question to be answered."""
 
@@ -36,6 +48,7 @@ class RunRequest:
     agent: str = ""
     document_ids: tuple[str, ...] = ()
     top_k: int = 0
+    brought_model: BroughtModel | None = None
 
 
 class HealthState(StrEnum):

@@ -12,9 +12,10 @@ from services.gateway.backends import Backends, Services
 from services.gateway.errors import StreamInterrupted
 from services.gateway.events import interrupted
 from services.gateway.existence import require_existing
-from services.gateway.models import Json, RunEvent, RunRequest
+from services.gateway.models import BroughtModel, Json, RunEvent, RunRequest
 from services.gateway.problems import error_of, problem
 from services.gateway.runs import ReattachPolicy, follow
+from services.gateway.schemas import models as schemas
 from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import CollectionPath
 from services.gateway.schemas.problem import problems
@@ -39,6 +40,7 @@ async def ask(request: QaRequest, services: Services, accept: Annotated[str, Hea
             collection_ids=tuple(request.collection_ids),
             document_ids=tuple(request.document_ids),
             top_k=request.top_k,
+            brought_model=_brought(request.model),
         ),
     )
     if EVENT_STREAM in accept.lower():
@@ -68,9 +70,14 @@ async def chat(collection_id: CollectionPath, request: ChatRequest, services: Se
             agent=request.agent or "",
             document_ids=tuple(request.document_ids),
             top_k=request.top_k,
+            brought_model=_brought(request.model),
         ),
     )
     return await run_stream(events, services)
+
+
+def _brought(given: schemas.BroughtModel | None) -> BroughtModel | None:
+    return given and BroughtModel(given.base_url, given.api_key, given.model, given.preset or "")
 
 
 def started(services: Backends, request: RunRequest) -> AsyncIterator[RunEvent]:

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from services.gateway.schemas.fields import CollectionIds, DocumentIds, Evidence, Question, RequestBody, Title
+from services.gateway.schemas.models import BroughtModel
 from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
@@ -24,6 +25,7 @@ class QaRequest(RequestBody):
     collection_ids: CollectionIds = Field(default=["default"])
     document_ids: DocumentIds = Field(default_factory=list)
     top_k: Evidence = 0
+    model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 
 
 class ChatRequest(RequestBody):
@@ -37,6 +39,7 @@ class ChatRequest(RequestBody):
     mode: Literal["grounded"] = Field(default="grounded", description="Pipeline.")
     document_ids: DocumentIds = Field(default_factory=list)
     top_k: Evidence = 0
+    model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 
 
 class Citation(BaseModel):

@@ -1,5 +1,6 @@
 """The model that a user brings with a question, for as long as the run goes on and wherever it does."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol
@@ -13,6 +14,7 @@ from services.orchestrator.errors import InvalidRequest
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord
 
+_KEY = re.compile(r"[!-~]*")
 _MAX_CHARS = 2_000
 
 
@@ -74,6 +76,10 @@ def _check(model: BroughtModel) -> None:
         raise InvalidRequest("name your model", field="model.model")
     if max(map(len, (model.base_url, model.api_key.get_secret_value(), model.model))) > _MAX_CHARS:
         raise InvalidRequest(f"base_url, api_key and model have at most {_MAX_CHARS} characters each", field="model")
+    if not _KEY.fullmatch(model.api_key.get_secret_value()):
+        raise InvalidRequest(
+            "the key of your model has spaces, line breaks or other letters than ASCII", field="model.api_key"
+        )
 
 
 def _gone(why: str) -> ModelUnavailable:

@@ -16,7 +16,7 @@ from jsonschema.exceptions import ValidationError
 
 from services.ingest.documents import naming
 from services.orchestrator import handlers as orchestrator
-from services.orchestrator import runs
+from services.orchestrator.runs import service as runs
 from services.retriever import validation
 from services.retriever.adapters import search_wire
 from tests.service.gateway.conftest import Settings, World, in_process
@@ -29,6 +29,7 @@ PATHS = {
     "thread_id": "0123456789ab",
     "chunk_id": "c1",
     "dead_letter_id": "l1",
+    "operation": "answer",
 }
 BODIES: dict[str, dict[str, Any]] = {
     "SearchRequest": {"query": "notice"},
@@ -38,6 +39,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "NewThread": {},
     "ThreadTitle": {"title": "Notice"},
     "RequeueMany": {},
+    "ModelChoice": {"provider": "gpu", "model": "qwen"},
 }
 """A small body of each kind that is accepted; members are replaced one at a time."""
 

@@ -130,6 +130,7 @@ async def test_a_model_that_cannot_be_read_any_more_is_said_and_no_other_is_aske
         (BroughtModel("", SecretStr(""), "m"), InvalidRequest),
         (BroughtModel("https://8.8.8.8/v1", SecretStr(""), ""), InvalidRequest),
         (BroughtModel("https://8.8.8.8/v1", SecretStr(""), "m", "gpt"), InvalidRequest),
+        (BroughtModel("https://8.8.8.8/v1", SecretStr("k\r\nHost: other"), "m"), InvalidRequest),
         (BroughtModel("https://8.8.8.8/v1", SecretStr("k" * 2001), "m"), InvalidRequest),
     ],
 )

@@ -59,7 +59,10 @@ def test_providers_come_from_a_value_or_a_file_and_stand_beside_the_default(
     [
         ({"llm_providers": "{"}, "GROUNDWORK_LLM_PROVIDERS is not valid: the providers are not JSON"),
         ({"llm_providers": '{"a": {}}'}, "GROUNDWORK_LLM_PROVIDERS is not valid: provider 'a': it needs a preset"),
-        ({"llm_providers_file": "/nowhere"}, "LLM_PROVIDERS_FILE=/nowhere is not valid: it cannot be read (No such file"),
+        (
+            {"llm_providers_file": "/nowhere"},
+            "LLM_PROVIDERS_FILE=/nowhere is not valid: it cannot be read (No such file",
+        ),
         ({"llm_providers": PROVIDERS, "llm_providers_file": "f"}, "the providers themselves are set as well"),
         ({"llm_providers": PROVIDERS, "llm_operations": '{"plan": "gpu/x"}'}, "gpu has no model 'x'; it has qwen"),
         ({"llm_operations": '{"plan": "gpu/x"}'}, "there is no provider; set GROUNDWORK_LLM_PROVIDERS"),
