@@ -11,7 +11,9 @@ import ipaddress
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +25,7 @@ LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name and port."""
 
 _LOOK_UP_TIMEOUT_S = 5.0
+_LOOK_UPS_AT_ONCE = 4
 _SCHEMES = {"http": 80, "https": 443}
 _UNUSUAL_NUMBER = re.compile(r"(?i)^(0x[0-9a-f]*|[0-9]+)$")
 """A last label like this makes a name an IPv4 address in some spelling (WHATWG URL, "ends in a number")."""
@@ -77,7 +80,7 @@ class EgressGuard:
 
     def __init__(self, allowed: Iterable[IpNetwork] = (), *, look_up: LookUp | None = None) -> None:
         self._allowed = tuple(allowed)
-        self._look_up = look_up or _looked_up
+        self._look_up = look_up or _Resolver().look_up
 
     async def check(self, url: str) -> Place:
         """Raises UrlRefused, AddressRefused or NameNotFound."""
@@ -176,7 +179,13 @@ def _is_plain_address(host: str) -> bool:
     return True
 
 
-async def _looked_up(host: str, port: int) -> Sequence[str]:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+class _Resolver:
+    """Looks names up in threads of its own: a name server that does not answer holds a thread for long, and users choose names."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_LOOK_UPS_AT_ONCE, thread_name_prefix="look-up")
+
+    async def look_up(self, host: str, port: int) -> Sequence[str]:
+        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        return list(dict.fromkeys(str(address[0]) for *_, address in found))

@@ -18,7 +18,8 @@ class BreakerState(Enum):
 
 
 class CircuitBreaker:
-    """Of one provider. Whoever got True from `allow` says how it went: `succeeded`, `failed` or `abandoned`.
+    """Of one provider. Whoever got True from `allow` says how it went: `succeeded`, `failed` or `abandoned`. A request that is
+    repeated is `abandoned` each time but the last, unless it is the probe.
 
     The first pause is `open_s`; each probe that fails doubles it, up to a minute.
     """

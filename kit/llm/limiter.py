@@ -7,6 +7,12 @@ from contextlib import asynccontextmanager
 from kit.llm.errors import ModelUnavailable
 
 
+class ProviderBusy(ModelUnavailable):
+    """As many requests as a provider is given are in hand: nothing is wrong with it."""
+
+    reason = "LLM_BUSY"
+
+
 class Limiter:
     """At most `at_once` holders of a slot; first come, first served."""
 
@@ -16,7 +22,7 @@ class Limiter:
 
     @asynccontextmanager
     async def slot(self, provider: str, within_s: float) -> AsyncIterator[None]:
-        """Holds a slot within the block. Raises ModelUnavailable when none becomes free within `within_s`."""
+        """Holds a slot within the block. Raises ProviderBusy when none becomes free within `within_s`."""
         if self._slots.locked() and within_s <= 0:
             raise self._busy(provider, 0.0)
         try:
@@ -29,9 +35,8 @@ class Limiter:
         finally:
             self._slots.release()
 
-    def _busy(self, provider: str, waited_s: float) -> ModelUnavailable:
-        return ModelUnavailable(
+    def _busy(self, provider: str, waited_s: float) -> ProviderBusy:
+        return ProviderBusy(
             f"{provider} has {self.at_once} requests in hand, and none ended within {waited_s:.1f} s; ask again, or raise "
-            f"max_concurrent of {provider}",
-            reason="LLM_BUSY",
+            f"max_concurrent of {provider}"
         )

@@ -86,7 +86,8 @@ class Provider(BaseModel):
     """Longest wait for the first piece of an answer, when another model of the chain could answer instead. A loaded GPU queues for
     seconds."""
     breaker_failures: int = Field(default=5, ge=1)
-    """So many failures within `breaker_window_s`, and the provider is left alone for `breaker_open_s`."""
+    """So many requests that failed, repetitions and all, within `breaker_window_s`, and the provider is left alone for
+    `breaker_open_s`."""
     breaker_window_s: float = Field(default=30.0, gt=0)
     breaker_open_s: float = Field(default=5.0, gt=0)
 

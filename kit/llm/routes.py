@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from prometheus_client import Counter
 
 from kit import deadline
-from kit.llm.breaker import CircuitBreaker
+from kit.llm.breaker import BreakerState, CircuitBreaker
 from kit.llm.errors import ModelRejected, ModelUnavailable
-from kit.llm.limiter import Limiter
+from kit.llm.limiter import Limiter, ProviderBusy
 from kit.llm.messages import Delta, Finish, FinishReason, LanguageModel, Request, Restart
 from kit.llm.providers import Choice, Provider
 
@@ -75,6 +75,7 @@ class Route:
         settings = self.provider.settings
         clock = asyncio.get_running_loop().time
         give_up_at = clock() + self._patience_s(has_next=has_next)
+        failure: ModelUnavailable | None = None
         for attempt in range(settings.retries + 1):
             void = False
             try:
@@ -82,6 +83,8 @@ class Route:
                     async for delta in deltas:
                         void = True
                         yield delta
+            except _LeftAlone as error:  # perhaps since the last attempt, which then says what is wrong
+                raise failure or error from None
             except ModelUnavailable as error:
                 wait_s = self._wait_s(error, attempt)
                 if isinstance(error, _AnswerCutShort) or attempt == settings.retries or clock() + wait_s > give_up_at:
@@ -113,9 +116,14 @@ class Route:
         return backoff_s + (error.retry_after_s or 0.0)
 
     def _heed(self, error: ModelUnavailable) -> None:
-        """An endpoint that said when to come again, later than this run can wait, is not asked by others before."""
-        if error.retry_after_s and not isinstance(error, _LeftAlone):
+        """A request that failed in spite of its repetitions counts once. An endpoint that said when to come again, later than this
+        run can wait, is not asked by others before."""
+        if isinstance(error, ProviderBusy):
+            return
+        if error.retry_after_s:
             self.provider.breaker.pause(error.retry_after_s)
+        else:
+            self.provider.breaker.failed()
 
     async def _attempt(self, request: Request, patience_s: float, *, has_next: bool) -> AsyncGenerator[Delta, None]:
         breaker, name = self.provider.breaker, self.provider.name
@@ -123,6 +131,7 @@ class Route:
             if not breaker.allow():
                 _CALLS.labels(name, "left_alone").inc()
                 raise _LeftAlone(name, breaker.wait_s)
+            is_probe = breaker.state is not BreakerState.CLOSED
             settle = breaker.abandoned
             outcome = "abandoned"
             try:
@@ -134,8 +143,8 @@ class Route:
             except ModelRejected:
                 settle, outcome = breaker.succeeded, "rejected"  # it lives
                 raise
-            except ModelUnavailable as error:
-                settle, outcome = breaker.abandoned if error.retry_after_s else breaker.failed, "failed"
+            except ModelUnavailable:
+                settle, outcome = breaker.failed if is_probe else breaker.abandoned, "failed"
                 raise
             finally:
                 settle()

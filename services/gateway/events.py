@@ -26,7 +26,7 @@ def start_request(request: RunRequest) -> pb.StartRunRequest:
         agent=request.agent,
         document_ids=request.document_ids,
         top_k=request.top_k,
-        model_credentials=brought and _credentials(brought),
+        model_credentials=_credentials(brought) if brought else None,
     )
 
 

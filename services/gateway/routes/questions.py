@@ -77,7 +77,7 @@ async def chat(collection_id: CollectionPath, request: ChatRequest, services: Se
 
 
 def _brought(given: schemas.BroughtModel | None) -> BroughtModel | None:
-    return given and BroughtModel(given.base_url, given.api_key, given.model, given.preset or "")
+    return BroughtModel(given.base_url, given.api_key, given.model, given.preset or "") if given else None
 
 
 def started(services: Backends, request: RunRequest) -> AsyncIterator[RunEvent]:

@@ -144,6 +144,34 @@ async def test_a_provider_that_keeps_failing_is_left_alone() -> None:
     assert script.asked.count("a/m") == 2
 
 
+async def test_repetitions_count_once_and_the_first_failure_is_told_when_the_breaker_opens_between_them() -> None:
+    script = Script({"a/m": [[AWAY]]})
+    alone = catalog("a/m", providers={"a": provider(retries=3, breaker_failures=2, breaker_open_s=3600.0)})
+    async with models_of(script, alone) as models:
+        reasons = []
+        for _ in range(3):
+            with pytest.raises(ModelUnavailable) as caught:
+                await collect(models)
+            reasons.append(caught.value.reason)
+    assert reasons == ["LLM_UNAVAILABLE", "LLM_UNAVAILABLE", "LLM_LEFT_ALONE"]
+    assert len(script.asked) == 8
+
+
+async def test_a_probe_that_fails_is_not_repeated_and_one_that_succeeds_closes_the_breaker() -> None:
+    script = Script({"a/m": [[AWAY], [AWAY], says("hello")]})
+    alone = catalog("a/m", providers={"a": provider(retries=0, breaker_failures=1, breaker_open_s=0.01)})
+    async with models_of(script, alone) as models:
+        for _ in range(2):
+            with pytest.raises(ModelUnavailable):
+                await collect(models)
+            async with asyncio.timeout(20):
+                while models.state("a") is BreakerState.OPEN:
+                    await asyncio.sleep(0.005)
+        assert models.state("a") is BreakerState.HALF_OPEN
+        assert text(await collect(models)) == "hello"
+        assert models.state("a") is BreakerState.CLOSED
+
+
 async def test_a_silent_model_is_given_up_in_time_for_the_next() -> None:
     script = Script({"a/m": [[asyncio.Event()]], "b/m": [says("hello")]})
     silent = catalog("a/m", "b/m", providers={"a": provider(retries=0, first_delta_timeout_s=0.05)})
