@@ -67,14 +67,15 @@ class Route:
         return self.provider.breaker.would_allow()
 
     async def ask(self, request: Request, *, has_next: bool) -> AsyncGenerator[Delta, None]:
-        """The answer. With `has_next`, another model could answer instead: then no more is waited than the provider's patience
-        and half of what the run has left, and an answer that was cut short counts as a failure.
+        """The answer. No more is waited in line and for repetitions than the provider's patience, and half of what the run has
+        left: behind the last model there is still an answer by rules. With `has_next`, another model could answer instead: then an
+        answer that was cut short, or does not begin in time, counts as a failure.
 
         Raises ModelUnavailable or ModelRejected.
         """
         settings = self.provider.settings
         clock = asyncio.get_running_loop().time
-        give_up_at = clock() + self._patience_s(has_next=has_next)
+        give_up_at = clock() + self._patience_s()
         failure: ModelUnavailable | None = None
         for attempt in range(settings.retries + 1):
             void = False
@@ -102,12 +103,8 @@ class Route:
         failed = self.choice
         return Restart(failed.provider, failed.model, error.reason, error.message, successor.provider, successor.model)
 
-    def _patience_s(self, *, has_next: bool) -> float:
-        patience_s = self.provider.settings.patience_s
-        left_s = deadline.bounded_timeout_s(None)
-        if left_s is None:
-            return patience_s
-        return min(patience_s, left_s / 2) if has_next else left_s
+    def _patience_s(self) -> float:
+        return _half_of_the_run(self.provider.settings.patience_s)
 
     def _wait_s(self, error: ModelUnavailable, attempt: int) -> float:
         """Full jitter (AWS Architecture Blog, "Exponential Backoff And Jitter"): callers that failed together part. Never less than
@@ -160,11 +157,7 @@ class Route:
 
     async def _first(self, deltas: AsyncGenerator[Delta, None], *, has_next: bool) -> Delta | None:
         """The first delta, waited for no longer than leaves another model its time."""
-        within_s = None
-        if has_next:
-            left_s = deadline.bounded_timeout_s(None)
-            within_s = self.provider.settings.first_delta_timeout_s
-            within_s = within_s if left_s is None else min(within_s, left_s / 2)
+        within_s = _half_of_the_run(self.provider.settings.first_delta_timeout_s) if has_next else None
         try:
             async with asyncio.timeout(within_s):
                 return await anext(deltas, None)
@@ -181,6 +174,12 @@ class Route:
             reason, what = _CUT_SHORT[delta.reason]
             raise _AnswerCutShort(f"{self.choice} {what}", reason=reason)
         return replace(delta, provider=self.choice.provider, model=self.choice.model)
+
+
+def _half_of_the_run(limit_s: float) -> float:
+    """The limit, or half of the time that the run has left if that is less."""
+    left_s = deadline.bounded_timeout_s(None)
+    return limit_s if left_s is None else min(limit_s, left_s / 2)
 
 
 class _LeftAlone(ModelUnavailable):

@@ -28,6 +28,7 @@ from services.gateway.routes import (
     search,
     threads,
     upload,
+    usage,
 )
 from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.problem import Problem
@@ -55,7 +56,7 @@ def create_api(backends: Backends) -> FastAPI:
     )
     app.state.backends = backends
     app.state.local_principal = Principal(settings.local_tenant_id, settings.local_subject, frozenset({OPERATOR}))
-    for module in (upload, documents, events, collections, jobs, models, search, questions, runs, threads):
+    for module in (upload, documents, events, collections, jobs, models, search, questions, runs, threads, usage):
         app.include_router(module.router, dependencies=[Depends(authenticated)])
     app.include_router(health.router)
     app.include_router(console.console_router(console.load_assets(_console_directory())))

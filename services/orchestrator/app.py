@@ -28,6 +28,7 @@ from services.orchestrator.adapters.model_server import RerankerSentenceScorer
 from services.orchestrator.adapters.retriever import RetrieverSearcher
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
+from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
@@ -57,7 +58,8 @@ async def run(settings: OrchestratorSettings) -> None:
             nats, Sealer(settings.signing_key()), life_s=settings.model_credentials_life_s
         )
         limits = RunLimits(settings.run_wall_clock_s, settings.run_lease_s, settings.max_concurrent_runs)
-        runs = Runs(state.store, state.log, state.sources, pipeline, limits, BroughtModels(credentials, guard))
+        tally = await KeyValueTally.open(nats, retention_days=settings.usage_retention_days)
+        runs = Runs(state.store, state.log, state.sources, pipeline, limits, BroughtModels(credentials, guard), tally)
         forgetting = Forgetting(state.store, state.log, state.sources, memory, now=_now)
         service.stack.push_async_callback(runs.close)
         service.spawn(_forget(state, forgetting))
@@ -68,7 +70,7 @@ async def run(settings: OrchestratorSettings) -> None:
         service.require("nats", nats.check)
         service.add_servicer(
             orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server,
-            OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now), switch),
+            OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now), switch, tally),
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"],
         )
         await service.serve()

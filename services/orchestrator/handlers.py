@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import Any
 
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
@@ -23,6 +24,7 @@ from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import BroughtName, RunKey, RunRecord, RunRequest
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
+from services.orchestrator.runs.tally import GroupBy, Period, Row, Tally, account
 
 _UNKNOWN_COMES_BACK_AFTER_S = 600.0
 
@@ -32,10 +34,11 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 class OrchestratorServicer(rpc.OrchestratorServiceServicer):
     """OrchestratorService over Runs."""
 
-    def __init__(self, runs: Runs, deletion: RunDeletion, switch: ModelSwitch) -> None:
+    def __init__(self, runs: Runs, deletion: RunDeletion, switch: ModelSwitch, tally: Tally) -> None:
         self._runs = runs
         self._deletion = deletion
         self._switch = switch
+        self._tally = tally
 
     async def StartRun(self, request: pb.StartRunRequest, context: Any) -> AsyncIterator[pb.StartRunResponse]:
         _, events = await self._runs.start(current_principal(), _request(request), _brought(request))
@@ -75,6 +78,33 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         else:
             await self._switch.reset(operation)
         return pb.SetModelResponse(operation=model_codec.operation_to_proto(self._switch.operation(operation)))
+
+    async def GetUsage(self, request: pb.GetUsageRequest, context: Any) -> pb.GetUsageResponse:
+        principal = current_principal()
+        subject = "" if request.all_subjects else request.subject or principal.subject
+        if subject != principal.subject:
+            require_operator()
+        period = Period.read(request.since, request.until, datetime.now(UTC).date())
+        found = await account(self._tally, principal.tenant_id, subject, period, _group_by(request.group_by))
+        return pb.GetUsageResponse(rows=[_row(each) for each in found.rows], total=_row(found.total))
+
+
+def _group_by(name: str) -> GroupBy:
+    try:
+        return GroupBy(name or "day")
+    except ValueError:
+        known = ", ".join(each.value for each in GroupBy)
+        raise InvalidRequest(f"costs are not grouped by {name[:40]!r}; use {known}", field="group_by") from None
+
+
+def _row(row: Row) -> pb.UsageRow:
+    return pb.UsageRow(
+        key=row.key,
+        runs=row.runs,
+        prompt_tokens=row.prompt_tokens,
+        completion_tokens=row.completion_tokens,
+        cost_usd=row.cost_usd,
+    )
 
 
 def _request(message: pb.StartRunRequest) -> RunRequest:

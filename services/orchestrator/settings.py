@@ -97,6 +97,9 @@ class OrchestratorSettings(SigningServiceSettings):
     run_retention_days: float = Field(default=30.0, gt=0)
     """How long finished runs can be replayed."""
 
+    usage_retention_days: float = Field(default=400.0, gt=0)
+    """How long it is known what a run has cost: a year and a month to look back from. Runs themselves may go earlier."""
+
     @field_validator("llm_base_url", mode="before")
     @classmethod
     def _empty_is_not_set(cls, value: object) -> object:

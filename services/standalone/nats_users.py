@@ -66,6 +66,7 @@ ACCESS: Mapping[str, Access] = {
             "MODEL_SETTINGS",
             "RUN_ACTIVE",
             "RUN_CANCELS",
+            "RUN_COSTS",
             "RUN_LEASES",
             "RUN_RECORDS",
             "RUN_SOURCES",

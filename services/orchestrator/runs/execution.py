@@ -18,6 +18,7 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import RUN_SECONDS, RUNS
 from services.orchestrator.models import RunLimits, RunRecord
 from services.orchestrator.ports import RunStore
+from services.orchestrator.runs.tally import Tally, cost_of
 
 _log = structlog.get_logger()
 _OUT_OF_TIME = RunError("DEADLINE_EXCEEDED", "RUN_TIMEOUT", "the run took longer than its budget", retryable=True)
@@ -37,6 +38,7 @@ class Execution:
         record: RunRecord,
         journal: Journal,
         store: RunStore,
+        tally: Tally,
         worker: Worker,
         limits: RunLimits,
         now: Callable[[], datetime],
@@ -45,6 +47,7 @@ class Execution:
         self.journal = journal
         self.task: asyncio.Task[None] | None = None
         self._store = store
+        self._tally = tally
         self._worker = worker
         self._limits = limits
         self._now = now
@@ -69,6 +72,7 @@ class Execution:
             async with self._lease():
                 status = await self._work()
                 if self.journal.durable:
+                    await self._count_cost()
                     await self._store.finish(self.record.finished(status, self._now()))
                     self._count(status)
         except FencedOff:
@@ -81,6 +85,11 @@ class Execution:
             self.journal.close()
             with contextlib.suppress(Unavailable):
                 await self._store.release_lease(key)
+
+    async def _count_cost(self) -> None:
+        """Before the end is stored: after a crash in between whoever ends the run again counts it again, as the same."""
+        if (usage := self.journal.progress.usage) is not None:
+            await self._tally.put(cost_of(self.record, usage))
 
     async def _work(self) -> RunStatus:
         """Raises FencedOff when another orchestrator has the run, CancelledError when this process stops."""

@@ -32,6 +32,7 @@ from services.orchestrator.modes.grounded import DEFAULT_AGENT
 from services.orchestrator.ports import EventLog, RunSources, RunStore
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import Execution, Worker
+from services.orchestrator.runs.tally import Tally
 
 _log = structlog.get_logger()
 _OFFERED_MODES = (RunMode.QA, RunMode.GROUNDED)
@@ -55,6 +56,7 @@ class Runs:
         worker: Worker,
         limits: RunLimits,
         brought: BroughtModels,
+        tally: Tally,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -64,6 +66,7 @@ class Runs:
         self._worker = worker
         self._limits = limits
         self._brought = brought
+        self._tally = tally
         self._now = now
         self._executions: dict[RunKey, Execution] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -212,7 +215,7 @@ class Runs:
             await self._store.release_lease(key)
 
     def _execute(self, record: RunRecord, journal: Journal) -> Execution:
-        execution = Execution(record, journal, self._store, self._worker, self._limits, self._now)
+        execution = Execution(record, journal, self._store, self._tally, self._worker, self._limits, self._now)
         self._executions[record.key] = execution
         # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline. What it does
         # belongs to that call's trace all the same.

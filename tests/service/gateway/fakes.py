@@ -297,6 +297,7 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.paused = asyncio.Event()
         self.resume = asyncio.Event()
         self.repeat_last = False
+        self.usage_requests: list[run_pb.GetUsageRequest] = []
         self.set_models: list[run_pb.SetModelRequest] = []
 
     async def _play(self, after_seq: int) -> AsyncIterator[run_pb.RunEvent]:
@@ -355,6 +356,13 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         done.set, done.set_by = True, operator.subject
         done.set_at.CopyFrom(AT)
         return run_pb.SetModelResponse(operation=done)
+
+    async def GetUsage(self, request: Any, context: Any) -> run_pb.GetUsageResponse:
+        self.usage_requests.append(request)
+        total = run_pb.UsageRow(runs=2, prompt_tokens=100, completion_tokens=10, cost_usd=0.5)
+        row = run_pb.UsageRow(key="qwen")
+        row.MergeFrom(total)
+        return run_pb.GetUsageResponse(rows=[row], total=total)
 
     def _models(self, operation: str, *first: run_pb.ModelName) -> run_pb.OperationModels:
         return run_pb.OperationModels(

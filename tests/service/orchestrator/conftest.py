@@ -18,6 +18,7 @@ from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
+from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler
@@ -38,11 +39,14 @@ LEASE_S = 1.0
 class Orchestrator:
     """One orchestrator's run service with its background loops. `die()` stops it the way SIGKILL would: nothing is released."""
 
-    def __init__(self, runs: Runs, forgetting: Forgetting, queue: ForgetQueue, memory: FakeMemory) -> None:
+    def __init__(
+        self, runs: Runs, forgetting: Forgetting, queue: ForgetQueue, memory: FakeMemory, tally: KeyValueTally
+    ) -> None:
         self.runs = runs
         self.forgetting = forgetting
         self.queue = queue
         self.memory = memory
+        self.tally = tally
         self.deletion = RunDeletion(forgetting, queue.request, now)
         self._loops = [asyncio.create_task(loop) for loop in (runs.watch_cancels(), runs.watch_running(), runs.sweep())]
 
@@ -93,8 +97,9 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             queue = await ForgetQueue.open(jetstream, make_signer(), make_verifier())
             sealer = sealer or Sealer(KeySource(parse_signing_key, value=signing_key_text(), setting="TEST"))
             brought = BroughtModels(await SealedModelStore.open(jetstream, sealer, life_s=600.0), EgressGuard())
-            runs = Runs(store, log, sources, pipeline, run_limits, brought)
-            orchestrator = Orchestrator(runs, forgetting, queue, memory)
+            tally = await KeyValueTally.open(jetstream, retention_days=1)
+            runs = Runs(store, log, sources, pipeline, run_limits, brought, tally)
+            orchestrator = Orchestrator(runs, forgetting, queue, memory, tally)
             stack.push_async_callback(orchestrator.stop)
             return orchestrator
 

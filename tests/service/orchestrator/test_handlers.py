@@ -25,7 +25,7 @@ async def stub(
     orchestrator = await start_orchestrator()
     async with (
         following_switch(jetstream, Script(), catalog("a/m")) as switch,
-        serving(OrchestratorServicer(orchestrator.runs, orchestrator.deletion, switch)) as stub,
+        serving(OrchestratorServicer(orchestrator.runs, orchestrator.deletion, switch, orchestrator.tally)) as stub,
     ):
         yield stub
 

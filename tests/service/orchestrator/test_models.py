@@ -27,7 +27,7 @@ async def stub(
     offered = catalog("a/m", providers={"a": provider(models={"m": {}, "away": {}}, any_model=False)})
     async with (
         following_switch(jetstream, script, offered) as switch,
-        serving(OrchestratorServicer(orchestrator.runs, orchestrator.deletion, switch)) as stub,
+        serving(OrchestratorServicer(orchestrator.runs, orchestrator.deletion, switch, orchestrator.tally)) as stub,
     ):
         yield stub
 

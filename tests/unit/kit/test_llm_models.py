@@ -79,6 +79,16 @@ async def test_retry_after_100_does_not_eat_the_run_and_others_do_not_knock_mean
     assert [delta.reason for delta in second if isinstance(delta, Restart)] == ["LLM_LEFT_ALONE"]
 
 
+async def test_retry_after_100_does_not_eat_a_run_that_has_one_model_either() -> None:
+    busy = ModelUnavailable("busy", retry_after_s=100.0)
+    script, waits = Script({"a/m": [[busy]]}), list[float]()
+    async with models_of(script, catalog("a/m"), waits=waits) as models:
+        deadline.set_remaining(300.0)
+        with pytest.raises(ModelUnavailable, match="busy"):
+            await collect(models)
+    assert waits == []
+
+
 async def test_no_more_is_waited_than_half_of_what_the_run_has_left() -> None:
     script = Script({"a/m": [[ModelUnavailable("busy", retry_after_s=3.0)]], "b/m": [says("hello")]})
     waits = list[float]()

@@ -1602,3 +1602,109 @@ class SetModelResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SetModelResponse: _TypeAlias = SetModelResponse  # noqa: Y015
+
+@_typing.final
+class GetUsageRequest(_message.Message):
+    """Asks what runs have cost."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    GROUP_BY_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    ALL_SUBJECTS_FIELD_NUMBER: _builtins.int
+    since: _builtins.str
+    """First day (UTC), as 2026-01-31; empty means 30 days before the last. At most 400 days are counted."""
+    until: _builtins.str
+    """Last day; empty means today."""
+    group_by: _builtins.str
+    """What a row stands for: "day", "subject", "thread" or "model"; empty means "day"."""
+    subject: _builtins.str
+    """Whose runs; empty means the caller's."""
+    all_subjects: _builtins.bool
+    """The runs of all users of the tenant, whatever `subject` says."""
+    def __init__(
+        self,
+        *,
+        since: _builtins.str = ...,
+        until: _builtins.str = ...,
+        group_by: _builtins.str = ...,
+        subject: _builtins.str = ...,
+        all_subjects: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_subjects", b"all_subjects", "group_by", b"group_by", "since", b"since", "subject", b"subject", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUsageRequest: _TypeAlias = GetUsageRequest  # noqa: Y015
+
+@_typing.final
+class GetUsageResponse(_message.Message):
+    """What runs have cost. A run belongs to the day on which it began, and counts once it has ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROWS_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def rows(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageRow]:
+        """By key."""
+
+    @_builtins.property
+    def total(self) -> Global___UsageRow:
+        """The sum of all rows."""
+
+    def __init__(
+        self,
+        *,
+        rows: _abc.Iterable[Global___UsageRow] | None = ...,
+        total: Global___UsageRow | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["total", b"total"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rows", b"rows", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUsageResponse: _TypeAlias = GetUsageResponse  # noqa: Y015
+
+@_typing.final
+class UsageRow(_message.Message):
+    """The sum of some runs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
+    COMPLETION_TOKENS_FIELD_NUMBER: _builtins.int
+    COST_USD_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """The day, user, thread or model that they share; empty where they had none, and of the total."""
+    runs: _builtins.int
+    """How many runs."""
+    prompt_tokens: _builtins.int
+    """Tokens that models read."""
+    completion_tokens: _builtins.int
+    """Tokens that models wrote."""
+    cost_usd: _builtins.float
+    """Dollars, by the prices at the time."""
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        runs: _builtins.int = ...,
+        prompt_tokens: _builtins.int = ...,
+        completion_tokens: _builtins.int = ...,
+        cost_usd: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completion_tokens", b"completion_tokens", "cost_usd", b"cost_usd", "key", b"key", "prompt_tokens", b"prompt_tokens", "runs", b"runs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UsageRow: _TypeAlias = UsageRow  # noqa: Y015

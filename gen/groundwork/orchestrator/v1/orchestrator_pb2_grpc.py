@@ -75,6 +75,11 @@ class OrchestratorServiceStub:
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelRequest.SerializeToString,
                 response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelResponse.FromString,
                 _registered_method=True)
+        self.GetUsage = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/GetUsage',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageResponse.FromString,
+                _registered_method=True)
 
 
 class OrchestratorServiceServicer:
@@ -139,6 +144,13 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetUsage(self, request, context):
+        """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OrchestratorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -181,6 +193,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.SetModel,
                     request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelRequest.FromString,
                     response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelResponse.SerializeToString,
+            ),
+            'GetUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetUsage,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -400,6 +417,33 @@ class OrchestratorService:
             '/groundwork.orchestrator.v1.OrchestratorService/SetModel',
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelRequest.SerializeToString,
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/GetUsage',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -53,6 +53,8 @@ class OrchestratorServiceStub:
     """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
     that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
     """
+    GetUsage: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetUsageRequest, _orchestrator_pb2.GetUsageResponse]
+    """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY."""
 
 @_typing.type_check_only
 class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
@@ -79,6 +81,8 @@ class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
     """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
     that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
     """
+    GetUsage: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetUsageRequest, _orchestrator_pb2.GetUsageResponse]  # type: ignore[assignment]
+    """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY."""
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     """Runs: one question, its steps and its answer, as an ordered log of events. The tenant is the principal's."""
@@ -150,5 +154,13 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
         that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
         """
+
+    @_abc_1.abstractmethod
+    def GetUsage(
+        self,
+        request: _orchestrator_pb2.GetUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_orchestrator_pb2.GetUsageResponse, _abc.Awaitable[_orchestrator_pb2.GetUsageResponse]]:
+        """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY."""
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
