@@ -34,7 +34,7 @@ setup: $(STANDALONE) ## Create .venv, install Groundwork and its models (LLM=loc
 run: setup ## Start everything on this machine; Ctrl-C stops it (GROUNDWORK_PORT, GROUNDWORK_DATA_DIR, LLM=local)
 	@exec $(BIN)/groundwork up $(if $(LLM),--llm $(LLM))
 
-test: $(DEV) ## Run the test suite (ARGS='-k search' for a part)
+test: $(DEV) $(LOCAL_LLM) ## Run the test suite (ARGS='-k search' for a part)
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: $(DEV) ## Check style, formatting, import rules, contracts and generated code

@@ -36,7 +36,7 @@ def configure_logging(service: str, level: str) -> None:
         )
     )
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for noisy in ("httpx", "httpcore", "openai", "nats", "asyncio", "elastic_transport"):
+    for noisy in ("httpx", "httpcore", "nats", "asyncio", "elastic_transport"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     # It logs an error whenever a client hangs up on a stream: the span is ended from another context, which is harmless.
     logging.getLogger("opentelemetry.context").setLevel(logging.CRITICAL)

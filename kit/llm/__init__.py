@@ -1,18 +1,23 @@
-"""The port to language models."""
+"""The port to language models. `kit.llm.endpoint` speaks to one; it is imported where one is configured, since it loads an HTTP
+client that a process without a model does not need."""
 
-from kit.llm.chat import ChatModel, open_chat_model
-from kit.llm.errors import ModelRejected, ModelUnavailable
+from kit.llm.encoding import tools_text
+from kit.llm.errors import CredentialsRefused, ModelRejected, ModelUnavailable, PromptTooLong, WrongEndpoint
+from kit.llm.estimate import estimate_tokens
 from kit.llm.messages import (
     ChatMessage,
     Delta,
     Finish,
     FinishReason,
     LanguageModel,
+    Meter,
     ModelInfo,
     Operation,
     ReasoningDelta,
     Request,
     Restart,
+    Retraction,
+    Spent,
     TextDelta,
     TokenUsage,
     ToolCall,
@@ -22,22 +27,28 @@ from kit.llm.messages import (
 
 __all__ = [
     "ChatMessage",
-    "ChatModel",
+    "CredentialsRefused",
     "Delta",
     "Finish",
     "FinishReason",
     "LanguageModel",
+    "Meter",
     "ModelInfo",
     "ModelRejected",
     "ModelUnavailable",
     "Operation",
+    "PromptTooLong",
     "ReasoningDelta",
     "Request",
     "Restart",
+    "Retraction",
+    "Spent",
     "TextDelta",
     "TokenUsage",
     "ToolCall",
     "ToolCallDelta",
     "ToolSpec",
-    "open_chat_model",
+    "WrongEndpoint",
+    "estimate_tokens",
+    "tools_text",
 ]

@@ -1,4 +1,11 @@
-"""How a language model fails."""
+"""How a language model fails.
+
+ModelUnavailable       asking again, or asking another, may help
+ModelRejected          asking the same again will not help
+├── PromptTooLong      the prompt does not fit the model's context
+├── CredentialsRefused the key is wrong, or may not use this model
+└── WrongEndpoint      what answers is no chat API: the base URL is wrong
+"""
 
 from kit.errors import FailedPrecondition, Unavailable
 
@@ -10,6 +17,24 @@ class ModelUnavailable(Unavailable):
 
 
 class ModelRejected(FailedPrecondition):
-    """The endpoint refused the request: wrong key, unknown model, too long a prompt. Asking again will not help."""
+    """The endpoint refused the request. Asking again will not help."""
 
     reason = "LLM_REJECTED"
+
+
+class PromptTooLong(ModelRejected):
+    """Prompt and answer together are longer than the model's context."""
+
+    reason = "LLM_PROMPT_TOO_LONG"
+
+
+class CredentialsRefused(ModelRejected):
+    """The key is wrong or missing, or may not use this model."""
+
+    reason = "LLM_CREDENTIALS_REFUSED"
+
+
+class WrongEndpoint(ModelRejected):
+    """HTML, a redirect or anything else that is no stream of a chat API."""
+
+    reason = "LLM_WRONG_ENDPOINT"

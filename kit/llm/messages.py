@@ -2,7 +2,7 @@
 Groundwork speaks to offers; nothing in here knows a provider."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, Protocol
 
@@ -24,6 +24,8 @@ class ToolCall:
     call_id: str
     name: str
     arguments: str
+    signature: str = ""
+    """What the provider wants back with the call, unread (Gemini's thought signature)."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,46 @@ class ToolSpec:
 
 
 @dataclass(frozen=True)
+class TokenUsage:
+    """Tokens as the endpoint counted them, or our estimate of what was sent and received where it does not say."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated: bool = field(default=False, compare=False)
+
+    def __add__(self, other: "TokenUsage") -> "TokenUsage":
+        return TokenUsage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.estimated or other.estimated,
+        )
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one attempt at one endpoint has cost."""
+
+    provider: str
+    model: str
+    usage: TokenUsage
+
+
+@dataclass
+class Meter:
+    """Counts the tokens of completions on every way out: whoever leaves a stream early, or is thrown out of it, reads here what
+    was used. Attempts at several providers each add their own entry."""
+
+    spent: list[Spent] = field(default_factory=list)
+
+    def add(self, spent: Spent) -> None:
+        self.spent.append(spent)
+
+    @property
+    def total(self) -> TokenUsage:
+        return sum((each.usage for each in self.spent), TokenUsage())
+
+
+@dataclass(frozen=True)
 class Request:
     """One completion."""
 
@@ -63,13 +105,8 @@ class Request:
 
     temperature: float = 0.0
 
-
-@dataclass(frozen=True)
-class TokenUsage:
-    """Tokens as the endpoint counted them; zero when it does not say."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    meter: "Meter | None" = field(default=None, compare=False, repr=False)
+    """Where the tokens of every attempt are noted, however it ends."""
 
 
 class FinishReason(Enum):
@@ -84,6 +121,10 @@ class FinishReason(Enum):
     """The stream ended without saying why."""
     CUT_OFF = "cut_off"
     """By us: it took longer or wrote more than it may."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self in (FinishReason.STOP, FinishReason.TOOL_CALLS)
 
 
 @dataclass(frozen=True)
@@ -101,6 +142,11 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True)
+class Retraction:
+    """All text so far was thinking: the model closed a block that it had never opened. The answer begins anew behind this."""
+
+
+@dataclass(frozen=True)
 class ToolCallDelta:
     """A piece of the call at `index`. Id and name come with its first piece; arguments are to be appended."""
 
@@ -108,6 +154,7 @@ class ToolCallDelta:
     arguments: str
     call_id: str = ""
     name: str = ""
+    signature: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,7 +185,7 @@ class Restart:
     next_model: str = ""
 
 
-Delta = TextDelta | ReasoningDelta | ToolCallDelta | Restart | Finish
+Delta = TextDelta | ReasoningDelta | Retraction | ToolCallDelta | Restart | Finish
 
 
 @dataclass(frozen=True)
@@ -148,7 +195,10 @@ class ModelInfo:
     provider: str
     model: str
     context_tokens: int
-    """Tokens of prompt and answer together."""
+    """Tokens of prompt and answer together. Where the server has to be asked, known once `count_tokens` has been called."""
+
+    reasoning_tokens: int = 0
+    """Tokens that the model may think before it answers, to be allowed on top of the answer's."""
 
 
 class LanguageModel(Protocol):
@@ -156,7 +206,7 @@ class LanguageModel(Protocol):
 
     def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Deltas as they come; the last is Finish. After a Restart everything before it is void. Closing the iterator stops the
-        endpoint's work.
+        endpoint's work. Each attempt is noted in the request's meter, however it ends.
 
         Raises ModelUnavailable or ModelRejected, possibly after some deltas.
         """

@@ -17,6 +17,7 @@ from kit.llm.breaker import BreakerState
 from kit.llm.brought import BROUGHT, BroughtModel, brought_model, is_model_brought
 from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected, ModelUnavailable
+from kit.llm.estimate import estimate_tokens
 from kit.llm.messages import ChatMessage, Delta, ModelInfo, Operation, Request
 from kit.llm.providers import PRESET_URLS, Catalog, Choice, Provider
 from kit.llm.routes import ProviderState, Retrying, Route
@@ -121,10 +122,10 @@ class Models:
         return route.endpoint.info(operation) if route else ModelInfo("", "", _LEAST_CONTEXT_TOKENS)
 
     async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:
-        """See LanguageModel. Nothing is sent to a user's endpoint for it: a token is a byte at least."""
+        """See LanguageModel. Nothing is sent to a user's endpoint for it."""
         route = None if is_model_brought() else self._first(operation)
         if route is None:
-            return [len(text.encode("utf-8", "replace")) for text in texts]
+            return [estimate_tokens(text) for text in texts]
         return await route.endpoint.count_tokens(texts, operation)
 
     @asynccontextmanager
@@ -152,7 +153,13 @@ class Models:
                 provider = self.catalog.require(choice)
                 context_tokens = provider.spec(choice.model).context_tokens
                 address = Address(
-                    choice.provider, provider.preset, provider.url, provider.key(), choice.model, context_tokens
+                    choice.provider,
+                    provider.preset,
+                    provider.url,
+                    provider.key(),
+                    choice.model,
+                    context_tokens,
+                    provider.tokenizer_file,
                 )
                 endpoint = await self._stack.enter_async_context(self._open_endpoint(address))
                 self._routes[choice] = Route(choice, endpoint, self._providers[choice.provider], self._retrying)

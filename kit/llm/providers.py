@@ -18,20 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints,
 from pydantic import model_validator as validates_model
 
 from kit.errors import InvalidArgument
+from kit.llm.counting import check_tokenizer_file
 from kit.llm.messages import Operation
+from kit.llm.presets import PRESETS
 from kit.llm.prices import Price, PriceTable
 
-PRESET_URLS: Mapping[str, str] = {
-    "openai": "https://api.openai.com/v1",
-    "anthropic": "https://api.anthropic.com/v1",
-    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
-    "grok": "https://api.x.ai/v1",
-    "ollama": "http://127.0.0.1:11434/v1",
-    "vllm": "http://127.0.0.1:8000/v1",
-    "llama.cpp": "http://127.0.0.1:8080/v1",
-    "openai-compatible": "",
-    "": "",
-}
+PRESET_URLS: Mapping[str, str] = {**{name: preset.base_url for name, preset in PRESETS.items()}, "": ""}
 """The kinds of provider, and where each is unless `base_url` says otherwise. One that is not named is told by its address."""
 
 DEFAULT = "default"
@@ -73,6 +65,8 @@ class Provider(BaseModel):
     """File with the key, read at the start: a mounted secret."""
     models: Mapping[str, ModelSpec] = {}
     """Its models by name; the first is its default."""
+    tokenizer_file: Path | None = None
+    """A tokenizer.json of its models, for a server that does not count tokens."""
     any_model: bool = False
     """Whether an operation may be switched to a model that is not listed."""
     max_concurrent: int = Field(default=16, ge=1)
@@ -107,6 +101,8 @@ class Provider(BaseModel):
             raise ValueError("base_url must be an http:// or https:// URL, as in http://127.0.0.1:8000/v1")
         if self.api_key_file and self.api_key.get_secret_value():
             raise ValueError("api_key and api_key_file are both set; set one of the two")
+        if self.tokenizer_file is not None:
+            check_tokenizer_file(self.tokenizer_file)
         try:
             self.key()
         except OSError as error:

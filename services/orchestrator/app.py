@@ -15,12 +15,11 @@ from kit.egress import EgressGuard, parse_networks
 from kit.errors import GroundworkError
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats, connect
-from kit.llm.chat_endpoint import endpoint_opener
 from kit.llm.models import Models, open_models
+from kit.llm.opening import endpoint_opener
 from kit.llm.switching import ModelSwitch
 from kit.sealing import Sealer
 from kit.service import Service
-from services.orchestrator.adapters.answer_model import AnswerModel
 from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.memory import MemoryThreads
@@ -117,7 +116,11 @@ async def _memory(service: Service, settings: OrchestratorSettings) -> MemoryThr
 
 async def _models(service: Service, settings: OrchestratorSettings, nats: Nats, guard: EgressGuard) -> ModelSwitch:
     """The language models. Without a provider there are none but those that users bring."""
-    opener = endpoint_opener(guard, stall_timeout_s=settings.llm_stall_timeout_s)
+    opener = endpoint_opener(
+        guard,
+        stall_timeout_s=settings.llm_stall_timeout_s,
+        completion_timeout_s=settings.llm_completion_timeout_s,
+    )
     models = await service.stack.enter_async_context(open_models(settings.model_catalog(), opener))
     return await ModelSwitch.open(nats, models, _now)
 
@@ -147,7 +150,7 @@ async def _pipeline(
         sources,
         Drafter(
             RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s),
-            Generator(AnswerModel(models), context_tokens=settings.context_tokens),
+            Generator(models),
         ),
         Limits(
             evidence_top_k=settings.evidence_top_k,

@@ -50,6 +50,12 @@ class FencedOff(Aborted):
     reason = "RUN_TAKEN_OVER"
 
 
+class QuestionTooLong(InvalidArgument):
+    """The question fills the model's context."""
+
+    reason = "QUESTION_TOO_LONG"
+
+
 class SearchSilent(Unavailable):
     """The retriever is down, stopping, or did not answer in time."""
 

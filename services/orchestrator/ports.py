@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Protocol
 
 from kit.forgetting import Source
-from kit.llm import ChatMessage, TokenUsage
 from services.orchestrator.log.events import Payload, Retrieval, RunEvent
 from services.orchestrator.models import Dependent, Page, RunKey, RunRecord, SearchQuery, Turn
 
@@ -147,17 +146,4 @@ class Memory(Protocol):
 
     async def forget_answer(self, thread_id: str, run_id: str) -> None:
         """Replaces the text of a run's answer by a notice; harmless when repeated, and where there is none."""
-        ...
-
-
-class LanguageModel(Protocol):
-    @property
-    def name(self) -> str:
-        """Empty where there is no model."""
-        ...
-
-    def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float = 0.0
-    ) -> AsyncIterator[str | TokenUsage]:
-        """Pieces of the answer, then one TokenUsage. See kit.llm."""
         ...

@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from kit.egress import parse_networks
+from kit.llm.counting import check_tokenizer_file
+from kit.llm.presets import preset_named
 from kit.llm.providers import DEFAULT, Catalog, ModelSpec, Provider, is_http_url, make_catalog, parse_providers
 from kit.settings import SigningServiceSettings
 
@@ -34,6 +36,20 @@ class OrchestratorSettings(SigningServiceSettings):
 
     llm_model: str = "default"
     """Model name at that endpoint."""
+
+    llm_preset: str = ""
+    """Kind of provider: openai, anthropic, gemini, grok, ollama, vllm, llama.cpp or openai-compatible. Empty: told by the address,
+    or by what the server says of itself."""
+
+    llm_context_tokens: int = Field(default=0, ge=0)
+    """Tokens of prompt and answer together. 0: as the server says, else the preset's, else 4 096."""
+
+    llm_tokenizer_file: Path | None = None
+    """A tokenizer.json of the model, for a server that does not count tokens. Without it they are estimated from above."""
+
+    llm_completion_timeout_s: float = Field(default=90.0, gt=0)
+    """Longest completion, also of a model that never falls silent; at most 85 % of the time that the run has left, so that the
+    fallback can still answer."""
 
     llm_providers: SecretStr = SecretStr("")
     """More providers of language models, as a JSON object by name; see [Language models](operations.md#language-models). The one of
@@ -67,9 +83,6 @@ class OrchestratorSettings(SigningServiceSettings):
     evidence_top_k: int = Field(default=8, ge=1, le=50)
     """Passages in the evidence set. More cost prompt tokens and rarely help."""
 
-    context_tokens: int = Field(default=2800, ge=200)
-    """Tokens of evidence given to the model, estimated at four characters each: fits a 4 096 token window with room to answer."""
-
     history_turns: int = Field(default=8, ge=0, le=100)
     """Messages of the thread that the model is shown."""
 
@@ -100,7 +113,21 @@ class OrchestratorSettings(SigningServiceSettings):
     usage_retention_days: float = Field(default=400.0, gt=0)
     """How long it is known what a run has cost: a year and a month to look back from. Runs themselves may go earlier."""
 
-    @field_validator("llm_base_url", mode="before")
+    @field_validator("llm_preset")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if value:
+            preset_named(value)
+        return value
+
+    @field_validator("llm_tokenizer_file")
+    @classmethod
+    def _is_tokenizer(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            check_tokenizer_file(value)
+        return value
+
+    @field_validator("llm_base_url", "llm_tokenizer_file", mode="before")
     @classmethod
     def _empty_is_not_set(cls, value: object) -> object:
         return None if isinstance(value, str) and not value.strip() else value
@@ -133,7 +160,7 @@ class OrchestratorSettings(SigningServiceSettings):
     @field_validator("llm_operations")
     @classmethod
     def _ask_known_models(cls, value: str, info: ValidationInfo) -> str:
-        if {"llm_providers", "llm_providers_file", "llm_base_url"} <= info.data.keys():  # else they are what is wrong
+        if info.data.keys() >= _SETTINGS_OF_MODELS:  # else they are what is wrong
             _catalog(info.data, value)
         return value
 
@@ -149,6 +176,16 @@ class OrchestratorSettings(SigningServiceSettings):
         return _catalog(dict(self), self.llm_operations, *prices)
 
 
+_SETTINGS_OF_MODELS = {
+    "llm_base_url",
+    "llm_context_tokens",
+    "llm_preset",
+    "llm_providers",
+    "llm_providers_file",
+    "llm_tokenizer_file",
+}
+
+
 def _catalog(
     settings: Mapping[str, Any], operations_json: str, prompt_usd: float = 0.0, completion_usd: float = 0.0
 ) -> Catalog | None:
@@ -159,9 +196,13 @@ def _catalog(
     if settings["llm_base_url"]:
         if DEFAULT in providers:
             raise ValueError(f"provider {DEFAULT!r} is the one of GROUNDWORK_LLM_BASE_URL; give the other another name")
-        spec = ModelSpec(prompt_usd=prompt_usd, completion_usd=completion_usd)
+        spec = ModelSpec(
+            context_tokens=settings["llm_context_tokens"], prompt_usd=prompt_usd, completion_usd=completion_usd
+        )
         providers[DEFAULT] = Provider(
             base_url=settings["llm_base_url"],
+            preset=settings["llm_preset"],
+            tokenizer_file=settings["llm_tokenizer_file"],
             api_key=settings["llm_api_key"],
             models={settings["llm_model"]: spec},
             any_model=True,

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.integration
 
 QUESTION = "How long is the notice period during probation?"
 GOOD = ("During ", "probation ", "the notice ", "period is ", "two weeks ", "[1].")
+TOO_LONG = '{"error": {"message": "This model\'s maximum context length is 2048 tokens", "code": 400}}'
 GOOD_TEXT = "During probation the notice period is two weeks [1]."
 
 
@@ -101,14 +102,16 @@ class Failure:
     "failure",
     [
         Failure(Reply(status=500), "LLM_UNAVAILABLE"),
-        Failure(Reply(status=401), "LLM_REJECTED"),
+        Failure(Reply(status=401), "LLM_CREDENTIALS_REFUSED"),
+        Failure(Reply(status=400, body=TOO_LONG), "LLM_PROMPT_TOO_LONG"),
+        Failure(Reply(body="<!doctype html>", content_type="text/html"), "LLM_WRONG_ENDPOINT"),
         Failure(Reply(GOOD, break_after=0), "LLM_UNAVAILABLE"),
         Failure(Reply(GOOD, break_after=4), "LLM_UNAVAILABLE"),
         Failure(Reply(()), "UNSUPPORTED_ANSWER"),
         Failure(Reply(["   \n", " "]), "UNSUPPORTED_ANSWER"),
         Failure(Reply(["Bananas grow ", "on the moon [1]."]), "UNSUPPORTED_ANSWER"),
     ],
-    ids=("500", "401", "broken at once", "broken in the middle", "empty", "blank", "rubbish"),
+    ids=("500", "401", "too long", "web page", "broken at once", "broken in the middle", "empty", "blank", "rubbish"),
 )
 def test_a_failing_model_is_replaced_by_quotes_and_that_is_said(
     model_api: Api, handbook: str, scripted: Model, failure: Failure
@@ -125,6 +128,26 @@ def test_a_failing_model_is_replaced_by_quotes_and_that_is_said(
     body = model_api.qa(handbook, QUESTION)
     assert [each["reason"] for each in body["degraded"]] == [failure.reason]
     assert body["method"] == "extractive"
+
+
+def test_half_a_sentence_is_cut_off_and_the_answer_is_not_supported_as_a_whole(
+    model_api: Api, handbook: str, scripted: Model
+) -> None:
+    scripted.will(Reply([*GOOD, " After ", "probation the notice"], finish_reason="length"))
+    events = list(model_api.ask(handbook, QUESTION))
+    assert_complete(events)
+    assert [each["reason"] for each in degradations(events)] == ["ANSWER_LENGTH"]
+    answer = only(events, "answer").data
+    assert (answer["text"], answer["method"], answer["support_status"]) == (GOOD_TEXT, "model", "partial")
+    assert shown_text(events) == GOOD_TEXT
+
+
+def test_thoughts_are_neither_shown_nor_answered(model_api: Api, handbook: str, scripted: Model) -> None:
+    thoughts = [{"reasoning_content": "The handbook [1] says so."}, "<think>", "Let me see [2].</th", "ink>\n\n"]
+    scripted.will(Reply([*thoughts, *GOOD]))
+    events = list(model_api.ask(handbook, QUESTION))
+    assert only(events, "answer").data["text"] == shown_text(events) == GOOD_TEXT
+    assert "Let me" not in str([event.data for event in events])
 
 
 def test_a_model_that_falls_silent_is_given_up(model_api: Api, handbook: str, scripted: Model) -> None:

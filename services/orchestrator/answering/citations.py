@@ -94,6 +94,32 @@ def cited_sentences(answer: str) -> Iterator[CitedSentence]:
         start = max(end, match.start() + 1)
 
 
+_LEADING_GAP_AND_MARK = re.compile(rf"[ \t]*{_MARK.pattern}", re.IGNORECASE)
+_FINAL_STOP = re.compile(r"[.!?…؟।。！？]+[\"'”’»)\]」』）]*$")
+_ENDS_IN_NUMBER = re.compile(r"\d\.$")
+
+
+def without_marks(text: str) -> str:
+    """The text without its marks and the gaps before them."""
+    return _LEADING_GAP_AND_MARK.sub("", text)
+
+
+def finished_part(text: str) -> str:
+    """The text up to the last sentence that is certainly finished, of a text that was cut off anywhere."""
+    finished = 0
+    for sentence in cited_sentences(text):
+        if sentence.stop < len(text.rstrip()) or _is_finished(sentence.text):
+            finished = sentence.stop
+    return text[:finished].rstrip()
+
+
+def _is_finished(sentence: str) -> bool:
+    """Whether nothing more need have come. "It costs 3." may go on with "50", and "approx." with a word."""
+    if _ENDS_IN_NUMBER.search(sentence) or _ENDS_IN_ABBREVIATION.search(sentence):
+        return False
+    return _FINAL_STOP.search(sentence) is not None
+
+
 def cited_numbers(answer: str) -> tuple[int, ...]:
     """Numbers that are cited, in order of first appearance."""
     return tuple(dict.fromkeys(int(number) for number in _PLAIN_MARK.findall(answer)))

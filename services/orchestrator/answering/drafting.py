@@ -2,22 +2,31 @@
 step down is said."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kit.errors import GroundworkError
-from kit.llm import TokenUsage
+from kit.llm import FinishReason, Meter, Operation, Restart, TokenUsage
 from services.orchestrator.answering import extractive
+from services.orchestrator.answering.citations import finished_part
 from services.orchestrator.answering.extractive import ExtractiveSettings, Passage
-from services.orchestrator.answering.generation import Generator
+from services.orchestrator.answering.generation import Generated, Generator, Listener
 from services.orchestrator.answering.refusals import refusal
 from services.orchestrator.log.events import Degradation, Evidence, SupportStatus, Thinking, Verification
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.log.screen import Screen
+from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import SentenceScorer
 from services.orchestrator.verification import Judge, attribute, verify
 
 MODEL, EXTRACTIVE = "model", "extractive"
+
+_ENDINGS = {
+    FinishReason.LENGTH: ("ANSWER_LENGTH", "The model used up its tokens before the answer was finished."),
+    FinishReason.CONTENT_FILTER: ("ANSWER_FILTERED", "The model's provider held back the rest of the answer."),
+    FinishReason.INCOMPLETE: ("ANSWER_INCOMPLETE", "The model's answer ended without saying that it was finished."),
+    FinishReason.CUT_OFF: ("ANSWER_CUT_OFF", "The model wrote longer than it may and was stopped."),
+}
+"""What is said of an answer that is not whole."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,12 @@ class Question:
     answer_tokens: int
     search_degraded: Sequence[Degradation] = ()
     """What the search that found the evidence had to do without: decides what a refusal may claim."""
+
+    shows_thinking: bool = False
+    """Whether what a reasoning model thinks is written to the journal."""
+
+    meter: Meter = field(default_factory=Meter, compare=False)
+    """What the model has cost so far, also when the run is cancelled while it writes."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +82,14 @@ class Drafter:
     @property
     def model_name(self) -> str:
         """The model's name; empty when answers are extractive."""
-        return self._generator.model.name if self._generator else ""
+        return self._generator.model.info(Operation.ANSWER).model if self._generator else ""
 
     async def write(self, question: Question, journal: Journal) -> Draft:
         """Streams the answer to the journal and returns it; the shown text is the draft's text in the end."""
         screen = Screen(journal)
         draft = await self._best(question, journal, screen)
         await screen.settle(draft.text)
-        return draft
+        return replace(draft, tokens=question.meter.total)
 
     async def _best(self, question: Question, journal: Journal, screen: Screen) -> Draft:
         if self._generator is None or not self.model_name or not question.evidence:
@@ -88,20 +103,34 @@ class Drafter:
             return draft
         note = Degradation("llm", "UNSUPPORTED_ANSWER", "Nothing the model wrote is carried by the documents.")
         await journal.write(Thinking("verify", f"{note.message} Quoting the documents instead.", note))
-        return replace(await self._extract(question, journal, screen), tokens=draft.tokens)
+        return await self._extract(question, journal, screen)
 
     async def _generate(self, generator: Generator, question: Question, journal: Journal, screen: Screen) -> Draft:
+        async def show_thought(text: str) -> None:
+            for start in range(0, len(text) if question.shows_thinking else 0, LONGEST_PIECE_CHARS):
+                await journal.write(Thinking("reason", text[start : start + LONGEST_PIECE_CHARS]))
+
+        async def tell_of_restart(restart: Restart) -> None:
+            note = Degradation("llm", restart.reason, restart.message)
+            await journal.write(Thinking("answer", "Asking another model instead.", note))
+
         generated = await generator.write(
-            question.text, question.history, question.evidence, screen, max_tokens=question.answer_tokens
+            question.text,
+            question.history,
+            question.evidence,
+            screen,
+            max_tokens=question.answer_tokens,
+            meter=question.meter,
+            listener=Listener(show_thought, tell_of_restart),
         )
-        if generated.is_refusal:
-            return _refused(question, MODEL, generated.usage)
+        if generated.is_refusal and generated.reason.is_whole:
+            return _refused(question, MODEL)
         if generated.invented_citations:
             text = f"{generated.invented_citations} citation(s) of sources that do not exist were removed."
             await journal.write(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
         judge = Judge(question.evidence, question.text)
-        text = attribute(generated.text, judge)
-        return _checked(text, MODEL, verify(text, judge), generated.usage)
+        text = attribute(await _told_apart(generated, journal), judge)
+        return _as_far_as_it_got(_checked(text, MODEL, verify(text, judge)), generated.reason)
 
     async def _extract(self, question: Question, journal: Journal, screen: Screen) -> Draft:
         passages = [_passage(source) for source in question.evidence]
@@ -118,13 +147,33 @@ class Drafter:
         return _checked(text, EXTRACTIVE, verify(text, Judge(question.evidence)))
 
 
-def _checked(text: str, method: str, verification: Verification, tokens: TokenUsage = TokenUsage()) -> Draft:
-    return Draft(text, method, verification, verification.support_status, tokens)
+async def _told_apart(generated: Generated, journal: Journal) -> str:
+    """The text that may be judged: of an answer that is not whole, its finished sentences; that it is not whole is said."""
+    if generated.reason.is_whole:
+        return generated.text
+    text = finished_part(generated.text)
+    reason, message = _ENDINGS[generated.reason]
+    note = Degradation("llm", reason, message)
+    said = f"{message} Its unfinished last sentence was cut off." if text != generated.text else message
+    await journal.write(Thinking("answer", said, note))
+    return text
 
 
-def _refused(question: Question, method: str, tokens: TokenUsage = TokenUsage()) -> Draft:
+def _as_far_as_it_got(draft: Draft, reason: FinishReason) -> Draft:
+    """An answer that is not whole may be true in each of its sentences, and is not supported as a whole."""
+    if reason.is_whole or draft.support_status is not SupportStatus.SUPPORTED or draft.verification is None:
+        return draft
+    verification = replace(draft.verification, support_status=SupportStatus.PARTIAL)
+    return replace(draft, verification=verification, support_status=SupportStatus.PARTIAL)
+
+
+def _checked(text: str, method: str, verification: Verification) -> Draft:
+    return Draft(text, method, verification, verification.support_status)
+
+
+def _refused(question: Question, method: str) -> Draft:
     said = refusal(question.search_degraded)
-    return Draft(said.text, method, None, said.support_status, tokens)
+    return Draft(said.text, method, None, said.support_status)
 
 
 def _passage(source: Evidence) -> Passage:

@@ -7,6 +7,9 @@ from itertools import takewhile
 from services.orchestrator.log.events import Token
 from services.orchestrator.log.journal import Journal
 
+LONGEST_PIECE_CHARS = 100_000
+"""An event is one message, and a message of NATS holds 1 MB: four bytes a character leave room."""
+
 
 class Screen:
     """Writes token events so that the shown text becomes the wanted one."""
@@ -25,4 +28,5 @@ class Screen:
         if shown == text:
             return
         kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(shown, text, strict=False)))
-        await self._journal.write(Token(text[kept:], kept))
+        for start in range(kept, max(len(text), kept + 1), LONGEST_PIECE_CHARS):
+            await self._journal.write(Token(text[start : start + LONGEST_PIECE_CHARS], start))

@@ -11,6 +11,7 @@ from kit.egress import EgressGuard
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
 from kit.keys import KeySource, parse_signing_key
+from kit.llm import LanguageModel
 from kit.principal import Principal
 from kit.sealing import Sealer
 from kit.testing.harness import make_signer, make_verifier, signing_key_text
@@ -25,7 +26,6 @@ from services.orchestrator.handlers import ForgetHandler
 from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
 from services.orchestrator.modes.grounded import Limits, Pipeline
-from services.orchestrator.ports import LanguageModel
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
@@ -86,7 +86,7 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
         async def start(
             model: LanguageModel | None = None, sealer: Sealer | None = None, **limits: float
         ) -> Orchestrator:
-            generator = Generator(model, context_tokens=500) if model else None
+            generator = Generator(model) if model else None
             memory = FakeMemory()
             sources = await KeyValueRunSources.open(jetstream, retention_days=1)
             pipeline = Pipeline(FakeSearcher(), memory, sources, Drafter(FakeScorer(), generator), Limits())

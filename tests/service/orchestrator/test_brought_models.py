@@ -18,7 +18,6 @@ from kit.keys import KeySource, new_key, parse_signing_key
 from kit.llm import Finish, FinishReason, TextDelta
 from kit.llm.brought import BroughtModel
 from kit.sealing import Sealer
-from services.orchestrator.adapters.answer_model import AnswerModel
 from services.orchestrator.errors import InvalidRequest
 from services.orchestrator.handlers import _brought, _request
 from services.orchestrator.log.events import Answer, RunEvent, Thinking
@@ -65,7 +64,7 @@ async def test_a_run_asks_the_brought_model_whose_key_is_nowhere_to_be_read(
     logs: list[MutableMapping[str, object]]
     with capture_logs() as logs:
         async with models_of(script, None) as models:
-            orchestrator = await start_orchestrator(AnswerModel(models))
+            orchestrator = await start_orchestrator(models)
             _, stream = await orchestrator.runs.start(ANN, REQUEST, MINE)
             async with asyncio.timeout(20):
                 while not script.asked:
@@ -87,13 +86,13 @@ async def test_another_orchestrator_takes_the_run_over_with_its_model(
 ) -> None:
     script = Script({"yours/mine": [[asyncio.Event()], says(ANSWER)]})
     async with models_of(script, None) as models:
-        first = await start_orchestrator(AnswerModel(models))
+        first = await start_orchestrator(models)
         key, _ = await first.runs.start(ANN, REQUEST, MINE)
         async with asyncio.timeout(20):
             while not script.asked:
                 await asyncio.sleep(0.01)
         await first.die()
-        second = await start_orchestrator(AnswerModel(models))
+        second = await start_orchestrator(models)
         events = await collect(second.runs.attach(key, 0))
     assert answer_of(events).method == "model"
     assert script.asked == ["yours/mine"] * 2
@@ -106,13 +105,13 @@ async def test_a_model_that_cannot_be_read_any_more_is_said_and_no_other_is_aske
     script = Script({"yours/mine": [[asyncio.Event()]]})
     other = Sealer(KeySource(parse_signing_key, value=json.dumps(new_key("other")), setting="TEST"))
     async with models_of(script, None) as models:
-        first = await start_orchestrator(AnswerModel(models))
+        first = await start_orchestrator(models)
         key, _ = await first.runs.start(ANN, REQUEST, MINE)
         async with asyncio.timeout(20):
             while not script.asked:
                 await asyncio.sleep(0.01)
         await first.die()
-        second = await start_orchestrator(AnswerModel(models), sealer=other)
+        second = await start_orchestrator(models, sealer=other)
         events = await collect(second.runs.attach(key, 0))
     said = [event.payload.degraded for event in events if isinstance(event.payload, Thinking)]
     assert "BROUGHT_MODEL_GONE" in [each.reason for each in said if each]

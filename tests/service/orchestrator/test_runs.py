@@ -1,14 +1,14 @@
 """Durable runs on a real NATS server: followed, resumed, cancelled, taken over, fenced off."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
 from kit.errors import GroundworkError, Unavailable
 from kit.jetstream import KeyValue, Nats
-from kit.llm import ChatMessage, TokenUsage
+from kit.llm import Delta, Finish, FinishReason, ModelInfo, Operation, Request, TextDelta, TokenUsage, estimate_tokens
 from kit.testing.nats import NatsServer
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.run_store import KeyValueRunStore
@@ -24,22 +24,24 @@ Start = Callable[..., Awaitable[Orchestrator]]
 class GatedModel:
     """Says the first piece, then waits for the gate. `closed` tells that its stream was stopped."""
 
-    name = "gated"
-
     def __init__(self) -> None:
         self.gate = asyncio.Event()
         self.speaking = asyncio.Event()
         self.closed = asyncio.Event()
 
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float = 0.0
-    ) -> AsyncIterator[str | TokenUsage]:
+    def info(self, operation: Operation) -> ModelInfo:
+        return ModelInfo("gated", "gated", 4096)
+
+    async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:
+        return [estimate_tokens(text) for text in texts]
+
+    async def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
         try:
-            yield "The tower was built "
+            yield TextDelta("The tower was built ")
             self.speaking.set()
             await self.gate.wait()
-            yield "in 1889. [1]"
-            yield TokenUsage(10, 2)
+            yield TextDelta("in 1889. [1]")
+            yield Finish(FinishReason.STOP, TokenUsage(10, 2), "gated", "gated")
         finally:
             self.closed.set()
 

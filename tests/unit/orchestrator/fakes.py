@@ -1,11 +1,23 @@
 """Fakes of the orchestrator's ports, all in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
 from kit.errors import Unavailable
 from kit.forgetting import Source
-from kit.llm import ChatMessage, TokenUsage
+from kit.llm import (
+    ChatMessage,
+    Delta,
+    Finish,
+    FinishReason,
+    ModelInfo,
+    Operation,
+    Request,
+    Spent,
+    TextDelta,
+    TokenUsage,
+    estimate_tokens,
+)
 from kit.principal import current_principal
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import Evidence, Retrieval, RunEvent
@@ -129,21 +141,41 @@ class FakeSources:
 
 
 class FakeModel:
-    """Says `pieces`, then raises `error` if there is one."""
+    """Says `pieces` (text, or any delta), then raises `error` if there is one, else ends for `reason`."""
 
-    name = "fake"
-
-    def __init__(self, pieces: Sequence[str], error: Exception | None = None) -> None:
+    def __init__(
+        self,
+        pieces: Sequence[str | Delta],
+        error: Exception | None = None,
+        *,
+        reason: FinishReason = FinishReason.STOP,
+        context_tokens: int = 4096,
+        counter: Callable[[str], int] = estimate_tokens,
+    ) -> None:
         self.pieces = pieces
         self.error = error
+        self.reason = reason
+        self.context_tokens = context_tokens
+        self.counter = counter
         self.prompts: list[Sequence[ChatMessage]] = []
+        self.requests: list[Request] = []
 
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float = 0.0
-    ) -> AsyncIterator[str | TokenUsage]:
-        self.prompts.append(messages)
-        for piece in self.pieces:
-            yield piece
-        if self.error is not None:
-            raise self.error
-        yield TokenUsage(100, len(self.pieces))
+    def info(self, operation: Operation) -> ModelInfo:
+        return ModelInfo("fake", "fake", self.context_tokens)
+
+    async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:
+        return [self.counter(text) for text in texts]
+
+    async def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
+        self.prompts.append(request.messages)
+        self.requests.append(request)
+        usage = TokenUsage(100, len(self.pieces))
+        try:
+            for piece in self.pieces:
+                yield TextDelta(piece) if isinstance(piece, str) else piece
+            if self.error is not None:
+                raise self.error
+            yield Finish(self.reason, usage, "fake", "fake")
+        finally:
+            if request.meter is not None:
+                request.meter.add(Spent("fake", "fake", usage))

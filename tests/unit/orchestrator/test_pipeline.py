@@ -60,7 +60,7 @@ class Stage:
         self.model = model
 
     async def run(self, question: str = QUESTION, mode: RunMode = RunMode.QA, thread_id: str = "") -> list[Payload]:
-        generator = Generator(self.model, context_tokens=500) if self.model else None
+        generator = Generator(self.model) if self.model else None
         pipeline = Pipeline(self.searcher, self.memory, self.sources, Drafter(FakeScorer(), generator), Limits())
         request = RunRequest(mode, question, ("default",), thread_id=thread_id)
         journal = await Journal.open(KEY, self.log, now)
@@ -278,7 +278,7 @@ async def test_answers_shown_to_a_model_are_sources_and_forgotten_ones_are_not_s
     await stage.sources.mark_forgotten("local", Source.run("r1"))
     await stage.run(mode=RunMode.GROUNDED, thread_id="t1")
     (prompt,) = model.prompts
-    assert [message.content for message in prompt[1:-1]] == ["hello", "and", "fine"]
+    assert [message.content for message in prompt[1:-1]] == ["hello\n\nand", "fine"]
     assert [each.key for each in await stage.sources.dependents("local", Source.run("r2"))] == [KEY]
 
 

@@ -1,0 +1,321 @@
+"""One model at one OpenAI-compatible endpoint. httpx does HTTP; everything that an endpoint may do with it is judged here, because
+a client library would follow redirects with the key, wait for what never ends, and call a web page an empty answer."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import structlog
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanKind, StatusCode
+
+from kit.errors import GroundworkError
+from kit.llm.bounds import Account, Clock, OutOfTime
+from kit.llm.decoding import Decoder, error_of, parsed
+from kit.llm.encoding import encode
+from kit.llm.errors import ModelRejected
+from kit.llm.failures import Failures, refused_field
+from kit.llm.knowledge import Knowledge
+from kit.llm.messages import Delta, Finish, FinishReason, ModelInfo, Operation, Request, Spent
+from kit.llm.presets import REASONING_TOKENS, Preset, preset_named, preset_of_address
+from kit.llm.sse import Line, LineReader
+
+_log = structlog.get_logger()
+_LONGEST_LINE_BYTES = 8 * 1024 * 1024
+_LONGEST_ERROR_BYTES = 64 * 1024
+_LEFTOVER_S = 0.05
+"""Longest wait for the end of a stream behind [DONE]: a connection that was read to its end is used again."""
+_END = "[DONE]"
+
+
+@dataclass(frozen=True)
+class EndpointConfig:
+    """Where a model is and how to speak to it."""
+
+    base_url: str
+    """Up to and including /v1 (or what the provider has instead)."""
+
+    model: str
+    api_key: str = field(default="", repr=False)
+    """Sent as a bearer token; empty sends none."""
+
+    provider: str = ""
+    """Name shown beside its answers. Empty: the preset's."""
+
+    preset: str = ""
+    """Name of a row of PRESETS. Empty: recognised by the address, then by what the server says."""
+
+    context_tokens: int = 0
+    """Tokens of prompt and answer together. 0: as the server says, else the preset's."""
+
+    tokenizer_file: Path | None = None
+    """A tokenizer.json, for servers that do not count tokens."""
+
+    connect_timeout_s: float = 3.0
+    stall_timeout_s: float = 30.0
+    """Longest silence. A loaded GPU queues for seconds; half a minute of silence is an outage."""
+
+    completion_timeout_s: float = 90.0
+    """Longest completion. What the run can afford may be less."""
+
+    setting: str = "GROUNDWORK_LLM"
+    """Start of the names of the settings that configure it, for messages."""
+
+
+class Endpoint:
+    """One model; it makes one attempt. Open it with `open_endpoint`."""
+
+    def __init__(
+        self, client: httpx.AsyncClient, config: EndpointConfig, new_id: Callable[[], str] = lambda: uuid.uuid4().hex
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._base_url = base_url_of(config.base_url)
+        preset = preset_named(config.preset) if config.preset else preset_of_address(config.base_url)
+        self._knowledge = Knowledge(
+            client,
+            self._base_url,
+            config.model,
+            preset,
+            context_tokens=config.context_tokens,
+            tokenizer_file=config.tokenizer_file,
+        )
+        self._failures = Failures(config.model, config.setting, config.api_key)
+        self._new_id = new_id
+        self._refused_fields: frozenset[str] = frozenset()
+        self._starts_thinking = False
+
+    @property
+    def preset(self) -> Preset:
+        return self._knowledge.preset
+
+    @property
+    def info(self) -> ModelInfo:
+        thinks = self.preset.thinking_models.search(self._config.model) is not None
+        return ModelInfo(
+            self._provider, self._config.model, self._knowledge.context_tokens, REASONING_TOKENS if thinks else 0
+        )
+
+    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
+        """Tokens of each text, or an estimate from above. Never fails."""
+        return await self._knowledge.count_tokens(texts)
+
+    async def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
+        """See LanguageModel. Raises ModelUnavailable, ModelRejected or one of its kinds."""
+        account = Account(request)
+        # Not the current span: a generator's steps may run in several contexts. Names are those of OpenTelemetry for generative AI.
+        span = trace.get_tracer("groundwork").start_span(f"chat {self._config.model}", kind=SpanKind.CLIENT)
+        span.set_attributes({"gen_ai.operation.name": "chat", "gen_ai.request.model": self._config.model})
+        try:
+            async with aclosing(self._deltas(request, account)) as deltas:
+                async for delta in deltas:
+                    yield delta
+        except GroundworkError as error:
+            span.set_status(StatusCode.ERROR, error.reason)
+            raise
+        except Exception as error:  # a run must not fail of what an endpoint sends
+            span.set_status(StatusCode.ERROR, "LLM_BAD_ANSWER")
+            _log.exception("model_answer_unreadable", model=self._config.model)
+            raise self._failures.bad_answer("sent something that cannot be read") from error
+        finally:
+            self._settle(request, account, span)
+
+    def _settle(self, request: Request, account: Account, span: Span) -> None:
+        usage = account.usage
+        if request.meter is not None:
+            request.meter.add(Spent(self._provider, self._config.model, usage))
+        span.set_attribute("gen_ai.usage.input_tokens", usage.prompt_tokens)
+        span.set_attribute("gen_ai.usage.output_tokens", usage.completion_tokens)
+        span.end()
+
+    async def _deltas(self, request: Request, account: Account) -> AsyncGenerator[Delta, None]:
+        config = self._config
+        clock = Clock(total_s=config.completion_timeout_s, stall_s=config.stall_timeout_s)
+        decoder = Decoder(with_tools=bool(request.tools), starts_thinking=self._starts_thinking, new_id=self._new_id)
+        reason: FinishReason | None = None
+        try:
+            async with (
+                self._opened(request, account, clock) as response,
+                aclosing(self._chunks(response, account, clock)) as chunks,
+            ):
+                async for chunk in chunks:
+                    deltas = list(decoder.feed(chunk))
+                    account.note_chunk(is_empty=not deltas)
+                    account.said = decoder.usage
+                    for delta in deltas:
+                        yield account.admit(delta)
+                    if account.is_overdrawn:
+                        reason = FinishReason.CUT_OFF
+                        break
+        except OutOfTime as error:
+            if error.stalled or not account.has_received:
+                raise self._failures.timeout(_lateness(error, clock)) from error
+            reason = FinishReason.CUT_OFF
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
+            raise self._failures.unreachable(error) from error
+        for delta in decoder.finish():
+            yield account.admit(delta)
+        if reason is None and decoder.reason is FinishReason.INCOMPLETE and not account.has_received:
+            raise self._failures.bad_answer("ended its answer before it had begun")
+        self._starts_thinking = decoder.closed_unopened
+        yield Finish(reason or decoder.reason, account.usage, self._provider, config.model)
+
+    @property
+    def _provider(self) -> str:
+        return self._config.provider or self.preset.name
+
+    @asynccontextmanager
+    async def _opened(self, request: Request, account: Account, clock: Clock) -> AsyncIterator[httpx.Response]:
+        """The answer with status 200. A request that is refused for a field it can do without is sent again without it, and
+        so are all later ones."""
+        while True:
+            body = encode(request, self._config.model, self.preset, self._refused_fields)
+            response = await self._send(body, account, clock)
+            try:
+                if response.status_code == httpx.codes.OK:
+                    yield response
+                    return
+                account.was_sent = False
+                await self._judge(response, body, clock)
+            finally:
+                await response.aclose()
+
+    async def _send(self, body: dict[str, Any], account: Account, clock: Clock) -> httpx.Response:
+        message = self._client.build_request(
+            "POST", f"{self._base_url}/chat/completions", content=json.dumps(body).encode()
+        )
+        account.was_sent = True
+        try:
+            return await clock.wait_for(self._client.send(message, stream=True), patient=self._is_patient)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.InvalidURL, httpx.UnsupportedProtocol):
+            account.was_sent = False
+            raise
+
+    @property
+    def _is_patient(self) -> bool:
+        """Whether it may be silent before its first word: thoughts that are not shown take minutes."""
+        return self.preset.thinking_models.search(self._config.model) is not None
+
+    async def _judge(self, response: httpx.Response, body: dict[str, Any], clock: Clock) -> None:
+        """Raises what the refusal means; returns when the request may be sent again without a field."""
+        status = response.status_code
+        if response.is_redirect or 300 <= status < 400:
+            raise self._failures.of_redirect(status)
+        text = await clock.wait_for(_beginning(response))
+        field_name = refused_field(status, text, body)
+        if field_name is None or field_name in self._refused_fields:
+            raise self._failures.of_status(status, text, response.headers.get("retry-after"))
+        self._refused_fields |= {field_name}
+
+    async def _chunks(self, response: httpx.Response, account: Account, clock: Clock) -> AsyncGenerator[Any, None]:
+        """The chunks of the stream up to its end."""
+        async with aclosing(self._lines(response, account, clock)) as lines:
+            async for line in lines:
+                if not line.field:
+                    raise self._failures.of_other_content(response.headers.get("content-type", ""), line.value)
+                if line.field not in {"data", "error"} or not line.value:
+                    continue
+                if line.value.strip() == _END:
+                    await _read_leftover(lines)
+                    return
+                try:
+                    chunk = parsed(line.value)
+                except ValueError as error:
+                    raise self._failures.bad_answer("sent something that is not a completion") from error
+                error_said = chunk if line.field == "error" else error_of(chunk)
+                if error_said:
+                    raise self._failures.of_error_in_stream(error_said)
+                yield chunk
+
+    async def _lines(self, response: httpx.Response, account: Account, clock: Clock) -> AsyncGenerator[Line, None]:
+        reader = LineReader()
+        async with aclosing(response.aiter_bytes()) as blocks:  # type: ignore[type-var] # a generator in fact
+            while (block := await clock.wait_for(anext(blocks, None), patient=self._waits(account))) is not None:
+                for line in reader.feed(block):
+                    yield line
+                if reader.held_bytes > _LONGEST_LINE_BYTES:
+                    raise self._failures.bad_answer("sent a line without end")
+        for line in reader.finish():
+            yield line
+
+    def _waits(self, account: Account) -> bool:
+        return self._is_patient and not account.has_received
+
+
+class OneModel:
+    """A LanguageModel that has one endpoint for all operations."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
+        return self._endpoint.complete(request)
+
+    def info(self, operation: Operation) -> ModelInfo:  # noqa: ARG002
+        return self._endpoint.info
+
+    async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:  # noqa: ARG002
+        return await self._endpoint.count_tokens(texts)
+
+
+@asynccontextmanager
+async def open_endpoint(
+    config: EndpointConfig, transport: httpx.AsyncBaseTransport | None = None
+) -> AsyncIterator[Endpoint]:
+    """The endpoint, with connections of its own; `transport` stands in for them. Raises ModelRejected for a configuration that no
+    endpoint could have."""
+    headers = {"accept": "text/event-stream, application/json", "accept-encoding": "identity"}
+    if config.api_key:
+        if not config.api_key.isascii() or not config.api_key.isprintable():
+            raise ModelRejected(
+                f"the model's key holds characters that no key has; check {config.setting}_API_KEY for a stray line or quote"
+            )
+        headers["authorization"] = f"Bearer {config.api_key}"
+
+    def client() -> httpx.AsyncClient:  # reads the certificates of the system: in a thread
+        return httpx.AsyncClient(
+            headers={**headers, "user-agent": "groundwork", "content-type": "application/json"},
+            timeout=httpx.Timeout(None, connect=config.connect_timeout_s),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
+            follow_redirects=False,
+            transport=transport,
+        )
+
+    async with await asyncio.to_thread(client) as opened:
+        yield Endpoint(opened, config)
+
+
+def base_url_of(text: str) -> str:
+    """The base URL as it is used: also of the address of the method itself."""
+    return text.strip().rstrip("/").removesuffix("/chat/completions").rstrip("/")
+
+
+async def _beginning(response: httpx.Response) -> str:
+    """The first part of a body."""
+    body = bytearray()
+    async for block in response.aiter_bytes():
+        body += block
+        if len(body) > _LONGEST_ERROR_BYTES:
+            break
+    return body.decode(errors="replace")
+
+
+async def _read_leftover(lines: AsyncIterator[Line]) -> None:
+    try:
+        async with asyncio.timeout(_LEFTOVER_S):
+            async for _ in lines:
+                return  # more behind the end: not worth waiting for
+    except (TimeoutError, OutOfTime, httpx.HTTPError):
+        pass
+
+
+def _lateness(error: OutOfTime, clock: Clock) -> str:
+    if error.stalled:
+        return "fell silent"
+    return f"did not answer within {clock.total_s:.0f} s"

@@ -1,0 +1,81 @@
+"""What is known of an endpoint: its preset and context, from the settings or from the server, and how to count tokens for it."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import httpx
+
+from kit.llm.counting import CountedTexts, FileCounter, TokenCounter
+from kit.llm.discovery import ASK_AGAIN_S, RemoteCounter, discover
+from kit.llm.presets import GENERIC, Preset, TokenizerApi
+
+UNKNOWN_CONTEXT_TOKENS = 4096
+"""Of a server that says nothing: the smallest that models in use have."""
+
+
+class Knowledge:
+    """Asks the server once, when it is first needed; a server that does not answer is asked again later."""
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        base_url: str,
+        model: str,
+        preset: Preset,
+        *,
+        context_tokens: int = 0,
+        tokenizer_file: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._base_url = base_url
+        self._model = model
+        self._configured_tokens = context_tokens
+        self._said_tokens = 0
+        self._tokenizer_file = tokenizer_file
+        self._clock = clock
+        self._asking = asyncio.Lock()
+        self._ask_at = float("inf") if self._knows_all(preset) else 0.0
+        self.preset = preset
+        self._texts = CountedTexts(self._counter())
+
+    @property
+    def context_tokens(self) -> int:
+        return self._configured_tokens or self._said_tokens or self.preset.context_tokens or UNKNOWN_CONTEXT_TOKENS
+
+    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
+        """Tokens of each text; an estimate from above where nobody can count. Never fails."""
+        await self._ask()
+        return await self._texts.count(texts)
+
+    async def _ask(self) -> None:
+        if not self._is_due():
+            return
+        async with self._asking:
+            if not self._is_due():
+                return  # somebody else has asked meanwhile
+            facts = await discover(self._client, self._base_url, self._model)
+            self._ask_at = self._clock() + ASK_AGAIN_S if facts is None else float("inf")
+            if facts is None:
+                return
+            self._said_tokens = facts.context_tokens
+            if self.preset is GENERIC and facts.preset is not None:
+                self.preset = facts.preset
+                self._texts = CountedTexts(self._counter())
+
+    def _is_due(self) -> bool:
+        return self._clock() >= self._ask_at
+
+    def _knows_all(self, preset: Preset) -> bool:
+        """Whether the server need not be asked. Ollama has a usual context, but it is the server's to set."""
+        has_context = bool(self._configured_tokens or (preset.context_tokens and not preset.owner))
+        return has_context and (preset is not GENERIC or self._tokenizer_file is not None)
+
+    def _counter(self) -> TokenCounter | None:
+        if self._tokenizer_file is not None:
+            return FileCounter(self._tokenizer_file)
+        if self.preset.tokenizer is not TokenizerApi.NONE:
+            return RemoteCounter(self._client, self._base_url, self._model, self.preset.tokenizer)
+        return None

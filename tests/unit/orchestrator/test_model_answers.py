@@ -1,0 +1,168 @@
+"""What becomes of a model's answer that is not whole, not plain, or not one answer."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from kit.llm import Delta, FinishReason, ModelUnavailable, ReasoningDelta, Restart, Retraction, TextDelta, TokenUsage
+from services.orchestrator.answering.citations import finished_part
+from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question
+from services.orchestrator.answering.generation import LONGEST_ANSWER_CHARS, Generator
+from services.orchestrator.log.events import Payload, SupportStatus, Thinking, Token
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
+from services.orchestrator.models import RunKey
+from tests.unit.orchestrator.fakes import EVIDENCE, FakeModel, FakeScorer, MemoryLog
+
+QUESTION = "When was the tower built?"
+FACT = "The tower was built in 1889 by Gustave Eiffel. [1]"
+KEY = RunKey("local", "r1")
+
+
+async def open_journal() -> tuple[Journal, MemoryLog]:
+    log = MemoryLog()
+    return await Journal.open(KEY, log, lambda: datetime.now(UTC)), log
+
+
+async def drafted(model: FakeModel, *, shows_thinking: bool = False) -> tuple[Draft, list[Payload]]:
+    journal, log = await open_journal()
+    question = Question(QUESTION, (), EVIDENCE, 600, shows_thinking=shows_thinking)
+    draft = await Drafter(FakeScorer(), Generator(model)).write(question, journal)
+    assert journal.progress.shown == draft.text
+    return draft, [event.payload for event in log.events[KEY]]
+
+
+def degradations(payloads: list[Payload]) -> list[str]:
+    return [each.degraded.reason for each in payloads if isinstance(each, Thinking) and each.degraded]
+
+
+NOT_WHOLE = {
+    FinishReason.LENGTH: "ANSWER_LENGTH",
+    FinishReason.CONTENT_FILTER: "ANSWER_FILTERED",
+    FinishReason.INCOMPLETE: "ANSWER_INCOMPLETE",
+    FinishReason.CUT_OFF: "ANSWER_CUT_OFF",
+}
+
+
+@pytest.mark.parametrize("reason", NOT_WHOLE)
+async def test_unfinished_sentence_is_cut_off_and_the_rest_is_partial(reason: FinishReason) -> None:
+    draft, payloads = await drafted(FakeModel([FACT, " The tower was bu"], reason=reason))
+    assert (draft.text, draft.method) == (FACT, MODEL)
+    assert draft.support_status is SupportStatus.PARTIAL
+    assert draft.verification is not None
+    assert draft.verification.support_status is SupportStatus.PARTIAL
+    assert degradations(payloads) == [NOT_WHOLE[reason]]
+
+
+@pytest.mark.parametrize("reason", NOT_WHOLE)
+async def test_half_a_sentence_alone_is_no_answer(reason: FinishReason) -> None:
+    draft, payloads = await drafted(FakeModel(["The tower was built in 1889 by Gustave"], reason=reason))
+    assert (draft.text, draft.method) == (FACT, EXTRACTIVE)
+    assert degradations(payloads) == [NOT_WHOLE[reason], "UNSUPPORTED_ANSWER"]
+
+
+async def test_finished_sentences_without_a_stated_end_are_partial() -> None:
+    draft, payloads = await drafted(FakeModel([FACT], reason=FinishReason.INCOMPLETE))
+    assert (draft.text, draft.support_status) == (FACT, SupportStatus.PARTIAL)
+    assert degradations(payloads) == ["ANSWER_INCOMPLETE"]
+
+
+@pytest.mark.parametrize(
+    ("text", "finished"),
+    [
+        ("One. Two", "One."),
+        ("One. [1] Two [2]", "One. [1]"),
+        ("One [1]. Two [", "One [1]."),
+        ("It is tall. It costs 3.", "It is tall."),
+        ("It is tall. It is approx.", "It is tall."),
+        ("- one\n- two\n- thr", "- one\n- two"),
+        ("Eins! Zwei? Dr", "Eins! Zwei?"),
+        ("一。二。三", "一。二。"),
+        ("He said “yes.”", "He said “yes.”"),
+        ("Half", ""),
+        ("", ""),
+    ],
+)
+def test_finished_part(text: str, finished: str) -> None:
+    assert finished_part(text) == finished
+
+
+async def test_thoughts_are_shown_when_asked_for_and_never_in_the_answer() -> None:
+    deltas: list[str | Delta] = [ReasoningDelta("It says "), ReasoningDelta("1889."), TextDelta(FACT)]
+    silent, payloads = await drafted(FakeModel(deltas))
+    assert [each for each in payloads if isinstance(each, Thinking)] == []
+    shown, payloads = await drafted(FakeModel(deltas), shows_thinking=True)
+    thoughts = [each for each in payloads if isinstance(each, Thinking)]
+    assert "".join(each.text for each in thoughts) == "It says 1889."
+    assert {each.phase for each in thoughts} == {"reason"}
+    assert silent.text == shown.text == FACT
+
+
+async def test_text_that_turns_out_to_be_thinking_is_taken_back() -> None:
+    draft, _ = await drafted(FakeModel(["I should look [2]. ", Retraction(), FACT]))
+    assert (draft.text, draft.support_status) == (FACT, SupportStatus.SUPPORTED)
+
+
+async def test_another_model_that_takes_over_is_told_of() -> None:
+    restart = Restart("gpu", "big", "LLM_TIMEOUT", "big fell silent", "cpu", "small")
+    draft, payloads = await drafted(FakeModel(["The bridge was", restart, FACT]))
+    assert (draft.text, draft.support_status) == (FACT, SupportStatus.SUPPORTED)
+    assert degradations(payloads) == ["LLM_TIMEOUT"]
+
+
+async def test_what_a_failed_model_cost_is_counted() -> None:
+    draft, _ = await drafted(FakeModel(["The tow"], ModelUnavailable("broke off")))
+    assert draft.method == EXTRACTIVE
+    assert draft.tokens == TokenUsage(100, 1)
+
+
+async def test_what_a_cancelled_model_cost_is_counted() -> None:
+    journal, _ = await open_journal()
+    started = asyncio.Event()
+
+    class Waiting(FakeModel):
+        async def complete(self, request):  # type: ignore[no-untyped-def]
+            async for delta in super().complete(request):
+                yield delta
+                started.set()
+                await asyncio.Event().wait()
+
+    question = Question(QUESTION, (), EVIDENCE, 600)
+    drafter = Drafter(FakeScorer(), Generator(Waiting([FACT])))
+    task = asyncio.create_task(drafter.write(question, journal))
+    await started.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert question.meter.total == TokenUsage(100, 1)
+
+
+async def test_question_too_long_for_the_model_is_answered_by_quotes_and_said() -> None:
+    model = FakeModel([FACT], context_tokens=300)
+    journal, log = await open_journal()
+    question = Question(QUESTION + " really" * 500, (), EVIDENCE, 600)
+    await Drafter(FakeScorer(), Generator(model)).write(question, journal)
+    assert degradations([event.payload for event in log.events[KEY]])[0] == "QUESTION_TOO_LONG"
+    assert model.prompts == []
+
+
+async def test_long_text_is_shown_in_pieces_that_fit_a_message() -> None:
+    journal, log = await open_journal()
+    text = "🚀" * (2 * LONGEST_PIECE_CHARS + 5)
+    await Screen(journal).settle(text)
+    pieces = [event.payload for event in log.events[KEY]]
+    assert journal.progress.shown == text
+    assert [len(piece.text) for piece in pieces if isinstance(piece, Token)] == [
+        LONGEST_PIECE_CHARS,
+        LONGEST_PIECE_CHARS,
+        5,
+    ]
+    await Screen(journal).settle("")
+    assert journal.progress.shown == ""
+
+
+async def test_answer_without_end_is_cut_where_it_still_fits_an_event() -> None:
+    facts = [f"The tower was built in 1889 by Gustave Eiffel in week {number}. [1] " for number in range(3000)]
+    draft, payloads = await drafted(FakeModel([FACT + " ", *facts]))
+    assert len(draft.text) <= LONGEST_ANSWER_CHARS
+    assert degradations(payloads)[0] == "ANSWER_CUT_OFF"
