@@ -39,12 +39,13 @@ class Clock:
         self._ends_at = now() + self.total_s
         self._stall_s = stall_s
 
-    async def wait_for(self, awaitable: Awaitable[T], *, patient: bool = False) -> T:
+    async def wait_for(self, awaitable: Awaitable[T], *, patient: bool = False, at_most_s: float = float("inf")) -> T:
         """What `awaitable` gives. `patient` allows silence for as long as there is time. Raises OutOfTime."""
         left_s = self._ends_at - self._now()
-        stalls_first = not patient and self._stall_s < left_s
+        silence_s = min(float("inf") if patient else self._stall_s, at_most_s)
+        stalls_first = silence_s < left_s
         try:
-            async with asyncio.timeout(max(0.0, self._stall_s if stalls_first else left_s)):
+            async with asyncio.timeout(max(0.0, min(silence_s, left_s))):
                 return await awaitable
         except TimeoutError as error:
             raise OutOfTime(stalled=stalls_first) from error

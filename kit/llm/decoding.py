@@ -47,6 +47,11 @@ class Decoder:
         return self._markup.closed_unopened
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the endpoint has said why it ended: nothing of the answer follows, but perhaps its usage."""
+        return self._said_reason is not None
+
+    @property
     def reason(self) -> FinishReason:
         """Why it ended; INCOMPLETE as long as the endpoint has not said."""
         if self._said_reason is None:

@@ -61,8 +61,11 @@ async def _context_of(client: httpx.AsyncClient, root: str, model: str, preset: 
 
 
 async def _get(client: httpx.AsyncClient, url: str) -> Any:
-    """The JSON at an address; None for anything else."""
+    """The JSON at an address; None for anything else. Raises HTTPError for a server that is not ready: llama.cpp says 503 while it
+    loads its model."""
     response = await client.get(url)
+    if response.is_server_error:
+        response.raise_for_status()
     if response.status_code != httpx.codes.OK:
         return None
     try:

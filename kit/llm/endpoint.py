@@ -4,7 +4,7 @@ a client library would follow redirects with the key, wait for what never ends, 
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,21 +17,19 @@ from opentelemetry.trace import Span, SpanKind, StatusCode
 
 from kit.errors import GroundworkError
 from kit.llm.bounds import Account, Clock, OutOfTime
-from kit.llm.decoding import Decoder, error_of, parsed
+from kit.llm.decoding import Decoder
 from kit.llm.encoding import encode
 from kit.llm.errors import ModelRejected
 from kit.llm.failures import Failures, refused_field
 from kit.llm.knowledge import Knowledge
 from kit.llm.messages import Delta, Finish, FinishReason, ModelInfo, Operation, Request, Spent
 from kit.llm.presets import REASONING_TOKENS, Preset, preset_named, preset_of_address
-from kit.llm.sse import Line, LineReader
+from kit.llm.stream import chunks_of
 
 _log = structlog.get_logger()
-_LONGEST_LINE_BYTES = 8 * 1024 * 1024
+_EPILOGUE_S = 2.0
+"""Longest wait for the usage behind the end of an answer."""
 _LONGEST_ERROR_BYTES = 64 * 1024
-_LEFTOVER_S = 0.05
-"""Longest wait for the end of a stream behind [DONE]: a connection that was read to its end is used again."""
-_END = "[DONE]"
 
 
 @dataclass(frozen=True)
@@ -135,14 +133,19 @@ class Endpoint:
         span.end()
 
     async def _deltas(self, request: Request, account: Account) -> AsyncGenerator[Delta, None]:
-        config = self._config
-        clock = Clock(total_s=config.completion_timeout_s, stall_s=config.stall_timeout_s)
+        clock = Clock(total_s=self._config.completion_timeout_s, stall_s=self._config.stall_timeout_s)
         decoder = Decoder(with_tools=bool(request.tools), starts_thinking=self._starts_thinking, new_id=self._new_id)
         reason: FinishReason | None = None
+
+        async def wait(next_bytes: Awaitable[bytes | None]) -> bytes | None:
+            if decoder.has_ended:
+                return await clock.wait_for(next_bytes, at_most_s=_EPILOGUE_S)
+            return await clock.wait_for(next_bytes, patient=self._is_patient and not account.has_received)
+
         try:
             async with (
                 self._opened(request, account, clock) as response,
-                aclosing(self._chunks(response, account, clock)) as chunks,
+                aclosing(chunks_of(response, self._failures, wait)) as chunks,
             ):
                 async for chunk in chunks:
                     deltas = list(decoder.feed(chunk))
@@ -153,18 +156,28 @@ class Endpoint:
                     if account.is_overdrawn:
                         reason = FinishReason.CUT_OFF
                         break
-        except OutOfTime as error:
-            if error.stalled or not account.has_received:
-                raise self._failures.timeout(_lateness(error, clock)) from error
-            reason = FinishReason.CUT_OFF
-        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
-            raise self._failures.unreachable(error) from error
+        except (OutOfTime, httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
+            reason = self._reason_of(error, decoder, account, clock)
         for delta in decoder.finish():
             yield account.admit(delta)
-        if reason is None and decoder.reason is FinishReason.INCOMPLETE and not account.has_received:
-            raise self._failures.bad_answer("ended its answer before it had begun")
         self._starts_thinking = decoder.closed_unopened
-        yield Finish(reason or decoder.reason, account.usage, self._provider, config.model)
+        yield self._finish(reason or decoder.reason, account)
+
+    def _reason_of(self, error: Exception, decoder: Decoder, account: Account, clock: Clock) -> FinishReason:
+        """Why the completion ends where its stream broke. Raises ModelUnavailable when it is to be given up as a whole."""
+        if decoder.has_ended:
+            return decoder.reason
+        if not isinstance(error, OutOfTime):
+            raise self._failures.unreachable(error) from error
+        if error.stalled or not account.has_received:
+            late = "fell silent" if error.stalled else f"did not answer within {clock.total_s:.0f} s"
+            raise self._failures.timeout(late) from error
+        return FinishReason.CUT_OFF
+
+    def _finish(self, reason: FinishReason, account: Account) -> Finish:
+        if reason is FinishReason.INCOMPLETE and not account.has_received:
+            raise self._failures.bad_answer("ended its answer before it had begun")
+        return Finish(reason, account.usage, self._provider, self._config.model)
 
     @property
     def _provider(self) -> str:
@@ -212,40 +225,6 @@ class Endpoint:
         if field_name is None or field_name in self._refused_fields:
             raise self._failures.of_status(status, text, response.headers.get("retry-after"))
         self._refused_fields |= {field_name}
-
-    async def _chunks(self, response: httpx.Response, account: Account, clock: Clock) -> AsyncGenerator[Any, None]:
-        """The chunks of the stream up to its end."""
-        async with aclosing(self._lines(response, account, clock)) as lines:
-            async for line in lines:
-                if not line.field:
-                    raise self._failures.of_other_content(response.headers.get("content-type", ""), line.value)
-                if line.field not in {"data", "error"} or not line.value:
-                    continue
-                if line.value.strip() == _END:
-                    await _read_leftover(lines)
-                    return
-                try:
-                    chunk = parsed(line.value)
-                except ValueError as error:
-                    raise self._failures.bad_answer("sent something that is not a completion") from error
-                error_said = chunk if line.field == "error" else error_of(chunk)
-                if error_said:
-                    raise self._failures.of_error_in_stream(error_said)
-                yield chunk
-
-    async def _lines(self, response: httpx.Response, account: Account, clock: Clock) -> AsyncGenerator[Line, None]:
-        reader = LineReader()
-        async with aclosing(response.aiter_bytes()) as blocks:  # type: ignore[type-var] # a generator in fact
-            while (block := await clock.wait_for(anext(blocks, None), patient=self._waits(account))) is not None:
-                for line in reader.feed(block):
-                    yield line
-                if reader.held_bytes > _LONGEST_LINE_BYTES:
-                    raise self._failures.bad_answer("sent a line without end")
-        for line in reader.finish():
-            yield line
-
-    def _waits(self, account: Account) -> bool:
-        return self._is_patient and not account.has_received
 
 
 class OneModel:
@@ -304,18 +283,3 @@ async def _beginning(response: httpx.Response) -> str:
         if len(body) > _LONGEST_ERROR_BYTES:
             break
     return body.decode(errors="replace")
-
-
-async def _read_leftover(lines: AsyncIterator[Line]) -> None:
-    try:
-        async with asyncio.timeout(_LEFTOVER_S):
-            async for _ in lines:
-                return  # more behind the end: not worth waiting for
-    except (TimeoutError, OutOfTime, httpx.HTTPError):
-        pass
-
-
-def _lateness(error: OutOfTime, clock: Clock) -> str:
-    if error.stalled:
-        return "fell silent"
-    return f"did not answer within {clock.total_s:.0f} s"

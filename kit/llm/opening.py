@@ -9,6 +9,7 @@ from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected
 from kit.llm.guarded_http import guarded_transport
 from kit.llm.messages import LanguageModel
+from kit.llm.providers import DEFAULT
 
 
 def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_timeout_s: float) -> OpenEndpoint:
@@ -26,6 +27,7 @@ def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_ti
             tokenizer_file=address.tokenizer_file,
             stall_timeout_s=stall_timeout_s,
             completion_timeout_s=completion_timeout_s,
+            setting=_setting(address),
         )
         transport = None
         if address.is_brought:
@@ -35,6 +37,13 @@ def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_ti
             yield OneModel(endpoint)
 
     return open_one
+
+
+def _setting(address: Address) -> str:
+    """Where whoever reads a message finds what to put right."""
+    if address.is_brought:
+        return "your MODEL"
+    return "GROUNDWORK_LLM" if address.provider == DEFAULT else f"GROUNDWORK_LLM_PROVIDERS[{address.provider}]"
 
 
 async def _check(guard: EgressGuard, url: str) -> None:

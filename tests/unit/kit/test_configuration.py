@@ -139,3 +139,22 @@ def test_an_error_of_ours_that_ends_a_process_is_one_line(capsys: pytest.Capture
         run_process(fail_in_a_group, ExampleSettings)
     assert ended.value.code == 1
     assert capsys.readouterr().err == "SERVER_TOO_OLD: the server is too old; run version 9 or later\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("GROUNDWORK_LLM_PRESET", "openia", "there is no preset 'openia'; take one of openai, anthropic"),
+        ("GROUNDWORK_LLM_TOKENIZER_FILE", "/nowhere/tokenizer.json", "is not a readable tokenizer.json"),
+        ("GROUNDWORK_LLM_CONTEXT_TOKENS", "-1", "it must be at least 0"),
+    ],
+)
+def test_what_is_said_of_the_language_model_must_make_sense(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        read_settings(OrchestratorSettings)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{name}=")
+    assert said in line

@@ -810,7 +810,7 @@ class Thinking(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
     phase: _builtins.str
-    """"memory", "route", "retrieve", "answer", "verify", "resume"."""
+    """"memory", "route", "retrieve", "reason" (what the model thinks), "answer", "verify", "resume"."""
     text: _builtins.str
     """Short text for a person."""
     @_builtins.property

@@ -63,6 +63,16 @@ async def test_reason_counts_where_only_the_done_is_missing() -> None:
     assert finish_of(deltas).reason is FinishReason.STOP
 
 
+@pytest.mark.parametrize("breaks", [True, False], ids=("breaks off", "falls silent"))
+async def test_what_happens_behind_the_end_takes_nothing_from_the_answer(breaks: bool) -> None:
+    end = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
+    reply = Reply(["The tower.", end, "x"])
+    reply = replace(reply, break_after=2) if breaks else replace(reply, gate=asyncio.Event(), gate_at=2)
+    deltas = await answer_to(reply, stall_timeout_s=0.5)
+    assert (text_of(deltas), finish_of(deltas).reason) == ("The tower.", FinishReason.STOP)
+    assert finish_of(deltas).usage.estimated
+
+
 async def test_calls_come_in_pieces_with_id_and_name_first() -> None:
     pieces = [
         {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "search", "arguments": '{"query":'}}]},

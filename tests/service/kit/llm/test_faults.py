@@ -188,6 +188,15 @@ async def test_server_that_falls_silent_is_given_up() -> None:
     assert caught.value.reason == "LLM_TIMEOUT"
 
 
+async def test_model_that_thinks_in_silence_is_waited_for_as_long_as_there_is_time() -> None:
+    reply = Reply(["a"], gate=asyncio.Event())
+    settings = {"stall_timeout_s": 0.1, "completion_timeout_s": 0.5, "preset": "openai"}
+    with pytest.raises(ModelUnavailable, match="fell silent"):
+        await answer_to(reply, model="gpt-4.1-mini", **settings)
+    with pytest.raises(ModelUnavailable, match="did not answer within"):
+        await answer_to(reply, model="o3-mini", **settings)
+
+
 KEEP_ALIVE = Reply([b": still here\n\n"], endless=True, pause_s=0.01)
 EMPTY_DELTAS = Reply([{}], endless=True, pause_s=0.01)
 BYTE_BY_BYTE = Reply([bytes([byte]) for byte in b'data: {"choices": []}\n\n'], endless=True, pause_s=0.01)
