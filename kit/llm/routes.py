@@ -23,10 +23,6 @@ _CUT_SHORT = {
 }
 
 
-class _AnswerCutShort(ModelUnavailable):
-    """An answer that came, but not whole."""
-
-
 @dataclass(frozen=True)
 class ProviderState:
     """What all models of a provider share."""
@@ -78,24 +74,23 @@ class Route:
         give_up_at = clock() + self._patience_s()
         failure: ModelUnavailable | None = None
         for attempt in range(settings.retries + 1):
-            void = False
+            begun = False
             try:
                 async with aclosing(self._attempt(request, give_up_at - clock(), has_next=has_next)) as deltas:
                     async for delta in deltas:
-                        void = True
+                        begun = True
                         yield delta
             except _LeftAlone as error:  # perhaps since the last attempt, which then says what is wrong
                 raise failure or error from None
             except ModelUnavailable as error:
                 wait_s = self._wait_s(error, attempt)
-                if isinstance(error, _AnswerCutShort) or attempt == settings.retries or clock() + wait_s > give_up_at:
+                # What was shown is taken back for another model at most, not for one that broke off.
+                if begun or attempt == settings.retries or clock() + wait_s > give_up_at:
                     self._heed(error)
                     raise
                 failure = error
             else:
                 return
-            if void:
-                yield self.restart(failure, self.choice)
             await self.retrying.sleep(wait_s)
 
     def restart(self, error: ModelUnavailable | ModelRejected, successor: Choice) -> Restart:
@@ -172,7 +167,7 @@ class Route:
             return delta
         if has_next and delta.reason in _CUT_SHORT:
             reason, what = _CUT_SHORT[delta.reason]
-            raise _AnswerCutShort(f"{self.choice} {what}", reason=reason)
+            raise ModelUnavailable(f"{self.choice} {what}", reason=reason)
         return replace(delta, provider=self.choice.provider, model=self.choice.model)
 
 

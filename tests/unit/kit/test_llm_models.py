@@ -109,11 +109,20 @@ async def test_a_refusal_is_not_repeated_and_the_next_model_answers() -> None:
 
 async def test_text_that_was_shown_is_declared_void_before_another_answer_begins() -> None:
     broken = [TextDelta("The tow"), AWAY]
-    script = Script({"a/m": [broken, broken, broken], "b/m": [says("The bridge.")]})
+    script = Script({"a/m": [broken], "b/m": [says("The bridge.")]})
     async with models_of(script, catalog("a/m", "b/m")) as models:
         deltas = await collect(models)
     assert text(deltas) == "The bridge."
-    assert [delta.next_provider for delta in deltas if isinstance(delta, Restart)] == ["a", "a", "b"]
+    assert [delta.next_provider for delta in deltas if isinstance(delta, Restart)] == ["b"]
+    assert script.asked == ["a/m", "b/m"]
+
+
+async def test_an_answer_that_breaks_off_is_not_begun_again_by_the_same_model() -> None:
+    script = Script({"a/m": [[TextDelta("The tow"), AWAY], says("The tower.")]})
+    async with models_of(script, catalog("a/m")) as models:
+        with pytest.raises(ModelUnavailable, match="a is away"):
+            await collect(models)
+    assert script.asked == ["a/m"]
 
 
 @pytest.mark.parametrize("reason", [FinishReason.INCOMPLETE, FinishReason.CUT_OFF])
