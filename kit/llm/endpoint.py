@@ -67,7 +67,7 @@ class EndpointConfig:
 
 
 class Endpoint:
-    """One model; it makes one attempt. Open it with `open_endpoint`."""
+    """A LanguageModel that has one model for all operations, and makes one attempt. Open it with `open_endpoint`."""
 
     def __init__(
         self, client: httpx.AsyncClient, config: EndpointConfig, new_id: Callable[[], str] = lambda: uuid.uuid4().hex
@@ -93,14 +93,17 @@ class Endpoint:
     def preset(self) -> Preset:
         return self._knowledge.preset
 
-    @property
-    def info(self) -> ModelInfo:
+    def info(self, operation: Operation = Operation.ANSWER) -> ModelInfo:  # noqa: ARG002 - it has one model for all
         thinks = self.preset.thinking_models.search(self._config.model) is not None
         return ModelInfo(
             self._provider, self._config.model, self._knowledge.context_tokens, REASONING_TOKENS if thinks else 0
         )
 
-    async def count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
+    async def count_tokens(
+        self,
+        texts: Sequence[str],
+        operation: Operation = Operation.ANSWER,  # noqa: ARG002
+    ) -> Sequence[int]:
         """Tokens of each text, or an estimate from above. Never fails."""
         return await self._knowledge.count_tokens(texts)
 
@@ -225,22 +228,6 @@ class Endpoint:
         if field_name is None or field_name in self._refused_fields:
             raise self._failures.of_status(status, text, response.headers.get("retry-after"))
         self._refused_fields |= {field_name}
-
-
-class OneModel:
-    """A LanguageModel that has one endpoint for all operations."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-
-    def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
-        return self._endpoint.complete(request)
-
-    def info(self, operation: Operation) -> ModelInfo:  # noqa: ARG002
-        return self._endpoint.info
-
-    async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:  # noqa: ARG002
-        return await self._endpoint.count_tokens(texts)
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kit.egress import AddressRefused, EgressGuard, NameNotFound, UrlRefused
-from kit.llm.endpoint import EndpointConfig, OneModel, open_endpoint
+from kit.llm.endpoint import EndpointConfig, open_endpoint
 from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected
 from kit.llm.guarded_http import guarded_transport
@@ -34,7 +34,7 @@ def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_ti
             await _check(guard, address.base_url)
             transport = guarded_transport(guard)
         async with open_endpoint(config, transport) as endpoint:
-            yield OneModel(endpoint)
+            yield endpoint
 
     return open_one
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kit.llm.endpoint import EndpointConfig, OneModel, open_endpoint
+from kit.llm.endpoint import EndpointConfig, open_endpoint
 from services.orchestrator.answering.drafting import Drafter, Question
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import Evidence, SupportStatus
@@ -25,9 +25,9 @@ async def test_question_is_answered_however_much_there_is_to_read(real_model: En
     question = Question("When was the tower built?", history, EVIDENCE + padding, 40)
     config = replace(real_model, context_tokens=1024)  # less to read than the server could: its speed is not the point
     async with open_endpoint(config) as endpoint:
-        draft = await Drafter(FakeScorer(), Generator(OneModel(endpoint))).write(question, journal)
+        draft = await Drafter(FakeScorer(), Generator(endpoint)).write(question, journal)
         assert not draft.tokens.estimated, "the model has answered"
-        assert draft.tokens.prompt_tokens + 40 <= endpoint.info.context_tokens
+        assert draft.tokens.prompt_tokens + 40 <= endpoint.info().context_tokens
     assert journal.progress.shown == draft.text
     assert draft.support_status in {SupportStatus.SUPPORTED, SupportStatus.PARTIAL}
     assert "1889" in draft.text

@@ -44,10 +44,10 @@ async def test_openai_calls_the_limit_by_its_new_name_and_its_thinkers_take_no_t
 
 async def test_openai_leaves_room_for_thoughts() -> None:
     async with asked(preset="openai", model="gpt-5-mini") as (_, endpoint):
-        assert endpoint.info.reasoning_tokens > 0
-        assert endpoint.info.context_tokens >= 128_000
+        assert endpoint.info().reasoning_tokens > 0
+        assert endpoint.info().context_tokens >= 128_000
     async with asked(preset="openai", model="gpt-4.1-mini") as (_, endpoint):
-        assert endpoint.info.reasoning_tokens == 0
+        assert endpoint.info().reasoning_tokens == 0
 
 
 REFUSED_LIMIT = (
@@ -106,7 +106,7 @@ async def test_gemini_counts_thoughts_in_the_total_only() -> None:
     usage = {"prompt_tokens": 138, "completion_tokens": 24, "total_tokens": 448}
     async with asked(Reply(["a"], usage=usage), preset="gemini", model="gemini-2.5-flash") as (_, endpoint):
         assert finish_of(await answer(endpoint)).usage == TokenUsage(138, 310)
-        assert endpoint.info.reasoning_tokens > 0
+        assert endpoint.info().reasoning_tokens > 0
 
 
 async def test_grok_sends_its_thoughts_beside_and_its_usage_with_every_chunk() -> None:
@@ -152,7 +152,7 @@ async def test_vllm_is_told_by_what_it_says_and_counts_tokens() -> None:
         script.tokenize = lambda body: {"count": len(body["prompt"]), "max_model_len": 2048, "tokens": []}
         assert await endpoint.count_tokens(["hello", "hello", "hi"]) == [5, 5, 2]
         assert await endpoint.count_tokens(["hello"]) == [5]
-        assert (endpoint.info.provider, endpoint.info.context_tokens) == ("vllm", 2048)
+        assert (endpoint.info().provider, endpoint.info().context_tokens) == ("vllm", 2048)
     assert len(script.tokenized) == 2, "what was counted is remembered"
     assert script.tokenized[0]["add_special_tokens"] is False
 
@@ -163,7 +163,7 @@ async def test_llama_cpp_is_told_by_what_it_says_and_counts_tokens() -> None:
         script.pages["/props"] = {"default_generation_settings": {"n_ctx": 512}}
         script.tokenize = lambda body: {"tokens": [1] * len(body["content"])}
         assert await endpoint.count_tokens(["hello"]) == [5]
-        assert (endpoint.info.provider, endpoint.info.context_tokens) == ("llama.cpp", 512)
+        assert (endpoint.info().provider, endpoint.info().context_tokens) == ("llama.cpp", 512)
 
 
 async def test_ollama_says_the_context_of_a_model_that_runs() -> None:
@@ -171,13 +171,13 @@ async def test_ollama_says_the_context_of_a_model_that_runs() -> None:
         script.models = [{"id": "m", "owned_by": "library"}]
         script.pages["/api/ps"] = {"models": [{"name": "m", "model": "m", "context_length": 32768}]}
         await endpoint.count_tokens(["hello"])
-        assert (endpoint.info.provider, endpoint.info.context_tokens) == ("ollama", 32768)
+        assert (endpoint.info().provider, endpoint.info().context_tokens) == ("ollama", 32768)
 
 
 async def test_server_that_says_nothing_gets_the_smallest_context_and_an_estimate() -> None:
     async with asked(Reply(["a"])) as (_, endpoint):
         assert await endpoint.count_tokens(["hello there"]) >= [2]
-        assert endpoint.info.context_tokens == 4096
+        assert endpoint.info().context_tokens == 4096
 
 
 async def test_server_whose_tokenizer_breaks_down_is_estimated() -> None:

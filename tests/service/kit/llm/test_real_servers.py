@@ -69,7 +69,7 @@ async def test_forced_call_that_runs_out_of_tokens_has_no_text(real_model: Endpo
     async with open_endpoint(real_model) as endpoint:
         await endpoint.count_tokens(["a"])
         deltas = await answer(endpoint, request)
-        if endpoint.info.provider != "vllm":
+        if endpoint.info().provider != "vllm":
             pytest.skip("this server's template offers the model no tools")
     assert text_of(deltas) == ""
     assert finish_of(deltas).reason is FinishReason.LENGTH
@@ -79,7 +79,7 @@ async def test_forced_call_that_runs_out_of_tokens_has_no_text(real_model: Endpo
 async def test_prompt_that_is_too_long_is_told_apart_from_a_wrong_key(real_model: EndpointConfig) -> None:
     async with open_endpoint(real_model) as endpoint:
         await endpoint.count_tokens(["a"])
-        words = "word " * (endpoint.info.context_tokens + 10)
+        words = "word " * (endpoint.info().context_tokens + 10)
         with pytest.raises(PromptTooLong):
             await answer(endpoint, replace(QUESTION, messages=[ChatMessage("user", words)]))
 
@@ -88,11 +88,11 @@ async def test_context_is_the_servers_own_and_tokens_are_counted_by_it(real_mode
     async with open_endpoint(real_model) as endpoint:
         text = "Say hello to the world, and to nobody else. " * 20
         (count,) = await endpoint.count_tokens([text])
-        assert endpoint.info.context_tokens > 0
+        assert endpoint.info().context_tokens > 0
         if endpoint.preset.tokenizer is TokenizerApi.NONE:
             pytest.skip("this server counts no tokens")
         if real_model.api_key == LLAMA_CPP_KEY:
-            assert endpoint.info.context_tokens == LLAMA_CPP_CONTEXT_TOKENS
+            assert endpoint.info().context_tokens == LLAMA_CPP_CONTEXT_TOKENS
         (plain,) = await endpoint.count_tokens(["Say hello."])
         without = finish_of(await answer(endpoint, replace(QUESTION, max_tokens=1))).usage.prompt_tokens
         longer = [ChatMessage("user", f"Say hello.{text}")]
