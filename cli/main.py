@@ -18,6 +18,7 @@ from cli.gateway import Gateway, Json
 from cli.ingestion import Ingestion, ingest
 from cli.jobs import jobs
 from cli.keys import keys
+from cli.models import models
 from cli.output import Output, describe_document
 from cli.running import run as run_connected
 from cli.runs import runs
@@ -34,6 +35,7 @@ documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, delet
 app.add_typer(documents, name="documents")
 app.add_typer(jobs, name="jobs")
 app.add_typer(runs, name="runs")
+app.add_typer(models, name="models")
 app.add_typer(keys, name="keys")
 app.command()(backup)
 app.command()(restore)

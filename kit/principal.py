@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from kit.errors import Unauthenticated
+from kit.errors import PermissionDenied, Unauthenticated
 
 TENANT_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 """A tenant becomes part of NATS subjects and of index filters: no dot, no wildcard, no space."""
@@ -51,6 +51,21 @@ class Principal:
                     f"{value!r} cannot be the {name} of a caller; it must match ^{alphabet.pattern}$",
                     reason="BAD_PRINCIPAL",
                 )
+
+
+OPERATOR = "operator"
+"""Scope of those who may change what concerns all tenants."""
+
+
+def require_operator() -> Principal:
+    """The principal of the request in hand, who must be an operator. Raises PermissionDenied."""
+    principal = current_principal()
+    if OPERATOR not in principal.scopes:
+        raise PermissionDenied(
+            f"{principal.subject} may not do this: it concerns all users of the installation; ask an operator",
+            reason="OPERATOR_ONLY",
+        )
+    return principal
 
 
 def current_principal() -> Principal:

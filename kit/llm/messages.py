@@ -170,8 +170,8 @@ class Finish:
 
 @dataclass(frozen=True)
 class Restart:
-    """A model failed and another answer begins: by the next model of the chain, or by the same one when it is asked again. All
-    deltas that came before are void, text that was shown included; there may have been none."""
+    """A model failed, and the next of the chain begins. All deltas that came before are void, text that was shown included; there
+    may have been none."""
 
     provider: str
     """Who failed, and with what model."""

@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from kit.principal import Principal
+from kit.principal import OPERATOR, Principal
 from services.gateway import problems
 from services.gateway.auth import authenticated
 from services.gateway.backends import Backends
@@ -23,11 +23,13 @@ from services.gateway.routes import (
     events,
     health,
     jobs,
+    models,
     questions,
     runs,
     search,
     threads,
     upload,
+    usage,
 )
 from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.problem import Problem
@@ -56,8 +58,8 @@ def create_api(backends: Backends) -> FastAPI:
     )
     app.state.backends = backends
     app.state.stream_shares = StreamShares(stream_limit(settings))
-    app.state.local_principal = Principal(settings.local_tenant_id, settings.local_subject)
-    for module in (upload, documents, events, collections, jobs, search, questions, runs, threads):
+    app.state.local_principal = Principal(settings.local_tenant_id, settings.local_subject, frozenset({OPERATOR}))
+    for module in (upload, documents, events, collections, jobs, models, search, questions, runs, threads, usage):
         app.include_router(module.router, dependencies=[Depends(authenticated)])
     app.include_router(health.router)
     app.include_router(console.console_router(console.load_assets(_console_directory())))

@@ -4,7 +4,7 @@ construction: the event's kind is the name of the payload that is set."""
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.encoding import encode, enum_number
-from services.gateway.models import Budgets, Json, RunEvent, RunRequest
+from services.gateway.models import BroughtModel, Budgets, Json, RunEvent, RunRequest
 
 
 def run_event(message: pb.RunEvent) -> RunEvent:
@@ -18,6 +18,7 @@ def run_event(message: pb.RunEvent) -> RunEvent:
 
 def start_request(request: RunRequest) -> pb.StartRunRequest:
     """The contract's message for a question."""
+    brought = request.brought_model
     return pb.StartRunRequest(
         mode=enum_number(pb.RunMode.DESCRIPTOR, request.mode),
         question=request.question,
@@ -28,6 +29,16 @@ def start_request(request: RunRequest) -> pb.StartRunRequest:
         top_k=request.top_k,
         idempotency_key=request.idempotency_key,
         budgets=_budgets(request.budgets),
+        model_credentials=_credentials(brought) if brought else None,
+    )
+
+
+def _credentials(model: BroughtModel) -> pb.ModelCredentials:
+    return pb.ModelCredentials(
+        base_url=model.base_url,
+        api_key=model.api_key.get_secret_value(),
+        model=model.model,
+        preset=model.preset,
     )
 
 

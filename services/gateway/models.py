@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pydantic import SecretStr
+
 Json = dict[str, Any]
 """A JSON object."""
 
@@ -35,6 +37,16 @@ class Budgets:
 
 
 @dataclass(frozen=True)
+class BroughtModel:
+    """A model that a user brings with a question."""
+
+    base_url: str
+    api_key: SecretStr
+    model: str
+    preset: str
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """A question to be answered."""
 
@@ -48,6 +60,7 @@ class RunRequest:
     top_k: int = 0
     idempotency_key: str = ""
     budgets: Budgets = Budgets()
+    brought_model: BroughtModel | None = None
 
 
 class HealthState(StrEnum):

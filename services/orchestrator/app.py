@@ -1,7 +1,6 @@
 """Composition root of the orchestrator."""
 
 import asyncio
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,11 +11,17 @@ from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 
 from kit.channel import open_channel
+from kit.egress import EgressGuard, parse_networks
 from kit.errors import GroundworkError
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats, connect
-from kit.llm import Spent
+from kit.llm.models import Models, open_models
+from kit.llm.opening import endpoint_opener
+from kit.llm.prices import PriceTable
+from kit.llm.switching import ModelSwitch
+from kit.sealing import Sealer
 from kit.service import Service
+from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.adapters.memory import MemoryThreads
@@ -24,16 +29,18 @@ from services.orchestrator.adapters.model_server import RerankerSentenceScorer
 from services.orchestrator.adapters.retriever import RetrieverSearcher
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
+from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.log.events import Budgets
 from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.grounded import Limits, Pipeline
+from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_older_runs
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
-from services.orchestrator.steps.usage import Metered, Price
+from services.orchestrator.steps.usage import Metered
 
 _log = structlog.get_logger()
 _RETRY_AFTER_S = 2.0
@@ -47,19 +54,27 @@ async def run(settings: OrchestratorSettings) -> None:
         nats = await service.stack.enter_async_context(connect(settings.nats_url, name="orchestrator"))
         state = await _State.open(nats, settings, service)
         memory = await _memory(service, settings)
-        pipeline = await _pipeline(service, settings, memory, state.sources)
+        guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
+        switch = await _models(service, settings, nats, guard)
+        pipeline = await _pipeline(service, settings, memory, state.sources, switch.models)
+        credentials = await SealedModelStore.open(
+            nats, Sealer(settings.signing_key()), life_s=settings.model_credentials_life_s
+        )
         limits = RunLimits(settings.run_wall_clock_s, settings.run_lease_s, settings.max_concurrent_runs)
-        runs = Runs(state.store, state.markers, state.log, state.sources, pipeline, limits)
+        tally = await KeyValueTally.open(nats, retention_days=settings.usage_retention_days)
+        brought = BroughtModels(credentials, guard)
+        runs = Runs(state.store, state.markers, state.log, state.sources, pipeline, limits, brought, tally)
         forgetting = Forgetting(state.store, state.log, state.sources, memory, now=_now)
         service.stack.push_async_callback(runs.close)
         service.spawn(_forget(state, forgetting))
         service.spawn(state.log.work())
         service.spawn(runs.work())
         service.spawn(_drain(runs, service.stopping))
+        service.spawn(switch.follow())
         service.require("nats", nats.check)
         service.add_servicer(
             orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server,
-            OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now)),
+            OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now), switch, tally),
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"],
         )
         await service.serve()
@@ -111,9 +126,26 @@ async def _memory(service: Service, settings: OrchestratorSettings) -> MemoryThr
     return MemoryThreads(channel, timeout_s=settings.run_memory_timeout_s)
 
 
+async def _models(service: Service, settings: OrchestratorSettings, nats: Nats, guard: EgressGuard) -> ModelSwitch:
+    """The language models. Without a provider there are none but those that users bring."""
+    opener = endpoint_opener(
+        guard,
+        stall_timeout_s=settings.llm_stall_timeout_s,
+        completion_timeout_s=settings.llm_completion_timeout_s,
+    )
+    models = await service.stack.enter_async_context(open_models(settings.model_catalog(), opener))
+    return await ModelSwitch.open(nats, models, _now)
+
+
 async def _pipeline(
-    service: Service, settings: OrchestratorSettings, memory: MemoryThreads, sources: KeyValueRunSources
+    service: Service,
+    settings: OrchestratorSettings,
+    memory: MemoryThreads,
+    sources: KeyValueRunSources,
+    models: Models,
 ) -> Pipeline:
+    catalog = settings.model_catalog()
+    prices = catalog.prices() if catalog else PriceTable({})
     enter = service.stack.enter_async_context
     signer = service.signer
     retriever = await enter(
@@ -132,7 +164,7 @@ async def _pipeline(
         sources,
         Drafter(
             RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s),
-            await _generator(service.stack, settings),
+            Generator(Metered(models, prices.cost_usd)),
         ),
         Limits(
             evidence_top_k=settings.evidence_top_k,
@@ -152,34 +184,6 @@ def _budgets(settings: OrchestratorSettings) -> Budgets:
         tokens=settings.run_max_tokens,
         cost_usd=settings.run_max_cost_usd,
     )
-
-
-def _price(settings: OrchestratorSettings) -> Price:
-    def price(spent: Spent) -> float:
-        return (
-            spent.usage.prompt_tokens * settings.llm_prompt_usd_per_million_tokens
-            + spent.usage.completion_tokens * settings.llm_completion_usd_per_million_tokens
-        ) / 1e6
-
-    return price
-
-
-async def _generator(stack: AsyncExitStack, settings: OrchestratorSettings) -> Generator | None:
-    if settings.llm_base_url is None:
-        return None
-    from kit.llm.endpoint import EndpointConfig, open_endpoint  # noqa: PLC0415 - loads an HTTP client
-
-    config = EndpointConfig(
-        settings.llm_base_url,
-        settings.llm_model,
-        settings.llm_api_key.get_secret_value(),
-        preset=settings.llm_preset,
-        context_tokens=settings.llm_context_tokens,
-        tokenizer_file=settings.llm_tokenizer_file,
-        stall_timeout_s=settings.llm_stall_timeout_s,
-        completion_timeout_s=settings.llm_completion_timeout_s,
-    )
-    return Generator(Metered(await stack.enter_async_context(open_endpoint(config)), _price(settings)))
 
 
 def _now() -> datetime:

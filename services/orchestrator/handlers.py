@@ -3,15 +3,21 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import Any
 
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
+from pydantic import SecretStr
 
 from kit.forgetting import QUEUE, decode
 from kit.jetstream import Job
-from kit.principal import current_principal
+from kit.llm.brought import BroughtModel
+from kit.llm.providers import Choice
+from kit.llm.switching import ModelSwitch
+from kit.principal import current_principal, require_operator
 from kit.records import UNREADABLE, set_aside
+from services.orchestrator.adapters import model_codec
 from services.orchestrator.adapters.codec import (
     budgets_from_proto,
     enum_from_number,
@@ -21,9 +27,10 @@ from services.orchestrator.adapters.codec import (
 )
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
-from services.orchestrator.models import RunKey, RunRecord, RunRequest
+from services.orchestrator.models import BroughtName, RunKey, RunRecord, RunRequest
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
+from services.orchestrator.runs.tally import GroupBy, Period, Row, Tally, account
 
 _UNKNOWN_COMES_BACK_AFTER_S = 600.0
 
@@ -33,12 +40,15 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 class OrchestratorServicer(rpc.OrchestratorServiceServicer):
     """OrchestratorService over Runs."""
 
-    def __init__(self, runs: Runs, deletion: RunDeletion) -> None:
+    def __init__(self, runs: Runs, deletion: RunDeletion, switch: ModelSwitch, tally: Tally) -> None:
         self._runs = runs
         self._deletion = deletion
+        self._switch = switch
+        self._tally = tally
 
     async def StartRun(self, request: pb.StartRunRequest, context: Any) -> AsyncIterator[pb.StartRunResponse]:
-        _, events = await self._runs.start(current_principal(), _request(request), request.idempotency_key)
+        principal, key = current_principal(), request.idempotency_key
+        _, events = await self._runs.start(principal, _request(request), key, _brought(request))
         async with aclosing(events) as run:  # type: ignore[type-var] # a generator in fact
             async for event in run:
                 yield pb.StartRunResponse(event=event_for_client(event))
@@ -68,6 +78,46 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
     async def _visible(self, run_id: str) -> RunRecord:
         return await self._runs.visible(current_principal(), _key(run_id))
 
+    async def GetModels(self, request: pb.GetModelsRequest, context: Any) -> pb.GetModelsResponse:
+        return model_codec.models_to_proto(self._switch)
+
+    async def SetModel(self, request: pb.SetModelRequest, context: Any) -> pb.SetModelResponse:
+        operator = require_operator()
+        operation = model_codec.operation_of(request.operation)
+        if request.HasField("model"):
+            choice = Choice(request.model.provider, request.model.model)
+            await self._switch.set(operation, choice, by=operator.subject, force=request.force)
+        else:
+            await self._switch.reset(operation)
+        return pb.SetModelResponse(operation=model_codec.operation_to_proto(self._switch.operation(operation)))
+
+    async def GetUsage(self, request: pb.GetUsageRequest, context: Any) -> pb.GetUsageResponse:
+        principal = current_principal()
+        subject = "" if request.all_subjects else request.subject or principal.subject
+        if subject != principal.subject:
+            require_operator()
+        period = Period.read(request.since, request.until, datetime.now(UTC).date())
+        found = await account(self._tally, principal.tenant_id, subject, period, _group_by(request.group_by))
+        return pb.GetUsageResponse(rows=[_row(each) for each in found.rows], total=_row(found.total))
+
+
+def _group_by(name: str) -> GroupBy:
+    try:
+        return GroupBy(name or "day")
+    except ValueError:
+        known = ", ".join(each.value for each in GroupBy)
+        raise InvalidRequest(f"costs are not grouped by {name[:40]!r}; use {known}", field="group_by") from None
+
+
+def _row(row: Row) -> pb.UsageRow:
+    return pb.UsageRow(
+        key=row.key,
+        runs=row.runs,
+        prompt_tokens=row.prompt_tokens,
+        completion_tokens=row.completion_tokens,
+        cost_usd=row.cost_usd,
+    )
+
 
 def _request(message: pb.StartRunRequest) -> RunRequest:
     if message.mode == pb.RUN_MODE_UNSPECIFIED:
@@ -82,7 +132,17 @@ def _request(message: pb.StartRunRequest) -> RunRequest:
         document_ids=tuple(message.document_ids),
         budgets=budgets_from_proto(message.budgets),
         top_k=message.top_k,
+        model_credentials=BroughtName(message.model_credentials.model, message.model_credentials.preset)
+        if message.HasField("model_credentials")
+        else None,
     )
+
+
+def _brought(message: pb.StartRunRequest) -> BroughtModel | None:
+    if not message.HasField("model_credentials"):
+        return None
+    given = message.model_credentials
+    return BroughtModel(given.base_url, SecretStr(given.api_key), given.model, given.preset)
 
 
 def _key(run_id: str) -> RunKey:

@@ -9,6 +9,14 @@ from services.orchestrator.log.events import Answer, Budgets, RunError, RunMode,
 
 
 @dataclass(frozen=True)
+class BroughtName:
+    """A model that a user brought. Its address and key are kept elsewhere, sealed; see runs/brought_models.py."""
+
+    model: str
+    preset: str = ""
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """What was asked."""
 
@@ -20,6 +28,8 @@ class RunRequest:
     document_ids: Sequence[str] = ()
     budgets: Budgets = Budgets()
     top_k: int = 0
+    model_credentials: BroughtName | None = None
+    """The model that the user brought, if any."""
 
 
 @dataclass(frozen=True)

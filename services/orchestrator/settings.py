@@ -1,12 +1,15 @@
 """What the orchestrator is told from outside."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
+from kit.egress import parse_networks
 from kit.llm.counting import check_tokenizer_file
 from kit.llm.presets import preset_named
+from kit.llm.providers import DEFAULT, Catalog, ModelSpec, Provider, is_http_url, make_catalog, parse_providers
 from kit.settings import SigningServiceSettings
 
 
@@ -48,14 +51,34 @@ class OrchestratorSettings(SigningServiceSettings):
     """Longest completion, also of a model that never falls silent; at most 85 % of the time that the run has left, so that the
     fallback can still answer."""
 
+    llm_providers: SecretStr = SecretStr("")
+    """More providers of language models, as a JSON object by name; see [Language models](operations.md#language-models). The one of
+    `llm_base_url` is called `default` beside them."""
+
+    llm_providers_file: Path | None = None
+    """File with those providers instead, read at the start: a mounted secret."""
+
+    llm_operations: str = ""
+    """Which models each operation asks, in their order, as a JSON object: `{"answer": ["openai/gpt-4.1", "gpu/qwen3"], "default":
+    "gpu/qwen3"}`. Operations are plan, answer, verify, summarise and facts; what is not named does as `default`, and without that
+    asks the first model of each provider in turn."""
+
+    model_credentials_life_s: float = Field(default=3600.0, gt=0, le=3600.0)
+    """How long the key of a model that a user brings with a question is kept, sealed, for a run that does not end: longer than any
+    run takes. What lives for an hour at most is not part of backups."""
+
+    egress_allowed_networks: str = ""
+    """Networks that are not public and may be connected to when a user names them all the same, in CIDR notation with commas
+    between them: `10.20.0.0/16`. None by default."""
+
     llm_stall_timeout_s: float = Field(default=30.0, gt=0)
     """Longest wait for the model's next piece. A loaded GPU queues for seconds; half a minute of silence is an outage."""
 
     llm_prompt_usd_per_million_tokens: float = Field(default=0.0, ge=0)
-    """Price of what the model reads, for the cost shown with each run. 0 where nobody is charged."""
+    """Price of what the model of `llm_base_url` reads, for the cost shown with each run. 0 where nobody is charged."""
 
     llm_completion_usd_per_million_tokens: float = Field(default=0.0, ge=0)
-    """Price of what the model writes."""
+    """Price of what it writes."""
 
     evidence_top_k: int = Field(default=8, ge=1, le=50)
     """Passages in the evidence set. More cost prompt tokens and rarely help."""
@@ -108,6 +131,9 @@ class OrchestratorSettings(SigningServiceSettings):
     run_retention_days: float = Field(default=30.0, gt=0)
     """How long finished runs can be replayed."""
 
+    usage_retention_days: float = Field(default=400.0, gt=0)
+    """How long it is known what a run has cost: a year and a month to look back from. Runs themselves may go earlier."""
+
     @field_validator("llm_preset")
     @classmethod
     def _is_known(cls, value: str) -> str:
@@ -130,17 +156,87 @@ class OrchestratorSettings(SigningServiceSettings):
     @field_validator("llm_base_url")
     @classmethod
     def _is_web_address(cls, value: str | None) -> str | None:
-        if value is not None and not _is_http_url(value):
+        if value is not None and not is_http_url(value):
             raise ValueError(
                 "it must be an http:// or https:// URL and should end in /v1, as in http://127.0.0.1:8000/v1"
             )
         return value
 
+    @field_validator("llm_providers")
+    @classmethod
+    def _are_providers(cls, value: SecretStr) -> SecretStr:
+        if value.get_secret_value().strip():
+            parse_providers(value.get_secret_value())
+        return value
 
-def _is_http_url(text: str) -> bool:
+    @field_validator("llm_providers_file")
+    @classmethod
+    def _holds_providers(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value is not None:
+            if info.data.get("llm_providers", SecretStr("")).get_secret_value().strip():
+                raise ValueError("the providers themselves are set as well; set one of the two")
+            _providers_of(value)
+        return value
+
+    @field_validator("llm_operations")
+    @classmethod
+    def _ask_known_models(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.keys() >= _SETTINGS_OF_MODELS:  # else they are what is wrong
+            _catalog(info.data, value)
+        return value
+
+    @field_validator("egress_allowed_networks")
+    @classmethod
+    def _are_networks(cls, value: str) -> str:
+        parse_networks(value)
+        return value
+
+    def model_catalog(self) -> Catalog | None:
+        """All providers and what each operation asks; None where there is no model."""
+        prices = (self.llm_prompt_usd_per_million_tokens, self.llm_completion_usd_per_million_tokens)
+        return _catalog(dict(self), self.llm_operations, *prices)
+
+
+_SETTINGS_OF_MODELS = {
+    "llm_base_url",
+    "llm_context_tokens",
+    "llm_preset",
+    "llm_providers",
+    "llm_providers_file",
+    "llm_tokenizer_file",
+}
+
+
+def _catalog(
+    settings: Mapping[str, Any], operations_json: str, prompt_usd: float = 0.0, completion_usd: float = 0.0
+) -> Catalog | None:
+    """Raises ValueError where the providers do not have what the operations ask."""
+    value, path = settings["llm_providers"].get_secret_value(), settings["llm_providers_file"]
+    named = _providers_of(path) if path else parse_providers(value) if value.strip() else {}
+    providers = dict(named)
+    if settings["llm_base_url"]:
+        if DEFAULT in providers:
+            raise ValueError(f"provider {DEFAULT!r} is the one of GROUNDWORK_LLM_BASE_URL; give the other another name")
+        spec = ModelSpec(
+            context_tokens=settings["llm_context_tokens"], prompt_usd=prompt_usd, completion_usd=completion_usd
+        )
+        providers[DEFAULT] = Provider(
+            base_url=settings["llm_base_url"],
+            preset=settings["llm_preset"],
+            tokenizer_file=settings["llm_tokenizer_file"],
+            api_key=settings["llm_api_key"],
+            models={settings["llm_model"]: spec},
+            any_model=True,
+        )
+    if not providers:
+        if operations_json.strip():
+            raise ValueError("there is no provider; set GROUNDWORK_LLM_PROVIDERS")
+        return None
+    return make_catalog(providers, operations_json)
+
+
+def _providers_of(path: Path) -> Mapping[str, Provider]:
     try:
-        url = urlsplit(text)
-        port = url.port  # read for its check
-    except ValueError:
-        return False
-    return url.scheme in {"http", "https"} and bool(url.hostname) and port != 0 and not any(map(str.isspace, text))
+        return parse_providers(path.read_text("utf-8"))
+    except OSError as error:
+        raise ValueError(f"it cannot be read ({error.strerror})") from None

@@ -200,3 +200,28 @@ def test_a_dropped_stream_goes_on_at_another_gateway_and_nothing_comes_twice(
                 assert api.replay(run_id, after=seen) == [*first, *rest][seen:]
             nothing_left = api.http.get(f"/v1/runs/{run_id}/events", headers={"Last-Event-ID": str(rest[-1].seq)})
             assert nothing_left.status_code == 204
+
+
+def test_an_operator_changes_the_model_while_everything_runs(model_api: Api, handbook: str, scripted: Model) -> None:
+    scripted.will(Reply(GOOD))
+    try:
+        changed = model_api.http.put("/v1/models/answer", json={"provider": "default", "model": "another"})
+        assert changed.status_code == 200, changed.text
+        assert [each["model"] for each in changed.json()["chain"]] == ["another", "scripted"]
+        assert model_api.qa(handbook, QUESTION)["usage"]["model"] == "another"
+        assert scripted.scripted.requests[-1]["model"] == "another"
+    finally:
+        model_api.http.delete("/v1/models/answer")
+    assert model_api.qa(handbook, QUESTION)["usage"]["model"] == "scripted"
+    refused = model_api.http.put("/v1/models/answer", json={"provider": "nobody", "model": "m"})
+    assert "there are default" in problem(refused, 400, "UNKNOWN_MODEL")["detail"]
+    day = model_api.get("/v1/usage", group_by="model")
+    assert {row["key"] for row in day["rows"]} >= {"another", "scripted"}
+
+
+def test_a_brought_model_cannot_be_one_of_this_machine(model_api: Api, handbook: str, scripted: Model) -> None:
+    scripted.scripted.requests.clear()
+    model = {"base_url": scripted.scripted.base_url, "api_key": "k", "model": "mine"}
+    body = {"question": QUESTION, "collection_ids": [handbook], "model": model}
+    problem(model_api.http.post("/v1/qa", json=body), 412, "ADDRESS_REFUSED")
+    assert not scripted.scripted.requests

@@ -12,9 +12,10 @@ from services.gateway.backends import Backends, Services
 from services.gateway.errors import StreamInterrupted
 from services.gateway.events import interrupted
 from services.gateway.existence import require_existing
-from services.gateway.models import Json, RunEvent, RunRequest
+from services.gateway.models import BroughtModel, Json, RunEvent, RunRequest
 from services.gateway.problems import error_of, problem
 from services.gateway.runs import ReattachPolicy, follow
+from services.gateway.schemas import models as schemas
 from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
@@ -47,6 +48,7 @@ async def ask(
             top_k=request.top_k,
             idempotency_key=idempotency_key or "",
             budgets=request.budgets.asked(),
+            brought_model=_brought(request.model),
         ),
     )
     if EVENT_STREAM in accept.lower():
@@ -81,9 +83,14 @@ async def chat(
             top_k=request.top_k,
             idempotency_key=idempotency_key or "",
             budgets=request.budgets.asked(),
+            brought_model=_brought(request.model),
         ),
     )
     return await run_stream(events, services)
+
+
+def _brought(given: schemas.BroughtModel | None) -> BroughtModel | None:
+    return BroughtModel(given.base_url, given.api_key, given.model, given.preset or "") if given else None
 
 
 def started(services: Backends, request: RunRequest) -> AsyncIterator[RunEvent]:

@@ -15,6 +15,7 @@ from services.gateway.schemas.fields import (
     ThreadId,
     Title,
 )
+from services.gateway.schemas.models import BroughtModel
 from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
@@ -58,6 +59,7 @@ class QaRequest(RequestBody):
     document_ids: DocumentIds = Field(default_factory=list)
     top_k: Evidence = 0
     budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
+    model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 
 
 class ChatRequest(RequestBody):
@@ -72,6 +74,7 @@ class ChatRequest(RequestBody):
     document_ids: DocumentIds = Field(default_factory=list)
     top_k: Evidence = 0
     budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
+    model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 
 
 class Citation(BaseModel):

@@ -96,7 +96,7 @@ class Drafter:
         return replace(draft, tokens=question.meter.total)
 
     async def _best(self, question: Question, journal: Journal, screen: Screen) -> Draft:
-        if self._generator is None or not question.evidence:
+        if self._generator is None or not self.model_name or not question.evidence:
             return await self._extract(question, journal, screen)
         try:
             draft = await self._generate(self._generator, question, journal, screen)

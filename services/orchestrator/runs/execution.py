@@ -18,6 +18,7 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import RUN_SECONDS, RUNS
 from services.orchestrator.models import RunLimits, RunRecord
 from services.orchestrator.ports import RunStore
+from services.orchestrator.runs.tally import Tally, cost_of
 from services.orchestrator.steps.run import end, end_lost, status_of
 
 _log = structlog.get_logger()
@@ -59,6 +60,7 @@ class Execution:
         record: RunRecord,
         journal: Journal,
         store: RunStore,
+        tally: Tally,
         worker: Worker,
         limits: RunLimits,
         now: Callable[[], datetime],
@@ -70,6 +72,7 @@ class Execution:
         self.journal = journal
         self.task: asyncio.Task[None] | None = None
         self._store = store
+        self._tally = tally
         self._worker = worker
         self._limits = limits
         self._now = now
@@ -124,12 +127,18 @@ class Execution:
             status = await self._end(RunStatus.CANCELLED)
         if not self.journal.durable:
             await self._end_lost_log(status)
+        await self._count_cost()
         await self._store.finish(self.record.finished(status, self._now(), self.journal.progress.outcome))
         self._count(status)
         return Ending.SETTLED
 
     async def _is_cancelled(self) -> bool:
         return await self._store.is_cancelled(self.record.key)
+
+    async def _count_cost(self) -> None:
+        """Before the end is stored: after a crash in between whoever ends the run again counts it again, as the same."""
+        if (usage := self.journal.progress.usage) is not None:
+            await self._tally.put(cost_of(self.record, usage))
 
     async def _work(self) -> RunStatus:
         """Raises FencedOff when another orchestrator has the run, Parked when it waits, CancelledError when this process stops."""

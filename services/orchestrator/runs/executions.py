@@ -12,9 +12,11 @@ from kit.telemetry import continued_span
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunLimits, RunRecord
 from services.orchestrator.ports import RunStore
+from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import Ending, Execution, Worker
 from services.orchestrator.runs.ownership import Ownership
 from services.orchestrator.runs.parking import Parking
+from services.orchestrator.runs.tally import Tally
 
 _log = structlog.get_logger()
 
@@ -30,6 +32,8 @@ class Executions:
         now: Callable[[], datetime],
         ownership: Ownership,
         parking: Parking,
+        brought: BroughtModels,
+        tally: Tally,
     ) -> None:
         self._store = store
         self._worker = worker
@@ -37,6 +41,8 @@ class Executions:
         self._now = now
         self._ownership = ownership
         self._parking = parking
+        self._brought = brought
+        self._tally = tally
         self._by_run: dict[RunKey, Execution] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -69,6 +75,7 @@ class Executions:
             record,
             journal,
             self._store,
+            self._tally,
             self._worker,
             self._limits,
             self._now,
@@ -106,7 +113,8 @@ class Executions:
             structlog.contextvars.bound_contextvars(tenant_id=record.key.tenant_id, run_id=record.key.run_id),
             continued_span("run", record.traceparent, run_id=record.key.run_id, mode=mode, resumed=resumed),
         ):
-            return await execution.run()
+            async with self._brought.in_use(record, execution.journal):
+                return await execution.run()
 
     async def _left(self, execution: Execution, ending: Ending) -> None:
         """Tells the others what became of the run."""

@@ -11,7 +11,8 @@ import structlog
 
 from kit.errors import AlreadyExists, Unavailable
 from kit.forgetting import Source
-from kit.principal import Principal
+from kit.llm.brought import BroughtModel
+from kit.principal import OPERATOR, Principal
 from kit.telemetry import current_traceparent
 from services.orchestrator.errors import (
     RunDamaged,
@@ -27,16 +28,16 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.state import Progress
 from services.orchestrator.models import Dependent, Page, RunKey, RunLimits, RunMarker, RunRecord, RunRequest
 from services.orchestrator.ports import EventLog, Markers, RunSources, RunStore
+from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import Execution, Worker
 from services.orchestrator.runs.executions import Executions
 from services.orchestrator.runs.ownership import OwnedLog, Ownership
 from services.orchestrator.runs.parking import Parking
 from services.orchestrator.runs.requests import check, check_idempotency_key, new_run_id
 from services.orchestrator.runs.sweeping import Sweeper, patiently
+from services.orchestrator.runs.tally import Tally
 
 _log = structlog.get_logger()
-_OPERATOR = "operator"
-"""The scope with which a caller sees the runs of everybody in the tenant."""
 _RETRY_AFTER_S = 1.0
 
 
@@ -51,6 +52,8 @@ class Runs:
         sources: RunSources,
         worker: Worker,
         limits: RunLimits,
+        brought: BroughtModels,
+        tally: Tally,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -59,21 +62,26 @@ class Runs:
         self._log = log
         self._sources = sources
         self._limits = limits
+        self._brought = brought
         self._now = now
         parking = Parking(store, log, self.ownership)
-        self._executions = Executions(store, worker, limits, now, self.ownership, parking)
+        self._executions = Executions(store, worker, limits, now, self.ownership, parking, brought, tally)
         self._sweeper = Sweeper(markers, self.ownership, self._take_over, self._executions.lose, limits.lease_s / 2)
         self._starting = 0
         self._draining = False
 
     async def start(
-        self, principal: Principal, request: RunRequest, idempotency_key: str = ""
+        self,
+        principal: Principal,
+        request: RunRequest,
+        idempotency_key: str = "",
+        model: BroughtModel | None = None,
     ) -> tuple[RunKey, AsyncIterator[RunEvent]]:
         """Starts a run; the events are those of the whole run, as they are written. With an idempotency key that was used before,
-        the run is the one that it started.
+        the run is the one that it started. `model` is the one that the user brings.
 
-        Raises InvalidRequest, ModeNotOffered, TooManyRuns, ThreadForgotten, IdempotencyConflict, IdempotencyInFlight, or
-        Unavailable when runs cannot be made durable.
+        Raises InvalidRequest, ModeNotOffered, TooManyRuns, ThreadForgotten, IdempotencyConflict, IdempotencyInFlight, UrlRefused or
+        AddressRefused for the model's address, or Unavailable when runs cannot be made durable.
         """
         check(request)
         now = self._now()
@@ -94,15 +102,17 @@ class Runs:
             traceparent=current_traceparent(),
             scopes=principal.scopes,
         )
-        return await self._started(record)
+        return await self._started(record, model)
 
-    async def _started(self, record: RunRecord) -> tuple[RunKey, AsyncIterator[RunEvent]]:
+    async def _started(self, record: RunRecord, model: BroughtModel | None) -> tuple[RunKey, AsyncIterator[RunEvent]]:
         if self._is_full():
             raise TooManyRuns(
                 "this orchestrator is at its limit of runs; try again shortly", retry_after_s=_RETRY_AFTER_S
             )
         self._starting += 1
         try:
+            if model is not None:  # before the record: whoever finds the run finds its model
+                await self._brought.keep(record.key, model)
             execution = await self._begin(record)
         except AlreadyExists as error:  # another request with this idempotency key was faster
             raise in_flight(record.key.run_id) from error
@@ -159,7 +169,7 @@ class Runs:
     async def visible(self, principal: Principal, key: RunKey) -> RunRecord:
         """The run, if it is the principal's: others do not learn that it exists. Raises RunNotFound, RunDamaged."""
         record = await self.get(key)
-        if record.subject != principal.subject and _OPERATOR not in principal.scopes:
+        if record.subject != principal.subject and OPERATOR not in principal.scopes:
             raise not_found(key.run_id)
         return record
 
@@ -175,7 +185,7 @@ class Runs:
 
     async def list_visible(self, principal: Principal, page_size: int, page_token: str) -> Page:
         """The principal's runs, newest first; an operator sees all of the tenant."""
-        subject = None if _OPERATOR in principal.scopes else principal.subject
+        subject = None if OPERATOR in principal.scopes else principal.subject
         return await self.list(principal.tenant_id, page_size, page_token, subject)
 
     async def work(self) -> None:

@@ -14,7 +14,7 @@ from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
 
 from kit.errors import AlreadyExists, FailedPrecondition, GroundworkError, InvalidArgument, NotFound, Unavailable
-from kit.principal import Principal, current_principal
+from kit.principal import Principal, current_principal, require_operator
 
 AT = Timestamp(seconds=1_750_000_000)
 RUN_ID = "0197c0ffee01" + "a" * 20
@@ -305,6 +305,8 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.paused = asyncio.Event()
         self.resume = asyncio.Event()
         self.repeat_last = False
+        self.usage_requests: list[run_pb.GetUsageRequest] = []
+        self.set_models: list[run_pb.SetModelRequest] = []
 
     async def _play(self, after_seq: int) -> AsyncIterator[run_pb.RunEvent]:
         if self.pause_after == 0:
@@ -345,6 +347,34 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             question="How long?",
             created_at=AT,
             forgotten_at=self.forgotten_at,
+        )
+
+    async def GetModels(self, request: Any, context: Any) -> run_pb.GetModelsResponse:
+        provider = run_pb.ModelProvider(
+            name="gpu", preset="vllm", models=["qwen"], state=run_pb.PROVIDER_STATE_HALF_OPEN
+        )
+        return run_pb.GetModelsResponse(operations=[self._models("answer")], providers=[provider])
+
+    async def SetModel(self, request: Any, context: Any) -> run_pb.SetModelResponse:
+        operator = require_operator()
+        if not request.HasField("model"):
+            return run_pb.SetModelResponse(operation=self._models(request.operation))
+        self.set_models.append(request)
+        done = self._models(request.operation, request.model)
+        done.set, done.set_by = True, operator.subject
+        done.set_at.CopyFrom(AT)
+        return run_pb.SetModelResponse(operation=done)
+
+    async def GetUsage(self, request: Any, context: Any) -> run_pb.GetUsageResponse:
+        self.usage_requests.append(request)
+        total = run_pb.UsageRow(runs=2, prompt_tokens=100, completion_tokens=10, cost_usd=0.5)
+        row = run_pb.UsageRow(key="qwen")
+        row.MergeFrom(total)
+        return run_pb.GetUsageResponse(rows=[row], total=total)
+
+    def _models(self, operation: str, *first: run_pb.ModelName) -> run_pb.OperationModels:
+        return run_pb.OperationModels(
+            operation=operation, chain=[*first, run_pb.ModelName(provider="gpu", model="qwen")]
         )
 
     async def GetRun(self, request: Any, context: Any) -> run_pb.GetRunResponse:

@@ -32,6 +32,7 @@ PATHS = {
     "thread_id": "0123456789ab",
     "chunk_id": "c1",
     "dead_letter_id": "1e000001",
+    "operation": "answer",
 }
 BODIES: dict[str, dict[str, Any]] = {
     "SearchRequest": {"query": "notice"},
@@ -41,6 +42,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "NewThread": {},
     "ThreadTitle": {"title": "Notice"},
     "RequeueMany": {},
+    "ModelChoice": {"provider": "gpu", "model": "qwen"},
 }
 """A small body of each kind that is accepted; members are replaced one at a time."""
 

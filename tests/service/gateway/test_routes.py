@@ -10,7 +10,7 @@ from groundwork.ingest.v1 import ingest_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 
 from kit.errors import NotFound, ResourceExhausted
-from kit.principal import Principal
+from kit.principal import OPERATOR, Principal
 from tests.service.gateway.conftest import World
 from tests.service.gateway.fakes import AT, NATS_DOWN, OTHER_RUN_ID, RUN_ID, document
 
@@ -216,7 +216,7 @@ async def test_threads_are_made_listed_shown_renamed_and_removed(client: httpx.A
 
 async def test_services_are_called_as_the_local_user(client: httpx.AsyncClient, world: World) -> None:
     await client.post("/v1/collections/default/documents", files={"file": ("a.txt", b"hello")})
-    assert world.ingest.callers == [Principal("local", "local-user")]
+    assert world.ingest.callers == [Principal("local", "local-user", frozenset({OPERATOR}))]
 
 
 async def test_unavailable_service_is_503_with_retry_after(client: httpx.AsyncClient, world: World) -> None:

@@ -7,21 +7,27 @@ from datetime import UTC, datetime
 
 import pytest
 
+from kit.egress import EgressGuard
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
+from kit.keys import KeySource, parse_signing_key
 from kit.llm import LanguageModel
 from kit.principal import Principal
-from kit.testing.harness import make_signer, make_verifier
+from kit.sealing import Sealer
+from kit.testing.harness import make_signer, make_verifier, signing_key_text
+from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
+from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler
 from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
 from services.orchestrator.modes.grounded import Limits, Pipeline
+from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import Worker
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
@@ -35,11 +41,14 @@ LEASE_S = 1.0
 class Orchestrator:
     """One orchestrator's run service with its background loops. `die()` stops it the way SIGKILL would: nothing is released."""
 
-    def __init__(self, runs: Runs, forgetting: Forgetting, queue: ForgetQueue, memory: FakeMemory) -> None:
+    def __init__(
+        self, runs: Runs, forgetting: Forgetting, queue: ForgetQueue, memory: FakeMemory, tally: KeyValueTally
+    ) -> None:
         self.runs = runs
         self.forgetting = forgetting
         self.queue = queue
         self.memory = memory
+        self.tally = tally
         self.deletion = RunDeletion(forgetting, queue.request, now)
         log = runs._log
         assert isinstance(log, JetStreamEventLog)
@@ -80,7 +89,12 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
     async with AsyncExitStack() as stack:
 
         async def start(
-            model: LanguageModel | None = None, *, nats: Nats = jetstream, worker: Worker | None = None, **limits: float
+            model: LanguageModel | None = None,
+            *,
+            nats: Nats = jetstream,
+            worker: Worker | None = None,
+            sealer: Sealer | None = None,
+            **limits: float,
         ) -> Orchestrator:
             generator = Generator(model) if model else None
             memory = FakeMemory()
@@ -92,8 +106,11 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             run_limits = RunLimits(**{"lease_s": LEASE_S, **limits})  # type: ignore[arg-type]
             forgetting = Forgetting(store, log, sources, memory, now=now)
             queue = await ForgetQueue.open(nats, make_signer(), make_verifier())
-            runs = Runs(store, markers, log, sources, worker or pipeline, run_limits)
-            orchestrator = Orchestrator(runs, forgetting, queue, memory)
+            sealer = sealer or Sealer(KeySource(parse_signing_key, value=signing_key_text(), setting="TEST"))
+            brought = BroughtModels(await SealedModelStore.open(nats, sealer, life_s=600.0), EgressGuard())
+            tally = await KeyValueTally.open(nats, retention_days=1)
+            runs = Runs(store, markers, log, sources, worker or pipeline, run_limits, brought, tally)
+            orchestrator = Orchestrator(runs, forgetting, queue, memory, tally)
             stack.push_async_callback(orchestrator.stop)
             return orchestrator
 

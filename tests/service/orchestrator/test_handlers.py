@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
@@ -9,18 +10,28 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 
 from kit.errors import AlreadyExists, InvalidArgument, NotFound, Unimplemented
+from kit.jetstream import Nats
 from kit.principal import Principal, use_principal
 from kit.testing.harness import TEST_PRINCIPAL, open_test_channel, running_servicer
 from services.orchestrator.handlers import OrchestratorServicer
 from tests.service.orchestrator.conftest import Orchestrator
+from tests.unit.kit.llm_fakes import Script, catalog, following_switch
 
 
 @pytest.fixture
 async def stub(
-    start_orchestrator: Callable[..., Awaitable[Orchestrator]],
+    start_orchestrator: Callable[..., Awaitable[Orchestrator]], jetstream: Nats
 ) -> AsyncIterator[rpc.OrchestratorServiceStub]:
     orchestrator = await start_orchestrator()
-    servicer = OrchestratorServicer(orchestrator.runs, orchestrator.deletion)
+    async with (
+        following_switch(jetstream, Script(), catalog("a/m")) as switch,
+        serving(OrchestratorServicer(orchestrator.runs, orchestrator.deletion, switch, orchestrator.tally)) as stub,
+    ):
+        yield stub
+
+
+@asynccontextmanager
+async def serving(servicer: OrchestratorServicer) -> AsyncIterator[rpc.OrchestratorServiceStub]:
     async with (
         running_servicer(rpc.add_OrchestratorServiceServicer_to_server, servicer) as address,
         open_test_channel(address) as channel,

@@ -179,6 +179,34 @@ APPROVAL_DECISION_UNKNOWN: ApprovalDecision.ValueType  # 5
 """A decision that a newer version wrote."""
 Global___ApprovalDecision: _TypeAlias = ApprovalDecision  # noqa: Y015
 
+class _ProviderState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ProviderStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ProviderState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PROVIDER_STATE_UNSPECIFIED: _ProviderState.ValueType  # 0
+    """Never sent."""
+    PROVIDER_STATE_CLOSED: _ProviderState.ValueType  # 1
+    """It is asked."""
+    PROVIDER_STATE_OPEN: _ProviderState.ValueType  # 2
+    """It failed again and again, and is left alone for a while."""
+    PROVIDER_STATE_HALF_OPEN: _ProviderState.ValueType  # 3
+    """The while is over: the next request tries it."""
+
+class ProviderState(_ProviderState, metaclass=_ProviderStateEnumTypeWrapper):
+    """Whether a provider is asked."""
+
+PROVIDER_STATE_UNSPECIFIED: ProviderState.ValueType  # 0
+"""Never sent."""
+PROVIDER_STATE_CLOSED: ProviderState.ValueType  # 1
+"""It is asked."""
+PROVIDER_STATE_OPEN: ProviderState.ValueType  # 2
+"""It failed again and again, and is left alone for a while."""
+PROVIDER_STATE_HALF_OPEN: ProviderState.ValueType  # 3
+"""The while is over: the next request tries it."""
+Global___ProviderState: _TypeAlias = ProviderState  # noqa: Y015
+
 @_typing.final
 class Budgets(_message.Message):
     """Limits of a run. Zero or absent means the service's setting, which is also the most that is given (except for answer_tokens). In
@@ -244,6 +272,7 @@ class StartRunRequest(_message.Message):
     DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
     TOP_K_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    MODEL_CREDENTIALS_FIELD_NUMBER: _builtins.int
     mode: Global___RunMode.ValueType
     """Pipeline."""
     question: _builtins.str
@@ -271,6 +300,12 @@ class StartRunRequest(_message.Message):
     def document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Restricts the evidence to these documents; empty means all."""
 
+    @_builtins.property
+    def model_credentials(self) -> Global___ModelCredentials:
+        """The user's own model, which this run asks and no other. Absent: those of the installation. Stored apart from the run, sealed,
+        until the run ends.
+        """
+
     def __init__(
         self,
         *,
@@ -283,14 +318,51 @@ class StartRunRequest(_message.Message):
         document_ids: _abc.Iterable[_builtins.str] | None = ...,
         top_k: _builtins.int = ...,
         idempotency_key: _builtins.str = ...,
+        model_credentials: Global___ModelCredentials | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model_credentials", b"model_credentials"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "idempotency_key", b"idempotency_key", "mode", b"mode", "question", b"question", "thread_id", b"thread_id", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "idempotency_key", b"idempotency_key", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "thread_id", b"thread_id", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StartRunRequest: _TypeAlias = StartRunRequest  # noqa: Y015
+
+@_typing.final
+class ModelCredentials(_message.Message):
+    """A model that a user brings. Never logged, and in no event."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BASE_URL_FIELD_NUMBER: _builtins.int
+    API_KEY_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    PRESET_FIELD_NUMBER: _builtins.int
+    base_url: _builtins.str
+    """OpenAI-compatible endpoint, usually ending in /v1. On the public internet, unless an operator allows its network. Empty: the
+    preset's.
+    """
+    api_key: _builtins.str
+    """Key."""
+    model: _builtins.str
+    """Model name at that endpoint."""
+    preset: _builtins.str
+    """Kind of provider, such as "openai" or "vllm"; empty: told by the address."""
+    def __init__(
+        self,
+        *,
+        base_url: _builtins.str = ...,
+        api_key: _builtins.str = ...,
+        model: _builtins.str = ...,
+        preset: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_key", b"api_key", "base_url", b"base_url", "model", b"model", "preset", b"preset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelCredentials: _TypeAlias = ModelCredentials  # noqa: Y015
 
 @_typing.final
 class StartRunResponse(_message.Message):
@@ -1536,3 +1608,320 @@ class Approval(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Approval: _TypeAlias = Approval  # noqa: Y015
+
+@_typing.final
+class GetModelsRequest(_message.Message):
+    """Asks for the language models."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetModelsRequest: _TypeAlias = GetModelsRequest  # noqa: Y015
+
+@_typing.final
+class GetModelsResponse(_message.Message):
+    """The language models."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATIONS_FIELD_NUMBER: _builtins.int
+    PROVIDERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def operations(self) -> _containers.RepeatedCompositeFieldContainer[Global___OperationModels]:
+        """What each operation asks. Empty where there is no model: answers are extractive."""
+
+    @_builtins.property
+    def providers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelProvider]:
+        """What there is."""
+
+    def __init__(
+        self,
+        *,
+        operations: _abc.Iterable[Global___OperationModels] | None = ...,
+        providers: _abc.Iterable[Global___ModelProvider] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operations", b"operations", "providers", b"providers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetModelsResponse: _TypeAlias = GetModelsResponse  # noqa: Y015
+
+@_typing.final
+class OperationModels(_message.Message):
+    """What an operation asks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_FIELD_NUMBER: _builtins.int
+    CHAIN_FIELD_NUMBER: _builtins.int
+    SET_FIELD_NUMBER: _builtins.int
+    SET_BY_FIELD_NUMBER: _builtins.int
+    SET_AT_FIELD_NUMBER: _builtins.int
+    operation: _builtins.str
+    """"plan", "answer", "verify", "summarise" or "facts"."""
+    set: _builtins.bool
+    """Whether the first was set at run time; otherwise all is as configured."""
+    set_by: _builtins.str
+    """Who set it."""
+    @_builtins.property
+    def chain(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelName]:
+        """Its models in their order: the first answers, the others stand in for it."""
+
+    @_builtins.property
+    def set_at(self) -> _timestamp_pb2.Timestamp:
+        """When."""
+
+    def __init__(
+        self,
+        *,
+        operation: _builtins.str = ...,
+        chain: _abc.Iterable[Global___ModelName] | None = ...,
+        set: _builtins.bool = ...,
+        set_by: _builtins.str = ...,
+        set_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["set_at", b"set_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "operation", b"operation", "set", b"set", "set_at", b"set_at", "set_by", b"set_by"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OperationModels: _TypeAlias = OperationModels  # noqa: Y015
+
+@_typing.final
+class ModelName(_message.Message):
+    """A model of a provider."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    provider: _builtins.str
+    """Provider."""
+    model: _builtins.str
+    """Model name at that provider."""
+    def __init__(
+        self,
+        *,
+        provider: _builtins.str = ...,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "provider", b"provider"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelName: _TypeAlias = ModelName  # noqa: Y015
+
+@_typing.final
+class ModelProvider(_message.Message):
+    """Somebody who offers models."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PRESET_FIELD_NUMBER: _builtins.int
+    MODELS_FIELD_NUMBER: _builtins.int
+    ANY_MODEL_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name in the settings."""
+    preset: _builtins.str
+    """Kind of provider; empty: told by its address."""
+    any_model: _builtins.bool
+    """Whether an operation may be set to a model that is not listed."""
+    state: Global___ProviderState.ValueType
+    """Whether this replica asks it."""
+    @_builtins.property
+    def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The models that the settings list."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        preset: _builtins.str = ...,
+        models: _abc.Iterable[_builtins.str] | None = ...,
+        any_model: _builtins.bool = ...,
+        state: Global___ProviderState.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_model", b"any_model", "models", b"models", "name", b"name", "preset", b"preset", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelProvider: _TypeAlias = ModelProvider  # noqa: Y015
+
+@_typing.final
+class SetModelRequest(_message.Message):
+    """Sets a model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    operation: _builtins.str
+    """"plan", "answer", "verify", "summarise" or "facts"."""
+    force: _builtins.bool
+    """Sets it although it does not answer now."""
+    @_builtins.property
+    def model(self) -> Global___ModelName:
+        """The model that is asked first from now on; the configured ones stand in for it. Absent: as configured."""
+
+    def __init__(
+        self,
+        *,
+        operation: _builtins.str = ...,
+        model: Global___ModelName | None = ...,
+        force: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["force", b"force", "model", b"model", "operation", b"operation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetModelRequest: _TypeAlias = SetModelRequest  # noqa: Y015
+
+@_typing.final
+class SetModelResponse(_message.Message):
+    """The model is set, and in use on the replica that answers; the others follow within a second."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def operation(self) -> Global___OperationModels:
+        """What the operation asks now."""
+
+    def __init__(
+        self,
+        *,
+        operation: Global___OperationModels | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetModelResponse: _TypeAlias = SetModelResponse  # noqa: Y015
+
+@_typing.final
+class GetUsageRequest(_message.Message):
+    """Asks what runs have cost."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    GROUP_BY_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    ALL_SUBJECTS_FIELD_NUMBER: _builtins.int
+    since: _builtins.str
+    """First day (UTC), as 2026-01-31; empty means 30 days before the last. At most 400 days are counted."""
+    until: _builtins.str
+    """Last day; empty means today."""
+    group_by: _builtins.str
+    """What a row stands for: "day", "subject", "thread" or "model"; empty means "day"."""
+    subject: _builtins.str
+    """Whose runs; empty means the caller's."""
+    all_subjects: _builtins.bool
+    """The runs of all users of the tenant, whatever `subject` says."""
+    def __init__(
+        self,
+        *,
+        since: _builtins.str = ...,
+        until: _builtins.str = ...,
+        group_by: _builtins.str = ...,
+        subject: _builtins.str = ...,
+        all_subjects: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_subjects", b"all_subjects", "group_by", b"group_by", "since", b"since", "subject", b"subject", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUsageRequest: _TypeAlias = GetUsageRequest  # noqa: Y015
+
+@_typing.final
+class GetUsageResponse(_message.Message):
+    """What runs have cost. A run belongs to the day on which it began, and counts once it has ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROWS_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def rows(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageRow]:
+        """By key."""
+
+    @_builtins.property
+    def total(self) -> Global___UsageRow:
+        """The sum of all rows."""
+
+    def __init__(
+        self,
+        *,
+        rows: _abc.Iterable[Global___UsageRow] | None = ...,
+        total: Global___UsageRow | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["total", b"total"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rows", b"rows", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUsageResponse: _TypeAlias = GetUsageResponse  # noqa: Y015
+
+@_typing.final
+class UsageRow(_message.Message):
+    """The sum of some runs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
+    COMPLETION_TOKENS_FIELD_NUMBER: _builtins.int
+    COST_USD_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """The day, user, thread or model that they share; empty where they had none, and of the total."""
+    runs: _builtins.int
+    """How many runs."""
+    prompt_tokens: _builtins.int
+    """Tokens that models read."""
+    completion_tokens: _builtins.int
+    """Tokens that models wrote."""
+    cost_usd: _builtins.float
+    """Dollars, by the prices at the time."""
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        runs: _builtins.int = ...,
+        prompt_tokens: _builtins.int = ...,
+        completion_tokens: _builtins.int = ...,
+        cost_usd: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completion_tokens", b"completion_tokens", "cost_usd", b"cost_usd", "key", b"key", "prompt_tokens", b"prompt_tokens", "runs", b"runs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UsageRow: _TypeAlias = UsageRow  # noqa: Y015

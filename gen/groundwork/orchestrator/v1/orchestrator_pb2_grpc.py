@@ -65,6 +65,21 @@ class OrchestratorServiceStub:
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsRequest.SerializeToString,
                 response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsResponse.FromString,
                 _registered_method=True)
+        self.GetModels = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/GetModels',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetModelsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetModelsResponse.FromString,
+                _registered_method=True)
+        self.SetModel = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/SetModel',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelResponse.FromString,
+                _registered_method=True)
+        self.GetUsage = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/GetUsage',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageResponse.FromString,
+                _registered_method=True)
 
 
 class OrchestratorServiceServicer:
@@ -115,6 +130,28 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetModels(self, request, context):
+        """The language models: what each operation asks, and what there is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetModel(self, request, context):
+        """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
+        that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetUsage(self, request, context):
+        """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OrchestratorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -147,6 +184,21 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.ListRuns,
                     request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsRequest.FromString,
                     response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsResponse.SerializeToString,
+            ),
+            'GetModels': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetModels,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetModelsRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetModelsResponse.SerializeToString,
+            ),
+            'SetModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetModel,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelResponse.SerializeToString,
+            ),
+            'GetUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetUsage,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -312,6 +364,87 @@ class OrchestratorService:
             '/groundwork.orchestrator.v1.OrchestratorService/ListRuns',
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsRequest.SerializeToString,
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetModels(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/GetModels',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetModelsRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetModelsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/SetModel',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.SetModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/GetUsage',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetUsageResponse.FromString,
             options,
             channel_credentials,
             insecure,

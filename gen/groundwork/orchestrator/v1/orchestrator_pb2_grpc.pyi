@@ -49,6 +49,14 @@ class OrchestratorServiceStub:
     """
     ListRuns: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]
     """The caller's runs, newest first; with the scope "operator" all of the tenant."""
+    GetModels: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]
+    """The language models: what each operation asks, and what there is."""
+    SetModel: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]
+    """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
+    that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
+    """
+    GetUsage: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetUsageRequest, _orchestrator_pb2.GetUsageResponse]
+    """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY."""
 
 @_typing.type_check_only
 class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
@@ -71,6 +79,14 @@ class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
     """
     ListRuns: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]  # type: ignore[assignment]
     """The caller's runs, newest first; with the scope "operator" all of the tenant."""
+    GetModels: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]  # type: ignore[assignment]
+    """The language models: what each operation asks, and what there is."""
+    SetModel: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]  # type: ignore[assignment]
+    """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
+    that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
+    """
+    GetUsage: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetUsageRequest, _orchestrator_pb2.GetUsageResponse]  # type: ignore[assignment]
+    """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY."""
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     """Runs: one question, its steps and its answer, as an ordered log of events. The tenant is the principal's."""
@@ -126,5 +142,31 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.ListRunsResponse, _abc.Awaitable[_orchestrator_pb2.ListRunsResponse]]:
         """The caller's runs, newest first; with the scope "operator" all of the tenant."""
+
+    @_abc_1.abstractmethod
+    def GetModels(
+        self,
+        request: _orchestrator_pb2.GetModelsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_orchestrator_pb2.GetModelsResponse, _abc.Awaitable[_orchestrator_pb2.GetModelsResponse]]:
+        """The language models: what each operation asks, and what there is."""
+
+    @_abc_1.abstractmethod
+    def SetModel(
+        self,
+        request: _orchestrator_pb2.SetModelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_orchestrator_pb2.SetModelResponse, _abc.Awaitable[_orchestrator_pb2.SetModelResponse]]:
+        """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
+        that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
+        """
+
+    @_abc_1.abstractmethod
+    def GetUsage(
+        self,
+        request: _orchestrator_pb2.GetUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_orchestrator_pb2.GetUsageResponse, _abc.Awaitable[_orchestrator_pb2.GetUsageResponse]]:
+        """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY."""
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

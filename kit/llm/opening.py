@@ -1,0 +1,53 @@
+"""Opens endpoints: those of the settings directly, those that users bring through the guard."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kit.egress import AddressRefused, EgressGuard, NameNotFound, UrlRefused
+from kit.llm.endpoint import EndpointConfig, open_endpoint
+from kit.llm.endpoints import Address, OpenEndpoint
+from kit.llm.errors import ModelRejected
+from kit.llm.guarded_http import guarded_transport
+from kit.llm.messages import LanguageModel
+from kit.llm.providers import DEFAULT
+
+
+def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_timeout_s: float) -> OpenEndpoint:
+    """Opens one model at a time, for as long as the block that it is opened for."""
+
+    @asynccontextmanager
+    async def open_one(address: Address) -> AsyncIterator[LanguageModel]:
+        config = EndpointConfig(
+            address.base_url,
+            address.model,
+            address.api_key.get_secret_value(),
+            provider=address.provider,
+            preset=address.preset,
+            context_tokens=address.context_tokens,
+            tokenizer_file=address.tokenizer_file,
+            stall_timeout_s=stall_timeout_s,
+            completion_timeout_s=completion_timeout_s,
+            setting=_setting(address),
+        )
+        transport = None
+        if address.is_brought:
+            await _check(guard, address.base_url)
+            transport = guarded_transport(guard)
+        async with open_endpoint(config, transport) as endpoint:
+            yield endpoint
+
+    return open_one
+
+
+def _setting(address: Address) -> str:
+    """Where whoever reads a message finds what to put right."""
+    if address.is_brought:
+        return "your MODEL"
+    return "GROUNDWORK_LLM" if address.provider == DEFAULT else f"GROUNDWORK_LLM_PROVIDERS[{address.provider}]"
+
+
+async def _check(guard: EgressGuard, url: str) -> None:
+    try:
+        await guard.check(url)
+    except (UrlRefused, AddressRefused, NameNotFound) as error:
+        raise ModelRejected(error.message, reason=error.reason) from error

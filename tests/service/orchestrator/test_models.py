@@ -1,0 +1,72 @@
+"""GetModels and SetModel over a real gRPC server and a real NATS server."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
+
+from kit.errors import InvalidArgument, PermissionDenied, Unavailable
+from kit.jetstream import Nats
+from kit.llm import ModelUnavailable
+from kit.principal import OPERATOR, Principal, use_principal
+from services.orchestrator.handlers import OrchestratorServicer
+from tests.service.orchestrator.conftest import Orchestrator
+from tests.service.orchestrator.test_handlers import serving
+from tests.unit.kit.llm_fakes import SET_AT, Script, catalog, following_switch, provider, says
+
+OLGA = Principal("acme", "olga", frozenset({OPERATOR}))
+
+
+@pytest.fixture
+async def stub(
+    start_orchestrator: Callable[..., Awaitable[Orchestrator]], jetstream: Nats
+) -> AsyncIterator[rpc.OrchestratorServiceStub]:
+    orchestrator = await start_orchestrator()
+    script = Script({"a/m": [says("a")], "a/away": [[ModelUnavailable("away", retry_after_s=99.0)]]})
+    offered = catalog("a/m", providers={"a": provider(models={"m": {}, "away": {}}, any_model=False)})
+    async with (
+        following_switch(jetstream, script, offered) as switch,
+        serving(OrchestratorServicer(orchestrator.runs, orchestrator.deletion, switch, orchestrator.tally)) as stub,
+    ):
+        yield stub
+
+
+def wanted(model: str, **fields: object) -> pb.SetModelRequest:
+    name = pb.ModelName(provider="a", model=model)
+    return pb.SetModelRequest(**{"operation": "answer", "model": name, **fields})  # type: ignore[arg-type]
+
+
+async def test_everybody_sees_what_each_operation_asks_and_what_there_is(stub: rpc.OrchestratorServiceStub) -> None:
+    found = await stub.GetModels(pb.GetModelsRequest(), timeout=20)
+    assert {each.operation: each.chain[0].model for each in found.operations} == dict.fromkeys(
+        ("plan", "answer", "verify", "summarise", "facts"), "m"
+    )
+    (offered,) = found.providers
+    assert (offered.name, list(offered.models), offered.any_model) == ("a", ["m", "away"], False)
+    assert offered.state == pb.PROVIDER_STATE_CLOSED
+
+
+async def test_an_operator_sets_and_resets_a_model(stub: rpc.OrchestratorServiceStub) -> None:
+    with use_principal(OLGA):
+        done = (await stub.SetModel(wanted("away", force=True), timeout=20)).operation
+        assert [each.model for each in done.chain] == ["away", "m"]
+        assert (done.set, done.set_by, done.set_at.ToDatetime(tzinfo=SET_AT.tzinfo)) == (True, "olga", SET_AT)
+        reset = (await stub.SetModel(pb.SetModelRequest(operation="answer"), timeout=20)).operation
+    assert ([each.model for each in reset.chain], reset.set) == (["m"], False)
+
+
+async def test_nobody_else_may(stub: rpc.OrchestratorServiceStub) -> None:
+    with pytest.raises(PermissionDenied) as caught:
+        await stub.SetModel(wanted("m"), timeout=20)
+    assert caught.value.reason == "OPERATOR_ONLY"
+
+
+async def test_what_cannot_be_set_is_told_with_what_there_is(stub: rpc.OrchestratorServiceStub) -> None:
+    with use_principal(OLGA):
+        with pytest.raises(InvalidArgument, match="a has no model 'x'; it has m, away"):
+            await stub.SetModel(wanted("x", force=True), timeout=20)
+        with pytest.raises(InvalidArgument, match="there is no operation 'dream'; there are plan, answer"):
+            await stub.SetModel(wanted("m", operation="dream"), timeout=20)
+        with pytest.raises(Unavailable, match="away"):
+            await stub.SetModel(wanted("away"), timeout=20)

@@ -1,0 +1,129 @@
+"""What runs have cost: each counts once, for who asked it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
+
+from kit.errors import InvalidArgument, PermissionDenied, Unavailable
+from kit.jetstream import KeyValue, Nats
+from kit.principal import OPERATOR, Principal, use_principal
+from services.orchestrator.adapters.tally import KeyValueTally
+from services.orchestrator.handlers import OrchestratorServicer
+from services.orchestrator.models import RunKey
+from services.orchestrator.runs.tally import GroupBy, Period, RunCost, account
+from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect
+from tests.service.orchestrator.test_handlers import serving
+from tests.unit.kit.llm_fakes import Script, following_switch
+
+StartOrchestrator = Callable[..., Awaitable[Orchestrator]]
+DAY = date(2026, 1, 31)
+COST = RunCost(RunKey("acme", "r1"), "ann@example.com|1", DAY, "t1", "qwen", 100, 10, 0.5)
+OTHERS = (
+    replace(COST, key=RunKey("acme", "r2"), thread_id="t2", day=DAY - timedelta(days=1)),
+    replace(COST, key=RunKey("acme", "r3"), subject="bob", model="mini"),
+    replace(COST, key=RunKey("acme", "r4"), day=DAY - timedelta(days=40)),
+    replace(COST, key=RunKey("other", "r5")),
+)
+JANUARY = Period(date(2026, 1, 1), DAY)
+
+
+@pytest.fixture
+async def tally(jetstream: Nats) -> KeyValueTally:
+    tally = await KeyValueTally.open(jetstream, retention_days=1)
+    for cost in (COST, COST, *OTHERS):
+        await tally.put(cost)
+    return tally
+
+
+@pytest.mark.parametrize(
+    ("by", "rows"),
+    [
+        (GroupBy.DAY, [("2026-01-30", 1), ("2026-01-31", 2)]),
+        (GroupBy.SUBJECT, [("ann@example.com|1", 2), ("bob", 1)]),
+        (GroupBy.THREAD, [("t1", 2), ("t2", 1)]),
+        (GroupBy.MODEL, [("mini", 1), ("qwen", 2)]),
+    ],
+)
+async def test_costs_are_summed_by_day_user_thread_and_model(
+    tally: KeyValueTally, by: GroupBy, rows: list[tuple[str, int]]
+) -> None:
+    found = await account(tally, "acme", "", JANUARY, by)
+    assert [(row.key, row.runs) for row in found.rows] == rows
+    assert (found.total.runs, found.total.prompt_tokens, found.total.completion_tokens) == (3, 300, 30)
+    assert found.total.cost_usd == pytest.approx(1.5)
+
+
+async def test_one_user_sees_their_own_runs_each_once(tally: KeyValueTally, jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "RUN_COSTS", ttl_s=86_400.0)
+    await bucket.put(f"acme.Ym9i.{DAY}.r9", b"damaged")
+    assert (await account(tally, "acme", "ann@example.com|1", JANUARY, GroupBy.DAY)).total.runs == 2
+    assert (await account(tally, "acme", "bob", JANUARY, GroupBy.DAY)).total.runs == 1
+
+
+@pytest.mark.parametrize(
+    ("since", "until"), [("2026-01-32", ""), ("", "yesterday"), ("2026-01-02", "2026-01-01"), ("2020-01-01", "")]
+)
+def test_a_period_that_cannot_be_is_refused(since: str, until: str) -> None:
+    with pytest.raises(InvalidArgument):
+        Period.read(since, until, DAY)
+
+
+async def test_a_run_that_has_ended_is_counted_once_also_when_it_was_ended_twice(
+    start_orchestrator: StartOrchestrator,
+) -> None:
+    first = await start_orchestrator()
+    finish = first.runs._store.finish
+    failed = asyncio.Event()
+
+    async def lost(record: object) -> None:
+        failed.set()
+        raise Unavailable("the store went away between the two")
+
+    first.runs._store.finish = lost  # type: ignore[method-assign,assignment]
+    key, _ = await first.runs.start(ANN, QUESTION)
+    async with asyncio.timeout(20):
+        await failed.wait()
+    await first.die()
+    first.runs._store.finish = finish  # type: ignore[method-assign]
+    second = await start_orchestrator()
+    await collect(second.runs.attach(key, 0))
+    today = datetime.now(UTC).date()
+    period = Period(today - timedelta(days=1), today)
+    async with asyncio.timeout(20):
+        while (await second.runs.get(key)).finished_at is None:
+            await asyncio.sleep(0.01)
+    found = await account(second.tally, "acme", "ann", period, GroupBy.DAY)
+    assert found.total.runs == 1
+
+
+@pytest.fixture
+async def stub(
+    start_orchestrator: StartOrchestrator, jetstream: Nats, tally: KeyValueTally
+) -> AsyncIterator[rpc.OrchestratorServiceStub]:
+    orchestrator = await start_orchestrator()
+    async with (
+        following_switch(jetstream, Script(), None) as switch,
+        serving(OrchestratorServicer(orchestrator.runs, orchestrator.deletion, switch, tally)) as stub,
+    ):
+        yield stub
+
+
+async def test_a_user_asks_for_their_own_costs_and_an_operator_for_all(stub: rpc.OrchestratorServiceStub) -> None:
+    asked = pb.GetUsageRequest(since="2026-01-01", until="2026-01-31", group_by="subject")
+    with use_principal(Principal("acme", "bob")):
+        own = await stub.GetUsage(asked, timeout=20)
+        assert [(row.key, row.runs) for row in own.rows] == [("bob", 1)]
+        for other in (pb.GetUsageRequest(subject="ann"), pb.GetUsageRequest(all_subjects=True)):
+            with pytest.raises(PermissionDenied):
+                await stub.GetUsage(other, timeout=20)
+        with pytest.raises(InvalidArgument, match="use day, subject, thread, model"):
+            await stub.GetUsage(pb.GetUsageRequest(group_by="mood"), timeout=20)
+    with use_principal(Principal("acme", "olga", frozenset({OPERATOR}))):
+        asked.all_subjects = True
+        everybody = await stub.GetUsage(asked, timeout=20)
+    assert (everybody.total.runs, everybody.total.cost_usd) == (3, pytest.approx(1.5))
