@@ -1,5 +1,6 @@
 """Key-value buckets. Keys are subjects, so a listing by prefix is filtered by the server, not here."""
 
+import json
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
@@ -13,7 +14,7 @@ from nats.js.kv import KV_MARKER_REASON, KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 from nats.js.kv import KeyValue as NatsKeyValue
 
 from kit.errors import Aborted, AlreadyExists
-from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats, translated_errors
 from kit.jetstream.following import follow
 
 _DELETION_HEADERS = (KV_OP, KV_MARKER_REASON)
@@ -160,16 +161,23 @@ class KeyValue:
                 if entry.value is not None:
                     yield entry
 
-    async def keys(self, pattern: str) -> AsyncGenerator[str, None]:
-        """The keys that match `pattern`, by age of last write. Their values are not read."""
-        stream, subject = f"KV_{self._name}", f"{self._prefix}{pattern}"
-        async with aclosing(follow(self._nats, stream, subject, last_per_subject=True, headers_only=True)) as messages:
-            async for message in messages:
-                if message is None:
-                    return
-                entry = self._entry(message)
-                if entry.value is not None:
-                    yield entry.key
+    async def keys(self, pattern: str) -> list[str]:
+        """The keys that match `pattern`, in no order, as the bucket's leader has them at one moment: a key that is written
+        meanwhile is not missed. Those that were deleted within a day are among them. No value is read."""
+        subjects: dict[str, int] = {}
+        with translated_errors(self._name):
+            while True:
+                question = {"subjects_filter": f"{self._prefix}{pattern}", "offset": len(subjects)}
+                answer = await self._nats.nc.request(
+                    f"$JS.API.STREAM.INFO.KV_{self._name}", json.dumps(question).encode(), timeout=REQUEST_TIMEOUT_S
+                )
+                info = json.loads(answer.data)
+                if "error" in info:
+                    raise APIError.from_error(info["error"])
+                found = info["state"].get("subjects") or {}
+                subjects |= found
+                if not found or len(subjects) >= info.get("total", 0):
+                    return [subject.removeprefix(self._prefix) for subject in subjects]
 
     async def watch(self, pattern: str = ">", *, after: int = 0) -> AsyncGenerator[Entry | None, None]:
         """Current entries that match `pattern`, then None once, then every change until closed.

@@ -16,6 +16,14 @@ _BATCH = 256
 _BATCH_BYTES = 1_000_000
 _STATUS = "Status"
 _END, _NOTHING = "204", "404"
+_OF_THE_ANSWER = {
+    "Nats-Stream",
+    "Nats-Subject",
+    "Nats-Sequence",
+    "Nats-Time-Stamp",
+    "Nats-Num-Pending",
+    "Nats-Last-Sequence",
+}
 
 
 @dataclass(frozen=True)
@@ -79,5 +87,7 @@ async def _batch(nats_: Nats, stream: str, subject: str, start: int) -> tuple[li
 
 
 def _stored(answer: Any, headers: dict[str, str]) -> StoredMessage:
-    at = datetime.fromisoformat(headers.pop("Nats-Time-Stamp"))
-    return StoredMessage(headers.pop("Nats-Subject"), int(headers.pop("Nats-Sequence")), at, answer.data, headers)
+    """The message as it was published: what the answer says of itself is left out."""
+    subject, position, at = (headers[name] for name in ("Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"))
+    own = {name: value for name, value in headers.items() if name not in _OF_THE_ANSWER}
+    return StoredMessage(subject, int(position), datetime.fromisoformat(at), answer.data, own)

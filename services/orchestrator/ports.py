@@ -68,7 +68,7 @@ class RunStore(Protocol):
         ...
 
     async def set_status(self, record: RunRecord) -> None:
-        """Stores the record's status alone, in the present format."""
+        """Stores the record's status alone, in the present format, unless the run has ended."""
         ...
 
     async def drop_outcome(self, key: RunKey) -> None:

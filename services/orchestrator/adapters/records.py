@@ -90,6 +90,12 @@ def drop_outcome(message: pb.RunRecord) -> None:
     message.ClearField("error")
 
 
+def set_going_on(message: pb.RunRecord, status: RunStatus) -> None:
+    """Writes a status that is no end, unless the run has ended."""
+    if not message.HasField("finished_at"):
+        set_status(message, status)
+
+
 def set_status(message: pb.RunRecord, status: RunStatus) -> None:
     message.status = enum_number(api.RunStatus.DESCRIPTOR, status)  # type: ignore[assignment]
 

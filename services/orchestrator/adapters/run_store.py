@@ -68,7 +68,7 @@ class KeyValueRunStore:
         await self.forget_active(record.key)
 
     async def set_status(self, record: RunRecord) -> None:
-        await self._change(record.key, lambda message: records.set_status(message, record.status))
+        await self._change(record.key, lambda message: records.set_going_on(message, record.status))
 
     async def drop_outcome(self, key: RunKey) -> None:
         await self._change(key, records.drop_outcome)
@@ -111,7 +111,7 @@ class KeyValueRunStore:
 
     async def list(self, tenant_id: str, page_size: int, page_token: str, subject: str | None = None) -> Page:
         # Run ids begin with their time, so newest first is descending order of keys.
-        names = [name async for name in self._records.keys(f"{tenant_id}.>")]
+        names = await self._records.keys(f"{tenant_id}.>")
         keys = sorted((RunKey.named(name) for name in names), key=lambda key: key.run_id, reverse=True)
         keys = [key for key in keys if not page_token or key.run_id < page_token]
         runs: list[RunRecord] = []

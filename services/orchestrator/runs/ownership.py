@@ -48,9 +48,11 @@ class Ownership:
         """Renews the lease three times in its lifetime. Runs until cancelled."""
         while True:
             try:
-                await self._renew()
-            except Unavailable as error:
-                _log.warning("lease_not_renewed", error=error.message)
+                # An answer that is lost with its connection must not be waited for longer than the lease lasts.
+                async with asyncio.timeout(self._lease_s / 3):
+                    await self._renew()
+            except (Unavailable, TimeoutError) as error:
+                _log.warning("lease_not_renewed", error=repr(error))
             await asyncio.sleep(self._lease_s / 3)
 
     async def leave(self) -> None:
@@ -154,11 +156,7 @@ class Ownership:
 
     async def _renew(self) -> None:
         sent_at = self._monotonic()
-        try:
-            async with asyncio.timeout(self._lease_s / 3):
-                await self._markers.renew(self.owner)
-        except TimeoutError as error:
-            raise Unavailable("the lease of this process could not be renewed; try again in a few seconds") from error
+        await self._markers.renew(self.owner)
         if sent_at > self._held_until > 0:
             _log.warning("lease_had_expired", owner=self.owner)
         self._held_until = sent_at + self._lease_s

@@ -6,11 +6,13 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from nats.js import api
 from nats.js.errors import KeyNotFoundError
 
 from kit.errors import Aborted, AlreadyExists, Unavailable
 from kit.jetstream import Entry, KeyValue, Nats, connect
 from kit.jetstream.connection import cancellation_kept
+from kit.jetstream.reading import stored_messages
 from kit.testing.nats import NatsServer
 
 
@@ -27,6 +29,42 @@ async def test_compare_and_set_lets_one_writer_win(jetstream: Nats) -> None:
     entry = await bucket.get("a.1")
     assert entry is not None
     assert entry.value == b"two"
+
+
+async def test_keys_are_listed_by_pattern_while_they_are_being_rewritten(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "KEYS")
+    assert await bucket.keys(">") == []
+    wanted = {f"a.{number}" for number in range(50)}
+    for key in [*wanted, "b.1"]:
+        await bucket.put(key, b"1")
+
+    async def rewrite() -> None:
+        while True:
+            for key in wanted:
+                await bucket.put(key, b"2")
+
+    rewriting = asyncio.create_task(rewrite())
+    for _ in range(20):
+        assert set(await bucket.keys("a.>")) == wanted
+    rewriting.cancel()
+    await asyncio.gather(rewriting, return_exceptions=True)
+    assert set(await bucket.keys(">")) == {*wanted, "b.1"}
+
+
+async def test_stored_messages_are_read_in_batches_from_any_position(jetstream: Nats) -> None:
+    await jetstream.ensure_stream(api.StreamConfig(name="THINGS", subjects=["things.*"], allow_direct=True))
+    for number in range(600):
+        await jetstream.js.publish("things.a", str(number).encode(), headers={"Number": str(number)})
+        await jetstream.js.publish("things.b", b"other")
+    whole = [message async for message in stored_messages(jetstream, "THINGS", "things.a")]
+    assert [int(message.data) for message in whole] == list(range(600))
+    assert {message.subject for message in whole} == {"things.a"}
+    assert whole[7].headers["Number"] == "7"
+    rest = [message async for message in stored_messages(jetstream, "THINGS", "things.a", after=whole[299].position)]
+    assert rest == whole[300:]
+    assert [each async for each in stored_messages(jetstream, "THINGS", "things.none")] == []
+    with pytest.raises(Unavailable):
+        [each async for each in stored_messages(jetstream, "NO_SUCH", "things.a")]
 
 
 async def test_key_is_purged_only_at_the_revision_that_was_read(jetstream: Nats) -> None:

@@ -149,7 +149,7 @@ async def test_follower_of_a_run_that_loses_its_log_sees_an_end(start_orchestrat
     await until(lambda: _has_status(worker, key, RunStatus.FAILED), seconds=LONG_S)
     async with asyncio.timeout(LONG_S):
         await follower
-    error, *_ = await collect(worker.runs.attach(key, 0))
+    error = (await collect(worker.runs.attach(key, 0)))[0]
     assert isinstance(error.payload, RunError)
     assert error.payload.reason == "RUN_LOG_LOST"
 

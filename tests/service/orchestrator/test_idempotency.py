@@ -192,7 +192,7 @@ async def test_torn_claim_is_set_aside(start_orchestrator: Start, jetstream: Nat
     orchestrator = await start_orchestrator()
     await orchestrator.runs.start(ANN, QUESTION, "k1")
     keys = await KeyValue.open(jetstream, "RUN_KEYS", ttl_s=86_400.0)
-    (name,) = [name async for name in keys.keys(">")]
+    (name,) = await keys.keys(">")
     await keys.put(name, b"\xff\xff")
     await orchestrator.runs.start(ANN, QUESTION, "k1")
     assert len((await orchestrator.runs.list("acme", 10, "")).runs) == 2

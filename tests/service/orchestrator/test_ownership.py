@@ -56,8 +56,8 @@ async def test_process_has_one_lease_however_many_runs_it_works_on(start_orchest
     owners = await KeyValue.open(jetstream, "RUN_OWNERS", ttl_s=LEASE_S)
     leases = await KeyValue.open(jetstream, "RUN_LEASES", ttl_s=LEASE_S)
     active = await KeyValue.open(jetstream, "RUN_ACTIVE")
-    assert [key async for key in owners.keys(">")] == [orchestrator.runs.ownership.owner]
-    assert [key async for key in leases.keys(">")] == []
+    assert await owners.keys(">") == [orchestrator.runs.ownership.owner]
+    assert await leases.keys(">") == []
     markers = [pb.RunMarker.FromString(entry.value or b"") async for entry in active.entries(">")]
     assert [marker.owner for marker in markers] == [orchestrator.runs.ownership.owner] * 20
 
