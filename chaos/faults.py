@@ -18,11 +18,10 @@ _STREAMS = (
     "KV_COLLECTIONS",
     "KV_DOCUMENTS",
     "KV_DOCUMENT_NAMES",
-    "KV_RUN_RECORDS",
     "OBJ_FILES",
-    "RUNS",
 )
-"""What the message store is the only one to hold, and is watched over. Leases and markers expire, queues are filled again."""
+"""What the message store is the only one to hold, and is watched over entry by entry. Of runs only totals are known, which tell no
+loss at the oldest end, nor a record that is there as it was before its last change. Leases expire, queues are filled again."""
 _CLOCK_JUMPS_S = (5, 120, 3_700, 26 * 3_600)
 """Seconds, minutes, more than an hour (what is taken for left over is older), more than a day."""
 _LONGEST_JUMP_S = 6.0

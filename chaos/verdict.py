@@ -24,7 +24,6 @@ _HEALED_AFTER_S = 150.0
 
 
 _HOLD_DOCUMENTS = ("ACTIVE_REVISIONS", "COLLECTIONS", "DOCUMENTS", "DOCUMENT_NAMES", "FILES")
-_HOLD_ANSWERS = ("RUNS", "RUN_RECORDS", "KV_RUN_RECORDS")
 """Places of the message store, as the system names them."""
 
 
@@ -54,14 +53,11 @@ class Verdict:
         return not (self.lost or self.doubled or self.stale or self.broken or self.unsettled)
 
     def excuse(self, named: Mapping[str, int]) -> None:
-        """Moves to `named` what the system said is lost, by where. Nothing excuses what is stale or doubled."""
+        """Moves to `named` what the system said is lost, by where. Nothing excuses what is stale or doubled, or a broken answer."""
         documents = {each.split(" ")[0] for each in [*self.lost, *self.unsettled]}
         if len(documents) <= sum(named.get(where, 0) for where in _HOLD_DOCUMENTS):
             self.named += [*self.lost, *self.unsettled]
             self.lost, self.unsettled = [], []
-        if len(self.broken) <= sum(named.get(where, 0) for where in _HOLD_ANSWERS):
-            self.named += self.broken
-            self.broken = []
 
 
 def judge(system: ChaosSystem, collection_id: str, ledger: Ledger) -> Verdict:
