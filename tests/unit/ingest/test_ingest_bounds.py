@@ -1,19 +1,24 @@
 """What a file may ask of its reader. What lies beyond is left out, and said, or ends with a clear reason."""
 
+import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from services.ingest.errors import DocumentRejected
 from services.ingest.models import BlockKind
-from services.ingest.reading.parsers import pdf, xlsx
+from services.ingest.reading.parsers import pdf, printed_page, xlsx
 from services.ingest.reading.parsers.docx import parse_docx
 from services.ingest.reading.parsers.html import parse_html
+from services.ingest.reading.parsers.images import parse_image
 from services.ingest.reading.parsers.mail import parse_mail
 from services.ingest.reading.parsers.markdown import parse_markdown
 from services.ingest.reading.parsers.pptx import parse_pptx
+from services.ingest.reading.recognition import OcrBudget, OcrLimits
 from tests.unit.ingest.office_files import docx_of, paragraph, sheet_rows, xlsx_parts, zip_of
 from tests.unit.ingest.pdf_files import pdf_of, pdf_of_contents, shown
+from tests.unit.ingest.recognizers import ScriptedRecognizer, bytes_of, read_as
 from tests.unit.ingest.slow import SLOW_FILES
 
 
@@ -28,6 +33,18 @@ def test_pdf_that_claims_a_million_pages_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DocumentRejected, match="more than 20000 pages; split it") as raised:
         pdf.parse_pdf(_written(tmp_path, "a.pdf", data), "a.pdf")
     assert raised.value.reason == "TOO_MANY_PAGES"
+
+
+def test_pages_of_a_picture_are_counted_as_far_as_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [Image.new("L", (40, 40), "white") for _ in range(5)]
+    path = _written(tmp_path, "a.tiff", bytes_of(pages[0], "TIFF", save_all=True, append_images=pages[1:]))
+    ocr = OcrBudget(ScriptedRecognizer(read_as("words")), OcrLimits(), time.perf_counter)
+    assert parse_image(path, "a.tiff", ocr).page_statuses == ("ocr",) * 5
+    monkeypatch.setattr(printed_page, "_MAX_PAGES", 4)
+    with pytest.raises(DocumentRejected, match="more than 4 pages; split it"):
+        parse_image(path, "a.tiff", ocr)
 
 
 def test_page_of_countless_texts_is_left_to_recognition_and_the_others_are_read(

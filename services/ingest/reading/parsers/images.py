@@ -1,5 +1,6 @@
 """Pictures as documents: scans, photographs of pages, screenshots. Each page is read by text recognition."""
 
+import contextlib
 import itertools
 import warnings
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from services.ingest.errors import DocumentRejected
 from services.ingest.models import Block, ParsedDocument
 from services.ingest.reading.parsers.printed_page import (
     PageResult,
+    check_page_count,
     page_of,
     page_warnings,
     recognized_fragments,
@@ -30,7 +32,8 @@ _DPI_RANGE = (50.0, 2400.0)
 
 
 def parse_image(path: Path, name: str, ocr: OcrBudget | None) -> ParsedDocument:
-    """Reads each page of a picture. Raises DocumentRejected: IMAGE_BROKEN, IMAGE_TOO_LARGE, OCR_MISSING, NO_TEXT."""
+    """Reads each page of a picture. Raises DocumentRejected: IMAGE_BROKEN, IMAGE_TOO_LARGE, TOO_MANY_PAGES, OCR_MISSING,
+    NO_TEXT."""
     from PIL import Image  # noqa: PLC0415 - native decoders: only in the child, only when needed
 
     if ocr is None:
@@ -52,7 +55,7 @@ def parse_image(path: Path, name: str, ocr: OcrBudget | None) -> ParsedDocument:
 
 
 def _pages(image: Any, name: str, ocr: OcrBudget) -> Iterator[PageResult]:
-    count = getattr(image, "n_frames", 1) if image.format == _PAGED else 1
+    count = _frame_count(image, name) if image.format == _PAGED else 1
     for number in range(1, count + 1):
         if ocr.spent:
             yield PageResult("failed", warning=f"it was not read, because {ocr.spent}")
@@ -69,6 +72,17 @@ def _pages(image: Any, name: str, ocr: OcrBudget) -> Iterator[PageResult]:
             yield PageResult("failed")
             continue
         yield _read(picture, points_per_pixel, number, name, ocr)
+
+
+def _frame_count(image: Any, name: str) -> int:
+    """Counted one by one: the library takes time with the square of their number."""
+    count = 1
+    with contextlib.suppress(EOFError):
+        while True:
+            check_page_count(count, name)
+            image.seek(count)
+            count += 1
+    return count
 
 
 def _check_size(image: Any, name: str) -> None:

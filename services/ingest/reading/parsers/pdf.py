@@ -19,6 +19,7 @@ from services.ingest.reading.parsers.pdf_text import read_text_layer
 from services.ingest.reading.parsers.pdf_view import PageView
 from services.ingest.reading.parsers.printed_page import (
     PageResult,
+    check_page_count,
     page_of,
     page_warnings,
     recognized_fragments,
@@ -43,8 +44,6 @@ _FEW_CHARS = 100
 _LARGE_PICTURE = 0.5
 _MUCH_MORE = 1.5
 _THUMBNAIL_DPI = 24
-_MAX_PAGES = 20_000
-"""A file of a kilobyte may claim a million, and the record of a document remembers what became of each."""
 _MAX_TEXTS = 50_000
 """Texts on one page that are painted one by one. A page whose letters are has 5 000. The library takes time with the square of
 their number where each stands to the left of the one before."""
@@ -89,10 +88,7 @@ def _rejected(name: str, code: int | None) -> DocumentRejected:
 def _read(document: Any, name: str, ocr: OcrBudget | None) -> ParsedDocument:
     if len(document) == 0:
         raise DocumentRejected("PDF_BROKEN", f"{name} is a PDF without pages; export it again and upload that")
-    if len(document) > _MAX_PAGES:
-        raise DocumentRejected(
-            "TOO_MANY_PAGES", f"{name} has more than {_MAX_PAGES} pages; split it into smaller files"
-        )
+    check_page_count(len(document), name)  # a file of a kilobyte may claim a million
     title = document.get_metadata_dict().get("Title")
     pages = [_read_page(document, index, ocr) for index in range(len(document))]
     statuses = tuple(page.status for page in pages)

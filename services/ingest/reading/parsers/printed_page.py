@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from services.ingest.errors import DocumentRejected
 from services.ingest.models import Block, BlockKind, LineBox
 from services.ingest.reading.geometry import turned_box
 from services.ingest.reading.page_lines import line_number
@@ -15,6 +16,8 @@ from services.ingest.reading.recognition import RecognizedPicture
 _MAX_LISTED = 20
 _MIN_LINE_NUMBERS = 5
 _CONSECUTIVE = 0.8
+
+_MAX_PAGES = 20_000
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,14 @@ def verdict(picture: RecognizedPicture, scripts: str) -> Verdict:
         text = "text recognition (OCR) took too long and was stopped; the rest of the page is missing"
         return Verdict("ocr" if read else "failed", text)
     return Verdict("ocr") if read else Verdict("empty", "text recognition (OCR) found no text in it")
+
+
+def check_page_count(count: int, name: str) -> None:
+    """The record of a document remembers what became of each page. Raises DocumentRejected: TOO_MANY_PAGES."""
+    if count > _MAX_PAGES:
+        raise DocumentRejected(
+            "TOO_MANY_PAGES", f"{name} has more than {_MAX_PAGES} pages; split it into smaller files"
+        )
 
 
 def page_warnings(pages: Sequence[PageResult]) -> Iterator[str]:
