@@ -9,22 +9,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from services.ingest.documents.spool import Scratch, SpooledFile
-from services.ingest.models import (
-    Chunk,
+from services.ingest.documents.models import (
     Collection,
-    DeadLetter,
     Document,
-    EmbeddingModel,
     IngestJob,
     NameClaim,
-    PreparedFile,
     Revision,
-    RevisionCheck,
     StoredDocument,
     StoredFile,
 )
+from services.ingest.documents.spool import Scratch, SpooledFile
 from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.models import Chunk, PreparedFile
+from services.ingest.work.models import DeadLetter, EmbeddingModel, RevisionCheck
 
 Vectors = NDArray[np.float32]
 """float32 [n, dim], each row L2-normalised."""

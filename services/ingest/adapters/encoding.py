@@ -5,7 +5,8 @@ from datetime import datetime
 from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.ingest.v1 import ingest_pb2
 
-from services.ingest.models import Collection, DeadLetter, Document, JobCounts, Report, RequeueOutcome, Status
+from services.ingest.documents.models import Collection, Document, Report, Status
+from services.ingest.work.models import DeadLetter, JobCounts, RequeueOutcome
 
 _STATUS = {
     Status.QUEUED: ingest_pb2.DOCUMENT_STATUS_QUEUED,

@@ -6,7 +6,7 @@ from kit.jetstream import KeyValue, Nats
 from services.ingest.adapters.record_reader import RecordReader
 from services.ingest.documents import records
 from services.ingest.metrics import Metrics
-from services.ingest.models import DeadLetter
+from services.ingest.work.models import DeadLetter
 
 
 class NatsDeadLetterStore:

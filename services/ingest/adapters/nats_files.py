@@ -7,8 +7,8 @@ from pathlib import Path
 from kit.errors import DataLoss
 from kit.jetstream import Nats, ObjectStore
 from kit.jetstream.objects import PIECE_BYTES
+from services.ingest.documents.models import StoredFile
 from services.ingest.documents.spool import SpooledFile
-from services.ingest.models import StoredFile
 
 
 class NatsFileStore:

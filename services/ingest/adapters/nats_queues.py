@@ -12,7 +12,7 @@ from kit.jetstream import Nats, WorkQueue, WorkQueueConfig
 from kit.jetstream.connection import translated_errors
 from kit.tokens import TokenSigner, TokenVerifier
 from services.ingest.documents import records
-from services.ingest.models import IngestJob
+from services.ingest.documents.models import IngestJob
 
 CONFIG = WorkQueueConfig(stream="INGEST", subject="ingest", refills_itself=True)
 

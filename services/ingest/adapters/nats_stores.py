@@ -8,8 +8,8 @@ from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
 from services.ingest.adapters.record_reader import RecordReader
 from services.ingest.documents import records
+from services.ingest.documents.models import Collection, Document, NameClaim, StoredDocument
 from services.ingest.metrics import Metrics
-from services.ingest.models import Collection, Document, NameClaim, StoredDocument
 
 
 class NatsDocumentStore:

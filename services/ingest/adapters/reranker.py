@@ -10,8 +10,8 @@ import numpy as np
 from groundwork.reranker.v1 import reranker_pb2
 
 from services.ingest.errors import BadVectors
-from services.ingest.models import EmbeddingModel
 from services.ingest.ports import Vectors
+from services.ingest.work.models import EmbeddingModel
 
 _EMBED_TIMEOUT_S = 120.0
 _INFO_TIMEOUT_S = 10.0

@@ -10,8 +10,10 @@ from groundwork.common.v1 import common_pb2
 from groundwork.retriever.v1 import retriever_pb2
 
 from kit.errors import Cancelled, Unavailable
-from services.ingest.models import Chunk, Document, Revision, RevisionCheck, RevisionState
+from services.ingest.documents.models import Document, Revision
 from services.ingest.ports import ChunkBatch, Vectors
+from services.ingest.reading.models import Chunk
+from services.ingest.work.models import RevisionCheck, RevisionState
 
 _CALL_TIMEOUT_S = 60.0
 _VECTORS_TIMEOUT_S = 300.0

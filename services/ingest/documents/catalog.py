@@ -6,8 +6,8 @@ from datetime import datetime
 
 from kit.errors import AlreadyExists
 from services.ingest.documents import naming
+from services.ingest.documents.models import Collection
 from services.ingest.errors import BadName, CollectionExists, CollectionNotFound, CollectionProtected
-from services.ingest.models import Collection
 from services.ingest.ports import CollectionClearing, CollectionStore
 
 DEFAULT_COLLECTION_ID = "default"

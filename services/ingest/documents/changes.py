@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 
-from services.ingest.models import StoredDocument
+from services.ingest.documents.models import StoredDocument
 from services.ingest.ports import DocumentStore
 
 

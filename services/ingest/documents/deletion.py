@@ -9,8 +9,8 @@ from typing import TypeVar
 from kit.errors import Aborted
 from services.ingest.documents import life, naming
 from services.ingest.documents.file_users import FileUsers, files_of
+from services.ingest.documents.models import Status, StoredDocument
 from services.ingest.errors import DocumentNotFound
-from services.ingest.models import Status, StoredDocument
 from services.ingest.ports import DocumentStore, FileStore, Forgetting, Leases, SearchIndex
 
 _TOGETHER = 100

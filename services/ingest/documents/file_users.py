@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Set
 
 from services.ingest.documents.changes import Changes
-from services.ingest.models import Document, Status, StoredDocument
+from services.ingest.documents.models import Document, Status, StoredDocument
 from services.ingest.ports import DocumentStore
 
 

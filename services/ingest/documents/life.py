@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from services.ingest.errors import IllegalMove, WrittenByNewerVersion
-from services.ingest.models import (
+from services.ingest.documents.models import (
     Content,
     Document,
     Failure,
@@ -22,6 +21,7 @@ from services.ingest.models import (
     StoredDocument,
     Tries,
 )
+from services.ingest.errors import IllegalMove, WrittenByNewerVersion
 
 TOMBSTONE_LIFE = timedelta(hours=1)
 """How long a deleted document is remembered: longer than any upload, job or write that may still refer to it."""

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from services.ingest.documents import naming
 from services.ingest.documents.catalog import Catalog
+from services.ingest.documents.models import Document, Status
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
 from services.ingest.documents.spool import Spool
 from services.ingest.errors import DocumentNotFound
-from services.ingest.models import Document, Status
 from services.ingest.ports import DocumentStore, FileStore
 
 

@@ -12,10 +12,9 @@ from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
-from services.ingest.models import (
+from services.ingest.documents.models import (
     Collection,
     Content,
-    DeadLetter,
     Document,
     Failure,
     IngestJob,
@@ -24,6 +23,7 @@ from services.ingest.models import (
     Status,
     Tries,
 )
+from services.ingest.work.models import DeadLetter
 
 # Statuses of pages are stored as one letter each: a report on a thousand pages stays a kilobyte. A letter that is unknown here is a
 # word of its own.

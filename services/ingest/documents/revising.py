@@ -5,8 +5,8 @@ from datetime import datetime
 
 from kit.errors import Aborted
 from services.ingest.documents import life, naming
+from services.ingest.documents.models import Document, IngestJob, Status
 from services.ingest.errors import DocumentNotFound
-from services.ingest.models import Document, IngestJob, Status
 from services.ingest.ports import DocumentStore, JobQueue
 
 

@@ -19,10 +19,10 @@ from services.ingest.documents import life, naming
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion, file_lease
 from services.ingest.documents.file_users import files_of
+from services.ingest.documents.models import Content, Document, Status, StoredDocument
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.spool import Spool, SpooledFile, too_large
 from services.ingest.errors import CollectionNotFound, UploadCorrupt
-from services.ingest.models import Content, Document, Status, StoredDocument
 from services.ingest.ports import DocumentStore, FileStore, Leases
 from services.ingest.reading.detection import detect_media_type
 

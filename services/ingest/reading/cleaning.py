@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
-from services.ingest.models import Block, BlockKind, CleanDocument, LineBox, ParsedDocument, Section
 from services.ingest.reading import page_lines
+from services.ingest.reading.models import Block, BlockKind, CleanDocument, LineBox, ParsedDocument, Section
 from services.ingest.reading.page_lines import Headings, Line
 
 _HEADING_CHARS = 300

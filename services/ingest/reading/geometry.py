@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from services.ingest.models import LineBox
+from services.ingest.reading.models import LineBox
 
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1, origin at the top left."""

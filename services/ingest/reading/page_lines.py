@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.ingest.models import Block
 from services.ingest.reading.geometry import Box, turned_box
+from services.ingest.reading.models import Block
 
 _EDGE_LINES = 3
 _MIN_PAGES = 2

@@ -10,7 +10,7 @@ import structlog
 from kit.errors import GroundworkError
 from kit.principal import Principal, use_principal
 from services.ingest.documents.deletion import Deletion
-from services.ingest.models import Status
+from services.ingest.documents.models import Status
 from services.ingest.ports import CollectionStore, DocumentStore, Leases
 
 PATIENCE_S = 5.0

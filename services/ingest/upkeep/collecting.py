@@ -13,8 +13,9 @@ from services.ingest.documents import naming
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.life import TOMBSTONE_LIFE
-from services.ingest.models import Document, NameClaim, RevisionState, Status, StoredFile
+from services.ingest.documents.models import Document, NameClaim, Status, StoredFile
 from services.ingest.ports import DocumentStore, FileStore, SearchIndex
+from services.ingest.work.models import RevisionState
 
 _log = structlog.get_logger()
 _SUBJECT = "ingest-collector"

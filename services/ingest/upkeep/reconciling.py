@@ -12,11 +12,12 @@ import structlog
 from kit.errors import GroundworkError
 from kit.principal import Principal, use_principal
 from services.ingest.documents.deletion import Deletion
+from services.ingest.documents.models import Status
 from services.ingest.documents.revising import Reviser
 from services.ingest.errors import DocumentNotFound
-from services.ingest.models import RevisionState, Status
 from services.ingest.ports import DocumentStore, SearchIndex
 from services.ingest.upkeep.collecting import Collector
+from services.ingest.work.models import RevisionState
 
 _log = structlog.get_logger()
 _SUBJECT = "ingest-reconciler"

@@ -12,8 +12,8 @@ from kit.errors import DataLoss, GroundworkError
 from kit.jetstream.condition import Finding
 from services.ingest.documents.deletion import file_lease
 from services.ingest.documents.file_users import files_of
+from services.ingest.documents.models import Document, Status
 from services.ingest.documents.spool import Spool
-from services.ingest.models import Document, Status
 from services.ingest.ports import DocumentStore, FileStore, Leases
 
 _log = structlog.get_logger()

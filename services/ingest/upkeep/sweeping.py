@@ -13,7 +13,7 @@ from kit.principal import Principal, use_principal
 from services.ingest.documents import life
 from services.ingest.documents.changes import Changes
 from services.ingest.documents.deletion import Deletion
-from services.ingest.models import Document, Status, StoredDocument
+from services.ingest.documents.models import Document, Status, StoredDocument
 from services.ingest.ports import CollectionStore, DocumentStore, JobQueue
 from services.ingest.upkeep.clearing import Clearing
 

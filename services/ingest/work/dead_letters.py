@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 import structlog
 
 from services.ingest.documents import naming
+from services.ingest.documents.models import Document, Status
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
 from services.ingest.documents.revising import Reviser
 from services.ingest.errors import DeadLetterNotFound, RecordUnreadable, WrittenByNewerVersion
-from services.ingest.models import DeadLetter, Document, JobCounts, RequeueOutcome, Status
 from services.ingest.ports import DeadLetterStore, DocumentStore
+from services.ingest.work.models import DeadLetter, JobCounts, RequeueOutcome
 
 _log = structlog.get_logger()
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from services.ingest.documents.models import Document
 from services.ingest.errors import BadVectors, ModelChanged
-from services.ingest.models import Chunk, Document
 from services.ingest.ports import Embedder, Vectors
+from services.ingest.reading.models import Chunk
 from services.ingest.work.fairness import FairShares
 from services.ingest.work.patience import Patience
 

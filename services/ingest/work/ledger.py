@@ -12,8 +12,8 @@ import structlog
 
 from kit.errors import Aborted, Cancelled, GroundworkError, ResourceExhausted, Unavailable
 from services.ingest.documents import life
+from services.ingest.documents.models import Failure, IngestJob, Tries
 from services.ingest.errors import DocumentRejected, Superseded, WorkersDied
-from services.ingest.models import Failure, IngestJob, Tries
 from services.ingest.ports import DocumentStore
 from services.ingest.work.tracking import Tracker
 

@@ -18,22 +18,11 @@ from kit.errors import DataLoss, FailedPrecondition, InvalidArgument
 from services.ingest.documents import life
 from services.ingest.documents.deletion import Deletion, document_lease, file_lease
 from services.ingest.documents.file_users import files_of
+from services.ingest.documents.models import Document, Failure, IngestJob, Report, Revision, Status, Tries
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.spool import Scratch, Spool
 from services.ingest.errors import DocumentRejected, Superseded
 from services.ingest.metrics import Metrics
-from services.ingest.models import (
-    Document,
-    EmbeddingModel,
-    Failure,
-    IngestJob,
-    PreparedFile,
-    Report,
-    Revision,
-    RevisionState,
-    Status,
-    Tries,
-)
 from services.ingest.ports import (
     ChunkBatch,
     DocumentStore,
@@ -45,9 +34,11 @@ from services.ingest.ports import (
     SearchIndex,
 )
 from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.models import PreparedFile
 from services.ingest.reading.parsers.registry import check_readable
 from services.ingest.work.fairness import FairShares
 from services.ingest.work.ledger import Ledger
+from services.ingest.work.models import EmbeddingModel, RevisionState
 from services.ingest.work.patience import Patience
 from services.ingest.work.put_aside import VectorRows, memory_bytes, plan_windows
 from services.ingest.work.reuse import ChangeEmbedder, EmbeddingReport

@@ -9,9 +9,9 @@ import numpy as np
 
 from services.ingest.documents.spool import Scratch
 from services.ingest.errors import BadVectors, DocumentRejected
-from services.ingest.models import Chunk, ChunkFile
 from services.ingest.ports import Vector, Vectors
 from services.ingest.reading.child import wire
+from services.ingest.reading.models import Chunk, ChunkFile
 
 _LARGEST_CHUNK_BYTES = 16 * 1024
 """Of a chunk as JSON, on average over a document: with a box for each of its lines it has 3 to 8 KiB."""

@@ -10,10 +10,11 @@ import numpy as np
 import structlog
 
 from kit.errors import GroundworkError
+from services.ingest.documents.models import Document
 from services.ingest.documents.spool import Scratch, Spool
 from services.ingest.errors import SpoolFull
-from services.ingest.models import Chunk, Document, PreparedFile
 from services.ingest.ports import SearchIndex, Vector, Vectors
+from services.ingest.reading.models import Chunk, PreparedFile
 from services.ingest.work.embedding import BatchEmbedder
 from services.ingest.work.fairness import FairShares
 from services.ingest.work.patience import Patience

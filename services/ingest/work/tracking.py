@@ -9,8 +9,8 @@ from functools import partial
 
 from kit.errors import Aborted, Unavailable
 from services.ingest.documents import life
+from services.ingest.documents.models import Document, IngestJob, Revision, StoredDocument
 from services.ingest.errors import Superseded
-from services.ingest.models import Document, IngestJob, Revision, StoredDocument
 from services.ingest.ports import DocumentStore, HeldLease
 
 Step = Callable[[Document, datetime], Document]

@@ -9,9 +9,10 @@ from groundwork.retriever.v1 import retriever_pb2_grpc
 
 from kit.testing.harness import open_test_channel, running_servicer
 from services.ingest.adapters.retriever import RetrieverIndex
+from services.ingest.documents.models import Content, Document, Revision, Status
 from services.ingest.errors import SpoolFull
-from services.ingest.models import Chunk, Content, Document, Revision, Status
 from services.ingest.ports import ChunkBatch
+from services.ingest.reading.models import Chunk
 from tests.service.ingest.backends import FakeRetriever
 
 CONTENT = Content("0" * 64, 1, "text/plain")

@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 from kit.jetstream import Job, Nats
 from kit.principal import Principal
 from services.ingest.documents import records
+from services.ingest.documents.models import IngestJob
 from services.ingest.handlers import JobHandler
 from services.ingest.metrics import Metrics
-from services.ingest.models import IngestJob
 from services.ingest.upkeep import sweeping
 from tests.service.ingest.conftest import System
 from tests.service.ingest.test_ingest_service import FAILED, READY

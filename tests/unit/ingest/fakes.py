@@ -11,26 +11,22 @@ from pathlib import Path
 import numpy as np
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
-from services.ingest.documents.spool import Scratch, SpooledFile
-from services.ingest.models import (
-    Chunk,
+from services.ingest.documents.models import (
     Collection,
-    DeadLetter,
     Document,
-    EmbeddingModel,
     IngestJob,
     NameClaim,
-    PreparedFile,
     Revision,
-    RevisionCheck,
-    RevisionState,
     StoredDocument,
     StoredFile,
 )
+from services.ingest.documents.spool import Scratch, SpooledFile
 from services.ingest.ports import ChunkBatch, Vector, Vectors
 from services.ingest.reading.child import wire
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
+from services.ingest.reading.models import Chunk, PreparedFile
+from services.ingest.work.models import DeadLetter, EmbeddingModel, RevisionCheck, RevisionState
 from services.ingest.work.put_aside import ChunkLines
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.ingest.documents.spool import Scratch
-from services.ingest.models import Chunk, PreparedFile
 from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.models import Chunk, PreparedFile
 from services.ingest.reading.pool.children import ParserPool
 
 

@@ -19,10 +19,11 @@ from kit.errors import (
     ResourceExhausted,
     Unavailable,
 )
+from services.ingest.documents.models import Document, Status
 from services.ingest.errors import DeadLetterNotFound
-from services.ingest.models import Document, RequeueOutcome, Status
 from services.ingest.work.attempts import BACKOFF_S, FAILURES_MAX, NEIGHBOUR_FAILURES_MAX
 from services.ingest.work.ledger import DEATHS_MAX, REST_S, SUSPECT_DEATHS, Ledger
+from services.ingest.work.models import RequeueOutcome
 from services.ingest.work.patience import Patience
 from tests.unit.ingest.world import TENANT, Crash, World
 

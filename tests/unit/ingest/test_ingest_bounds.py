@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import BlockKind
+from services.ingest.reading.models import BlockKind
 from services.ingest.reading.parsers import pdf, printed_page, xlsx
 from services.ingest.reading.parsers.docx import parse_docx
 from services.ingest.reading.parsers.html import parse_html

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.ingest.adapters.tokenizer import ModelTokenizer
-from services.ingest.models import Block, BlockKind, Chunk, CleanDocument, ParsedDocument
 from services.ingest.reading.chunks.chunking import chunk, chunker_for
 from services.ingest.reading.chunks.tokens import EstimatedTokens
 from services.ingest.reading.cleaning import clean
+from services.ingest.reading.models import Block, BlockKind, Chunk, CleanDocument, ParsedDocument
 
 WINDOW = 64
 TOKENS = EstimatedTokens()

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from kit.errors import Unavailable
 from services.ingest.documents.life import TOMBSTONE_LIFE
-from services.ingest.models import Document, NameClaim
+from services.ingest.documents.models import Document, NameClaim
 from services.ingest.upkeep.collecting import FEW_FILES
 from tests.unit.ingest.world import TENANT, World
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import GroundworkError
+from services.ingest.documents.models import Document, Status, StoredDocument
 from services.ingest.documents.spool import SpooledFile
 from services.ingest.errors import (
     BadName,
@@ -20,7 +21,6 @@ from services.ingest.errors import (
     FileTooLarge,
     UploadCorrupt,
 )
-from services.ingest.models import Document, Status, StoredDocument
 from services.ingest.upkeep import clearing as clearing_module
 from tests.unit.ingest.world import LIMIT_BYTES, TENANT, Crash, World
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from services.ingest.documents.file_users import files_of
+from services.ingest.documents.models import Document, Status
 from services.ingest.errors import CollectionExists, CollectionNotFound, DocumentNotFound
-from services.ingest.models import Document, Status
 from services.ingest.upkeep import clearing as clearing_module
 from tests.unit.ingest.faults import Process, in_process, make_killable
 from tests.unit.ingest.world import TENANT, World

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import ParsedDocument
 from services.ingest.reading import detection
+from services.ingest.reading.models import ParsedDocument
 from services.ingest.reading.parsers.registry import parse
 from services.ingest.reading.recognition import OcrBudget, OcrLimits
 from tests.unit.ingest.recognizers import BROKEN, MISSING, ScriptedRecognizer, bytes_of, picture_of, read_as

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from services.ingest.adapters.fasttext_languages import FastTextLanguages
-from services.ingest.models import Chunk
 from services.ingest.reading.chunks.languages import MAX_LANGUAGES, languages_of, with_languages
+from services.ingest.reading.models import Chunk
 
 TEXTS = {
     "en": "The contract ends at the end of the year unless one of the parties extends it.",

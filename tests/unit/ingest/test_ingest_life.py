@@ -8,8 +8,7 @@ import pytest
 
 from services.ingest.documents import life
 from services.ingest.documents.life import LIFE, TOMBSTONE_LIFE, Move
-from services.ingest.errors import IllegalMove, WrittenByNewerVersion
-from services.ingest.models import (
+from services.ingest.documents.models import (
     Content,
     Document,
     Failure,
@@ -20,6 +19,7 @@ from services.ingest.models import (
     StoredDocument,
     Tries,
 )
+from services.ingest.errors import IllegalMove, WrittenByNewerVersion
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import ParsedDocument
 from services.ingest.reading import detection
+from services.ingest.reading.models import ParsedDocument
 from services.ingest.reading.parsers.registry import parse
 
 

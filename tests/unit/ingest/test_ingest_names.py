@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.ingest.models import Document, Status
+from services.ingest.documents.models import Document, Status
 from tests.unit.ingest.world import TENANT, Crash, World
 
 PLACE = (TENANT, "default", "notes.txt")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import BlockKind, CleanDocument, ParsedDocument
 from services.ingest.reading.cleaning import clean
+from services.ingest.reading.models import BlockKind, CleanDocument, ParsedDocument
 from services.ingest.reading.parsers.pdf import parse_pdf
 from services.ingest.reading.recognition import OcrBudget, OcrLimits, RecognizedPicture
 from tests.unit.ingest.pdf_files import character_map, glyphs, pdf_of, pdf_of_contents, shown

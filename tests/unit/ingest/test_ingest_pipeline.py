@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.errors import ResourceExhausted, Unavailable
-from services.ingest.models import Document, Status
+from services.ingest.documents.models import Document, Status
 from services.ingest.work import pipeline
 from services.ingest.work.ledger import FailedTry
 from tests.unit.ingest.world import TENANT, Crash, World

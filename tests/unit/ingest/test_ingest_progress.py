@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.ingest.models import Status
+from services.ingest.documents.models import Status
 from tests.unit.ingest.world import IN_FLIGHT, World
 
 TEXT = "\n\n".join(f"Paragraph {n} says that item {n} costs {n * 7} euros. " * 4 for n in range(400))

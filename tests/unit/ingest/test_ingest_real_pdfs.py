@@ -11,9 +11,9 @@ import pytest
 
 from services.ingest.adapters.rapidocr import RapidOcr
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import BlockKind, CleanDocument, ParsedDocument
 from services.ingest.reading import detection
 from services.ingest.reading.cleaning import clean
+from services.ingest.reading.models import BlockKind, CleanDocument, ParsedDocument
 from services.ingest.reading.parsers.registry import parse
 from services.ingest.reading.recognition import OcrBudget, OcrLimits
 from tests.unit.ingest.recognizers import OffTheMainThread

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.ingest.documents import life, records
-from services.ingest.models import (
+from services.ingest.documents.models import (
     Collection,
     Content,
-    DeadLetter,
     Document,
     Failure,
     IngestJob,
@@ -22,6 +21,7 @@ from services.ingest.models import (
     Status,
     Tries,
 )
+from services.ingest.work.models import DeadLetter
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CONTENT = Content("ab" * 32, 3, "text/plain")

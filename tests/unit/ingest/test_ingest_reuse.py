@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kit.errors import Unimplemented
-from services.ingest.models import Status
+from services.ingest.documents.models import Status
 from services.ingest.work.ledger import FailedTry
 from tests.unit.ingest.world import World
 

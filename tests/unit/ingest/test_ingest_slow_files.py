@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.chunks.sentences import sentence_spans
 from services.ingest.reading.cleaning import clean
 from services.ingest.reading.detection import HTML, PLAIN, media_type_of
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.html import parse_html
 from services.ingest.reading.parsers.html_bounds import MAX_DEPTH, bounded_html
 from services.ingest.reading.parsers.mail import parse_mail

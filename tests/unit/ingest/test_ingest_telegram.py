@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import PreparedDocument
 from services.ingest.reading import detection
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
+from services.ingest.reading.models import PreparedDocument
 
 Read = Callable[..., PreparedDocument]
 

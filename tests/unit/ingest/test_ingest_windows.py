@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from services.ingest.documents.models import Status
 from services.ingest.documents.spool import MEMORY_BYTES, Scratch
 from services.ingest.errors import BadVectors, SpoolFull
-from services.ingest.models import Status
 from services.ingest.work import pipeline, put_aside, reuse
 from services.ingest.work.put_aside import ChunkLines, KnownVectors, VectorRows
 from tests.unit.ingest.world import MEMORY_BYTES as WORKER_BYTES

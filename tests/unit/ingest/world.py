@@ -13,11 +13,11 @@ from prometheus_client import CollectorRegistry
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
+from services.ingest.documents.models import Document, IngestJob
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.spool import Spool
 from services.ingest.documents.upload import Limits, Upload, Uploads
 from services.ingest.metrics import Metrics
-from services.ingest.models import Document, IngestJob
 from services.ingest.upkeep.clearing import Clearing
 from services.ingest.upkeep.collecting import Collector
 from services.ingest.upkeep.reconciling import Reconciler

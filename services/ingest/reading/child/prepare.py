@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import PreparedDocument
 from services.ingest.reading.chunks.chunking import chunk, chunker_for
 from services.ingest.reading.chunks.languages import LanguageDetector, with_languages
 from services.ingest.reading.chunks.tokens import TokenCounter
 from services.ingest.reading.cleaning import clean
+from services.ingest.reading.models import PreparedDocument
 from services.ingest.reading.parsers.registry import parse
 from services.ingest.reading.recognition import OcrBudget, OcrLimits, Picture, RecognizedPicture, TextRecognizer
 

@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from services.ingest.models import BlockKind, Chunk, CleanDocument
 from services.ingest.reading.chunks.pieces import Break, Piece, Pieces
 from services.ingest.reading.chunks.prefixes import Prefixes
 from services.ingest.reading.chunks.tokens import TokenCounter
 from services.ingest.reading.geometry import Boxes
+from services.ingest.reading.models import BlockKind, Chunk, CleanDocument
 
 TARGET_TOKENS = 512
 """Size of a chunk where the embedder's window allows it."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from services.ingest.models import Chunk
+from services.ingest.reading.models import Chunk
 
 MAX_LANGUAGES = 16
 """As many as the index takes for a document."""

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from services.ingest.models import BlockKind, CleanDocument, Section
 from services.ingest.reading.chunks.sentences import sentence_spans
 from services.ingest.reading.chunks.tokens import MAX_CHARS_PER_TOKEN, TokenCounter
+from services.ingest.reading.models import BlockKind, CleanDocument, Section
 
 
 class Break(IntEnum):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from services.ingest.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.docx_styles import Numbering, Styles
 from services.ingest.reading.parsers.package import Package, damaged, open_package
 from services.ingest.reading.parsers.tables import merged_header, table_rows

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 from selectolax.lexbor import LexborHTMLParser
 
-from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.decoding import decode
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.html import blocks_of_html, without_empty_elements
 from services.ingest.reading.parsers.html_bounds import bounded_html
 from services.ingest.reading.parsers.package import Package, damaged, encrypted, open_package

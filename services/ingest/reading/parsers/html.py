@@ -8,8 +8,8 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.decoding import decode
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.html_bounds import bounded_html
 from services.ingest.reading.parsers.plain import encoding_warnings
 from services.ingest.reading.parsers.tables import table_rows

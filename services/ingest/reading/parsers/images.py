@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import Block, ParsedDocument
+from services.ingest.reading.models import Block, ParsedDocument
 from services.ingest.reading.parsers.printed_page import (
     PageResult,
     check_page_count,

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.decoding import codec_of_texts
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.html import blocks_of_html
 from services.ingest.reading.parsers.plain import paragraphs
 from services.ingest.reading.parsers.titles import title_or_name

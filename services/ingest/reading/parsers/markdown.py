@@ -9,8 +9,8 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.decoding import decode
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.html import blocks_of_html
 from services.ingest.reading.parsers.plain import encoding_warnings
 from services.ingest.reading.parsers.tables import table_rows

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import Block, ParsedDocument
+from services.ingest.reading.models import Block, ParsedDocument
 from services.ingest.reading.parsers.pdf_rules import Rules, read_rules
 from services.ingest.reading.parsers.pdf_tables import find_tables
 from services.ingest.reading.parsers.pdf_text import read_text_layer

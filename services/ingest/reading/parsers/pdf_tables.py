@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from services.ingest.models import Block, LineBox
 from services.ingest.reading.geometry import Box, turned_box
+from services.ingest.reading.models import Block, LineBox
 from services.ingest.reading.parsers.pdf_rules import Rule, Rules
 from services.ingest.reading.parsers.tables import table_rows
 from services.ingest.reading.reading_order import Fragment, lines_in_order

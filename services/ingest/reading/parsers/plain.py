@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.decoding import DecodedText, decode
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.titles import title_from
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
-from services.ingest.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.package import Package, Relationship, damaged, open_package
 from services.ingest.reading.parsers.tables import table_rows
 from services.ingest.reading.parsers.titles import title_or_name

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import Block, BlockKind, LineBox
 from services.ingest.reading.geometry import turned_box
+from services.ingest.reading.models import Block, BlockKind, LineBox
 from services.ingest.reading.page_lines import line_number
 from services.ingest.reading.parsers.aligned_tables import find_aligned_tables
 from services.ingest.reading.parsers.pdf_tables import Table, row_blocks

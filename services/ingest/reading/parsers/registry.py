@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from services.ingest.errors import SUPPORTED, DocumentRejected
-from services.ingest.models import ParsedDocument
 from services.ingest.reading import detection
+from services.ingest.reading.models import ParsedDocument
 from services.ingest.reading.parsers.docx import parse_docx
 from services.ingest.reading.parsers.epub import parse_epub
 from services.ingest.reading.parsers.html import parse_html

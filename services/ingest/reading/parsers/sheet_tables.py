@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.ingest.models import Block, BlockKind
+from services.ingest.reading.models import Block, BlockKind
 from services.ingest.reading.parsers.tabular import NUMBER, ColumnNames
 
 _MAX_HEADER_ROWS = 3

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from services.ingest.models import Block, BlockKind
+from services.ingest.reading.models import Block, BlockKind
 
 MAX_COLUMN_NAME_CHARS = 120
 """A name is repeated in every row."""

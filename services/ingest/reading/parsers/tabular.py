@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from services.ingest.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.decoding import decode
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.plain import encoding_warnings
 from services.ingest.reading.parsers.tables import MAX_COLUMN_NAME_CHARS
 from services.ingest.reading.parsers.titles import title_from

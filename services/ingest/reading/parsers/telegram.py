@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import ijson
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.package import damaged
 from services.ingest.reading.parsers.titles import title_from
 

@@ -16,7 +16,7 @@ from defusedxml.common import DefusedXmlException
 from lxml import etree
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.package import Package, check_xml, damaged, open_package, unsafe_xml
 from services.ingest.reading.parsers.sheet_tables import Row, sheet_blocks
 from services.ingest.reading.parsers.titles import title_or_name

@@ -15,8 +15,8 @@ import structlog
 from kit.errors import Unavailable
 from services.ingest.documents.spool import Scratch, off_loop_if_large
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import PreparedFile
 from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.models import PreparedFile
 from services.ingest.reading.pool.deaths import Cause, cause_of, machine_kills, verdict
 from services.ingest.reading.pool.lanes import ParserLanes, Place
 from services.ingest.reading.pool.server import ChildEnded, Ending, ParserChild, ParserLimits, ParserServer

@@ -16,9 +16,9 @@ import structlog
 import services
 from kit.errors import Unavailable
 from services.ingest.errors import DocumentRejected
-from services.ingest.models import PreparedFile
 from services.ingest.reading.child import wire
 from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.models import PreparedFile
 from services.ingest.reading.recognition import OcrLimits
 from services.ingest.work.put_aside import ChunkLines
 

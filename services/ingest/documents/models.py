@@ -1,0 +1,165 @@
+"""The record that remembers a document, and what belongs to it: its file, its name, its collection, its job. Plain data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Status(StrEnum):
+    """Where a document is on its way."""
+
+    QUEUED = "queued"
+    PROCESSING = "processing"
+    READY = "ready"
+    FAILED = "failed"
+    DELETED = "deleted"
+    UNKNOWN = "unknown"
+    """Another one, which a newer version wrote: shown, and left to that version."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """A stored file."""
+
+    sha256: str
+    size_bytes: int
+    media_type: str
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One reading of a file: fixed when its job is queued, so that a redelivered job rewrites the same revision."""
+
+    revision_id: str
+    number: int
+    """Order of the revisions of one document, from 1."""
+    content: Content
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a document could not be read."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Tries:
+    """How the tries at the pending revision ended. Neither a stop in good order nor a neighbour that was away or full counts."""
+
+    failures: int = 0
+    """Tries that ended in an error which may be the document's."""
+    deaths: int = 0
+    """Tries that ended with the death of their worker."""
+    worker_id: str = ""
+    """The process that has the document in hand; one that was killed leaves its own behind."""
+    last_failure: Failure | None = None
+    first_failed_at: datetime | None = None
+    last_failed_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What happened on the way."""
+
+    page_count: int = 0
+    chunk_count: int = 0
+    token_count: int = 0
+    embed_batch_count: int = 0
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+    page_statuses: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    attempts: int = 0
+    chunker: str = ""
+    reused_chunk_count: int = 0
+    """Chunks whose vectors came from the active revision."""
+    languages: tuple[str, ...] = ()
+    """Of the chunks, most common first."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """The record of a document.
+
+    `pending` is the revision being made, `active` the searchable one. A tombstone (DELETED) stays for a while, so that a
+    late worker or a late upload sees it.
+    """
+
+    tenant_id: str
+    document_id: str
+    collection_id: str
+    name: str
+    created_at: datetime
+    updated_at: datetime
+    status: Status
+    content: Content
+    """The file last uploaded; that of `active` again when it could not be read."""
+    revision_count: int
+    """Revisions ever queued: the number of the newest."""
+    metadata: dict[str, str] = field(default_factory=dict)
+    pending: Revision | None = None
+    active: Revision | None = None
+    stage: str = ""
+    progress: float = 0.0
+    error: Failure | None = None
+    report: Report | None = None
+    swept: bool = False
+    """Of a tombstone: everything it had is removed."""
+    tries: Tries = field(default_factory=Tries)
+    """Of the pending revision."""
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+    """What a newer version wrote that this one does not know, as JSON; written back with every change."""
+
+
+@dataclass(frozen=True)
+class StoredDocument:
+    """A record with the store's revision, which compare-and-set compares."""
+
+    document: Document
+    version: int
+
+
+@dataclass(frozen=True)
+class NameClaim:
+    """Which document has a name. `place` is the store's key, `version` what compare-and-set compares."""
+
+    tenant_id: str
+    document_id: str
+    place: str
+    version: int
+    claimed_at: datetime
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file that is in the store."""
+
+    tenant_id: str
+    sha256: str
+    stored_at: datetime
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A set of documents that is searched together."""
+
+    tenant_id: str
+    collection_id: str
+    name: str
+    created_at: datetime | None
+    """None for the collection that exists without having been made."""
+    deleting: bool = False
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+    """As a document's."""
+
+
+@dataclass(frozen=True)
+class IngestJob:
+    """What the queue carries: which revision of which document to make."""
+
+    tenant_id: str
+    document_id: str
+    revision_id: str

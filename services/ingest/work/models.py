@@ -1,0 +1,78 @@
+"""What the worker tells of its work and is told by its neighbours: jobs that were given up, the state of the indexes, the embedder.
+Plain data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from services.ingest.documents.models import Failure
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A job that was given up although nothing is known to be wrong with its file."""
+
+    tenant_id: str
+    revision_id: str
+    """Of the revision that could not be made; a revision is given up once, so this names the letter."""
+    revision_number: int
+    document_id: str
+    collection_id: str
+    document_name: str
+    failure: Failure
+    stage: str
+    failures: int
+    deaths: int
+    first_failed_at: datetime
+    last_failed_at: datetime
+    requeued_at: datetime | None = None
+    """When its document was queued again. Such a letter is kept for a while, so that asking twice gets the same answer."""
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+    """As a document's."""
+
+
+class RequeueOutcome(StrEnum):
+    """What became of the wish to queue a dead letter again."""
+
+    REQUEUED = "requeued"
+    ALREADY_REQUEUED = "already_requeued"
+    DOCUMENT_DELETED = "document_deleted"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True)
+class JobCounts:
+    """A tenant's documents by where they are."""
+
+    queued: int
+    processing: int
+    dead_letters: int
+    oldest_queued_at: datetime | None
+
+
+class RevisionState(StrEnum):
+    """What the indexes hold of a revision."""
+
+    ACTIVE = "active"
+    INCOMPLETE = "incomplete"
+    INACTIVE = "inactive"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True)
+class RevisionCheck:
+    """The state of a revision, and the number of the document's visible one; 0 when there is none."""
+
+    state: RevisionState
+    active_number: int
+
+
+@dataclass(frozen=True)
+class EmbeddingModel:
+    """The model server's embedder, as far as chunking and indexing need to know it."""
+
+    name: str
+    window_tokens: int
+    """Tokens that it sees of a text, special tokens included."""
