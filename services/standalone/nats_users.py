@@ -63,6 +63,7 @@ ACCESS: Mapping[str, Access] = {
     "ingest-worker": Access(
         _INGEST_BUCKETS, stores=("FILES",), filled={"FORGET": "forget"}, queues={"INGEST": "ingest"}
     ),
+    "tools": Access(buckets=("TOOL_CALLS",)),
     "orchestrator": Access(
         buckets=(
             "FORGOTTEN",

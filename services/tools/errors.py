@@ -10,11 +10,27 @@ class ToolError(Exception):
         super().__init__(message)
         self.reason = reason or type(self).reason
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors of a tool that runs in another process come back by pickle."""
+        return _restored, (type(self), self.args, self.reason)
+
+
+def _restored(kind: type[ToolError], args: tuple[str], reason: str) -> ToolError:
+    error = kind(*args)
+    error.reason = reason
+    return error
+
 
 class UnknownTool(ToolError):
     """There is no tool of that name."""
 
     reason = "TOOL_UNKNOWN"
+
+
+class ToolNotAllowed(ToolError):
+    """The tool is not one that this caller may use."""
+
+    reason = "TOOL_NOT_ALLOWED"
 
 
 class InvalidArguments(ToolError):
@@ -39,6 +55,30 @@ class OutputTooLarge(ToolError):
     """The tool's output is beyond what a model can use."""
 
     reason = "OUTPUT_TOO_LARGE"
+
+
+class CallIdMissing(ToolError):
+    """A tool that changes something was called without a call id, so that nobody could tell whether it was done."""
+
+    reason = "CALL_ID_MISSING"
+
+
+class CallIdReused(ToolError):
+    """The call id stands for another call."""
+
+    reason = "CALL_ID_REUSED"
+
+
+class CallInDoubt(ToolError):
+    """Whoever made the call died before its end was noted: nobody knows whether it was done."""
+
+    reason = "CALL_IN_DOUBT"
+
+
+class CallNotRecorded(ToolError):
+    """What cannot be noted before it is done is not done."""
+
+    reason = "CALL_NOT_RECORDED"
 
 
 class BrokenTool(Exception):

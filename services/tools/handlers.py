@@ -9,10 +9,16 @@ from google.protobuf.struct_pb2 import Struct, Value
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc
 
+from kit.principal import current_principal
 from services.tools.execution import Toolbox
-from services.tools.models import Tool, ToolOutcome
+from services.tools.models import Call, Effect, Tool, ToolOutcome
 
 EXACT_INTEGER_MAX = 2.0**53
+_EFFECTS = {
+    Effect.NONE: pb.TOOL_EFFECT_NONE,
+    Effect.IDEMPOTENT: pb.TOOL_EFFECT_IDEMPOTENT,
+    Effect.ONCE: pb.TOOL_EFFECT_ONCE,
+}
 
 
 class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
@@ -22,10 +28,18 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
         self._toolbox = toolbox
 
     async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
-        return pb.ListToolsResponse(tools=[_encode_tool(tool) for tool in self._toolbox.tools.values()])
+        offered = self._toolbox.offered(current_principal().tenant_id)
+        return pb.ListToolsResponse(tools=[_encode_tool(tool) for tool in offered])
 
     async def CallTool(self, request: pb.CallToolRequest, context: Any) -> AsyncIterator[pb.CallToolResponse]:
-        outcome = await self._toolbox.call(request.name, _decode_arguments(request.arguments))
+        call = Call(
+            current_principal().tenant_id,
+            request.name,
+            _decode_arguments(request.arguments),
+            request.call_id,
+            tuple(request.allowed_tools),
+        )
+        outcome = await self._toolbox.call(call)
         yield pb.CallToolResponse(result=_encode_outcome(outcome))
 
 
@@ -54,6 +68,9 @@ def _encode_tool(tool: Tool) -> pb.Tool:
         cacheable=tool.cacheable,
         needs_approval=tool.policy.needs_approval,
         timeout=_duration(tool.policy.timeout_s),
+        effect=_EFFECTS[tool.policy.effect],
+        requires_fresh_input=tool.policy.requires_fresh_input,
+        key_arguments=tool.policy.key_arguments,
     )
 
 
@@ -64,6 +81,7 @@ def _encode_outcome(outcome: ToolOutcome) -> pb.ToolResult:
         error_reason=outcome.error_reason,
         error_message=outcome.error_message,
         duration=_duration(outcome.duration_s),
+        cached=outcome.cached,
     )
 
 

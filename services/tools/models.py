@@ -2,19 +2,36 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
+
+
+class Effect(Enum):
+    """What a call does to the world."""
+
+    NONE = "none"
+    """Nothing: it may be made again."""
+    IDEMPOTENT = "idempotent"
+    """Something that is there once, however often it is done."""
+    ONCE = "once"
+    """Something that is there twice when it is done twice: an e-mail, a payment. Never repeated when its fate is unknown."""
 
 
 @dataclass(frozen=True)
 class Policy:
     """How a tool may be called. A tool module sets POLICY to one of these, or leaves the defaults."""
 
-    timeout_s: float = 10.0
+    timeout_s: float = 5.0
     """Longest a call may take: a person waits for it."""
     parallel_safe: bool = True
     """Whether calls may run beside each other."""
+    requires_fresh_input: bool = False
+    """Whether it works on what the call before it found, so that it must wait for that."""
     needs_approval: bool = False
     """Whether a person must allow each call; for tools that change something in the world."""
+    effect: Effect = Effect.NONE
+    key_arguments: tuple[str, ...] = ()
+    """Arguments that make two calls the same; empty means all."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +49,19 @@ class Tool:
 
 
 @dataclass(frozen=True)
+class Call:
+    """What is asked of the toolbox, and by whom."""
+
+    tenant_id: str
+    name: str
+    arguments: Mapping[str, Any]
+    call_id: str = ""
+    """The caller's name for this call: asked again, it is the same call. May be empty for tools without effect."""
+    allowed_tools: tuple[str, ...] = ()
+    """What the caller may use; empty means all that the tenant may."""
+
+
+@dataclass(frozen=True)
 class ToolOutcome:
     """The result of a call, good or bad."""
 
@@ -40,3 +70,5 @@ class ToolOutcome:
     output: Any = None
     error_reason: str = ""
     error_message: str = ""
+    cached: bool = False
+    """Whether it is that of an earlier call with the same arguments."""

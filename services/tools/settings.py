@@ -6,9 +6,15 @@ from kit.settings import ServiceSettings
 
 
 class ToolsSettings(ServiceSettings):
-    """How much it does at once."""
+    """How much it does at once, and for whom."""
 
+    nats_url: str = "nats://127.0.0.1:4222"
+    """NATS with JetStream, with credentials in the URL where it asks for them: calls with an effect are noted there."""
     tools_calls_at_once: int = Field(default=8, ge=1)
     """Tool calls that run beside each other. Most wait for something; 8 keep a small machine from being swamped."""
     tools_calls_waiting: int = Field(default=64, ge=0)
     """Calls that may wait for their turn. More are turned away at once, since they would only run into their deadlines."""
+    tools_processes: int = Field(default=2, ge=1)
+    """Processes for tools that compute; each takes 30 MB once it was needed. One that takes too long is killed and replaced."""
+    tools_allowed: dict[str, list[str]] = Field(default_factory=dict)
+    """Tools by tenant, as JSON: {"acme": ["math_eval", "time_now"]}. A tenant that is not named may use all."""

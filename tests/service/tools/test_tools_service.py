@@ -17,8 +17,8 @@ from services.tools.settings import ToolsSettings
 
 
 @pytest.fixture
-async def stub() -> AsyncIterator[Any]:
-    settings = ToolsSettings(grpc_address=f"127.0.0.1:{free_port()}")
+async def stub(nats_url: str) -> AsyncIterator[Any]:
+    settings = ToolsSettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url)
     services = [pb.DESCRIPTOR.services_by_name["ToolsService"]]
     async with running_service(run, settings) as address, open_test_channel(address, services=services) as channel:
         yield tools_pb2_grpc.ToolsServiceStub(channel)

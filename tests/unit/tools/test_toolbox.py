@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import itertools
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,10 +15,13 @@ import pytest
 
 from kit.deadline import set_remaining
 from services.tools import toolbox as real_toolbox
+from services.tools.calls import Calls
 from services.tools.discovery import discover
 from services.tools.errors import BrokenTool
 from services.tools.execution import Toolbox
-from services.tools.models import Policy, Tool
+from services.tools.models import Call, Policy, Tool, ToolOutcome
+from tests.unit.tools import plain_tools
+from tests.unit.tools.fakes import START, MemoryCallStore
 
 PARAMETERS = {
     "type": "object",
@@ -25,19 +29,26 @@ PARAMETERS = {
     "required": ["count"],
     "additionalProperties": False,
 }
-
-
-@pytest.fixture
-def executor() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2) as pool:
-        yield pool
+CALL = Call("acme", "probe", {"count": 1})
 
 
 def _box(
-    executor: ThreadPoolExecutor, function: Callable[..., Any], *, timeout_s: float = 5.0, waiting: int = 8
+    function: Callable[..., Any],
+    *,
+    timeout_s: float = 60.0,
+    waiting: int = 8,
+    cacheable: bool = False,
+    allowed: Mapping[str, list[str]] | None = None,
 ) -> Toolbox:
-    tool = Tool("probe", "A probe.", PARAMETERS, function, cacheable=False, policy=Policy(timeout_s=timeout_s))
-    return Toolbox({"probe": tool}, executor, calls_at_once=2, calls_waiting=waiting)
+    tool = Tool("probe", "A probe.", PARAMETERS, function, cacheable, Policy(timeout_s=timeout_s))
+    other = replace(tool, name="other")
+    calls = Calls(MemoryCallStore(), now=lambda: START)
+    tools = {"other": other, "probe": tool}
+    return Toolbox(tools, calls, calls_at_once=2, calls_waiting=waiting, processes=1, allowed=allowed)
+
+
+async def _called(function: Callable[..., Any], **arguments: Any) -> ToolOutcome:
+    return await _box(function).call(replace(CALL, arguments=arguments or CALL.arguments))
 
 
 def test_the_real_tools_are_found() -> None:
@@ -72,64 +83,120 @@ def test_a_module_that_is_no_tool_is_named(
         discover(module)
 
 
-async def test_plain_functions_run_off_the_event_loop_and_coroutines_on_it(executor: ThreadPoolExecutor) -> None:
-    def plain(count: int) -> bool:
-        return threading.current_thread() is threading.main_thread()
+async def test_plain_functions_run_in_another_process_and_coroutines_on_the_event_loop() -> None:
+    async def coroutine(count: int) -> int:
+        return os.getpid()
 
-    async def coroutine(count: int) -> bool:
-        return threading.current_thread() is threading.main_thread()
-
-    assert (await _box(executor, plain).call("probe", {"count": 1})).output is False
-    assert (await _box(executor, coroutine).call("probe", {"count": 1})).output is True
+    assert (await _called(plain_tools.own_process)).output != os.getpid()
+    assert (await _called(coroutine)).output == os.getpid()
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [({}, "'count' is a required"), ({"count": 0}, "count: 0 is less"), ({"count": 1, "x": 2}, "'x' was unexpected")],
+    [
+        ({"x": 1}, "'count' is a required"),
+        ({"count": 0}, "count: 0 is less"),
+        ({"count": 1, "x": 2}, "'x' was unexpected"),
+    ],
 )
-async def test_arguments_that_do_not_fit_are_a_result(
-    executor: ThreadPoolExecutor, arguments: dict[str, Any], says: str
-) -> None:
-    outcome = await _box(executor, lambda count: count).call("probe", arguments)
+async def test_arguments_that_do_not_fit_are_a_result(arguments: dict[str, Any], says: str) -> None:
+    outcome = await _called(plain_tools.give, **arguments)
     assert (outcome.ok, outcome.error_reason) == (False, "INVALID_ARGUMENTS")
     assert says in outcome.error_message
 
 
-async def test_an_unknown_tool_is_a_result_that_names_the_known_ones(executor: ThreadPoolExecutor) -> None:
-    outcome = await _box(executor, lambda count: count).call("rm", {})
+async def test_an_unknown_tool_is_a_result_that_names_the_known_ones() -> None:
+    outcome = await _box(plain_tools.give).call(replace(CALL, name="rm"))
     assert outcome.error_reason == "TOOL_UNKNOWN"
-    assert "probe" in outcome.error_message
+    assert "other, probe" in outcome.error_message
 
 
-async def test_a_tool_that_breaks_is_a_result_without_internals(executor: ThreadPoolExecutor) -> None:
-    def breaks(count: int) -> None:
-        raise RuntimeError("password=hunter2")
+async def test_a_tool_that_a_tenant_or_a_caller_may_not_use_is_neither_offered_nor_called() -> None:
+    box = _box(plain_tools.give, allowed={"acme": ["other"]})
+    assert [tool.name for tool in box.offered("acme")] == ["other"]
+    assert [tool.name for tool in box.offered("umbrella")] == ["other", "probe"]
+    assert (await box.call(CALL)).error_reason == "TOOL_NOT_ALLOWED"
+    theirs = replace(CALL, tenant_id="umbrella")
+    assert (await box.call(replace(theirs, allowed_tools=("other",)))).error_reason == "TOOL_NOT_ALLOWED"
+    assert (await box.call(theirs)).ok
 
-    outcome = await _box(executor, breaks).call("probe", {"count": 1})
+
+async def test_a_tool_that_breaks_is_a_result_without_internals() -> None:
+    outcome = await _called(plain_tools.breaks)
     assert (outcome.ok, outcome.error_reason) == (False, "TOOL_FAILED")
     assert "hunter2" not in outcome.error_message
 
 
+async def test_reason_of_a_tool_that_refuses_comes_back_from_its_process() -> None:
+    outcome = await _called(plain_tools.refuses)
+    assert (outcome.error_reason, outcome.error_message) == ("NOT_TODAY", "not today")
+
+
+async def test_a_tool_whose_process_dies_is_a_result_and_the_next_call_works() -> None:
+    box = _box(plain_tools.dies)
+    assert (await box.call(CALL)).error_reason == "TOOL_FAILED"
+    assert (await _called(plain_tools.give)).ok
+
+
+async def test_a_plain_tool_that_hangs_loses_its_process_and_others_go_on() -> None:
+    box = _box(plain_tools.hangs, timeout_s=0.5)
+    assert (await box.call(CALL)).error_reason == "TOOL_TIMEOUT"
+    fine = replace(box.tools["probe"], function=plain_tools.give, policy=Policy(timeout_s=60.0))
+    box.tools = {"probe": fine}  # of the one process that the box has
+    assert (await box.call(CALL)).output == 1
+
+
 @pytest.mark.parametrize("of", ["policy", "caller"])
-async def test_a_tool_that_takes_too_long_is_a_result(executor: ThreadPoolExecutor, of: str) -> None:
+async def test_a_tool_that_takes_too_long_is_a_result(of: str) -> None:
     async def waits(count: int) -> None:
         await asyncio.Event().wait()
 
-    box = _box(executor, waits, timeout_s=0.05 if of == "policy" else 60.0)
     if of == "caller":
         set_remaining(0.1)
-    assert (await box.call("probe", {"count": 1})).error_reason == "TOOL_TIMEOUT"
+    box = _box(waits, timeout_s=0.05 if of == "policy" else 60.0)
+    assert (await box.call(CALL)).error_reason == "TOOL_TIMEOUT"
 
 
-@pytest.mark.parametrize(("output", "reason"), [(object(), "TOOL_FAILED"), ("x" * 100_001, "OUTPUT_TOO_LARGE")])
-async def test_an_output_that_cannot_be_passed_on_is_a_result(
-    executor: ThreadPoolExecutor, output: Any, reason: str
-) -> None:
-    outcome = await _box(executor, lambda count: output).call("probe", {"count": 1})
-    assert outcome.error_reason == reason
+@pytest.mark.parametrize(
+    ("function", "reason"), [(plain_tools.odd, "TOOL_FAILED"), (plain_tools.large, "OUTPUT_TOO_LARGE")]
+)
+async def test_an_output_that_cannot_be_passed_on_is_a_result(function: Callable[..., Any], reason: str) -> None:
+    assert (await _called(function)).error_reason == reason
 
 
-async def test_calls_wait_for_their_turn_and_too_many_are_turned_away(executor: ThreadPoolExecutor) -> None:
+async def test_results_of_a_cacheable_tool_are_kept_for_the_tenant() -> None:
+    numbers = itertools.count()
+
+    async def counts(count: int) -> int:
+        return next(numbers)
+
+    box = _box(counts, cacheable=True)
+    first, again = await box.call(CALL), await box.call(replace(CALL, call_id="other"))
+    assert (first.output, first.cached, again.output, again.cached) == (0, False, 0, True)
+    assert (await box.call(replace(CALL, tenant_id="umbrella"))).output == 1
+    assert (await box.call(replace(CALL, arguments={"count": 2}))).output == 2
+    assert (await _box(counts).call(CALL)).output == 3
+
+
+async def test_hanging_up_stops_a_tool_without_effect() -> None:
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    async def waits(count: int) -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    calling = asyncio.create_task(_box(waits).call(CALL))
+    await started.wait()
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert stopped.is_set()
+
+
+async def test_calls_wait_for_their_turn_and_too_many_are_turned_away() -> None:
     running = 0
     seen: list[int] = []
     two_run, go = asyncio.Event(), asyncio.Event()
@@ -144,9 +211,9 @@ async def test_calls_wait_for_their_turn_and_too_many_are_turned_away(executor: 
         running -= 1
         return count
 
-    box = _box(executor, holds, waiting=1)
+    box = _box(holds, waiting=1)
     async with asyncio.TaskGroup() as group:
-        calls = [group.create_task(box.call("probe", {"count": 1})) for _ in range(4)]
+        calls = [group.create_task(box.call(CALL)) for _ in range(4)]
         await two_run.wait()
         go.set()
     reasons = sorted(call.result().error_reason for call in calls)

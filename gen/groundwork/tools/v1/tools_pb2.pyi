@@ -9,6 +9,7 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -19,6 +20,34 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _ToolEffect:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ToolEffectEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolEffect.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TOOL_EFFECT_UNSPECIFIED: _ToolEffect.ValueType  # 0
+    """Never sent."""
+    TOOL_EFFECT_NONE: _ToolEffect.ValueType  # 1
+    """Nothing: it may be made again."""
+    TOOL_EFFECT_IDEMPOTENT: _ToolEffect.ValueType  # 2
+    """Something that is there once, however often it is done."""
+    TOOL_EFFECT_ONCE: _ToolEffect.ValueType  # 3
+    """Something that is there twice when it is done twice. Never made again when its end is not known."""
+
+class ToolEffect(_ToolEffect, metaclass=_ToolEffectEnumTypeWrapper):
+    """What a call does to the world, and so whether it may be made again when its end is not known."""
+
+TOOL_EFFECT_UNSPECIFIED: ToolEffect.ValueType  # 0
+"""Never sent."""
+TOOL_EFFECT_NONE: ToolEffect.ValueType  # 1
+"""Nothing: it may be made again."""
+TOOL_EFFECT_IDEMPOTENT: ToolEffect.ValueType  # 2
+"""Something that is there once, however often it is done."""
+TOOL_EFFECT_ONCE: ToolEffect.ValueType  # 3
+"""Something that is there twice when it is done twice. Never made again when its end is not known."""
+Global___ToolEffect: _TypeAlias = ToolEffect  # noqa: Y015
 
 @_typing.final
 class Tool(_message.Message):
@@ -33,6 +62,9 @@ class Tool(_message.Message):
     CACHEABLE_FIELD_NUMBER: _builtins.int
     NEEDS_APPROVAL_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
+    EFFECT_FIELD_NUMBER: _builtins.int
+    REQUIRES_FRESH_INPUT_FIELD_NUMBER: _builtins.int
+    KEY_ARGUMENTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     description: _builtins.str
@@ -43,6 +75,10 @@ class Tool(_message.Message):
     """Whether results may be reused for the same arguments."""
     needs_approval: _builtins.bool
     """Whether a person must allow each call."""
+    effect: Global___ToolEffect.ValueType
+    """What a call does to the world."""
+    requires_fresh_input: _builtins.bool
+    """Whether it works on what the call before it found, so that it must wait for that."""
     @_builtins.property
     def parameters(self) -> _struct_pb2.Struct:
         """JSON Schema of its arguments, as in OpenAI function calling."""
@@ -50,6 +86,10 @@ class Tool(_message.Message):
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
         """Longest a call may take."""
+
+    @_builtins.property
+    def key_arguments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Arguments that make two calls the same; empty means all."""
 
     def __init__(
         self,
@@ -61,10 +101,13 @@ class Tool(_message.Message):
         cacheable: _builtins.bool = ...,
         needs_approval: _builtins.bool = ...,
         timeout: _duration_pb2.Duration | None = ...,
+        effect: Global___ToolEffect.ValueType = ...,
+        requires_fresh_input: _builtins.bool = ...,
+        key_arguments: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "description", b"description", "name", b"name", "needs_approval", b"needs_approval", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "description", b"description", "effect", b"effect", "key_arguments", b"key_arguments", "name", b"name", "needs_approval", b"needs_approval", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "requires_fresh_input", b"requires_fresh_input", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -89,7 +132,7 @@ Global___ListToolsRequest: _TypeAlias = ListToolsRequest  # noqa: Y015
 
 @_typing.final
 class ListToolsResponse(_message.Message):
-    """The tools."""
+    """The tools that the tenant may use."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -119,21 +162,34 @@ class CallToolRequest(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     ARGUMENTS_FIELD_NUMBER: _builtins.int
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    ALLOWED_TOOLS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Tool."""
+    call_id: _builtins.str
+    """The caller's name for this call, 1 to 200 characters, for example run and step. Asked again, it is the same call: one with an effect
+    answers with what came of it. CALL_ID_REUSED for other arguments; CALL_IN_DOUBT when its end is not known and its effect is ONCE.
+    Must be set for tools with an effect.
+    """
     @_builtins.property
     def arguments(self) -> _struct_pb2.Struct:
         """Arguments, checked against its schema."""
+
+    @_builtins.property
+    def allowed_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tools that this caller may use; empty means all that the tenant may."""
 
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         arguments: _struct_pb2.Struct | None = ...,
+        call_id: _builtins.str = ...,
+        allowed_tools: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_tools", b"allowed_tools", "arguments", b"arguments", "call_id", b"call_id", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -204,12 +260,15 @@ class ToolResult(_message.Message):
     ERROR_REASON_FIELD_NUMBER: _builtins.int
     ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
     DURATION_FIELD_NUMBER: _builtins.int
+    CACHED_FIELD_NUMBER: _builtins.int
     ok: _builtins.bool
     """Whether it worked."""
     error_reason: _builtins.str
     """UPPER_SNAKE, when it did not."""
     error_message: _builtins.str
     """For the model and the person, when it did not work."""
+    cached: _builtins.bool
+    """Whether it is the result of an earlier call with the same arguments."""
     @_builtins.property
     def output(self) -> _struct_pb2.Value:
         """What came out, when it worked."""
@@ -226,10 +285,11 @@ class ToolResult(_message.Message):
         error_reason: _builtins.str = ...,
         error_message: _builtins.str = ...,
         duration: _duration_pb2.Duration | None = ...,
+        cached: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "output", b"output"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "error_message", b"error_message", "error_reason", b"error_reason", "ok", b"ok", "output", b"output"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached", b"cached", "duration", b"duration", "error_message", b"error_message", "error_reason", b"error_reason", "ok", b"ok", "output", b"output"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

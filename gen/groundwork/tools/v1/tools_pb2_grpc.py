@@ -59,7 +59,8 @@ class ToolsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CallTool(self, request, context):
-        """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status.
+        """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
+        the work of a tool without effect; another goes on to its end.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

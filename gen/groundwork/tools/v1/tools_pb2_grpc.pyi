@@ -36,7 +36,9 @@ class ToolsServiceStub:
     ListTools: _grpc.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]
     """Every tool with its schema and policy, by name."""
     CallTool: _grpc.UnaryStreamMultiCallable[_tools_pb2.CallToolRequest, _tools_pb2.CallToolResponse]
-    """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status."""
+    """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
+    the work of a tool without effect; another goes on to its end.
+    """
 
 @_typing.type_check_only
 class ToolsServiceAsyncStub(ToolsServiceStub):
@@ -46,7 +48,9 @@ class ToolsServiceAsyncStub(ToolsServiceStub):
     ListTools: _aio.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]  # type: ignore[assignment]
     """Every tool with its schema and policy, by name."""
     CallTool: _aio.UnaryStreamMultiCallable[_tools_pb2.CallToolRequest, _tools_pb2.CallToolResponse]  # type: ignore[assignment]
-    """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status."""
+    """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
+    the work of a tool without effect; another goes on to its end.
+    """
 
 class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
     """The toolbox. Tools are discovered, each one module."""
@@ -65,6 +69,8 @@ class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _tools_pb2.CallToolRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_tools_pb2.CallToolResponse], _abc.AsyncIterator[_tools_pb2.CallToolResponse]]:
-        """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status."""
+        """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
+        the work of a tool without effect; another goes on to its end.
+        """
 
 def add_ToolsServiceServicer_to_server(servicer: ToolsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,181 @@
+"""Calls by their id: with an effect they are made once, whatever becomes of who asked."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from kit.jetstream import KeyValue, Nats
+from services.tools.adapters.call_store import KeyValueCallStore
+from services.tools.calls import Calls
+from services.tools.errors import CallIdMissing, CallIdReused, CallInDoubt, CallNotRecorded
+from services.tools.models import Call, Effect, Policy, ToolOutcome
+from services.tools.ports import CallStore
+from tests.unit.tools.fakes import START, MemoryCallStore
+
+CALL = Call("acme", "send_email", {"to": "ann@example.org"}, "run1/step1")
+ONCE, IDEMPOTENT, NONE = (
+    Policy(timeout_s=5.0, effect=effect) for effect in (Effect.ONCE, Effect.IDEMPOTENT, Effect.NONE)
+)
+
+
+class Maker:
+    """Makes calls on behalf of one process of the service."""
+
+    def __init__(self, store: CallStore) -> None:
+        self.now = START
+        self.made = 0
+        self.dies = False
+        self.calls = Calls(store, now=lambda: self.now, sleep=self._sleep)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+        await asyncio.sleep(0)
+
+    async def make(self) -> ToolOutcome:
+        self.made += 1
+        if self.dies:
+            raise asyncio.CancelledError
+        return ToolOutcome(True, 0.1, {"sent": self.made})
+
+    async def call(self, call: Call = CALL, policy: Policy = ONCE) -> ToolOutcome:
+        return await self.calls.once(call, policy, self.make)
+
+
+@pytest.fixture(params=["fake", "nats"])
+async def store(request: pytest.FixtureRequest, jetstream: Nats) -> CallStore:
+    return MemoryCallStore() if request.param == "fake" else await KeyValueCallStore.open(jetstream)
+
+
+@pytest.mark.parametrize("policy", [ONCE, IDEMPOTENT])
+async def test_call_asked_for_again_answers_with_what_came_of_it(store: CallStore, policy: Policy) -> None:
+    maker, another = Maker(store), Maker(store)
+    first = await maker.call(policy=policy)
+    assert [await maker.call(policy=policy), await another.call(policy=policy)] == [first, first]
+    assert (maker.made, another.made) == (1, 0)
+
+
+async def test_call_without_effect_is_made_again_and_not_noted(store: CallStore) -> None:
+    maker = Maker(store)
+    await maker.call(policy=NONE)
+    await maker.call(policy=NONE)
+    assert maker.made == 2
+    assert await store.get("acme", CALL.call_id) is None
+
+
+async def test_call_with_an_effect_needs_an_id(store: CallStore) -> None:
+    maker = Maker(store)
+    with pytest.raises(CallIdMissing):
+        await maker.call(replace(CALL, call_id=""))
+    assert maker.made == 0
+
+
+async def test_id_stands_for_one_call(store: CallStore) -> None:
+    maker = Maker(store)
+    await maker.call()
+    with pytest.raises(CallIdReused):
+        await maker.call(replace(CALL, arguments={"to": "bob@example.org"}))
+    with pytest.raises(CallIdReused):
+        await Maker(store).call(replace(CALL, name="other"))
+    await maker.call(replace(CALL, tenant_id="umbrella"))
+    assert maker.made == 2
+
+
+async def test_call_whose_maker_died_is_in_doubt_and_never_made_again(store: CallStore) -> None:
+    died, another = Maker(store), Maker(store)
+    died.dies = True
+    with pytest.raises(asyncio.CancelledError):
+        await died.call()
+    for _ in range(2):
+        with pytest.raises(CallInDoubt, match="look whether"):
+            await another.call()
+    assert another.made == 0
+
+
+async def test_idempotent_call_whose_maker_died_is_made_again(store: CallStore) -> None:
+    died, another = Maker(store), Maker(store)
+    died.dies = True
+    with pytest.raises(asyncio.CancelledError):
+        await died.call(policy=IDEMPOTENT)
+    assert (await another.call(policy=IDEMPOTENT)).ok
+    assert another.made == 1
+
+
+async def test_while_another_process_makes_the_call_its_end_is_waited_for(store: CallStore) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> ToolOutcome:
+        started.set()
+        await go_on.wait()
+        return ToolOutcome(True, 1.0, "slow")
+
+    maker, another = Maker(store), Maker(store)
+    making = asyncio.create_task(maker.calls.once(CALL, ONCE, slow))
+    await started.wait()
+
+    async def release(seconds: float) -> None:
+        go_on.set()
+        await making
+
+    another.calls = Calls(store, now=lambda: another.now, sleep=release)
+    assert (await another.call()).output == "slow"
+    assert another.made == 0
+
+
+async def test_callers_of_one_process_share_the_call_and_it_outlives_them(store: CallStore) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+    made = 0
+
+    async def slow() -> ToolOutcome:
+        nonlocal made
+        made += 1
+        started.set()
+        await go_on.wait()
+        return ToolOutcome(True, 1.0, "slow")
+
+    maker = Maker(store)
+    first, second = (asyncio.create_task(maker.calls.once(CALL, ONCE, slow)) for _ in range(2))
+    await started.wait()
+    first.cancel()
+    go_on.set()
+    assert (await second).output == "slow"
+    await maker.calls.close()
+    assert (await Maker(store).call()).output == "slow"
+    assert made == 1
+
+
+async def test_what_cannot_be_noted_first_is_not_done() -> None:
+    store = MemoryCallStore()
+    store.down = True
+    maker = Maker(store)
+    with pytest.raises(CallNotRecorded, match="try again"):
+        await maker.call()
+    assert maker.made == 0
+
+
+async def test_end_that_is_not_taken_at_first_is_noted_again() -> None:
+    store = MemoryCallStore()
+    store.ends_lost = 3
+    first = await Maker(store).call()
+    assert await Maker(store).call() == first
+
+
+async def test_call_whose_end_could_not_be_noted_is_answered_and_in_doubt_from_then_on() -> None:
+    store = MemoryCallStore()
+    store.ends_lost = 99
+    maker = Maker(store)
+    assert (await maker.call()).ok
+    with pytest.raises(CallInDoubt):
+        await maker.call()
+    assert maker.made == 1
+
+
+async def test_note_that_cannot_be_read_means_in_doubt(jetstream: Nats) -> None:
+    store = await KeyValueCallStore.open(jetstream)
+    await Maker(store).call()
+    bucket = await KeyValue.open(jetstream, "TOOL_CALLS", ttl_s=7 * 86_400)
+    (entry,) = [each async for each in bucket.entries(">")]
+    await bucket.put(entry.key, b"{torn")
+    with pytest.raises(CallInDoubt):
+        await Maker(store).call()
