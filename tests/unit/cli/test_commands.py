@@ -125,7 +125,7 @@ def test_ctrl_c_cancels_the_run(server: FakeServer) -> None:
     with subprocess.Popen(command, env=environment, stdout=terminal, stderr=subprocess.PIPE, text=True) as process:
         assert os.read(ours, 1) == b"3", "it has heard of its run"
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=20)
+        _, stderr = process.communicate(timeout=120)
     os.close(ours)
     os.close(terminal)
     assert cancelled.is_set()
