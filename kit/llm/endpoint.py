@@ -180,6 +180,8 @@ class Endpoint:
     def _finish(self, reason: FinishReason, account: Account) -> Finish:
         if reason is FinishReason.INCOMPLETE and not account.has_received:
             raise self._failures.bad_answer("ended its answer before it had begun")
+        if reason.is_whole and not account.has_answered:
+            raise self._failures.bad_answer("finished without an answer")
         return Finish(reason, account.usage, self._provider, self._config.model)
 
     @property
