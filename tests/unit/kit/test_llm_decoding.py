@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kit.llm import Delta, FinishReason, ReasoningDelta, Retraction, TextDelta, TokenUsage
 from kit.llm.decoding import Decoder, error_of
+from kit.llm.endpoint import env_setting
 from kit.llm.failures import Failures, refused_field, retry_after_s
 from kit.llm.sse import LineReader
 
@@ -48,7 +49,7 @@ def test_chunks_of_any_shape_are_read(chunks: list[Any]) -> None:
 
 @given(VALUES, st.integers(400, 599), st.text())
 def test_errors_of_any_shape_are_named(value: Any, status: int, header: str) -> None:
-    failures = Failures("m", "S", "secret-key")
+    failures = Failures("m", env_setting, "secret-key")
     body = json.dumps(value)
     failures.of_status(status, body, header).message.encode()
     failures.of_error_in_stream(error_of(value)).message.encode()
