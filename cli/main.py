@@ -24,6 +24,7 @@ from cli.running import run as run_connected
 from cli.runs import runs
 from cli.searching import SearchRerank, SearchStrategy, metadata_of
 from cli.store import backup, doctor, restore
+from cli.terminal import harmless
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -224,12 +225,13 @@ async def _show_answer(gateway: Gateway, question: Question, output: Output) -> 
     async for event in ask(gateway, question):
         outcome.add(event)
         if live and event.kind in {"token", "answer"}:
-            _write_live(shown, outcome.text)
-            shown = outcome.text
+            text = harmless(outcome.text)
+            _write_live(shown, text)
+            shown = text
     if output.as_json:
         output.json(outcome.as_json())
         return outcome
-    sys.stdout.write(("" if live else outcome.text) + ("\n\n" if outcome.text else ""))
+    sys.stdout.write(("" if live else harmless(outcome.text)) + ("\n\n" if outcome.text else ""))
     sys.stdout.flush()
     output.grounds(outcome)
     return outcome

@@ -10,13 +10,13 @@ from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from cli.asking import Outcome
 from cli.gateway import Json
 from cli.ingestion import Ingestion
+from cli.terminal import escape
 
 QUOTE_CHARACTERS_MAX = 240
 FAILURES_SHOWN_MAX = 50

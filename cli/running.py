@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from cli.errors import CliError, UsageError
 from cli.gateway import Gateway
 from cli.settings import CliSettings
+from cli.terminal import harmless
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells say it."""
@@ -29,7 +30,7 @@ def run(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str
     try:
         exit_code = asyncio.run(connected())
     except CliError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{harmless(str(error))}\n")
         exit_code = error.exit_code
     except ValidationError as error:
         problem = error.errors()[0]

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from kit import deadline
 from kit.llm.estimate import CHARS_OF_LONGEST_TOKENS, estimate_tokens, fewest_tokens
-from kit.llm.messages import Delta, ReasoningDelta, Request, TextDelta, TokenUsage, ToolCallDelta
+from kit.llm.messages import Delta, ReasoningDelta, Request, Retraction, TextDelta, TokenUsage, ToolCallDelta
 
 _SHARE_OF_RUN = 0.85
 """Of the time that the run has left, what a model may use: the rest is for the fallback."""
@@ -60,6 +60,8 @@ class Account:
         self._received: list[str] = []
         self._fewest_tokens = 0.0
         self._empty_chunks = 0
+        self.has_answered = False
+        """Whether anything came that stands: words of an answer, or a call. Thoughts are neither."""
         self.was_sent = False
         self.said: TokenUsage | None = None
         """As the endpoint counted."""
@@ -75,6 +77,10 @@ class Account:
 
     def admit(self, delta: Delta) -> Delta:
         """Notes the delta; of one that is longer than what the model may still write, the part that it may."""
+        if isinstance(delta, Retraction):
+            self.has_answered = False
+        elif _is_answer(delta, with_tools=bool(self._request.tools)):
+            self.has_answered = True
         text = _text_of(delta)
         if not text:
             return delta
@@ -98,6 +104,12 @@ class Account:
             return TokenUsage()
         prompt = sum(estimate_tokens(message.content) for message in self._request.messages)
         return TokenUsage(prompt, estimate_tokens("".join(self._received)), estimated=True)
+
+
+def _is_answer(delta: Delta, *, with_tools: bool) -> bool:
+    return (isinstance(delta, ToolCallDelta) and with_tools) or (
+        isinstance(delta, TextDelta) and bool(delta.text.strip())
+    )
 
 
 def _cut(delta: Delta, length: int) -> Delta:

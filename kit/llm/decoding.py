@@ -27,6 +27,8 @@ _REASONS = {
     "refusal": FinishReason.CONTENT_FILTER,
 }
 """What providers say; any other word is an end that we cannot call whole."""
+_MOST_TOKENS = 20_000_000
+"""Of one completion. No context is as long, and a hundred such counts still fit the messages that carry them."""
 
 
 class Decoder:
@@ -165,4 +167,5 @@ def _pieces(content: Any) -> Iterator[tuple[Part, str]]:
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_count and 0 < value <= _MOST_TOKENS else 0

@@ -32,6 +32,11 @@ _EPILOGUE_S = 2.0
 _LONGEST_ERROR_BYTES = 64 * 1024
 
 
+def env_setting(field_name: str) -> str:
+    """The environment variable of a field of the endpoint that has no name."""
+    return f"GROUNDWORK_LLM_{field_name.upper()}"
+
+
 @dataclass(frozen=True)
 class EndpointConfig:
     """Where a model is and how to speak to it."""
@@ -62,8 +67,8 @@ class EndpointConfig:
     completion_timeout_s: float = 90.0
     """Longest completion. What the run can afford may be less."""
 
-    setting: str = "GROUNDWORK_LLM"
-    """Start of the names of the settings that configure it, for messages."""
+    setting: Callable[[str], str] = env_setting
+    """What messages call the setting of a field: `base_url`, `api_key`, `model` or `context_tokens`."""
 
 
 class Endpoint:
@@ -84,7 +89,8 @@ class Endpoint:
             context_tokens=config.context_tokens,
             tokenizer_file=config.tokenizer_file,
         )
-        self._failures = Failures(config.model, config.setting, config.api_key)
+        named = f"{config.provider}/{config.model}" if config.provider else config.model
+        self._failures = Failures(named, config.setting, config.api_key)
         self._new_id = new_id
         self._refused_fields: frozenset[str] = frozenset()
         self._starts_thinking = False
@@ -180,6 +186,8 @@ class Endpoint:
     def _finish(self, reason: FinishReason, account: Account) -> Finish:
         if reason is FinishReason.INCOMPLETE and not account.has_received:
             raise self._failures.bad_answer("ended its answer before it had begun")
+        if reason.is_whole and not account.has_answered:
+            raise self._failures.bad_answer("finished without an answer")
         return Finish(reason, account.usage, self._provider, self._config.model)
 
     @property
@@ -240,7 +248,7 @@ async def open_endpoint(
     if config.api_key:
         if not config.api_key.isascii() or not config.api_key.isprintable():
             raise ModelRejected(
-                f"the model's key holds characters that no key has; check {config.setting}_API_KEY for a stray line or quote"
+                f"the model's key holds characters that no key has; check {config.setting('api_key')} for a stray line or quote"
             )
         headers["authorization"] = f"Bearer {config.api_key}"
 

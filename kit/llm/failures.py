@@ -3,6 +3,7 @@ know are in the tests."""
 
 import email.utils
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
@@ -39,7 +40,7 @@ _CREDENTIALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 class Failures:
     """Names the failures of one endpoint."""
 
-    def __init__(self, model: str, setting: str, secret: str) -> None:
+    def __init__(self, model: str, setting: Callable[[str], str], secret: str) -> None:
         self._model = model
         self._setting = setting
         self._secret = secret
@@ -51,7 +52,7 @@ class Failures:
             return self.too_long(said)
         if status in _CREDENTIALS:
             return CredentialsRefused(
-                f"model {self._model} was refused with HTTP {status}; check {self._setting}_API_KEY and what it may use"
+                f"model {self._model} was refused with HTTP {status}; check {self._setting('api_key')} and what it may use"
             )
         if "insufficient_quota" in said.text:
             return ModelRejected(f"the quota at the provider of model {self._model} is used up: raise it there")
@@ -63,7 +64,7 @@ class Failures:
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED} and "model" not in said.text.lower():
             return self.wrong_endpoint(f"it answered HTTP {status}")
         return ModelRejected(
-            f"model {self._model} refused with HTTP {status}{self._excerpt(said)}; check {self._setting}_MODEL"
+            f"model {self._model} refused with HTTP {status}{self._excerpt(said)}; check {self._setting('model')}"
         )
 
     def of_redirect(self, status: int) -> WrongEndpoint:
@@ -90,14 +91,14 @@ class Failures:
 
     def wrong_endpoint(self, what: str) -> WrongEndpoint:
         return WrongEndpoint(
-            f"what is at {self._setting}_BASE_URL is no chat API: {what}. The address of an OpenAI-compatible API usually "
-            f"ends in /v1; check {self._setting}_BASE_URL"
+            f"what is at {self._setting('base_url')} is no chat API: {what}. The address of an OpenAI-compatible API usually "
+            f"ends in /v1; check {self._setting('base_url')}"
         )
 
     def too_long(self, said: "_Said") -> PromptTooLong:
         return PromptTooLong(
             f"the prompt does not fit the context of model {self._model}{self._excerpt(said)}; "
-            f"check {self._setting}_CONTEXT_TOKENS"
+            f"check {self._setting('context_tokens')}"
         )
 
     def bad_answer(self, what: str) -> ModelUnavailable:
@@ -109,7 +110,7 @@ class Failures:
     def unreachable(self, error: Exception) -> ModelUnavailable:
         return ModelUnavailable(
             f"model {self._model} cannot be reached or broke off its answer ({type(error).__name__}); "
-            f"check {self._setting}_BASE_URL and that the server runs"
+            f"check {self._setting('base_url')} and that the server runs"
         )
 
     def _excerpt(self, said: "_Said") -> str:

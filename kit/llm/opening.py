@@ -1,10 +1,10 @@
 """Opens endpoints: those of the settings directly, those that users bring through the guard."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from kit.egress import AddressRefused, EgressGuard, NameNotFound, UrlRefused
-from kit.llm.endpoint import EndpointConfig, open_endpoint
+from kit.llm.endpoint import EndpointConfig, env_setting, open_endpoint
 from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected
 from kit.llm.guarded_http import guarded_transport
@@ -39,11 +39,11 @@ def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_ti
     return open_one
 
 
-def _setting(address: Address) -> str:
+def _setting(address: Address) -> Callable[[str], str]:
     """Where whoever reads a message finds what to put right."""
     if address.is_brought:
-        return "your MODEL"
-    return "GROUNDWORK_LLM" if address.provider == DEFAULT else f"GROUNDWORK_LLM_PROVIDERS[{address.provider}]"
+        return "`{}` of your model".format
+    return env_setting if address.provider == DEFAULT else f"GROUNDWORK_LLM_PROVIDERS[{address.provider}].{{}}".format
 
 
 async def _check(guard: EgressGuard, url: str) -> None:

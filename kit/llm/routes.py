@@ -182,7 +182,7 @@ class _LeftAlone(ModelUnavailable):
 
     def __init__(self, provider: str, wait_s: float) -> None:
         super().__init__(
-            f"{provider} failed again and again and is left alone for {wait_s:.0f} s",
+            f"{provider} failed again and again and is left alone for {max(1, round(wait_s))} s",
             reason="LLM_LEFT_ALONE",
             retry_after_s=max(wait_s, 0.1),
         )

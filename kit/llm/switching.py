@@ -14,6 +14,7 @@ import structlog
 from kit import deadline
 from kit.errors import Unavailable
 from kit.jetstream import Entry, KeyValue, Nats
+from kit.llm.errors import ModelRejected, ModelUnavailable
 from kit.llm.messages import Operation
 from kit.llm.models import Models
 from kit.llm.providers import Choice, UnknownModel
@@ -73,13 +74,21 @@ class ModelSwitch:
     async def set(self, operation: Operation, choice: Choice, *, by: str, force: bool = False) -> None:
         """Has all processes ask this model first, and returns when this one does. Unless `force`, the model must answer.
 
-        Raises UnknownModel, ModelUnavailable or ModelRejected, and then nothing has changed.
+        Raises UnknownModel or ModelRejected, and then nothing has changed.
         """
         self.models.catalog.require(choice)
         if not force:
-            await self.models.check(choice)
+            await self._check(choice)
         record = {"provider": choice.provider, "model": choice.model, "set_by": by, "set_at": self._now().isoformat()}
         await self._put(operation, json.dumps(record).encode())
+
+    async def _check(self, choice: Choice) -> None:
+        """Raises ModelRejected also of a model that is away, so that no client repeats the call: each try takes as long."""
+        try:
+            await self.models.check(choice)
+        except (ModelUnavailable, ModelRejected) as error:
+            message = f"{choice} does not answer, so nothing was changed: {error.message}. With `force` it is set all the same"
+            raise ModelRejected(message, reason=error.reason) from error
 
     async def reset(self, operation: Operation) -> None:
         """Has all processes ask the configured models again, and returns when this one does. Harmless when repeated."""

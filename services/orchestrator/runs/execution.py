@@ -50,6 +50,8 @@ class Ending(Enum):
     """Another orchestrator has it, or its log was written by somebody else."""
     UNSETTLED = "unsettled"
     """Somebody has to go on with it."""
+    BROKEN = "broken"
+    """So too, but it would break again at once: it waits for a round of a sweeper."""
 
 
 class Execution:
@@ -111,6 +113,7 @@ class Execution:
             _log.warning("run_not_settled", run_id=run_id, error=error.message)
         except Exception as error:
             _log.exception("run_not_settled", run_id=run_id, error=repr(error))
+            return Ending.BROKEN
         finally:
             self.journal.close()
         return Ending.UNSETTLED
@@ -144,10 +147,8 @@ class Execution:
         """Raises FencedOff when another orchestrator has the run, Parked when it waits, CancelledError when this process stops."""
         if self._is_lost:
             raise FencedOff("the run was taken over")
-        if self._is_log_lost:
-            return await self._end(RunStatus.FAILED, LOG_LOST)
-        if self._cancel_requested:
-            return await self._end(RunStatus.CANCELLED)
+        if (foregone := self._foregone()) is not None:
+            return await self._end(*foregone)
         remaining_s = self._remaining_s()
         deadline.set_remaining(remaining_s)
         self._working = True
@@ -168,6 +169,14 @@ class Execution:
             return await self._end(RunStatus.FAILED, _described(error))
         finally:
             self._working = False
+
+    def _foregone(self) -> tuple[RunStatus, RunError | None] | None:
+        """How the run ends without being worked on any more, and what is still to be said of it."""
+        if self._is_log_lost:
+            return RunStatus.FAILED, LOG_LOST
+        if (error := self.journal.progress.error) is not None:  # whoever logged it got no further
+            return RunStatus.TIMEOUT if error.reason == _OUT_OF_TIME.reason else RunStatus.FAILED, None
+        return (RunStatus.CANCELLED, None) if self._cancel_requested else None
 
     async def _worked(self) -> RunStatus:
         try:

@@ -107,7 +107,9 @@ class Runs:
     async def _started(self, record: RunRecord, model: BroughtModel | None) -> tuple[RunKey, AsyncIterator[RunEvent]]:
         if self._is_full():
             raise TooManyRuns(
-                "this orchestrator is at its limit of runs; try again shortly", retry_after_s=_RETRY_AFTER_S
+                f"{self._limits.max_concurrent_runs} runs are going on in this orchestrator, as many as it may have; try again "
+                "shortly. The operator may raise GROUNDWORK_MAX_CONCURRENT_RUNS",
+                retry_after_s=_RETRY_AFTER_S,
             )
         self._starting += 1
         try:

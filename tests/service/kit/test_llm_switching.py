@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from kit.jetstream import KeyValue, Nats
-from kit.llm import ModelUnavailable, Operation, TextDelta
+from kit.llm import ModelRejected, ModelUnavailable, Operation, TextDelta
 from kit.llm.providers import Catalog, Choice, UnknownModel
 from kit.llm.switching import ModelSwitch
 from tests.unit.kit.llm_fakes import SET_AT, Script, catalog, collect, following_switch, provider, says
@@ -51,7 +51,7 @@ async def test_a_set_model_answers_on_all_replicas_and_after_a_restart(jetstream
 async def test_a_model_that_does_not_answer_is_set_by_force_only(jetstream: Nats) -> None:
     silent = Script({"a/m": [says("a")], "b/m": [[ModelUnavailable("b is away", retry_after_s=999.0)]]})
     async with replica(jetstream, using=silent) as one:
-        with pytest.raises(ModelUnavailable, match="b is away"):
+        with pytest.raises(ModelRejected, match=r"b is away.*force"):
             await one.set(Operation.ANSWER, B, by="ann")
         assert one.models.chain(Operation.ANSWER) == [Choice("a", "m")]
         await one.set(Operation.ANSWER, B, by="ann", force=True)

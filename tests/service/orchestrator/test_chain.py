@@ -50,7 +50,8 @@ async def test_the_next_model_answers_and_that_is_said(
     said = [event.payload for event in events if isinstance(event.payload, Thinking) and event.payload.degraded]
     (note,) = [each.degraded for each in said if each.degraded]
     assert note.reason == reason
-    assert ("GROUNDWORK_LLM_PROVIDERS[first]_API_KEY" in note.message) == (reason == "LLM_CREDENTIALS_REFUSED")
+    assert "first/m" in note.message
+    assert ("GROUNDWORK_LLM_PROVIDERS[first].api_key" in note.message) == (reason == "LLM_CREDENTIALS_REFUSED")
     usage = next(event.payload for event in events if isinstance(event.payload, Usage))
     assert usage.completion_tokens >= len(GOOD)
 

@@ -6,7 +6,7 @@ import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 
-from kit.errors import InvalidArgument, PermissionDenied, Unavailable
+from kit.errors import FailedPrecondition, InvalidArgument, PermissionDenied
 from kit.jetstream import Nats
 from kit.llm import ModelUnavailable
 from kit.principal import OPERATOR, Principal, use_principal
@@ -68,5 +68,5 @@ async def test_what_cannot_be_set_is_told_with_what_there_is(stub: rpc.Orchestra
             await stub.SetModel(wanted("x", force=True), timeout=20)
         with pytest.raises(InvalidArgument, match="there is no operation 'dream'; there are plan, answer"):
             await stub.SetModel(wanted("m", operation="dream"), timeout=20)
-        with pytest.raises(Unavailable, match="away"):
+        with pytest.raises(FailedPrecondition, match=r"away.*force"):
             await stub.SetModel(wanted("away"), timeout=20)

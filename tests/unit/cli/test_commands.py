@@ -67,6 +67,17 @@ def test_an_answer_is_shown_with_its_citations_below(server: FakeServer, groundw
     assert json.loads(server.requests[0][2])["message"] == "How much leave?"
 
 
+def test_other_peoples_words_do_not_steer_the_terminal(server: FakeServer, groundwork: Command) -> None:
+    evil = "30 \x1b[2J\x9b1mdays\x07\r."
+    citation = {**CITATION, "document_name": "a\x1b]0;title\x07.pdf", "text": evil, "quote_start": None}
+    note = run_event("thinking", 2, text="", degraded={"part": "llm", "reason": "R", "message": evil})
+    answer = run_event("answer", 3, text=evil, citations=[citation], support_status="supported", method="model")
+    server.on("POST", "/v1/collections/default/chat", lambda http: http.stream(STARTED, note, answer, *FINISHED[1:]))
+    result = groundwork("ask", "How much leave?")
+    assert "30 \ufffd[2J\ufffd1mdays\ufffd\ufffd." in result.stdout
+    assert not set(result.output) & set("\x1b\x9b\x07\r")
+
+
 def test_an_answer_goes_on_after_a_dropped_connection_without_doubling(server: FakeServer, groundwork: Command) -> None:
     lost = event("error", {"run_id": "r1", "reason": "STREAM_INTERRUPTED", "message": "m", "retryable": True})
     piece = run_event("token", 2, text="30 ", offset=0)

@@ -4,11 +4,13 @@ import json
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.llm import Delta, FinishReason, ReasoningDelta, Retraction, TextDelta
+from kit.llm import Delta, FinishReason, ReasoningDelta, Retraction, TextDelta, TokenUsage
 from kit.llm.decoding import Decoder, error_of
+from kit.llm.endpoint import env_setting
 from kit.llm.failures import Failures, refused_field, retry_after_s
 from kit.llm.sse import LineReader
 
@@ -47,7 +49,7 @@ def test_chunks_of_any_shape_are_read(chunks: list[Any]) -> None:
 
 @given(VALUES, st.integers(400, 599), st.text())
 def test_errors_of_any_shape_are_named(value: Any, status: int, header: str) -> None:
-    failures = Failures("m", "S", "secret-key")
+    failures = Failures("m", env_setting, "secret-key")
     body = json.dumps(value)
     failures.of_status(status, body, header).message.encode()
     failures.of_error_in_stream(error_of(value)).message.encode()
@@ -76,6 +78,13 @@ def test_text_splits_the_same_however_it_comes(pieces: list[str]) -> None:
     by_piece = told(all_of(decoder(), [chunk(piece) for piece in pieces]))
     at_once = told(all_of(decoder(), [chunk("".join(pieces))]))
     assert by_piece == at_once
+
+
+@pytest.mark.parametrize("count", [-5, 10**9, 10**30, True, "7", 1.5, None])
+def test_usage_that_cannot_be_true_is_not_said(count: Any) -> None:
+    reader = decoder()
+    all_of(reader, [{"usage": {"prompt_tokens": 100, "completion_tokens": count, "total_tokens": count}}])
+    assert reader.usage == TokenUsage(100, 0)
 
 
 def test_end_that_nobody_stated_is_incomplete() -> None:

@@ -27,6 +27,7 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunLimits, RunRecord, RunRequest
 from services.orchestrator.runs import execution
 from services.orchestrator.runs.execution import Ending, Execution
+from services.orchestrator.runs.tally import RunCost
 from services.orchestrator.steps.run import Run
 from tests.unit.orchestrator.cutting import AT, KEY
 from tests.unit.orchestrator.fakes import MemoryLog
@@ -57,6 +58,16 @@ class Store:
         return self.cancelled.pop(0) if len(self.cancelled) > 1 else self.cancelled[0]
 
 
+class Tally:
+    """Keeps what runs have cost."""
+
+    def __init__(self) -> None:
+        self.costs: list[RunCost] = []
+
+    async def put(self, cost: RunCost) -> None:
+        self.costs.append(cost)
+
+
 class Works:
     """A worker that does as it is told."""
 
@@ -74,6 +85,7 @@ class Desk:
     def __init__(self, wall_clock_s: float = 100.0) -> None:
         self.log = MemoryLog()
         self.store = Store()
+        self.tally = Tally()
         self.at = AT
         self.limits = RunLimits(wall_clock_s=wall_clock_s)
 
@@ -84,7 +96,7 @@ class Desk:
         request = RunRequest(RunMode.QA, "q", ("default",), budgets=Budgets(wall_clock_s=budget_s))
         record = RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
         journal = await Journal.open(KEY, self.log, self.now)
-        made = Execution(record, journal, self.store, Works(*work), self.limits, self.now)  # type: ignore[arg-type]
+        made = Execution(record, journal, self.store, self.tally, Works(*work), self.limits, self.now)  # type: ignore[arg-type]
         made.task = asyncio.create_task(made.run())
         return made
 
@@ -159,6 +171,38 @@ async def test_run_tells_its_usage_before_it_ends_on_every_way_out() -> None:
     ):
         assert isinstance(payloads[-2], Usage)
         assert payloads[-1] == Done(status)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (RunError("INTERNAL", "INTERNAL", "a bug", retryable=False), RunStatus.FAILED),
+        (execution._OUT_OF_TIME, RunStatus.TIMEOUT),
+    ],
+)
+async def test_run_whose_error_is_logged_is_ended_and_not_worked_on_again(error: RunError, status: RunStatus) -> None:
+    async def died_between_error_and_end(journal: Journal) -> None:
+        await journal.write(RunStarted(RunMode.QA, "q"))
+        await journal.write(error)
+        raise FencedOff("killed here")
+
+    desk = Desk()
+    await desk.worked(died_between_error_and_end)
+    payloads = await desk.worked(ends)
+    assert [type(each) for each in payloads] == [RunStarted, RunError, Usage, Done]
+    assert payloads[-1] == Done(status)
+
+
+async def test_run_whose_end_cannot_be_said_is_not_offered_to_the_next_at_once() -> None:
+    desk = Desk()
+
+    async def breaks(journal: Journal) -> None:
+        raise ValueError("a bug")
+
+    made = await desk.execution(breaks)
+    made.journal.meters["s"] = "a bug in what the end tells"  # type: ignore[assignment]
+    assert made.task is not None
+    assert await made.task is Ending.BROKEN  # type: ignore[comparison-overlap]
 
 
 async def test_run_that_waits_is_parked_without_an_end() -> None:

@@ -36,6 +36,9 @@ def error_body(message: str, **fields: object) -> str:
     return json.dumps({"error": {"message": message, **fields}})
 
 
+CALL = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "search", "arguments": "{}"}}]}
+
+
 @dataclass(frozen=True)
 class Refusal:
     """What a server says instead of an answer, and what it means."""
@@ -67,6 +70,16 @@ REFUSALS = [
     Refusal("plain JSON", Reply(body='{"choices": []}'), WrongEndpoint, "plain JSON"),
     Refusal("text", Reply(body="OK", content_type="text/plain"), WrongEndpoint, "text/plain"),
     Refusal("nothing", Reply(body="", content_type="text/event-stream"), ModelUnavailable, "before it had begun"),
+    Refusal("no answer", Reply([]), ModelUnavailable, "finished without an answer"),
+    Refusal("blanks", Reply([" ", "\n"]), ModelUnavailable, "finished without an answer"),
+    Refusal("thoughts alone", Reply([{"reasoning_content": "Hm."}]), ModelUnavailable, "finished without an answer"),
+    Refusal("thoughts that never close", Reply(["<think>Hm."]), ModelUnavailable, "finished without an answer"),
+    Refusal(
+        "unasked call",
+        Reply([CALL], finish_reason="tool_calls"),
+        ModelUnavailable,
+        "finished without an answer",
+    ),
     Refusal("broken JSON", Reply([b"data: {nonsense\n\n"]), ModelUnavailable, "not a completion"),
     Refusal("deep JSON", Reply([b"data: " + b"[" * 100_000 + b"\n\n"]), ModelUnavailable, "not a completion"),
     Refusal(
@@ -291,11 +304,16 @@ THINKING = [
     Thinking("one piece", ("<think>Hm.</think>\n\nYes.",), "Yes.", "Hm."),
     Thinking("split tags", ("<th", "ink>H", "m.</", "thi", "nk>", "\n\n", "Yes."), "Yes.", "Hm."),
     Thinking("letter by letter", tuple("<think>Hm.</think>Yes."), "Yes.", "Hm."),
-    Thinking("never closed", ("<think>Hm. ", "And so on"), "", "Hm. And so on"),
     Thinking("in the middle", ("Yes. <thinking>Hm.</thinking>", "No."), "Yes. No.", "Hm."),
     Thinking("other names", ("[THINK]Hm.[/THINK]", "<thought>So.</thought>Yes."), "Yes.", "Hm.So."),
     Thinking("no tag at all", ("a < b and b <", "t> [", "1]"), "a < b and b <t> [1]", ""),
 ]
+
+
+async def test_thinking_that_used_up_the_tokens_is_no_answer() -> None:
+    deltas = await answer_to(Reply(["<think>Hm. ", "And so on"], finish_reason="length"))
+    assert (text_of(deltas), thought_of(deltas)) == ("", "Hm. And so on")
+    assert finish_of(deltas).reason is FinishReason.LENGTH
 
 
 @pytest.mark.parametrize("case", THINKING, ids=lambda case: case.name)
