@@ -31,6 +31,7 @@ from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import Worker
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
+from services.orchestrator.steps.usage import Metered, Price, free
 from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
 
 ANN = Principal("acme", "ann")
@@ -94,9 +95,10 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             nats: Nats = jetstream,
             worker: Worker | None = None,
             sealer: Sealer | None = None,
+            price: Price = free,
             **limits: float,
         ) -> Orchestrator:
-            generator = Generator(model) if model else None
+            generator = Generator(Metered(model, price)) if model else None
             memory = FakeMemory()
             sources = await KeyValueRunSources.open(nats, retention_days=1)
             pipeline = Pipeline(FakeSearcher(), memory, sources, Drafter(FakeScorer(), generator), Limits())

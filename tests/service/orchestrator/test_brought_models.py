@@ -65,7 +65,7 @@ async def test_a_run_asks_the_brought_model_whose_key_is_nowhere_to_be_read(
     with capture_logs() as logs:
         async with models_of(script, None) as models:
             orchestrator = await start_orchestrator(models)
-            _, stream = await orchestrator.runs.start(ANN, REQUEST, MINE)
+            _, stream = await orchestrator.runs.start(ANN, REQUEST, model=MINE)
             async with asyncio.timeout(20):
                 while not script.asked:
                     await asyncio.sleep(0.01)
@@ -87,7 +87,7 @@ async def test_another_orchestrator_takes_the_run_over_with_its_model(
     script = Script({"yours/mine": [[asyncio.Event()], says(ANSWER)]})
     async with models_of(script, None) as models:
         first = await start_orchestrator(models)
-        key, _ = await first.runs.start(ANN, REQUEST, MINE)
+        key, _ = await first.runs.start(ANN, REQUEST, model=MINE)
         async with asyncio.timeout(20):
             while not script.asked:
                 await asyncio.sleep(0.01)
@@ -106,7 +106,7 @@ async def test_a_model_that_cannot_be_read_any_more_is_said_and_no_other_is_aske
     other = Sealer(KeySource(parse_signing_key, value=json.dumps(new_key("other")), setting="TEST"))
     async with models_of(script, None) as models:
         first = await start_orchestrator(models)
-        key, _ = await first.runs.start(ANN, REQUEST, MINE)
+        key, _ = await first.runs.start(ANN, REQUEST, model=MINE)
         async with asyncio.timeout(20):
             while not script.asked:
                 await asyncio.sleep(0.01)
@@ -138,7 +138,7 @@ async def test_an_address_or_name_that_cannot_be_is_refused_before_there_is_a_ru
 ) -> None:
     orchestrator = await start_orchestrator()
     with pytest.raises(error):
-        await orchestrator.runs.start(ANN, REQUEST, model)
+        await orchestrator.runs.start(ANN, REQUEST, model=model)
     assert not (await orchestrator.runs.list("acme", 10, "")).runs
     await until_no_model_is_kept(jetstream)
 

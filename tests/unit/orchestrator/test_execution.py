@@ -1,8 +1,8 @@
 """One run being worked on: its clock counts time worked, an answer that is logged is finished, a log that is lost ends once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunLimits, RunRecord, RunRequest
 from services.orchestrator.runs import execution
 from services.orchestrator.runs.execution import Ending, Execution
+from services.orchestrator.runs.tally import RunCost
 from services.orchestrator.steps.run import Run
 from tests.unit.orchestrator.cutting import AT, KEY
 from tests.unit.orchestrator.fakes import MemoryLog
@@ -43,11 +44,6 @@ class Store:
         self.cancelled: list[bool] = [False]
         """What is heard one time after the other; the last for good."""
 
-    async def renew_lease(self, key: RunKey) -> bool:
-        return True
-
-    async def release_lease(self, key: RunKey) -> None: ...
-
     async def finish(self, record: RunRecord) -> None:
         if self.down:
             raise Unavailable("the store is down")
@@ -55,6 +51,19 @@ class Store:
 
     async def is_cancelled(self, key: RunKey) -> bool:
         return self.cancelled.pop(0) if len(self.cancelled) > 1 else self.cancelled[0]
+
+
+class Counted:
+    """A Tally that remembers what was put into it."""
+
+    def __init__(self) -> None:
+        self.costs: dict[RunKey, RunCost] = {}
+
+    async def put(self, cost: RunCost) -> None:
+        self.costs[cost.key] = cost
+
+    def of_day(self, tenant_id: str, subject: str, day: date) -> AsyncGenerator[RunCost, None]:
+        raise NotImplementedError
 
 
 class Works:
@@ -74,6 +83,7 @@ class Desk:
     def __init__(self, wall_clock_s: float = 100.0) -> None:
         self.log = MemoryLog()
         self.store = Store()
+        self.tally = Counted()
         self.at = AT
         self.limits = RunLimits(wall_clock_s=wall_clock_s)
 
@@ -84,7 +94,8 @@ class Desk:
         request = RunRequest(RunMode.QA, "q", ("default",), budgets=Budgets(wall_clock_s=budget_s))
         record = RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
         journal = await Journal.open(KEY, self.log, self.now)
-        made = Execution(record, journal, self.store, Works(*work), self.limits, self.now)  # type: ignore[arg-type]
+        worker = Works(*work)
+        made = Execution(record, journal, self.store, self.tally, worker, self.limits, self.now)  # type: ignore[arg-type]
         made.task = asyncio.create_task(made.run())
         return made
 
