@@ -136,6 +136,14 @@ async def test_time_worked_by_others_counts() -> None:
     assert payloads[-1] == Done(RunStatus.TIMEOUT)
 
 
+async def test_time_is_what_the_client_was_told_also_when_the_settings_have_changed() -> None:
+    desk = Desk(wall_clock_s=3600)
+    journal = await Journal.open(KEY, desk.log, desk.now)
+    await journal.write(RunStarted(RunMode.QA, "q", budgets=Budgets(wall_clock_s=0.05)))
+    async with asyncio.timeout(20):
+        assert (await desk.worked(hangs))[-1] == Done(RunStatus.TIMEOUT)
+
+
 async def test_answer_that_is_logged_is_finished_and_no_timeout() -> None:
     desk = Desk(wall_clock_s=0.05)
     payloads = await desk.worked(answers_and_hangs, ends)
@@ -230,3 +238,26 @@ async def test_run_that_lost_its_log_is_ended_in_it_as_soon_as_it_is_back(monkey
     assert [type(each).__name__ for each in payloads] == ["RunStarted", "RunError", "Usage", "Done"]
     assert (payloads[1].reason, payloads[-1]) == ("LOG_LOST", Done(RunStatus.COMPLETED))  # type: ignore[union-attr]
     assert desk.store.finished == [RunStatus.COMPLETED], "no sweeper finds it unfinished"
+
+
+async def test_run_that_lost_its_log_leaves_it_to_who_took_the_run_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "_LOST_LOG_RETRY_S", 0.01)
+    desk = Desk()
+
+    async def loses_its_log(journal: Journal) -> RunStatus:
+        run = await Run.begin(journal, RunStarted(RunMode.QA, "q"))
+        desk.log.down = True
+        await run.say(Thinking("answer", "only live"))
+        return await run.end(RunStatus.COMPLETED)
+
+    made = await desk.execution(loses_its_log)
+    assert [event async for event in made.journal.follow()][-1].payload == Done(RunStatus.COMPLETED)
+    reachable = MemoryLog()
+    reachable.events = desk.log.events
+    other = await Run.begin(await Journal.open(KEY, reachable, desk.now), RunStarted(RunMode.QA, "q"))
+    desk.log.down = False
+    assert made.task is not None
+    assert await made.task is Ending.LOST  # type: ignore[comparison-overlap]
+    assert (desk.store.finished, desk.tally.costs) == ([], {})
+    await other.end(RunStatus.COMPLETED)  # nobody has fenced it off
+    assert "LOG_LOST" not in [getattr(event.payload, "reason", "") for event in desk.log.events[KEY]]
