@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kit.errors import Unavailable
+from kit.forgetting import Source
 from kit.idempotency import IdempotencyConflict, IdempotencyInFlight
 from kit.jetstream import KeyValue, Nats
 from kit.principal import Principal, use_principal
@@ -14,6 +15,7 @@ from services.orchestrator.errors import (
     InvalidRequest,
     RunNotFound,
     ThreadForgotten,
+    TooManyRuns,
 )
 from services.orchestrator.log.events import RunMode, RunStatus
 from services.orchestrator.models import RunKey, RunRecord
@@ -186,6 +188,27 @@ async def test_refusal_is_the_same_when_it_is_asked_for_again(start_orchestrator
         with pytest.raises((ThreadForgotten, IdempotencyInFlight)):
             await orchestrator.runs.start(ANN, request, "k1")
     assert (await orchestrator.runs.list("acme", 10, "")).runs == []
+
+
+async def test_key_of_a_refused_request_is_free_for_one_that_was_put_right(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator()
+    gone = Source.thread(ANN.subject, "t1")
+    await orchestrator.runs._sources.mark_forgotten("acme", gone)
+    with pytest.raises(ThreadForgotten):
+        await orchestrator.runs.start(ANN, replace(QUESTION, mode=RunMode.GROUNDED, thread_id="t1"), "k1")
+    other = replace(QUESTION, mode=RunMode.GROUNDED, thread_id="t2")
+    _, events = await orchestrator.runs.start(ANN, other, "k1")
+    assert status_of(await collect(events)) is RunStatus.COMPLETED
+
+
+async def test_key_of_a_request_that_was_too_much_is_kept_for_it(start_orchestrator: Start) -> None:
+    full, free = await start_orchestrator(max_concurrent_runs=0), await start_orchestrator()
+    with pytest.raises(TooManyRuns):
+        await full.runs.start(ANN, QUESTION, "k1")
+    with pytest.raises(IdempotencyConflict):
+        await free.runs.start(ANN, replace(QUESTION, question="Another?"), "k1")
+    _, events = await free.runs.start(ANN, QUESTION, "k1")
+    assert status_of(await collect(events)) is RunStatus.COMPLETED
 
 
 async def test_torn_claim_is_set_aside(start_orchestrator: Start, jetstream: Nats) -> None:
