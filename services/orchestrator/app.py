@@ -164,7 +164,7 @@ async def _pipeline(
         sources,
         Drafter(
             RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s),
-            Generator(Metered(models, prices.cost_usd)),
+            Generator(Metered(models, prices.cost_usd), held=models.held),
         ),
         Limits(
             evidence_top_k=settings.evidence_top_k,

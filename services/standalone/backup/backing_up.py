@@ -31,7 +31,8 @@ ORDER = (
 )
 """Each stream is copied at one instant, but not all at the same. What refers comes before what it refers to: a record in the copy
 has its file there, a thread its messages, an idempotency key what was made under it. The other way round a record could be
-there without its file, which nothing can mend; a file without a record is removed by ingestion's upkeep. Streams not named here come last."""
+there without its file, which nothing can mend; a file without a record is removed by ingestion's upkeep. Streams not named here
+come last."""
 LEASE_S = 3600.0
 """Streams whose messages expire within this time hold leases and the like: they would be out of date when restored."""
 
