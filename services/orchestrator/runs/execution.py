@@ -158,6 +158,7 @@ class Execution:
             if self._is_lost:
                 raise FencedOff("the run was taken over") from None
             if not self._cancel_requested:
+                await self.journal.note_spent()
                 raise
             assert self.task is not None
             self.task.uncancel()

@@ -261,3 +261,31 @@ async def test_run_that_lost_its_log_leaves_it_to_who_took_the_run_over(monkeypa
     assert (desk.store.finished, desk.tally.costs) == ([], {})
     await other.end(RunStatus.COMPLETED)  # nobody has fenced it off
     assert "LOG_LOST" not in [getattr(event.payload, "reason", "") for event in desk.log.events[KEY]]
+
+
+async def test_process_that_stops_leaves_word_of_what_its_model_has_cost() -> None:
+    asked = asyncio.Event()
+
+    async def asks_a_model(journal: Journal) -> None:
+        await journal.write(RunStarted(RunMode.QA, "q"))
+        with journal.step("draft") as meter:
+            await journal.write(Thinking("answer", "Let me see."))
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                meter.add(100, 10, 0.5, "m")
+
+    desk = Desk()
+    made = await desk.execution(asks_a_model)
+    await asked.wait()
+    assert made.task is not None
+    made.task.cancel()
+    await asyncio.gather(made.task, return_exceptions=True)
+    assert made.task.cancelled(), "it is handed over"
+    resumed = await Journal.open(KEY, desk.log, desk.now)
+    assert resumed.progress.done is None
+    assert (resumed.spent()["draft"].tokens, resumed.spent()["draft"].cost_usd) == (110, 0.5)
+    written = len(desk.log.events[KEY])
+    await resumed.note_spent()
+    assert len(desk.log.events[KEY]) == written, "all of it is known"
