@@ -16,6 +16,8 @@ from kit.principal import OPERATOR, Principal
 from kit.telemetry import current_traceparent
 from services.orchestrator.errors import (
     RunDamaged,
+    RunForgotten,
+    RunNotFound,
     RunOfNewerVersion,
     ThreadForgotten,
     TooManyRuns,
@@ -39,6 +41,8 @@ from services.orchestrator.runs.tally import Tally
 
 _log = structlog.get_logger()
 _RETRY_AFTER_S = 1.0
+_NEW_FOR_S = 1.0
+"""An id that is older was claimed by an earlier try. Less than forgetting gives a run to begin."""
 
 
 class Runs:
@@ -231,9 +235,20 @@ class Runs:
             if model is not None:  # before the record: whoever finds the run finds its model
                 await self._brought.keep(record.key, model)
             await self._store.create(record)
+            if record.created_at.timestamp() - record.key.started_at_s > _NEW_FOR_S:
+                await self._check_not_erased(record.key)
             return self._executions.begin(record, Journal(record.key, self._owned_log(), Progress(), 0, self._now))
         except BaseException:
             await self._let_go(record.key)
+            raise
+
+    async def _check_not_erased(self, key: RunKey) -> None:
+        """Forgetting waits for records of young runs that may be under way. This one has the id of a first try that died long ago,
+        so that it may have been erased already. Raises RunNotFound or RunForgotten."""
+        try:
+            await self._log.read(key)
+        except (RunNotFound, RunForgotten):
+            await self._store.delete(key)
             raise
 
     async def _note_thread(self, run: Dependent) -> None:

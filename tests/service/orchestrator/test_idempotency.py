@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kit.errors import Unavailable
-from kit.forgetting import Source
+from kit.forgetting import ForgetRequest, Source
 from kit.idempotency import IdempotencyConflict, IdempotencyInFlight
 from kit.jetstream import KeyValue, Nats
 from kit.principal import Principal, use_principal
@@ -18,7 +18,7 @@ from services.orchestrator.errors import (
     TooManyRuns,
 )
 from services.orchestrator.log.events import RunMode, RunStatus
-from services.orchestrator.models import RunKey, RunRecord
+from services.orchestrator.models import Dependent, RunKey, RunRecord
 from services.orchestrator.runs.forgetting import SETTLE
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, now
 from tests.service.orchestrator.test_ownership import LONG_S
@@ -125,6 +125,23 @@ async def _started(orchestrator: Orchestrator) -> tuple[RunKey, object]:
                 return await orchestrator.runs.start(ANN, QUESTION, "k1")
             except IdempotencyInFlight:
                 await asyncio.sleep(0.02)
+
+
+async def test_thread_that_is_deleted_while_an_old_key_begins_its_run_leaves_nothing(start_orchestrator: Start) -> None:
+    first, second = await start_orchestrator(), await start_orchestrator()
+    request = replace(QUESTION, mode=RunMode.GROUNDED, thread_id="t1")
+    await first.runs._store.claim_key(ANN, "k1", request, "0" * 12 + "a" * 20)  # died behind it, long ago
+    note = second.runs._note_thread
+
+    async def overtaken(run: Dependent) -> None:
+        await note(run)
+        erased = await second.forgetting.forget("acme", ForgetRequest(Source.thread(ANN.subject, "t1"), now()))
+        assert erased is None, "of a run that old no record is under way any more"
+
+    second.runs._note_thread = overtaken  # type: ignore[method-assign]
+    with pytest.raises(RunNotFound):
+        await second.runs.start(ANN, request, "k1")
+    assert (await second.runs.list("acme", 10, "")).runs == []
 
 
 async def test_many_at_once_start_one_run(start_orchestrator: Start) -> None:
