@@ -39,7 +39,7 @@ async def test_each_path_parameter_has_a_pattern_and_every_other_one_has_bounds(
 
 def _is_bounded(schema: dict[str, Any], openapi: dict[str, Any], place: str) -> bool:
     match schema["type"]:
-        case "string" if place == "path":
+        case "string" if place == "path" and "enum" not in schema:
             return re.fullmatch(r"\^.*\$", schema["pattern"]) is not None
         case "string":
             return bool(schema.keys() & {"maxLength", "pattern", "enum", "const"})
@@ -67,7 +67,7 @@ async def test_what_is_no_id_is_refused_with_what_an_id_looks_like_before_any_se
                 assert (answer.status_code, body["reason"]) == (400, "VALIDATION_FAILED"), (each, text, body)
                 (error,) = body["errors"]
                 assert error["field"] == parameter["name"]
-                assert re.search(r"is no [a-z ]*id; (use|it is)", error["message"]), body
+                assert re.search(r"is no [a-z ]*id; (use|it is)|Input should be '", error["message"]), body
                 assert "400" in openapi["paths"][each.path][each.method.lower()]["responses"]
                 tried += 1
     assert tried > 15 * len(NO_IDS)

@@ -19,7 +19,7 @@ from kit.errors import Internal
 from services.ingest.documents import naming
 from services.memory import threads
 from services.orchestrator import handlers as orchestrator
-from services.orchestrator.runs import service as runs
+from services.orchestrator.runs import requests as runs
 from services.retriever import validation
 from services.retriever.adapters import search_wire
 from tests.service.gateway.conftest import Settings, World, in_process
@@ -90,7 +90,7 @@ class CheckedRetriever(FakeRetriever):
 
 class CheckedOrchestrator(FakeOrchestrator):
     async def StartRun(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        runs._check(orchestrator._request(request))
+        runs.check(orchestrator._request(request))
         async for each in super().StartRun(request, context):
             yield each
 
