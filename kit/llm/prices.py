@@ -1,6 +1,6 @@
 """What models cost."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,6 +42,3 @@ class PriceTable:
     def cost_usd(self, spent: Spent) -> float:
         """Dollars for the tokens of one completion."""
         return self._prices.get((spent.provider, spent.model), Price()).cost_usd(spent.usage)
-
-    def total_usd(self, spent: Iterable[Spent]) -> float:
-        return sum(self.cost_usd(each) for each in spent)

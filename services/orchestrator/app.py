@@ -64,7 +64,7 @@ async def run(settings: OrchestratorSettings) -> None:
         tally = await KeyValueTally.open(nats, retention_days=settings.usage_retention_days)
         brought = BroughtModels(credentials, guard)
         runs = Runs(state.store, state.markers, state.log, state.sources, pipeline, limits, brought, tally)
-        forgetting = Forgetting(state.store, state.log, state.sources, memory, now=_now)
+        forgetting = Forgetting(state.store, state.log, state.sources, memory, credentials, now=_now)
         service.stack.push_async_callback(runs.close)
         service.spawn(_forget(state, forgetting))
         service.spawn(state.log.work())
@@ -164,7 +164,7 @@ async def _pipeline(
         sources,
         Drafter(
             RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s),
-            Generator(Metered(models, prices.cost_usd)),
+            Generator(Metered(models, prices.cost_usd), held=models.held),
         ),
         Limits(
             evidence_top_k=settings.evidence_top_k,

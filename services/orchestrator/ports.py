@@ -109,6 +109,11 @@ class RunStore(Protocol):
         when it stands for another request."""
         ...
 
+    async def free_key(self, principal: Principal, key: str, run_id: str) -> None:
+        """Lets the key be used for another request, unless it stands for another run or its run was made after all. Harmless when
+        repeated."""
+        ...
+
 
 class Markers(Protocol):
     """Who works on each run that has not ended, and which orchestrator processes live."""

@@ -142,6 +142,7 @@ class Run(BaseModel):
     id: str = Field(validation_alias=AliasChoices("id", "run_id"), description="Unique within the tenant.")
     mode: str | None = Field(description="Pipeline: `qa` or `grounded`.")
     status: RunStatus | None = Field(description="State.")
+    subject: str = Field(description="Who asked. Operators see the runs of others too.")
     question: str = Field(description="The user's words.")
     thread_id: str | None = Field(description="Thread, if any.")
     created_at: Moment | None = Field(description="Start.")

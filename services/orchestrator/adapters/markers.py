@@ -58,9 +58,6 @@ class KeyValueMarkers:
         except Aborted:
             return None
 
-    async def remove(self, key: RunKey) -> None:
-        await self._active.purge(key.name)
-
     async def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None], None]:
         async for entry in self._active.watch():
             if entry is not None:

@@ -7,6 +7,7 @@ after a day, RUN_KEYS idempotency keys after `key_ttl_s`.
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
 from datetime import datetime
 
 from google.protobuf.message import DecodeError
@@ -139,7 +140,7 @@ class KeyValueRunStore:
         return await self._cancels.get(key.name) is not None
 
     async def claim_key(self, principal: Principal, key: str, request: RunRequest, run_id: str) -> str:
-        place = f"{principal.tenant_id}.{_digest(principal.subject.encode(), key.encode()).hex()}"
+        place = _place(principal, key)
         message = api.StartRunRequest()
         fill(message, request)
         wanted = pb.RunKeyClaim(run_id=run_id, request_digest=_digest(message.SerializeToString(deterministic=True)))
@@ -150,6 +151,15 @@ class KeyValueRunStore:
                 run_id=claim.run_id,
             )
         return claim.run_id
+
+    async def free_key(self, principal: Principal, key: str, run_id: str) -> None:
+        place = _place(principal, key)
+        entry = await self._keys.get_current(place)
+        if entry is None or _claim_of(entry.value or b"").run_id != run_id:
+            return
+        if await self._records.get_current(RunKey(principal.tenant_id, run_id).name) is None:
+            with suppress(Aborted):
+                await self._keys.purge(place, entry.revision)
 
     async def _claimed(self, place: str, wanted: pb.RunKeyClaim) -> pb.RunKeyClaim:
         """What is stored under the key: `wanted`, unless somebody was first."""
@@ -167,6 +177,19 @@ class KeyValueRunStore:
             except DecodeError as error:
                 set_aside(_KEYS, place, error)
                 await self._keys.purge(place, entry.revision)
+
+
+def _place(principal: Principal, key: str) -> str:
+    """Where what an idempotency key stands for is stored."""
+    return f"{principal.tenant_id}.{_digest(principal.subject.encode(), key.encode()).hex()}"
+
+
+def _claim_of(value: bytes) -> pb.RunKeyClaim:
+    """The claim; an empty one for bytes that are none."""
+    try:
+        return pb.RunKeyClaim.FromString(value)
+    except DecodeError:
+        return pb.RunKeyClaim()
 
 
 def _decoded(key: RunKey, value: bytes) -> RunRecord | None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 
 from kit.llm import Finish, FinishReason, LanguageModel, Meter, ReasoningDelta, Request, Restart, Retraction, TextDelta
@@ -50,8 +50,16 @@ class Generated:
 class Generator:
     """Streams a model's answer to the screen."""
 
-    def __init__(self, model: LanguageModel, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        held: Callable[[], AbstractContextManager[None]] = nullcontext,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Within `held()` the model stays the same one, whatever is switched meanwhile."""
         self.model = model
+        self._held = held
         self._clock = clock
 
     async def write(
@@ -67,9 +75,12 @@ class Generator:
     ) -> Generated:
         """What it costs is noted in `meter`, however this ends. Raises QuestionTooLong; ModelUnavailable or ModelRejected when
         the model fails, possibly after some of the answer was shown."""
-        prompt = await compose(question, history, evidence, self.model, answer_tokens=max_tokens)
-        request = Request(prompt.messages, prompt.max_tokens, meter=meter)
-        writing = _Writing({source.number for source in evidence}, screen)
+        with self._held():  # who is asked is who the prompt was made for
+            prompt = await compose(question, history, evidence, self.model, answer_tokens=max_tokens)
+            request = Request(prompt.messages, prompt.max_tokens, meter=meter)
+            return await self._written(request, _Writing({source.number for source in evidence}, screen), listener)
+
+    async def _written(self, request: Request, writing: "_Writing", listener: Listener) -> Generated:
         async with aclosing(coalesced(self.model.complete(request), self._clock)) as deltas:
             async for delta in deltas:
                 match delta:

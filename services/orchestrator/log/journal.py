@@ -35,6 +35,7 @@ _NOT_DURABLE = Degradation(
     "LOG_UNAVAILABLE",
     "the event log cannot be reached: this answer goes on live, but will not survive a lost connection",
 )
+_HANDED_OVER = Thinking("handover", "This worker stops; another continues this answer.")
 _current_step: ContextVar[Meter | None] = ContextVar("current_step", default=None)
 
 
@@ -129,6 +130,13 @@ class Journal:
             said.remove(payload)
             return
         await self.record(meter.step if meter else "", payload, StepState())
+
+    async def note_spent(self) -> None:
+        """Has the log know what models have cost since its last event: whoever goes on with the run reckons with it."""
+        for step, meter in self.meters.items():
+            usage, known = meter.usage(), self.progress.spent.get(step, StepUsage(step))
+            if usage is not None and usage.tokens > known.tokens:
+                await self.record(step, _HANDED_OVER, StepState())
 
     async def record(self, step: str, payload: Payload, state: StepState) -> None:
         """Appends one event of a step: `state` says what it is to the step; time and cost are added here."""

@@ -30,11 +30,6 @@ class Meter:
             model=model or taken.model,
         )
 
-    @property
-    def has_tokens(self) -> bool:
-        """Whether a model was used in this step, by earlier attempts too."""
-        return self._taken.tokens > 0
-
     def usage(self) -> StepUsage | None:
         """What was taken so far; None when it is not counted."""
         if not self._counted:

@@ -70,6 +70,8 @@ class Progress:
     worked_s: float = 0.0
     damaged: bool = False
     """An entry cannot be read: it may have been an intent."""
+    resumes: int = 0
+    """How often another worker continued the run."""
     fruitless_resumes: int = 0
     """How often the run was continued in a row without anything having come of it."""
     _last_at: datetime | None = field(default=None, repr=False)
@@ -84,6 +86,7 @@ class Progress:
 
     def apply(self, event: RunEvent) -> None:
         is_resume = isinstance(event.payload, Thinking) and event.payload.phase == RESUMED
+        self.resumes += is_resume
         self.fruitless_resumes = self.fruitless_resumes + 1 if is_resume else 0
         self._count_time(event, is_resume=is_resume)
         self.seq = event.seq

@@ -97,9 +97,11 @@ class Pipeline:
         if retrieval is None:
             await Screen(run.journal).settle(SEARCH_DOWN)
             return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
-        draft = await run.once("draft", partial(self._draft, run, record, history, retrieval), Draft, show=_checked)
-        citations = () if draft.is_refusal else cite(draft.text, retrieval.evidence)
-        let_go_of_texts()
+        try:
+            draft = await run.once("draft", partial(self._draft, run, record, history, retrieval), Draft, show=_checked)
+            citations = () if draft.is_refusal else cite(draft.text, retrieval.evidence)
+        finally:
+            let_go_of_texts()
         return Answer(draft.text, citations, draft.support_status, draft.method)
 
     async def _history(self, run: Run, record: RunRecord) -> Sequence[Turn]:

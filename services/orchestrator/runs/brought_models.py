@@ -11,7 +11,6 @@ from kit.llm import ModelUnavailable
 from kit.llm.brought import BroughtModel, use_brought_model
 from kit.llm.providers import PRESET_URLS
 from services.orchestrator.errors import InvalidRequest
-from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord
 
 _KEY = re.compile(r"[!-~]*")
@@ -39,22 +38,27 @@ class BroughtModels:
         self._store = store
         self._guard = guard
 
-    async def keep(self, key: RunKey, model: BroughtModel) -> None:
-        """Stores the model of a run that is about to be made. Raises InvalidRequest, UrlRefused, AddressRefused or Unavailable."""
+    async def check(self, model: BroughtModel) -> None:
+        """Raises InvalidRequest, UrlRefused or AddressRefused."""
         _check(model)
         await self._guard.check(model.base_url or PRESET_URLS[model.preset])
+
+    async def keep(self, key: RunKey, model: BroughtModel) -> None:
+        """Stores the model of a run that is about to be made. Raises Unavailable."""
         await self._store.keep(key, model)
 
     @asynccontextmanager
-    async def in_use(self, record: RunRecord, journal: Journal) -> AsyncIterator[None]:
-        """Within the block the run asks the model that it brought, if it brought one. When the run has ended, the model is
-        forgotten; one that is handed over keeps it."""
+    async def in_use(self, record: RunRecord) -> AsyncIterator[None]:
+        """Within the block the run asks the model that it brought, if it brought one."""
         if record.request.model_credentials is None:
             yield
             return
         with use_brought_model(await self._read(record.key)):
             yield
-        if journal.durable and journal.progress.done is not None:
+
+    async def drop(self, record: RunRecord) -> None:
+        """Forgets the model of a run that has ended. One that is handed over keeps it."""
+        if record.request.model_credentials is not None:
             with suppress(Unavailable):  # then it vanishes by itself
                 await self._store.drop(record.key)
 

@@ -159,6 +159,7 @@ class Execution:
             if self._is_lost:
                 raise FencedOff("the run was taken over") from None
             if not self._cancel_requested:
+                await self.journal.note_spent()
                 raise
             assert self.task is not None
             self.task.uncancel()
@@ -204,14 +205,19 @@ class Execution:
         if self.journal.progress.answer is not None:
             self._finishing = True
             return _FINISHING_S
-        budget_s = self.record.request.budgets.wall_clock_s or self._limits.wall_clock_s
+        told = self.journal.progress.budgets
+        budget_s = told.wall_clock_s or self.record.request.budgets.wall_clock_s or self._limits.wall_clock_s
         return max(0.0, min(budget_s, self._limits.wall_clock_s) - self.journal.worked_s)
 
     async def _end_lost_log(self, status: RunStatus) -> None:
-        """Ends the log as soon as it can be written again. Until then the run is ours: nobody is to do it a second time."""
+        """Ends the log as soon as it can be written again. Until then the run is ours: nobody is to do it a second time.
+        Raises FencedOff when another orchestrator has continued it meanwhile."""
         while True:
             try:
-                await end_lost(await self.journal.reopened(), status)
+                journal = await self.journal.reopened()
+                if journal.progress.resumes > self.journal.progress.resumes:
+                    raise FencedOff("the run was continued by another orchestrator while its log was away")
+                await end_lost(journal, status)
             except Unavailable:
                 await asyncio.sleep(_LOST_LOG_RETRY_S)
             else:

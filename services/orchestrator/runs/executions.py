@@ -113,8 +113,11 @@ class Executions:
             structlog.contextvars.bound_contextvars(tenant_id=record.key.tenant_id, run_id=record.key.run_id),
             continued_span("run", record.traceparent, run_id=record.key.run_id, mode=mode, resumed=resumed),
         ):
-            async with self._brought.in_use(record, execution.journal):
-                return await execution.run()
+            async with self._brought.in_use(record):
+                ending = await execution.run()
+            if ending is Ending.SETTLED:
+                await self._brought.drop(record)
+            return ending
 
     async def _left(self, execution: Execution, ending: Ending) -> None:
         """Tells the others what became of the run."""

@@ -25,6 +25,7 @@ from services.orchestrator.log.events import Retrieval
 from services.orchestrator.metrics import FORGOTTEN_RUNS
 from services.orchestrator.models import Dependent, RunKey, RunRecord
 from services.orchestrator.ports import EventLog, Memory, RunSources, RunStore
+from services.orchestrator.runs.brought_models import ModelStore
 
 RECHECK_S = 1.0
 """Until a run that is going on is looked at again."""
@@ -46,12 +47,20 @@ class Forgetting:
     """Does what the queue FORGET asks for."""
 
     def __init__(
-        self, store: RunStore, log: EventLog, sources: RunSources, memory: Memory, *, now: Callable[[], datetime]
+        self,
+        store: RunStore,
+        log: EventLog,
+        sources: RunSources,
+        memory: Memory,
+        models: ModelStore,
+        *,
+        now: Callable[[], datetime],
     ) -> None:
         self._store = store
         self._log = log
         self._sources = sources
         self._memory = memory
+        self._models = models
         self._now = now
 
     async def forget(self, tenant_id: str, request: ForgetRequest) -> float | None:
@@ -104,6 +113,7 @@ class Forgetting:
         if wait_s is not None:
             return wait_s
         await self._log.erase(run.key, deleted=request.source.kind is not SourceKind.DOCUMENT)
+        await self._models.drop(run.key)  # of one that was cut off nobody else does
         if request.source.kind is SourceKind.DOCUMENT:
             # At once, though the memory service may be away; the note that nothing is left to do comes last.
             await self._store.drop_outcome(run.key)

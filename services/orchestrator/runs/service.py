@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 
 import structlog
 
-from kit.errors import AlreadyExists, Unavailable
+from kit.errors import AlreadyExists, GroundworkError, Unavailable
 from kit.forgetting import Source
 from kit.llm.brought import BroughtModel
 from kit.principal import OPERATOR, Principal
 from kit.telemetry import current_traceparent
 from services.orchestrator.errors import (
     RunDamaged,
+    RunForgotten,
+    RunNotFound,
     RunOfNewerVersion,
     ThreadForgotten,
     TooManyRuns,
@@ -39,6 +41,8 @@ from services.orchestrator.runs.tally import Tally
 
 _log = structlog.get_logger()
 _RETRY_AFTER_S = 1.0
+_NEW_FOR_S = 1.0
+"""An id that is older was claimed by an earlier try. Less than forgetting gives a run to begin."""
 
 
 class Runs:
@@ -102,7 +106,17 @@ class Runs:
             traceparent=current_traceparent(),
             scopes=principal.scopes,
         )
-        return await self._started(record, model)
+        try:
+            return await self._started(record, model)
+        except GroundworkError as error:
+            if idempotency_key and not error.retryable:
+                await self._free_key(record, idempotency_key)
+            raise
+
+    async def _free_key(self, record: RunRecord, idempotency_key: str) -> None:
+        """A request that was refused has started nothing: once it is put right, its key may stand for it."""
+        with suppress(GroundworkError):
+            await self._store.free_key(record.principal, idempotency_key, record.key.run_id)
 
     async def _started(self, record: RunRecord, model: BroughtModel | None) -> tuple[RunKey, AsyncIterator[RunEvent]]:
         if self._is_full():
@@ -113,9 +127,9 @@ class Runs:
             )
         self._starting += 1
         try:
-            if model is not None:  # before the record: whoever finds the run finds its model
-                await self._brought.keep(record.key, model)
-            execution = await self._begin(record)
+            if model is not None:
+                await self._brought.check(model)
+            execution = await self._begin(record, model)
         except AlreadyExists as error:  # another request with this idempotency key was faster
             raise in_flight(record.key.run_id) from error
         finally:
@@ -214,16 +228,29 @@ class Runs:
     def _is_full(self) -> bool:
         return len(self._executions) + self._starting >= self._limits.max_concurrent_runs
 
-    async def _begin(self, record: RunRecord) -> Execution:
+    async def _begin(self, record: RunRecord, model: BroughtModel | None) -> Execution:
         # The marker before the record: nobody may find the run before it has an owner.
         if not await self.ownership.claim(record.key):
             raise in_flight(record.key.run_id)
         try:
             await self._note_thread(record.dependent)
+            if model is not None:  # before the record: whoever finds the run finds its model
+                await self._brought.keep(record.key, model)
             await self._store.create(record)
+            if record.created_at.timestamp() - record.key.started_at_s > _NEW_FOR_S:
+                await self._check_not_erased(record.key)
             return self._executions.begin(record, Journal(record.key, self._owned_log(), Progress(), 0, self._now))
         except BaseException:
             await self._let_go(record.key)
+            raise
+
+    async def _check_not_erased(self, key: RunKey) -> None:
+        """Forgetting waits for records of young runs that may be under way. This one has the id of a first try that died long ago,
+        so that it may have been erased already. Raises RunNotFound or RunForgotten."""
+        try:
+            await self._log.read(key)
+        except (RunNotFound, RunForgotten):
+            await self._store.delete(key)
             raise
 
     async def _note_thread(self, run: Dependent) -> None:
@@ -250,6 +277,8 @@ class Runs:
         try:
             record = await self._store.get(key)
             if record is None or record.finished_at is not None:
+                if record is not None:
+                    await self._brought.drop(record)
                 self.ownership.drop(key)
                 await self._store.forget_active(key)
                 return

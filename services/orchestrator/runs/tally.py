@@ -24,7 +24,7 @@ class RunCost:
     day: date
     thread_id: str
     model: str
-    """Model that wrote the answer; empty when none did."""
+    """Model that was asked last, whatever became of its answer; empty when none was."""
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float
@@ -111,7 +111,7 @@ def cost_of(record: RunRecord, usage: Usage) -> RunCost:
         record.subject,
         record.created_at.date(),
         record.request.thread_id,
-        usage.model,
+        next((step.model for step in reversed(usage.steps) if step.model), ""),
         usage.prompt_tokens,
         usage.completion_tokens,
         usage.cost_usd,

@@ -15,6 +15,8 @@ from services.standalone.backup.archive import PART_BYTES, ArchiveWriter, Manife
 from services.standalone.errors import BackupUnusable
 
 ORDER = (
+    "KV_MEMORY_KEYS",
+    "KV_INGEST_KEYS",
     "KV_RUN_KEYS",
     "KV_RUN_ACTIVE",
     "KV_RUN_RECORDS",
@@ -28,8 +30,9 @@ ORDER = (
     "OBJ_FILES",
 )
 """Each stream is copied at one instant, but not all at the same. What refers comes before what it refers to: a record in the copy
-has its file there, a thread its messages. The other way round a record could be there without its file, which nothing can mend;
-a file without a record is removed by ingestion's upkeep. Streams not named here come last."""
+has its file there, a thread its messages, an idempotency key what was made under it. The other way round a record could be
+there without its file, which nothing can mend; a file without a record is removed by ingestion's upkeep. Streams not named here
+come last."""
 LEASE_S = 3600.0
 """Streams whose messages expire within this time hold leases and the like: they would be out of date when restored."""
 

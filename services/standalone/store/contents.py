@@ -8,6 +8,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf.message import DecodeError
+from groundwork.orchestrator.v1.record_pb2 import RunRecord
 from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 from nats.js.kv import KV_MARKER_REASON, KV_OP
@@ -124,6 +126,18 @@ def fields_of(value: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return fields if isinstance(fields, dict) else {}
+
+
+def run_keeps_text(record: bytes) -> bool:
+    """Whether a run's record says that the text of its sources is still in the run. Not of one that cannot be read."""
+    if record.startswith(b"{"):  # of a release before records were messages
+        fields = fields_of(record)
+        return bool(fields) and not fields.get("forgotten_at")
+    try:
+        message = RunRecord.FromString(record)
+    except DecodeError:
+        return False
+    return message.HasField("request") and not message.HasField("forgotten_at")
 
 
 def is_tombstone(value: bytes) -> bool:

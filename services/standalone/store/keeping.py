@@ -39,6 +39,7 @@ from services.standalone.store.contents import (
     noted_source,
     read,
     read_one,
+    run_keeps_text,
     totals,
     whole_files,
 )
@@ -149,8 +150,7 @@ class Keeper:
                 asked |= {noted.run, noted.source} if noted.kind == "run" else {noted.run}
         kept = set()
         for key in asked:
-            record = fields_of(await read_one(self._nats, RECORDS, RECORDS.prefix + key) or b"")
-            if record and not record.get("forgotten_at"):
+            if run_keeps_text(await read_one(self._nats, RECORDS, RECORDS.prefix + key) or b""):
                 kept.add(key)
         return kept
 

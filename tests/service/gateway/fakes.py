@@ -345,6 +345,7 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             mode=run_pb.RUN_MODE_QA,
             status=self.status,
             question="How long?",
+            subject="ann",
             created_at=AT,
             forgotten_at=self.forgotten_at,
         )

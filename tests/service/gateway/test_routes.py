@@ -170,6 +170,7 @@ async def test_runs_are_listed_shown_and_cancelled(client: httpx.AsyncClient, wo
     assert (await client.get("/v1/runs")).json()["runs"][0]["id"] == RUN_ID
     run = (await client.get(f"/v1/runs/{RUN_ID}")).json()
     assert (run["status"], run["mode"], run["thread_id"], run["finished_at"]) == ("running", "qa", None, None)
+    assert run["subject"] == "ann"
     assert (await client.post(f"/v1/runs/{RUN_ID}/cancel")).status_code == 202
     assert world.orchestrator.cancelled == [RUN_ID]
     assert (await client.get(f"/v1/runs/{OTHER_RUN_ID}")).json()["reason"] == "RUN_NOT_FOUND"

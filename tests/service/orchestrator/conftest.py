@@ -31,7 +31,7 @@ from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import Worker
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
-from services.orchestrator.steps.usage import Metered
+from services.orchestrator.steps.usage import Metered, Price, free
 from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
 
 ANN = Principal("acme", "ann")
@@ -95,9 +95,10 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             nats: Nats = jetstream,
             worker: Worker | None = None,
             sealer: Sealer | None = None,
+            price: Price = free,
             **limits: float,
         ) -> Orchestrator:
-            generator = Generator(Metered(model)) if model else None
+            generator = Generator(Metered(model, price)) if model else None
             memory = FakeMemory()
             sources = await KeyValueRunSources.open(nats, retention_days=1)
             pipeline = Pipeline(FakeSearcher(), memory, sources, Drafter(FakeScorer(), generator), Limits())
@@ -105,10 +106,11 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             markers = await KeyValueMarkers.open(nats, lease_s=limits.get("lease_s", LEASE_S))
             log = await JetStreamEventLog.open(nats, retention_days=1)
             run_limits = RunLimits(**{"lease_s": LEASE_S, **limits})  # type: ignore[arg-type]
-            forgetting = Forgetting(store, log, sources, memory, now=now)
             queue = await ForgetQueue.open(nats, make_signer(), make_verifier())
             sealer = sealer or Sealer(KeySource(parse_signing_key, value=signing_key_text(), setting="TEST"))
-            brought = BroughtModels(await SealedModelStore.open(nats, sealer, life_s=600.0), EgressGuard())
+            credentials = await SealedModelStore.open(nats, sealer, life_s=600.0)
+            forgetting = Forgetting(store, log, sources, memory, credentials, now=now)
+            brought = BroughtModels(credentials, EgressGuard())
             tally = await KeyValueTally.open(nats, retention_days=1)
             runs = Runs(store, markers, log, sources, worker or pipeline, run_limits, brought, tally)
             orchestrator = Orchestrator(runs, forgetting, queue, memory, tally)

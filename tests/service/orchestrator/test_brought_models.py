@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
@@ -12,17 +13,20 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from kit.egress import AddressRefused, UrlRefused
+from kit.errors import Unavailable
+from kit.forgetting import ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats
 from kit.jetstream.streams import stream_names
 from kit.keys import KeySource, new_key, parse_signing_key
 from kit.llm import Finish, FinishReason, TextDelta
 from kit.llm.brought import BroughtModel
 from kit.sealing import Sealer
-from services.orchestrator.errors import InvalidRequest
+from services.orchestrator.errors import InvalidRequest, ThreadForgotten
 from services.orchestrator.handlers import _brought, _request
 from services.orchestrator.log.events import Answer, RunEvent, Thinking
 from services.orchestrator.models import BroughtName, RunRequest
-from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect
+from services.orchestrator.runs.forgetting import CUT_OFF_AFTER
+from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, now
 from tests.unit.kit.llm_fakes import Script, models_of, says
 
 StartOrchestrator = Callable[..., Awaitable[Orchestrator]]
@@ -117,6 +121,54 @@ async def test_a_model_that_cannot_be_read_any_more_is_said_and_no_other_is_aske
     assert "BROUGHT_MODEL_GONE" in [each.reason for each in said if each]
     assert answer_of(events).method == "extractive"
     assert script.asked == ["yours/mine"]
+
+
+async def test_the_model_of_a_run_that_lost_its_log_is_forgotten(
+    start_orchestrator: StartOrchestrator, jetstream: Nats
+) -> None:
+    script = Script({"yours/mine": [says(ANSWER)]})
+    async with models_of(script, None) as models:
+        orchestrator = await start_orchestrator(models)
+        log = orchestrator.runs._log
+        append = log.append
+
+        async def fails_once(*args: object) -> int:
+            log.append = append  # type: ignore[method-assign]
+            raise Unavailable("the log went away for a moment")
+
+        log.append = fails_once  # type: ignore[method-assign,assignment]
+        _, stream = await orchestrator.runs.start(ANN, REQUEST, model=MINE)
+        await collect(stream)
+        await until_no_model_is_kept(jetstream)
+
+
+async def test_the_model_of_a_run_that_is_cut_off_by_its_deletion_is_forgotten(
+    start_orchestrator: StartOrchestrator, jetstream: Nats
+) -> None:
+    gate = asyncio.Event()
+    script = Script({"yours/mine": [[TextDelta(ANSWER), gate, Finish(FinishReason.STOP)]]})
+    async with models_of(script, None) as models:
+        orchestrator = await start_orchestrator(models)
+        key, _ = await orchestrator.runs.start(ANN, REQUEST, model=MINE)
+        async with asyncio.timeout(20):
+            while not script.asked:
+                await asyncio.sleep(0.01)
+        orchestrator.runs._executions.cancel = lambda _: None  # type: ignore[method-assign] # it hangs
+        request = ForgetRequest(Source.run(key.run_id), now() - CUT_OFF_AFTER)
+        assert await orchestrator.forgetting.forget("acme", request) is None
+        await until_no_model_is_kept(jetstream)
+        gate.set()
+
+
+async def test_the_model_of_a_run_that_is_refused_is_not_kept(
+    start_orchestrator: StartOrchestrator, jetstream: Nats
+) -> None:
+    orchestrator = await start_orchestrator()
+    await orchestrator.runs._sources.mark_forgotten("acme", Source.thread(ANN.subject, "t1"))
+    with pytest.raises(ThreadForgotten):
+        await orchestrator.runs.start(ANN, replace(REQUEST, thread_id="t1"), model=MINE)
+    bucket = await KeyValue.open(jetstream, "MODEL_CREDENTIALS", ttl_s=600.0)
+    assert await bucket.keys(">") == []
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ async def test_the_next_model_answers_and_that_is_said(
     assert ("GROUNDWORK_LLM_PROVIDERS[first].api_key" in note.message) == (reason == "LLM_CREDENTIALS_REFUSED")
     usage = next(event.payload for event in events if isinstance(event.payload, Usage))
     assert usage.completion_tokens >= len(GOOD)
+    assert usage.model == "n"
 
 
 def shown(events: list[RunEvent]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kit.errors import Unavailable
+from kit.forgetting import ForgetRequest, Source
 from kit.idempotency import IdempotencyConflict, IdempotencyInFlight
 from kit.jetstream import KeyValue, Nats
 from kit.principal import Principal, use_principal
@@ -14,9 +15,10 @@ from services.orchestrator.errors import (
     InvalidRequest,
     RunNotFound,
     ThreadForgotten,
+    TooManyRuns,
 )
 from services.orchestrator.log.events import RunMode, RunStatus
-from services.orchestrator.models import RunKey, RunRecord
+from services.orchestrator.models import Dependent, RunKey, RunRecord
 from services.orchestrator.runs.forgetting import SETTLE
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, now
 from tests.service.orchestrator.test_ownership import LONG_S
@@ -125,6 +127,23 @@ async def _started(orchestrator: Orchestrator) -> tuple[RunKey, object]:
                 await asyncio.sleep(0.02)
 
 
+async def test_thread_that_is_deleted_while_an_old_key_begins_its_run_leaves_nothing(start_orchestrator: Start) -> None:
+    first, second = await start_orchestrator(), await start_orchestrator()
+    request = replace(QUESTION, mode=RunMode.GROUNDED, thread_id="t1")
+    await first.runs._store.claim_key(ANN, "k1", request, "0" * 12 + "a" * 20)  # died behind it, long ago
+    note = second.runs._note_thread
+
+    async def overtaken(run: Dependent) -> None:
+        await note(run)
+        erased = await second.forgetting.forget("acme", ForgetRequest(Source.thread(ANN.subject, "t1"), now()))
+        assert erased is None, "of a run that old no record is under way any more"
+
+    second.runs._note_thread = overtaken  # type: ignore[method-assign]
+    with pytest.raises(RunNotFound):
+        await second.runs.start(ANN, request, "k1")
+    assert (await second.runs.list("acme", 10, "")).runs == []
+
+
 async def test_many_at_once_start_one_run(start_orchestrator: Start) -> None:
     orchestrators = [await start_orchestrator() for _ in range(3)]
 
@@ -186,6 +205,27 @@ async def test_refusal_is_the_same_when_it_is_asked_for_again(start_orchestrator
         with pytest.raises((ThreadForgotten, IdempotencyInFlight)):
             await orchestrator.runs.start(ANN, request, "k1")
     assert (await orchestrator.runs.list("acme", 10, "")).runs == []
+
+
+async def test_key_of_a_refused_request_is_free_for_one_that_was_put_right(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator()
+    gone = Source.thread(ANN.subject, "t1")
+    await orchestrator.runs._sources.mark_forgotten("acme", gone)
+    with pytest.raises(ThreadForgotten):
+        await orchestrator.runs.start(ANN, replace(QUESTION, mode=RunMode.GROUNDED, thread_id="t1"), "k1")
+    other = replace(QUESTION, mode=RunMode.GROUNDED, thread_id="t2")
+    _, events = await orchestrator.runs.start(ANN, other, "k1")
+    assert status_of(await collect(events)) is RunStatus.COMPLETED
+
+
+async def test_key_of_a_request_that_was_too_much_is_kept_for_it(start_orchestrator: Start) -> None:
+    full, free = await start_orchestrator(max_concurrent_runs=0), await start_orchestrator()
+    with pytest.raises(TooManyRuns):
+        await full.runs.start(ANN, QUESTION, "k1")
+    with pytest.raises(IdempotencyConflict):
+        await free.runs.start(ANN, replace(QUESTION, question="Another?"), "k1")
+    _, events = await free.runs.start(ANN, QUESTION, "k1")
+    assert status_of(await collect(events)) is RunStatus.COMPLETED
 
 
 async def test_torn_claim_is_set_aside(start_orchestrator: Start, jetstream: Nats) -> None:

@@ -8,7 +8,18 @@ import pytest
 
 from kit.errors import GroundworkError, Unavailable
 from kit.jetstream import KeyValue, Nats
-from kit.llm import Delta, Finish, FinishReason, ModelInfo, Operation, Request, TextDelta, TokenUsage, estimate_tokens
+from kit.llm import (
+    Delta,
+    Finish,
+    FinishReason,
+    ModelInfo,
+    Operation,
+    Request,
+    Spent,
+    TextDelta,
+    TokenUsage,
+    estimate_tokens,
+)
 from kit.testing.nats import NatsServer
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.errors import FencedOff, InvalidRequest, ModeNotOffered, RunNotFound, TooManyRuns
@@ -42,6 +53,8 @@ class GatedModel:
             yield TextDelta("in 1889. [1]")
             yield Finish(FinishReason.STOP, TokenUsage(10, 2), "gated", "gated")
         finally:
+            if request.meter is not None:
+                request.meter.add(Spent("gated", "gated", TokenUsage(10, 2)))
             self.closed.set()
 
 

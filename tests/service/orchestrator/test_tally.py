@@ -1,9 +1,10 @@
 """What runs have cost: each counts once, for who asked it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 
 import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
@@ -11,13 +12,16 @@ from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 
 from kit.errors import InvalidArgument, PermissionDenied, Unavailable
 from kit.jetstream import KeyValue, Nats
+from kit.llm import Delta, Request
 from kit.principal import OPERATOR, Principal, use_principal
 from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.handlers import OrchestratorServicer
+from services.orchestrator.log.events import RunStatus, Usage
 from services.orchestrator.models import RunKey
 from services.orchestrator.runs.tally import GroupBy, Period, RunCost, account
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect
 from tests.service.orchestrator.test_handlers import serving
+from tests.service.orchestrator.test_runs import GatedModel, _has_status, status_of, until
 from tests.unit.kit.llm_fakes import Script, following_switch
 
 StartOrchestrator = Callable[..., Awaitable[Orchestrator]]
@@ -99,6 +103,48 @@ async def test_a_run_that_has_ended_is_counted_once_also_when_it_was_ended_twice
             await asyncio.sleep(0.01)
     found = await account(second.tally, "acme", "ann", period, GroupBy.DAY)
     assert found.total.runs == 1
+
+
+class Breaks(GatedModel):
+    """A model behind which something breaks that nobody reckoned with."""
+
+    async def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
+        async for delta in super().complete(request):
+            yield delta
+            raise ValueError("a bug")
+
+
+async def test_an_account_sums_what_the_runs_themselves_show_however_they_ended(
+    start_orchestrator: StartOrchestrator,
+) -> None:
+    ends = {
+        RunStatus.COMPLETED: GatedModel(),
+        RunStatus.CANCELLED: GatedModel(),
+        RunStatus.TIMEOUT: GatedModel(),
+        RunStatus.FAILED: Breaks(),
+    }
+    shown: list[Usage] = []
+    for status, model in ends.items():
+        limits = {"wall_clock_s": 2.0} if status is RunStatus.TIMEOUT else {}
+        orchestrator = await start_orchestrator(model, price=lambda spent: spent.usage.prompt_tokens / 10, **limits)
+        key, events = await orchestrator.runs.start(ANN, QUESTION)
+        if status is RunStatus.CANCELLED:
+            await model.speaking.wait()
+            await orchestrator.runs.cancel(key)
+        elif status is RunStatus.COMPLETED:
+            model.gate.set()
+        assert status_of(await collect(events)) is status
+        await until(partial(_has_status, orchestrator, key, status))
+        usage = (await orchestrator.runs.get(key)).outcome.usage
+        assert usage is not None
+        shown.append(usage)
+    today = datetime.now(UTC).date()
+    period = Period(today - timedelta(days=1), today)
+    found = await account(orchestrator.tally, "acme", "ann", period, GroupBy.MODEL)
+    assert found.total.cost_usd == pytest.approx(sum(usage.cost_usd for usage in shown))
+    assert found.total.prompt_tokens == sum(usage.prompt_tokens for usage in shown)
+    assert [row for row in found.rows if row.prompt_tokens and row.key != "gated"] == []
+    assert sum(usage.prompt_tokens for usage in shown) >= 30
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """One run being worked on: its clock counts time worked, an answer that is logged is finished, a log that is lost ends once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -44,11 +44,6 @@ class Store:
         self.cancelled: list[bool] = [False]
         """What is heard one time after the other; the last for good."""
 
-    async def renew_lease(self, key: RunKey) -> bool:
-        return True
-
-    async def release_lease(self, key: RunKey) -> None: ...
-
     async def finish(self, record: RunRecord) -> None:
         if self.down:
             raise Unavailable("the store is down")
@@ -58,14 +53,17 @@ class Store:
         return self.cancelled.pop(0) if len(self.cancelled) > 1 else self.cancelled[0]
 
 
-class Tally:
-    """Keeps what runs have cost."""
+class Counted:
+    """A Tally that remembers what was put into it."""
 
     def __init__(self) -> None:
-        self.costs: list[RunCost] = []
+        self.costs: dict[RunKey, RunCost] = {}
 
     async def put(self, cost: RunCost) -> None:
-        self.costs.append(cost)
+        self.costs[cost.key] = cost
+
+    def of_day(self, tenant_id: str, subject: str, day: date) -> AsyncGenerator[RunCost, None]:
+        raise NotImplementedError
 
 
 class Works:
@@ -85,7 +83,7 @@ class Desk:
     def __init__(self, wall_clock_s: float = 100.0) -> None:
         self.log = MemoryLog()
         self.store = Store()
-        self.tally = Tally()
+        self.tally = Counted()
         self.at = AT
         self.limits = RunLimits(wall_clock_s=wall_clock_s)
 
@@ -96,7 +94,8 @@ class Desk:
         request = RunRequest(RunMode.QA, "q", ("default",), budgets=Budgets(wall_clock_s=budget_s))
         record = RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
         journal = await Journal.open(KEY, self.log, self.now)
-        made = Execution(record, journal, self.store, self.tally, Works(*work), self.limits, self.now)  # type: ignore[arg-type]
+        worker = Works(*work)
+        made = Execution(record, journal, self.store, self.tally, worker, self.limits, self.now)  # type: ignore[arg-type]
         made.task = asyncio.create_task(made.run())
         return made
 
@@ -135,6 +134,14 @@ async def test_time_worked_by_others_counts() -> None:
     await journal.write(RunStarted(RunMode.QA, "q"))
     payloads = await desk.worked(hangs)
     assert payloads[-1] == Done(RunStatus.TIMEOUT)
+
+
+async def test_time_is_what_the_client_was_told_also_when_the_settings_have_changed() -> None:
+    desk = Desk(wall_clock_s=3600)
+    journal = await Journal.open(KEY, desk.log, desk.now)
+    await journal.write(RunStarted(RunMode.QA, "q", budgets=Budgets(wall_clock_s=0.05)))
+    async with asyncio.timeout(20):
+        assert (await desk.worked(hangs))[-1] == Done(RunStatus.TIMEOUT)
 
 
 async def test_answer_that_is_logged_is_finished_and_no_timeout() -> None:
@@ -263,3 +270,54 @@ async def test_run_that_lost_its_log_is_ended_in_it_as_soon_as_it_is_back(monkey
     assert [type(each).__name__ for each in payloads] == ["RunStarted", "RunError", "Usage", "Done"]
     assert (payloads[1].reason, payloads[-1]) == ("LOG_LOST", Done(RunStatus.COMPLETED))  # type: ignore[union-attr]
     assert desk.store.finished == [RunStatus.COMPLETED], "no sweeper finds it unfinished"
+
+
+async def test_run_that_lost_its_log_leaves_it_to_who_took_the_run_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "_LOST_LOG_RETRY_S", 0.01)
+    desk = Desk()
+
+    async def loses_its_log(journal: Journal) -> RunStatus:
+        run = await Run.begin(journal, RunStarted(RunMode.QA, "q"))
+        desk.log.down = True
+        await run.say(Thinking("answer", "only live"))
+        return await run.end(RunStatus.COMPLETED)
+
+    made = await desk.execution(loses_its_log)
+    assert [event async for event in made.journal.follow()][-1].payload == Done(RunStatus.COMPLETED)
+    reachable = MemoryLog()
+    reachable.events = desk.log.events
+    other = await Run.begin(await Journal.open(KEY, reachable, desk.now), RunStarted(RunMode.QA, "q"))
+    desk.log.down = False
+    assert made.task is not None
+    assert await made.task is Ending.LOST  # type: ignore[comparison-overlap]
+    assert (desk.store.finished, desk.tally.costs) == ([], {})
+    await other.end(RunStatus.COMPLETED)  # nobody has fenced it off
+    assert "LOG_LOST" not in [getattr(event.payload, "reason", "") for event in desk.log.events[KEY]]
+
+
+async def test_process_that_stops_leaves_word_of_what_its_model_has_cost() -> None:
+    asked = asyncio.Event()
+
+    async def asks_a_model(journal: Journal) -> None:
+        await journal.write(RunStarted(RunMode.QA, "q"))
+        with journal.step("draft") as meter:
+            await journal.write(Thinking("answer", "Let me see."))
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                meter.add(100, 10, 0.5, "m")
+
+    desk = Desk()
+    made = await desk.execution(asks_a_model)
+    await asked.wait()
+    assert made.task is not None
+    made.task.cancel()
+    await asyncio.gather(made.task, return_exceptions=True)
+    assert made.task.cancelled(), "it is handed over"
+    resumed = await Journal.open(KEY, desk.log, desk.now)
+    assert resumed.progress.done is None
+    assert (resumed.spent()["draft"].tokens, resumed.spent()["draft"].cost_usd) == (110, 0.5)
+    written = len(desk.log.events[KEY])
+    await resumed.note_spent()
+    assert len(desk.log.events[KEY]) == written, "all of it is known"

@@ -1,11 +1,23 @@
 """What becomes of a model's answer that is not whole, not plain, or not one answer."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 
-from kit.llm import Delta, FinishReason, ModelUnavailable, ReasoningDelta, Restart, Retraction, TextDelta, TokenUsage
+from kit.llm import (
+    Delta,
+    FinishReason,
+    ModelUnavailable,
+    Operation,
+    ReasoningDelta,
+    Restart,
+    Retraction,
+    TextDelta,
+    TokenUsage,
+)
+from kit.llm.providers import Choice
 from services.orchestrator.answering.citations import finished_part
 from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question
 from services.orchestrator.answering.generation import LONGEST_ANSWER_CHARS, Generator
@@ -13,6 +25,8 @@ from services.orchestrator.log.events import Payload, SupportStatus, Thinking, T
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import RunKey
+from services.orchestrator.steps.usage import Metered
+from tests.unit.kit.llm_fakes import Script, catalog, models_of, provider, says
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeModel, FakeScorer, MemoryLog
 
 QUESTION = "When was the tower built?"
@@ -166,3 +180,22 @@ async def test_answer_without_end_is_cut_where_it_still_fits_an_event() -> None:
     draft, payloads = await drafted(FakeModel([FACT + " ", *facts]))
     assert len(draft.text) <= LONGEST_ANSWER_CHARS
     assert degradations(payloads)[0] == "ANSWER_CUT_OFF"
+
+
+async def test_a_draft_is_written_by_the_model_that_its_prompt_was_made_for() -> None:
+    journal, _ = await open_journal()
+    script = Script({"a/m": [says(FACT)], "b/m": [says(FACT)]})
+    async with models_of(script, catalog("a/m", providers={"b": provider()})) as models:
+
+        class Switched(Metered):
+            """Somebody sets another model while the prompt is made."""
+
+            async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:
+                await models.use(Operation.ANSWER, Choice("b", "m"))
+                return await super().count_tokens(texts, operation)
+
+        drafter = Drafter(FakeScorer(), Generator(Switched(models), held=models.held))
+        for asked in ("a/m", "b/m"):
+            await drafter.write(Question(QUESTION, (), EVIDENCE, 600), journal)
+            assert script.asked.pop() == asked
+            assert not script.asked

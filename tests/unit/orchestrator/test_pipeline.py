@@ -12,6 +12,7 @@ from services.orchestrator import verification
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.answering.refusals import REFUSAL, SEARCH_DOWN
+from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import (
     Answer,
     Degradation,
@@ -26,6 +27,7 @@ from services.orchestrator.log.events import (
     Thinking,
     Token,
     Usage,
+    Verification,
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import Dependent, RunKey, RunRecord, RunRequest, Turn
@@ -256,6 +258,21 @@ async def test_document_deleted_while_it_was_searched_for_is_neither_logged_nor_
 
 async def test_process_keeps_no_text_of_documents_once_the_answer_is_given() -> None:
     await Stage(FakeModel(["The tower was built in 1889. [1]"])).run()
+    assert verification._terms.cache_info().currsize == 0
+
+
+async def test_process_keeps_no_text_of_documents_of_a_run_that_it_lost() -> None:
+    class Overtaken(MemoryLog):
+        async def append(self, key: RunKey, event: RunEvent, last_position: int) -> int:
+            if isinstance(event.payload, Verification):
+                assert verification._terms.cache_info().currsize > 0
+                raise FencedOff("another orchestrator was faster")
+            return await super().append(key, event, last_position)
+
+    stage = Stage()
+    stage.log = Overtaken()
+    with pytest.raises(FencedOff):
+        await stage.run()
     assert verification._terms.cache_info().currsize == 0
 
 

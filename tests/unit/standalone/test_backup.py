@@ -209,16 +209,19 @@ async def test_a_backup_does_not_replace_a_file(filled: Nats, tmp_path: Path) ->
 
 
 def test_what_refers_is_copied_before_what_it_refers_to() -> None:
-    streams = in_order(
-        ["OBJ_FILES", "KV_ZEBRA", "KV_DOCUMENTS", "KV_DOCUMENT_NAMES", "INGEST", "RUNS", "KV_RUN_RECORDS"]
-    )
+    documents = ["OBJ_FILES", "KV_ZEBRA", "KV_DOCUMENTS", "KV_DOCUMENT_NAMES", "INGEST", "RUNS", "KV_RUN_RECORDS"]
+    streams = in_order([*documents, "KV_INGEST_KEYS", "KV_THREADS", "KV_TOOL_CALLS", "KV_MEMORY_KEYS"])
     assert streams == [
+        "KV_MEMORY_KEYS",
+        "KV_INGEST_KEYS",
         "KV_RUN_RECORDS",
         "RUNS",
+        "KV_THREADS",
         "KV_DOCUMENTS",
         "KV_DOCUMENT_NAMES",
         "OBJ_FILES",
         "INGEST",
+        "KV_TOOL_CALLS",
         "KV_ZEBRA",
     ]
 

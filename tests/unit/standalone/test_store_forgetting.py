@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from groundwork.orchestrator.v1.record_pb2 import RunRecord
 
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Job, KeyValue, Nats
@@ -124,10 +125,16 @@ async def note(nats: Nats, tenant: str, source: str, run: str, thread: str = "")
     return key
 
 
-async def run_record(nats: Nats, run: str, **fields: str) -> None:
-    await (await KeyValue.open(nats, "RUN_RECORDS", ttl_s=3600.0)).put(
-        f"local.{run}", json.dumps({"subject": "ann"} | fields).encode()
-    )
+async def run_record(nats: Nats, run: str, *, forgotten: bool = False) -> None:
+    """As the orchestrator writes it; that of r1 as releases did which wrote JSON."""
+    record = RunRecord(subject="ann")
+    record.request.question = "When?"
+    record.created_at.FromDatetime(AT)
+    if forgotten:
+        record.forgotten_at.FromDatetime(AT)
+    as_json = {"subject": "ann"} | ({"forgotten_at": AT.isoformat()} if forgotten else {})
+    value = json.dumps(as_json).encode() if run == "r1" else record.SerializeToString()
+    await (await KeyValue.open(nats, "RUN_RECORDS", ttl_s=3600.0)).put(f"local.{run}", value)
 
 
 async def life_of(nats: Nats, key: str) -> int | None:
@@ -185,7 +192,7 @@ async def test_sources_of_what_was_deleted_meanwhile_are_not_missed(store: Store
         await keeper.sync()
         # As a deletion of d0 does, which r0 quotes, whose answer r1 was shown; r1 expires, and the thread of r9 is deleted.
         await (await KeyValue.open(nats, "DOCUMENTS")).purge("local.d0")
-        await run_record(nats, "r0", forgotten_at=AT.isoformat())
+        await run_record(nats, "r0", forgotten=True)
         await (await KeyValue.open(nats, "RUN_RECORDS", ttl_s=3600.0)).purge("local.r1")
         await (await KeyValue.open(nats, "THREADS")).purge(THREAD)
         await nats.js.purge_stream("KV_RUN_SOURCES", subject="$KV.RUN_SOURCES.local.>")
