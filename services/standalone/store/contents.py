@@ -8,13 +8,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 from nats.js.kv import KV_MARKER_REASON, KV_OP
 
 from kit.jetstream import Nats
 from kit.jetstream.connection import translated_errors
-from kit.jetstream.following import follow
+from kit.jetstream.reading import StoredMessage, last_messages
 from kit.jetstream.streams import subject_counts
 from services.standalone.store.ledger import Entry, StreamTotals
 
@@ -76,14 +75,9 @@ async def totals(nats: Nats, stream: str) -> StreamTotals | None:
 
 async def read(nats: Nats, watched: Watched, *, after: int = 0) -> dict[str, Entry]:
     """The entries by subject, deletions too; with data where the ledger keeps it, with `after` only what was written later."""
-    found: dict[str, Entry] = {}
-    messages = follow(nats, watched.stream, f"{watched.prefix}>", last_per_subject=True, after=after)
+    messages = last_messages(nats, watched.stream, f"{watched.prefix}>", after=after)
     async with aclosing(messages):
-        async for message in messages:
-            if message is None:
-                break
-            found[message.subject] = _entry(message, keeps_value=watched.keeps_values)
-    return found
+        return {message.subject: _entry(message, keeps_value=watched.keeps_values) async for message in messages}
 
 
 async def read_one(nats: Nats, watched: Watched, subject: str) -> bytes | None:
@@ -156,11 +150,10 @@ def noted_source(subject: str, value: bytes) -> NotedSource | None:
     return NotedSource(kind, f"{tenant}.{item}", f"{tenant}.{run}", thread)
 
 
-def _entry(message: Msg, *, keeps_value: bool) -> Entry:
-    headers = message.headers or {}
-    gone = KV_OP in headers or KV_MARKER_REASON in headers
+def _entry(message: StoredMessage, *, keeps_value: bool) -> Entry:
+    gone = KV_OP in message.headers or KV_MARKER_REASON in message.headers
     if message.subject.startswith(FILES.prefix):
         gone = gone or bool(fields_of(message.data).get("deleted"))
     digest = hashlib.sha256(message.data).digest()
     value = message.data if keeps_value else None
-    return Entry(message.subject, message.metadata.sequence.stream, gone, digest, value)
+    return Entry(message.subject, message.position, gone, digest, value)

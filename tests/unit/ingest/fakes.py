@@ -69,6 +69,9 @@ class FakeDocumentStore:
             if tenant_id in ("*", tenant):
                 yield stored
 
+    async def last_version(self) -> int:
+        return max((stored.version for stored in self.records.values()), default=0)
+
     async def changed_since(self, version: int) -> AsyncIterator[StoredDocument]:
         for stored in sorted(self.records.values(), key=lambda stored: stored.version):
             if stored.version > version:
