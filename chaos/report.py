@@ -3,6 +3,7 @@
 from collections import Counter
 
 from chaos.campaign import Plan
+from chaos.faults import ALL_FAULTS
 from chaos.verdict import Verdict
 from evals.tables import Table
 
@@ -28,7 +29,7 @@ def render(plan: Plan, verdict: Verdict) -> str:
     violations = [*verdict.lost, *verdict.doubled, *verdict.stale, *verdict.broken, *verdict.unsettled]
     blocks = [
         "# Chaos",
-        f"Seed {plan.seed}, {plan.rounds} rounds. Repeat it with `make chaos ARGS='--seed {plan.seed} --rounds {plan.rounds}'`.",
+        f"Seed {plan.seed}, {plan.rounds} rounds. Repeat it with `make chaos ARGS='{_options(plan)}'`.",
         figures.render(),
         *(["## Violations", "\n".join(f"* {each}" for each in violations)] if violations else []),
         *(["## Lost and named", "\n".join(f"* {each}" for each in verdict.named)] if verdict.named else []),
@@ -39,3 +40,9 @@ def render(plan: Plan, verdict: Verdict) -> str:
         left_out = ", ".join(f"{kind} {count} times" for kind, count in sorted(verdict.left_out.items()))
         blocks.append(f"Not possible here or at that moment: {left_out}.")
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _options(plan: Plan) -> str:
+    """With which the same things are done in the same order."""
+    options = f"--seed {plan.seed} --rounds {plan.rounds} --calm-s {plan.calm_s:g}"
+    return options if plan.faults == tuple(ALL_FAULTS) else f"{options} --faults {' '.join(plan.faults)}"

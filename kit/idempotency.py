@@ -120,7 +120,8 @@ class IdempotencyKeys:
 
     async def _taken_over(self, place: str, key: str, note: _Note, revision: int) -> tuple[_Note, int]:
         """The note of an attempt that has failed or died, made this one's."""
-        if self._now() - note.began_at >= IN_HAND_S:
+        # Also when the clock was set back: else the key would be in hand until it has caught up.
+        if abs(self._now() - note.began_at) >= IN_HAND_S:
             note = replace(note, began_at=self._now())
             try:
                 return note, await self._bucket.update(place, _encode(note), revision)

@@ -1,13 +1,11 @@
 """Key-value buckets. Keys are subjects, so a listing by prefix is filtered by the server, not here."""
 
-import json
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import APIError, BucketNotFoundError, KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
 from nats.js.kv import KV_MARKER_REASON, KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
@@ -16,6 +14,8 @@ from nats.js.kv import KeyValue as NatsKeyValue
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats, translated_errors
 from kit.jetstream.following import follow
+from kit.jetstream.reading import StoredMessage, last_messages
+from kit.jetstream.streams import subject_counts
 
 _DELETION_HEADERS = (KV_OP, KV_MARKER_REASON)
 """Set by a client that deletes or purges, and by a server that lets a key expire."""
@@ -152,32 +152,26 @@ class KeyValue:
             await self._nats.js.purge_stream(f"KV_{self._name}", subject=f"{self._prefix}{pattern}")
 
     async def entries(self, pattern: str, *, after: int = 0) -> AsyncIterator[Entry]:
-        """The current entries that match `pattern` (subject wildcards: "tenant.>", "tenant.*.id"), by age of last write; with
-        `after` only those of a higher revision, of a bucket with a history of 1."""
-        async with aclosing(self.watch(pattern, after=after)) as updates:
-            async for entry in updates:
-                if entry is None:
-                    return
+        """The current entries that match `pattern` (subject wildcards: "tenant.>", "tenant.*.id"), each key once, by age of last
+        write. A key that is there all the while is never missed, however often it is written meanwhile.
+
+        With `after` only those of a higher revision, of a bucket with a history of 1. What is written meanwhile may then be
+        missing: it comes when the next listing goes on from what `last_revision` was before this one.
+        """
+        subject = f"{self._prefix}{pattern}"
+        async with aclosing(last_messages(self._nats, f"KV_{self._name}", subject, after=after)) as messages:
+            async for message in messages:
+                entry = self._entry(message)
                 if entry.value is not None:
                     yield entry
 
     async def keys(self, pattern: str) -> list[str]:
         """The keys that match `pattern`, in no order, as the bucket's leader has them at one moment: a key that is written
         meanwhile is not missed. Those that were deleted within a day are among them. No value is read."""
-        subjects: dict[str, int] = {}
-        with translated_errors(self._name):
-            while True:
-                question = {"subjects_filter": f"{self._prefix}{pattern}", "offset": len(subjects)}
-                answer = await self._nats.nc.request(
-                    f"$JS.API.STREAM.INFO.KV_{self._name}", json.dumps(question).encode(), timeout=REQUEST_TIMEOUT_S
-                )
-                info = json.loads(answer.data)
-                if "error" in info:
-                    raise APIError.from_error(info["error"])
-                found = info["state"].get("subjects") or {}
-                subjects |= found
-                if not found or len(subjects) >= info.get("total", 0):
-                    return [subject.removeprefix(self._prefix) for subject in subjects]
+        found = await subject_counts(
+            self._nats, f"KV_{self._name}", f"{self._prefix}{pattern}", timeout_s=REQUEST_TIMEOUT_S
+        )
+        return [subject.removeprefix(self._prefix) for subject in found]
 
     async def watch(self, pattern: str = ">", *, after: int = 0) -> AsyncGenerator[Entry | None, None]:
         """Current entries that match `pattern`, then None once, then every change until closed.
@@ -188,7 +182,7 @@ class KeyValue:
         stream = f"KV_{self._name}"
         async with aclosing(follow(self._nats, stream, subject, last_per_subject=True, after=after)) as messages:
             async for message in messages:
-                yield None if message is None else self._entry(message)
+                yield None if message is None else self._entry(StoredMessage.delivered(message))
 
     @contextmanager
     def _conflicts(self, key: str) -> Iterator[None]:
@@ -200,11 +194,10 @@ class KeyValue:
                 raise
             raise Aborted(f"{self._name}/{key} was changed by another writer", reason="KEY_CHANGED") from error
 
-    def _entry(self, message: Msg) -> Entry:
-        gone = any(header in (message.headers or {}) for header in _DELETION_HEADERS)
+    def _entry(self, message: StoredMessage) -> Entry:
+        gone = any(header in message.headers for header in _DELETION_HEADERS)
         key = message.subject.removeprefix(self._prefix)
-        metadata = message.metadata
-        return Entry(key, None if gone else message.data, metadata.sequence.stream, metadata.timestamp)
+        return Entry(key, None if gone else message.data, message.position, message.at)
 
 
 async def _keep_for(nats: Nats, name: str, ttl_s: float | None) -> None:

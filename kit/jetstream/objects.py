@@ -11,13 +11,11 @@ import contextlib
 import hashlib
 import json
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js import api
 from nats.js.errors import NotFoundError
@@ -26,7 +24,7 @@ from nats.js.object_store import OBJ_CHUNKS_PRE_TEMPLATE, OBJ_META_PRE_TEMPLATE,
 
 from kit.errors import DataLoss
 from kit.jetstream.connection import Nats, translated_errors
-from kit.jetstream.following import follow
+from kit.jetstream.reading import StoredMessage, last_messages
 from kit.jetstream.streams import subject_counts
 
 PIECE_BYTES = 128 * 1024
@@ -150,7 +148,7 @@ class ObjectStore:
         """The files that are there. Raises DataLoss when an entry is damaged."""
         async for info, message in self._infos():
             if not info.deleted:
-                yield StoredObject(info.name, message.metadata.timestamp)
+                yield StoredObject(info.name, message.at)
 
     async def collect_remains(self, older_than: datetime) -> int:
         """Removes what was left behind before then: pieces of files whose `put` or `delete` was cut off, and the tombstones of
@@ -164,31 +162,26 @@ class ObjectStore:
             async for info, message in self._infos():
                 if not info.deleted:
                     used.add(self._piece_subject(info.nuid or ""))
-                elif message.metadata.timestamp < older_than:
-                    await self._js.delete_msg(self._stream, message.metadata.sequence.stream)
+                elif message.at < older_than:
+                    await self._js.delete_msg(self._stream, message.position)
                     collected += 1
             # Files whose entry came after these were read have young pieces.
             async for message in self._last_of_each(self._piece_subject("*"), headers_only=True):
-                if message.subject not in used and message.metadata.timestamp < older_than:
-                    found.add((message.subject, message.metadata.sequence.stream))
+                if message.subject not in used and message.at < older_than:
+                    found.add((message.subject, message.position))
             for subject, _ in found & self._remains:
                 await self._js.purge_stream(self._stream, subject=subject)
                 collected += 1
             self._remains = found
         return collected
 
-    async def _infos(self) -> AsyncIterator[tuple[api.ObjectInfo, Msg]]:
+    async def _infos(self) -> AsyncIterator[tuple[api.ObjectInfo, StoredMessage]]:
         """All entries, tombstones too, with the messages that hold them."""
         async for message in self._last_of_each(OBJ_META_PRE_TEMPLATE.format(bucket=self._name, obj="*")):
             yield _object_info(message.data), message
 
-    async def _last_of_each(self, subject: str, *, headers_only: bool = False) -> AsyncIterator[Msg]:
-        found = follow(self._nats, self._stream, subject, last_per_subject=True, headers_only=headers_only)
-        async with aclosing(found) as messages:
-            async for message in messages:
-                if message is None:
-                    return
-                yield message
+    def _last_of_each(self, subject: str, *, headers_only: bool = False) -> AsyncGenerator[StoredMessage, None]:
+        return last_messages(self._nats, self._stream, subject, headers_only=headers_only)
 
     async def _info(self, name: str, *, direct: bool) -> api.ObjectInfo:
         """What is stored about a file. Raises NotFoundError."""

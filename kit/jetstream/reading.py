@@ -1,19 +1,25 @@
-"""Reading stored messages in batches, without a consumer (JetStream's direct get, ADR-31). Any replica answers, also one that
-lags: for reads that decide something ask the leader."""
+"""Reading what is stored: all messages of a subject in batches, without a consumer (JetStream's direct get, ADR-31), or the last
+one of each subject. Any replica answers, also one that lags: for reads that decide something ask the leader."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from nats.aio.msg import Msg
+from nats.js.errors import NotFoundError
 
 from kit.errors import Unavailable
 from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats, translated_errors
+from kit.jetstream.following import follow
+from kit.jetstream.streams import subject_counts
 
 _BATCH = 256
 _BATCH_BYTES = 1_000_000
+_READ_AT_ONCE = 64
 _STATUS = "Status"
 _END, _NOTHING = "204", "404"
 _OF_THE_ANSWER = {
@@ -60,6 +66,50 @@ async def stored_messages(
         after = batch[-1].position
 
 
+async def last_messages(
+    nats_: Nats, stream: str, subject: str, *, after: int = 0, headers_only: bool = False
+) -> AsyncGenerator[StoredMessage, None]:
+    """The last stored message of each subject that matches `subject`, each subject once, by age; with `headers_only` without data.
+
+    The server's own listing ends before a message that replaces one which it has not come to yet. So the stream's leader is asked
+    at the end which subjects there are, and those that did not come are read one by one. Not with `after`: then what is replaced
+    meanwhile may be missing. Raises Unavailable.
+    """
+    seen: set[str] = set()
+    found = follow(nats_, stream, subject, last_per_subject=True, after=after, headers_only=headers_only)
+    async with aclosing(found) as messages:
+        async for message in messages:
+            if message is None:
+                break
+            if message.subject not in seen:
+                seen.add(message.subject)
+                yield StoredMessage.delivered(message)
+    if after:
+        return
+    there = await subject_counts(nats_, stream, subject, timeout_s=REQUEST_TIMEOUT_S)
+    missed = list(there.keys() - seen)
+    for start in range(0, len(missed), _READ_AT_ONCE):
+        read = [_last_message(nats_, stream, each) for each in missed[start : start + _READ_AT_ONCE]]
+        for stored in await asyncio.gather(*read):
+            if stored is not None:
+                yield stored
+
+
+async def _last_message(nats_: Nats, stream: str, subject: str) -> StoredMessage | None:
+    """None when there is none any more, or when it is torn: of torn messages only a direct get says at once that they cannot be
+    read."""
+    with translated_errors(f"stream {stream}"):
+        try:
+            # With a position, which is ignored, the client asks in the body of the request: the subject of a torn message may hold
+            # what no subject to publish to can.
+            message = await nats_.js.get_msg(stream, seq=0, subject=subject, direct=True)
+        except NotFoundError:
+            return None
+    assert message.seq is not None
+    assert message.time is not None
+    return StoredMessage(subject, message.seq, message.time, message.data or b"", _own(message.headers or {}))
+
+
 async def _batch(nats_: Nats, stream: str, subject: str, start: int) -> tuple[list[StoredMessage], bool]:
     """The next messages, and whether there are no more."""
     question = {"seq": start, "next_by_subj": subject, "batch": _BATCH, "max_bytes": _BATCH_BYTES}
@@ -89,5 +139,8 @@ async def _batch(nats_: Nats, stream: str, subject: str, start: int) -> tuple[li
 def _stored(answer: Any, headers: dict[str, str]) -> StoredMessage:
     """The message as it was published: what the answer says of itself is left out."""
     subject, position, at = (headers[name] for name in ("Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"))
-    own = {name: value for name, value in headers.items() if name not in _OF_THE_ANSWER}
-    return StoredMessage(subject, int(position), datetime.fromisoformat(at), answer.data, own)
+    return StoredMessage(subject, int(position), datetime.fromisoformat(at), answer.data, _own(headers))
+
+
+def _own(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name not in _OF_THE_ANSWER}

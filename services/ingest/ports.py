@@ -67,7 +67,11 @@ class DocumentStore(Protocol):
         """The tenant's records, tombstones too; "*" means every tenant's."""
 
     def changed_since(self, version: int) -> AsyncIterator[StoredDocument]:
-        """Records of all tenants that were written after the one of that version; all of them for 0."""
+        """Records of all tenants that were written after the one of that version; all of them for 0. What is written while they are
+        read may be missing: go on from what `last_version` was before."""
+
+    async def last_version(self) -> int:
+        """Of the record that was written last."""
 
     def watch(self, tenant_id: str) -> AsyncGenerator[StoredDocument | None, None]:
         """Current records, then None once, then every change until closed."""

@@ -192,7 +192,7 @@ class RevisionMap:
         async with aclosing(store.watch()) as changes:
             async for change in changes:
                 if change is None:
-                    self._drop_unstored(stored or set(), position)
+                    await self._drop_unstored(store, stored or set(), position)
                     stored = None
                     self._loaded.set()
                     continue
@@ -206,8 +206,14 @@ class RevisionMap:
                 self._followed_to = max(position, self._followed_to)
                 self._progress.set()
 
-    def _drop_unstored(self, stored: set[tuple[str, str]], position: int) -> None:
-        """Drops what was removed from the store while nobody was listening: what should have come by `position` and did not."""
+    async def _drop_unstored(self, store: RevisionStore, stored: set[tuple[str, str]], position: int) -> None:
+        """Drops what was removed from the store while nobody was listening: what should have come by `position` and did not. A
+        pointer that was changed while all were read comes later: so the store is asked."""
         for tenant_id, entry in self._all():
-            if entry.version <= position and (tenant_id, entry.document_id) not in stored:
+            if entry.version > position or (tenant_id, entry.document_id) in stored:
+                continue
+            current = await store.get(tenant_id, entry.document_id)
+            if current is None:
                 self.forget(PointerRemoved(tenant_id, entry.document_id, entry.version + 1))
+            else:
+                self.apply(current)

@@ -135,7 +135,7 @@ async def _compare(nats: Nats, ledger_file: Path, now: Callable[[], datetime]) -
     can_be_mended = {deviation.subject for _, deviation in mendable(comparison, quiet=True)}
     can_be_mended |= {subject for each in comparison.queues for subject in each.lost}
     losses = describing.findings(comparison, can_be_mended, now(), describing.MENDABLE)
-    return Diagnosis((*losses, *describing.fileless(comparison, now())))
+    return Diagnosis((*losses, *describing.fileless(comparison.after(can_be_mended), now())))
 
 
 def _copy(store: Path, copy: Path) -> None:

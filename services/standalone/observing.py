@@ -30,7 +30,11 @@ INGEST = WorkQueueConfig(stream="INGEST", subject="ingest", refills_itself=True)
 VERIFIED_MAX = 1000
 """Jobs of a queue whose tokens are verified: each is read by itself."""
 EXAMPLES_MAX = 3
-_HOLDS = {INGEST: "documents to read", FORGET: "deletions of what quotes a document", MEMORY: "deletions of threads"}
+_HOLDS = {
+    INGEST: "documents to read",
+    FORGET: "deletions of what quotes a document, a thread or a run",
+    MEMORY: "deletions of threads",
+}
 _DROPPED = "they are dropped, and queued again within three minutes of running"
 _KEPT = (
     "nobody does them. Delete again what they were to delete, or have the public half of the key known again (docs/operations.md, "
@@ -103,7 +107,7 @@ def _line(queue: _Queue) -> str:
     line = f"  {queue.config.stream:<8} {queue.count} waiting or in hand ({_HOLDS[queue.config]})"
     if queue.refused:
         then = _DROPPED if queue.config.refills_itself else _KEPT
-        return f"{line}; {queue.refused} REFUSED, since the key that signed them is not known: {then}"
+        return f"{line}; {queue.refused} REFUSED, since no known key is good for them: {then}"
     if queue.verified < len(queue.subjects):
         return f"{line}; whether {len(queue.subjects) - queue.verified} of them are refused was not looked at"
     return line

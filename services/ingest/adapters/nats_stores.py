@@ -56,6 +56,9 @@ class NatsDocumentStore:
         async for stored in self._entries("*.*", after=version):
             yield stored
 
+    async def last_version(self) -> int:
+        return await self._documents.last_revision()
+
     async def _entries(self, pattern: str, *, after: int = 0) -> AsyncIterator[StoredDocument]:
         async for entry in self._documents.entries(pattern, after=after):
             document = self._reader.read_if_possible(entry)

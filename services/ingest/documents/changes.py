@@ -21,6 +21,8 @@ class Changes:
         if (restarts := self._documents.restarts) != self._restarts:
             self._start_over()
             self._seen_version, self._restarts = 0, restarts
+        # What is written while this reads may not come, or come as it was before: the next reading begins before it.
+        next_time = await self._documents.last_version()
         async for stored in self._documents.changed_since(self._seen_version):
             yield stored
-            self._seen_version = max(self._seen_version, stored.version)
+        self._seen_version = next_time

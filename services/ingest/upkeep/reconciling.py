@@ -86,11 +86,11 @@ class Reconciler:
     async def reconcile(self) -> int:
         """One round over all tenants; returns how many documents had to be repaired. Raises Unavailable rather than guess."""
         expected: dict[str, list[_Expected]] = defaultdict(list)
-        settled = self._now() - self._quiet
+        now = self._now()
         async for stored in self._documents.all_of("*"):
             document = stored.document
             searchable = document.status is Status.READY and document.active and not document.pending
-            if searchable and document.active and document.updated_at < settled:
+            if searchable and document.active and abs(now - document.updated_at) > self._quiet:
                 expected[document.tenant_id].append(_Expected(document.document_id, document.active.revision_id))
         repaired = 0
         for tenant_id, theirs in expected.items():

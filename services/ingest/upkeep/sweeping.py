@@ -79,8 +79,11 @@ class Sweeper:
 
     async def _look(self) -> None:
         """One look at the documents on their way, and at the collections that are being deleted."""
-        settled = self._now() - QUIET_BEFORE_SWEEP
-        due = [key for key, stored in self._unsettled.items() if stored.document.updated_at < settled]
+        now = self._now()
+        # A clock that was set back has records be written in the future, whose calls are over as well.
+        due = [
+            key for key, stored in self._unsettled.items() if abs(now - stored.document.updated_at) > QUIET_BEFORE_SWEEP
+        ]
         for key in due[:LOOKS_MAX]:
             stored = self._unsettled.pop(key, None)
             if stored is None:

@@ -93,7 +93,8 @@ class Ledger:
         since = tries.last_failed_at
         if not since or not tries.deaths:
             return
-        rested_s = max(0.0, (self._now() - since).total_seconds())  # a clock that was set back makes no rest longer
+        # A clock that was set back far is as good as one that went on: the rest would last until it has caught up.
+        rested_s = abs((self._now() - since).total_seconds())
         rest_s = REST_S[tries.deaths] - rested_s
         if rest_s <= 0:
             return

@@ -10,6 +10,7 @@ from typing import TypeVar
 import structlog
 
 from kit.errors import Cancelled, DeadlineExceeded, GroundworkError, ResourceExhausted, Unavailable
+from services.ingest.errors import LeaseLost
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -47,6 +48,8 @@ class Patience:
         while True:
             try:
                 return await attempt()
+            except LeaseLost:
+                raise  # waiting does not bring it back: another worker may have the document
             except DeadlineExceeded as error:
                 timeouts += 1
                 if timeouts >= _TIMEOUTS_MIN and self._clock() - silent_since > self._silence_s:

@@ -19,7 +19,7 @@ from kit.errors import DataLoss, FailedPrecondition, InvalidArgument
 from services.ingest.documents import life
 from services.ingest.documents.deletion import Deletion, document_lease, file_lease
 from services.ingest.documents.file_users import files_of
-from services.ingest.documents.models import Document, Failure, IngestJob, Report, Revision, Status, Tries
+from services.ingest.documents.models import Document, Failure, IngestJob, Report, Status, Tries
 from services.ingest.documents.revising import Reviser
 from services.ingest.documents.spool import Scratch, Spool
 from services.ingest.errors import DocumentRejected, Superseded
@@ -141,8 +141,7 @@ class Pipeline:
             finally:
                 self._to_come -= 1
             tracker.at("index")
-            lease.check()
-            is_visible = await self._index_all(tracker, made)
+            is_visible = await self._index_all(tracker, lease, made)
 
         report = made.report(report)
         tracker.at("activate")
@@ -180,16 +179,17 @@ class Pipeline:
             )
             return await self._preparer.prepare(tracker.document.tenant_id, request, tracker.at, scratch)
 
-    async def _index_all(self, tracker: Tracker, made: "_Making") -> bool:
+    async def _index_all(self, tracker: Tracker, lease: HeldLease, made: "_Making") -> bool:
         """Returns whether the revision is visible already."""
-        document, revision = tracker.document, tracker.revision
         with made.timed("index"):
-            return await self._rejecting("index", tracker, lambda: self._send(document, revision, made))
+            return await self._rejecting("index", tracker, lambda: self._send(tracker, lease, made))
 
-    async def _send(self, document: Document, revision: Revision, made: "_Making") -> bool:
-        """Sends the chunks to the index, once there is memory for the largest of their batches."""
-        chunks = made.prepared.chunks
+    async def _send(self, tracker: Tracker, lease: HeldLease, made: "_Making") -> bool:
+        """Sends the chunks to the index, once there is memory for the largest of their batches. That, and each wait for the index,
+        may take longer than the lease lasts, and the call may make them visible."""
+        document, revision, chunks = tracker.document, tracker.revision, made.prepared.chunks
         async with self._memory.hold(document.tenant_id, document.document_id, made.largest_batch_bytes):
+            lease.check()
             return await self._index.index(
                 document,
                 revision,

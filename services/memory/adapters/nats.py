@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,16 +53,11 @@ class NatsThreadStore:
         await self._heads.purge(_key(owner, thread_id))
 
     async def list_heads(self, owner: Owner) -> AsyncIterator[Thread]:
-        async with aclosing(self._heads.watch(_key(owner, "*"))) as entries:
-            async for entry in entries:
-                if entry is None:
-                    return
-                if entry.value is None:
-                    continue
-                try:
-                    yield _decode_head(entry.key.rpartition(".")[2], entry.value)
-                except UNREADABLE as error:
-                    set_aside(HEADS, entry.key, error)
+        async for entry in self._heads.entries(_key(owner, "*")):
+            try:
+                yield _decode_head(entry.key.rpartition(".")[2], entry.value or b"")
+            except UNREADABLE as error:
+                set_aside(HEADS, entry.key, error)
 
     async def take_position(self, owner: Owner, thread_id: str, position: int, message: Message) -> Message | None:
         key = _position_key(owner, thread_id, position)

@@ -129,20 +129,21 @@ class Forgetting:
         return None
 
     async def _wait_s(self, run: Dependent, record: RunRecord | None, request: ForgetRequest) -> float | None:
-        """How long to leave the run alone; None when it can be erased."""
+        """How long to leave the run alone; None when it can be erased. What a clock that was set back puts into the future is as
+        far away as what is over: no wait is longer than twice what it should be."""
         now = self._now()
         if record is None:
             started = run.key.started_at_s
             return SETTLE.total_seconds() if 0 <= now.timestamp() - started < SETTLE.total_seconds() else None
         if record.finished_at is None:
-            waited = now - request.requested_at
+            waited = abs(now - request.requested_at)
             if waited >= CUT_OFF_AFTER:
                 return None
             if request.source.kind is not SourceKind.DOCUMENT or waited >= GRACE:
                 await self._store.request_cancel(run.key)
             return RECHECK_S
         settles_in = record.finished_at + SETTLE - now
-        return settles_in.total_seconds() if run.thread_id and settles_in > timedelta(0) else None
+        return settles_in.total_seconds() if run.thread_id and timedelta(0) < settles_in <= SETTLE else None
 
     async def _record(self, key: RunKey) -> RunRecord | None:
         try:

@@ -15,8 +15,8 @@ from services.standalone.backup.archive import PART_BYTES, ArchiveWriter, Manife
 from services.standalone.errors import BackupUnusable
 
 ORDER = (
-    "KV_MEMORY_KEYS",
     "KV_INGEST_KEYS",
+    "KV_MEMORY_KEYS",
     "KV_RUN_KEYS",
     "KV_RUN_ACTIVE",
     "KV_RUN_RECORDS",
@@ -33,6 +33,8 @@ ORDER = (
 has its file there, a thread its messages, an idempotency key what was made under it. The other way round a record could be
 there without its file, which nothing can mend; a file without a record is removed by ingestion's upkeep. Streams not named here
 come last."""
+SECRET = frozenset({"KV_MODEL_CREDENTIALS"})
+"""Keys that users brought for one question, sealed. They are good for an hour, and nothing of them is to be in a backup."""
 LEASE_S = 3600.0
 """Streams whose messages expire within this time hold leases and the like: they would be out of date when restored."""
 
@@ -57,7 +59,7 @@ async def back_up(
         entries = []
         for stream in in_order(await stream_names(nats)):
             max_age_s = (await nats.js.stream_info(stream)).config.max_age or 0
-            if not 0 < max_age_s <= LEASE_S:
+            if stream not in SECRET and not 0 < max_age_s <= LEASE_S:
                 on_stream(stream)
                 entries.append(await _copy(nats, stream, writer))
         manifest = Manifest(created_at, tuple(entries), public_keys=tuple(public_keys), damage=tuple(damage))

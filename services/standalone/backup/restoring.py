@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from datetime import datetime
 from pathlib import Path
 
+from kit.errors import AlreadyExists
 from kit.jetstream import KeyValue, Nats
+from kit.jetstream.reading import last_messages
 from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back
 from kit.jetstream.streams import stream_names
 from kit.key_folder import KeyFolder
@@ -17,7 +19,8 @@ from services.standalone.backup.archive import Archive, Manifest, StreamEntry, o
 from services.standalone.data_dir import DataDir
 from services.standalone.errors import RestoreRefused
 from services.standalone.signers import SIGNERS
-from services.standalone.store.contents import DOCUMENTS, POINTERS, is_tombstone, read, totals
+from services.standalone.store.contents import DOCUMENTS, MARKERS, POINTERS, RECORDS, is_tombstone, read, totals
+from services.standalone.store.runs import marker_for
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[Nats]]
 """A message store of one's own over a folder."""
@@ -44,6 +47,7 @@ async def restore_into(nats: Nats, archive: Archive, *, replace: bool, on_stream
         on_stream(stream.name)
         await bring_back(nats, StreamCopy(stream.config, stream.state), _pieces(archive, stream))
     await _drop_pointers_without_records(nats)
+    await _mark_open_runs(nats)
 
 
 async def _drop_pointers_without_records(nats: Nats) -> None:
@@ -58,6 +62,19 @@ async def _drop_pointers_without_records(nats: Nats) -> None:
         record = documents.get(DOCUMENTS.prefix + key)
         if not entry.gone and not is_tombstone(entry.value or b"") and (record is None or record.gone):
             await pointers.purge(key)
+
+
+async def _mark_open_runs(nats: Nats) -> None:
+    """Markers were copied before records: a run that began in between has the one and not the other, and nobody would go on with
+    it."""
+    if not await totals(nats, RECORDS.stream):
+        return
+    markers = await KeyValue.open(nats, MARKERS.name)
+    async with aclosing(last_messages(nats, RECORDS.stream, f"{RECORDS.prefix}>")) as records:
+        async for record in records:
+            if (marker := marker_for(record.data)) is not None:
+                with suppress(AlreadyExists):
+                    await markers.create(record.subject.removeprefix(RECORDS.prefix), marker)
 
 
 async def restore_data_dir(

@@ -10,6 +10,7 @@ from services.standalone.store.contents import (
     DOCUMENTS,
     FILES,
     FORGOTTEN,
+    MARKERS,
     MESSAGES,
     NAMES,
     POINTERS,
@@ -123,21 +124,29 @@ class Comparison:
         """That of one stream."""
         return _of(self.streams, watched)
 
+    def after(self, mended: Set[str]) -> Comparison:
+        """As it is once these were mended: a record that is put back refers to its file, which is there; the older one, which it
+        replaces, may have referred to another that is not."""
+        return replace(self, fileless=tuple(subject for subject in self.fileless if subject not in mended))
+
 
 Repair = tuple[Watched, Deviation]
 
 
 def only_losses(
-    streams: Sequence[StreamComparison], whole_files: Set[str], kept_runs: Set[str]
+    streams: Sequence[StreamComparison], whole_files: Set[str], kept_runs: Set[str], open_runs: Set[str]
 ) -> list[StreamComparison]:
-    """Without what is missing because it was deleted with its owner: a name, a pointer, a message, a run's source and a file leave
-    no mark of their own. `kept_runs`: keys of the runs whose record is there and says that their text is."""
+    """Without what is missing because it was deleted with its owner: a name, a pointer, a message, a run's source, a run's marker
+    and a file leave no mark of their own, or none that lasts. `kept_runs`: keys of the runs whose record is there and says that
+    their text is; `open_runs`: of those whose record says that they have not ended."""
     needed = _needed_files(_of(streams, DOCUMENTS))
     return [
         replace(
             stream,
             deviations=tuple(
-                each for each in stream.deviations if _is_loss(stream, each, streams, whole_files, needed, kept_runs)
+                each
+                for each in stream.deviations
+                if _is_loss(stream, each, streams, whole_files, needed, kept_runs, open_runs)
             ),
         )
         for stream in streams
@@ -162,6 +171,7 @@ def _is_loss(
     whole_files: Set[str],
     needed_files: Set[str],
     kept_runs: Set[str],
+    open_runs: Set[str],
 ) -> bool:
     if deviation.kind is not Difference.MISSING:
         return True
@@ -171,8 +181,13 @@ def _is_loss(
         return str(fields_of(value).get("name")) in needed_files
     if stream.watched is FORGOTTEN:
         return deviation.known is not None and deviation.known.seq >= stream.first_seq  # the others have expired
-    if stream.watched is SOURCES:
-        return _is_source_lost(deviation.subject, value, streams, whole_files, kept_runs)
+    if stream.watched in (MARKERS, SOURCES):
+        is_source = stream.watched is SOURCES
+        return (
+            _is_source_lost(deviation.subject, value, streams, whole_files, kept_runs)
+            if is_source
+            else key in open_runs
+        )
     if stream.watched is MESSAGES:
         return _is_there(_of(streams, THREADS), key.rpartition(".")[0].rpartition(".")[0])
     if stream.watched is NAMES:

@@ -8,15 +8,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf.message import DecodeError
-from groundwork.orchestrator.v1.record_pb2 import RunRecord
-from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 from nats.js.kv import KV_MARKER_REASON, KV_OP
 
 from kit.jetstream import Nats
 from kit.jetstream.connection import translated_errors
-from kit.jetstream.following import follow
+from kit.jetstream.reading import StoredMessage, last_messages
 from kit.jetstream.streams import subject_counts
 from services.standalone.store.ledger import Entry, StreamTotals
 
@@ -55,7 +52,9 @@ MESSAGES = _bucket("THREAD_MESSAGES", keeps_values=False)
 SOURCES = _bucket("RUN_SOURCES")
 FORGOTTEN = _bucket("FORGOTTEN")
 COLLECTIONS, DEAD_LETTERS = _bucket("COLLECTIONS"), _bucket("DEAD_LETTERS")
-WATCHED = (SOURCES, FILES, COLLECTIONS, NAMES, POINTERS, DOCUMENTS, DEAD_LETTERS, MESSAGES, THREADS, FORGOTTEN)
+MARKERS = _bucket("RUN_ACTIVE")
+"""Of the runs that have not ended. A run without one is gone on with only when somebody asks for it."""
+WATCHED = (SOURCES, FILES, COLLECTIONS, NAMES, POINTERS, DOCUMENTS, DEAD_LETTERS, MESSAGES, THREADS, FORGOTTEN, MARKERS)
 """Whoever belongs to another is read before him: what is deleted meanwhile, owner first, is then not taken for lost. Queues are
 watched in :mod:`services.standalone.store.queues`."""
 RUNS = "RUNS"
@@ -78,14 +77,9 @@ async def totals(nats: Nats, stream: str) -> StreamTotals | None:
 
 async def read(nats: Nats, watched: Watched, *, after: int = 0) -> dict[str, Entry]:
     """The entries by subject, deletions too; with data where the ledger keeps it, with `after` only what was written later."""
-    found: dict[str, Entry] = {}
-    messages = follow(nats, watched.stream, f"{watched.prefix}>", last_per_subject=True, after=after)
+    messages = last_messages(nats, watched.stream, f"{watched.prefix}>", after=after)
     async with aclosing(messages):
-        async for message in messages:
-            if message is None:
-                break
-            found[message.subject] = _entry(message, keeps_value=watched.keeps_values)
-    return found
+        return {message.subject: _entry(message, keeps_value=watched.keeps_values) async for message in messages}
 
 
 async def read_one(nats: Nats, watched: Watched, subject: str) -> bytes | None:
@@ -128,18 +122,6 @@ def fields_of(value: bytes) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def run_keeps_text(record: bytes) -> bool:
-    """Whether a run's record says that the text of its sources is still in the run. Not of one that cannot be read."""
-    if record.startswith(b"{"):  # of a release before records were messages
-        fields = fields_of(record)
-        return bool(fields) and not fields.get("forgotten_at")
-    try:
-        message = RunRecord.FromString(record)
-    except DecodeError:
-        return False
-    return message.HasField("request") and not message.HasField("forgotten_at")
-
-
 def is_tombstone(value: bytes) -> bool:
     """Whether a record only says that something was deleted: losing it loses nothing."""
     fields = fields_of(value)
@@ -170,11 +152,10 @@ def noted_source(subject: str, value: bytes) -> NotedSource | None:
     return NotedSource(kind, f"{tenant}.{item}", f"{tenant}.{run}", thread)
 
 
-def _entry(message: Msg, *, keeps_value: bool) -> Entry:
-    headers = message.headers or {}
-    gone = KV_OP in headers or KV_MARKER_REASON in headers
+def _entry(message: StoredMessage, *, keeps_value: bool) -> Entry:
+    gone = KV_OP in message.headers or KV_MARKER_REASON in message.headers
     if message.subject.startswith(FILES.prefix):
         gone = gone or bool(fields_of(message.data).get("deleted"))
     digest = hashlib.sha256(message.data).digest()
     value = message.data if keeps_value else None
-    return Entry(message.subject, message.metadata.sequence.stream, gone, digest, value)
+    return Entry(message.subject, message.position, gone, digest, value)

@@ -36,6 +36,7 @@ _ADVICE = {
     "delete those that quote it",
 }
 _HOLDS = {
+    "RUN_ACTIVE": "RUN_ACTIVE (which answers are being given)",
     "RUN_SOURCES": "RUN_SOURCES (which runs quote which documents)",
     "FORGOTTEN": "FORGOTTEN (what running answers must not quote any more)",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from nats.js.errors import APIError, NotFoundError
@@ -27,6 +27,7 @@ from services.standalone.store.contents import (
     DOCUMENTS,
     FILES,
     FORGOTTEN,
+    MARKERS,
     RECORDS,
     RUNS,
     SOURCES,
@@ -39,12 +40,12 @@ from services.standalone.store.contents import (
     noted_source,
     read,
     read_one,
-    run_keeps_text,
     totals,
     whole_files,
 )
 from services.standalone.store.ledger import Entry, Ledger, StreamTotals
 from services.standalone.store.queues import QueueKeeper
+from services.standalone.store.runs import marker_for, says_text_is_kept
 
 _EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence"
 _ROLLUP = "Nats-Rollup"
@@ -89,7 +90,8 @@ class Keeper:
         whole = await whole_files(self._nats, {**files.known_values, **described}) if exists else set()
         fileless = await self._fileless(streams[WATCHED.index(DOCUMENTS)], whole)
         kept_runs = await self._kept_runs(streams[WATCHED.index(SOURCES)])
-        losses = tuple(only_losses(streams, whole, kept_runs))
+        open_runs = await self._open_runs(streams[WATCHED.index(MARKERS)])
+        losses = tuple(only_losses(streams, whole, kept_runs, open_runs))
         return Comparison(losses, frozenset(whole), missing, tuple(fileless), await self.queues.compare())
 
     async def mend(self, comparison: Comparison, repairs: Sequence[Repair]) -> set[str]:
@@ -150,9 +152,16 @@ class Keeper:
                 asked |= {noted.run, noted.source} if noted.kind == "run" else {noted.run}
         kept = set()
         for key in asked:
-            if run_keeps_text(await read_one(self._nats, RECORDS, RECORDS.prefix + key) or b""):
+            record = await read_one(self._nats, RECORDS, RECORDS.prefix + key)
+            if record is not None and says_text_is_kept(record):
                 kept.add(key)
         return kept
+
+    async def _open_runs(self, markers: StreamComparison) -> set[str]:
+        """Keys of the runs in missing entries whose record is there and says that they have not ended."""
+        keys = [each.subject.removeprefix(MARKERS.prefix) for each in markers.deviations if each.found is None]
+        records = {key: await read_one(self._nats, RECORDS, RECORDS.prefix + key) for key in keys}
+        return {key for key, record in records.items() if record is not None and marker_for(record) is not None}
 
     async def _remove(self, watched: Watched, subject: str) -> bool:
         """Whether it is gone. By purging, since what torn bytes made of a subject cannot be published to; where the server's own
@@ -190,15 +199,27 @@ class Keeper:
         await asyncio.to_thread(self._ledger.record, watched.stream, kept, now, forgotten)
 
     async def _fileless(self, documents: StreamComparison, whole: set[str]) -> list[str]:
-        """Documents whose file is not there. Each is looked at again: it may have been replaced since it was read."""
-        lost = []
-        for subject, entry in documents.found.items():
-            if entry.gone or not _needs_file(entry.value or b"", whole):
-                continue
-            now = await read_one(self._nats, DOCUMENTS, subject)
-            if now is not None and now == entry.value:
-                lost.append(subject)
-        return lost
+        """Documents whose file is not there. Files and each document are looked at again: it may have come, or have been replaced,
+        while they were read."""
+        suspects = _without_file(documents.found, documents.found, whole)
+        if suspects and await totals(self._nats, FILES.stream):
+            files = await read(self._nats, FILES)
+            now_whole = await whole_files(
+                self._nats, {subject: entry.value or b"" for subject, entry in files.items() if not entry.gone}
+            )
+            suspects = _without_file(documents.found, suspects, now_whole)
+        return [
+            subject
+            for subject in suspects
+            if await read_one(self._nats, DOCUMENTS, subject) == documents.found[subject].value
+        ]
+
+
+def _without_file(found: Mapping[str, Entry], subjects: Iterable[str], whole: set[str]) -> list[str]:
+    """Those of the documents that have no whole file."""
+    return [
+        subject for subject in subjects if not found[subject].gone and _needs_file(found[subject].value or b"", whole)
+    ]
 
 
 def _keeps_value(watched: Watched, entry: Entry) -> bool:

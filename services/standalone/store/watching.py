@@ -74,6 +74,7 @@ class Watch:
     async def _mend(self, comparison: Comparison, *, quiet: bool) -> list[Finding]:
         mended = await self.keeper.mend(comparison, mendable(comparison, quiet=quiet))
         mended |= await self.keeper.queues.put_back(comparison.queues, quiet=quiet)
+        comparison = comparison.after(mended)
         losses = describing.findings(comparison, mended, self.now())
         fileless = describing.fileless(comparison, self.now())
         condition = await StoreCondition.open(self.nats)

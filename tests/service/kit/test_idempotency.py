@@ -81,14 +81,15 @@ async def test_while_the_first_is_in_hand_the_second_is_told_to_wait(shop: Shop)
     assert await first == "id" == await shop.ask()
 
 
-async def test_after_a_death_the_same_thing_is_made(shop: Shop) -> None:
+@pytest.mark.parametrize("later_s", [IN_HAND_S, -86_400.0], ids=["later", "clock set back"])
+async def test_after_a_death_the_same_thing_is_made(shop: Shop, later_s: float) -> None:
     shop.error = asyncio.CancelledError()  # nothing is noted of how it ended, as after a kill
     with pytest.raises(asyncio.CancelledError):
         await shop.ask()
     shop.error = None
     with pytest.raises(IdempotencyInFlight):
         await shop.ask()
-    shop.now += IN_HAND_S
+    shop.now += later_s
     assert await shop.ask() == "id1"
     assert shop.made == [Attempt("id1", True), Attempt("id1", False)]
 

@@ -51,6 +51,55 @@ async def test_keys_are_listed_by_pattern_while_they_are_being_rewritten(jetstre
     assert set(await bucket.keys(">")) == {*wanted, "b.1"}
 
 
+async def test_entries_that_are_being_rewritten_are_listed_once_each(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "ENTRIES")
+    wanted = {f"a.{number}" for number in range(300)}
+    for key in [*wanted, "b.1"]:
+        await bucket.put(key, b"1")
+
+    async def rewrite(keys: set[str]) -> None:
+        while True:
+            for key in keys:
+                await bucket.put(key, b"2")
+
+    async with asyncio.TaskGroup() as group:
+        writers = [group.create_task(rewrite({key for key in wanted if int(key[2:]) % 4 == own})) for own in range(4)]
+        for _ in range(20):
+            listed = [entry.key async for entry in bucket.entries("a.*")]
+            assert set(listed) == wanted
+            assert len(listed) == len(wanted)
+        for writer in writers:
+            writer.cancel()
+    assert {entry.key for entry in [each async for each in bucket.entries(">")]} == {*wanted, "b.1"}
+
+
+async def test_listing_that_goes_on_from_where_the_last_began_misses_nothing(jetstream: Nats) -> None:
+    bucket = await KeyValue.open(jetstream, "ENTRIES")
+    for number in range(50):
+        await bucket.put(f"a.{number}", b"0")
+    last: dict[str, Entry] = {}
+    place = 0
+
+    async def read_on() -> None:
+        nonlocal place
+        begin = await bucket.last_revision()
+        last.update({entry.key: entry async for entry in bucket.entries(">", after=place)})
+        place = begin
+
+    async def rewrite() -> None:
+        for turn in range(20):
+            for number in range(50):
+                await bucket.put(f"a.{number}", str(turn).encode())
+
+    async with asyncio.TaskGroup() as group:
+        writer = group.create_task(rewrite())
+        while not writer.done():
+            await read_on()
+    await read_on()
+    assert {entry.value for entry in last.values()} == {b"19"}
+    assert len(last) == 50
+
+
 async def test_stored_messages_are_read_in_batches_from_any_position(jetstream: Nats) -> None:
     await jetstream.ensure_stream(api.StreamConfig(name="THINGS", subjects=["things.*"], allow_direct=True))
     for number in range(600):

@@ -122,6 +122,15 @@ async def test_run_that_has_just_ended_is_left_to_its_last_call_to_memory(orches
     assert orchestrator.memory.forgotten == []
 
 
+async def test_clock_that_was_set_back_delays_no_erasure(orchestrator: Orchestrator) -> None:
+    key = await ended(orchestrator, IN_THREAD)
+    finished_at = (await orchestrator.runs.get(key)).finished_at
+    assert finished_at is not None
+    orchestrator.forgetting._now = lambda: finished_at - timedelta(days=1)
+    assert await forget(orchestrator, TOWER) is None
+    assert orchestrator.memory.forgotten == [(ANN.subject, IN_THREAD.thread_id, key.run_id)]
+
+
 async def test_memory_that_is_away_is_asked_again_and_the_log_is_erased_meanwhile(
     orchestrator: Orchestrator, jetstream: Nats
 ) -> None:

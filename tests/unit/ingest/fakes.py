@@ -24,6 +24,7 @@ from services.ingest.documents.models import (
     StoredFile,
 )
 from services.ingest.documents.spool import Scratch, SpooledFile
+from services.ingest.errors import LeaseLost
 from services.ingest.ports import ChunkBatch, Vector, Vectors
 from services.ingest.reading.child import wire
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
@@ -68,6 +69,9 @@ class FakeDocumentStore:
         for (tenant, _), stored in list(self.records.items()):
             if tenant_id in ("*", tenant):
                 yield stored
+
+    async def last_version(self) -> int:
+        return max((stored.version for stored in self.records.values()), default=0)
 
     async def changed_since(self, version: int) -> AsyncIterator[StoredDocument]:
         for stored in sorted(self.records.values(), key=lambda stored: stored.version):
@@ -225,18 +229,25 @@ class FakeDeadLetterStore:
 
 
 class FakeLease:
+    is_lost = False
+
     def check(self) -> None:
-        pass
+        if self.is_lost:
+            raise LeaseLost("the lease could not be renewed in time")
 
 
 class FakeLeases:
+    """`held`: the lease of each key that was held last."""
+
     def __init__(self) -> None:
+        self.held: dict[str, FakeLease] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
     @contextlib.asynccontextmanager
     async def hold(self, key: str) -> AsyncIterator[FakeLease]:
         async with self._locks.setdefault(key, asyncio.Lock()):
-            yield FakeLease()
+            self.held[key] = FakeLease()
+            yield self.held[key]
 
 
 class FakeKeys:

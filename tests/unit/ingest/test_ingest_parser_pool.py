@@ -36,7 +36,7 @@ async def pool() -> AsyncIterator[ParserPool]:
 @pytest.fixture
 def request_for(tmp_path: Path):  # type: ignore[no-untyped-def]
     def made(data: bytes, name: str, media_type: str) -> PrepareRequest:
-        path = tmp_path / "file"
+        path = tmp_path / f"file of {name}"
         path.write_bytes(data)
         return PrepareRequest(str(path), media_type, name, "", 64)
 
@@ -138,6 +138,26 @@ async def test_file_is_copied_for_its_reader_when_there_is_memory_for_it(request
             assert memory.most == 4 * 1024**2
         assert (await reading).chunks
         assert memory.most == 4 * 1024**2
+        assert memory.held == 0
+    finally:
+        await pool.close()
+
+
+async def test_file_that_waits_for_memory_keeps_no_other_waiting(request_for) -> None:  # type: ignore[no-untyped-def]
+    memory = MeteredShares(4 * 1024**2, 2 * 1024**2)
+    pool = ParserPool(size=1, time_limit_s=60.0, memory_limit_bytes=2 * 1024**3, memory=memory, turn_s=0.05)
+    large = request_for(b"word " * 300_000, "large.txt", "text/plain")
+    note = request_for(b"A word.", "note.txt", "text/plain")
+    try:
+        # As while a scanned book is read for an hour.
+        async with pool._lanes.hold("acme", 2 * 1024**2), memory.hold(*children._COPIES, 2 * 1024**2):
+            reading = asyncio.create_task(read_by(pool, large))
+            while not any(kind == "again" for _, kind in pool._lanes._waiting):  # its turn is over
+                await asyncio.sleep(0)
+            pool._turn_s = 60.0
+            assert (await read_by(pool, note)).chunks
+            assert not reading.done()
+        assert (await reading).chunks
         assert memory.held == 0
     finally:
         await pool.close()

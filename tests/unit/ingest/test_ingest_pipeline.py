@@ -2,15 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kit.errors import ResourceExhausted, Unavailable
+from services.ingest.documents.deletion import document_lease
 from services.ingest.documents.models import Document, Status
 from services.ingest.work import pipeline
+from services.ingest.work.fairness import FairShares
 from services.ingest.work.ledger import FailedTry
 from tests.unit.ingest.world import TENANT, Crash, World
 
@@ -39,6 +41,37 @@ async def test_document_becomes_ready_with_report_and_active_revision(world: Wor
     assert done.report.chunker == "recursive"
     assert done.report.token_count > 0
     assert done.report.embed_batch_count == len(world.embedder.calls)
+
+
+@pytest.mark.parametrize("waits_for", ["memory", "the index"])
+async def test_worker_that_lost_its_lease_while_it_waited_makes_nothing_visible(world: World, waits_for: str) -> None:
+    queued = await world.upload(TEXT)
+    tries = 0
+
+    def lose() -> None:
+        world.leases.held[document_lease(TENANT, queued.document_id)].is_lost = True
+
+    class Slow(FairShares):
+        @contextlib.asynccontextmanager
+        async def hold(self, tenant_id: str, document_id: str, size: int) -> AsyncIterator[None]:
+            lose()
+            yield
+
+    async def index(*_: Any, **__: Any) -> bool:
+        nonlocal tries
+        tries += 1
+        lose()
+        raise Unavailable("away")
+
+    if waits_for == "memory":
+        world.pipeline._memory = Slow(1, 1)
+    else:
+        world.index.index = index  # type: ignore[method-assign]
+    with pytest.raises(FailedTry):
+        await world.ingest(queued)
+    assert world.index.searchable(queued.document_id) == []
+    assert tries <= 1
+    assert (await world.record(queued)).status is Status.QUEUED
 
 
 # Each step by what it is in the world: a crash comes either right before the step is done or right after.

@@ -39,10 +39,11 @@ async def repaired(world: World, document: Document) -> Document:
     return await world.ingest(await world.record(document))
 
 
-async def test_documents_of_a_purged_queue_get_their_jobs_back(world: World) -> None:
+@pytest.mark.parametrize("later", [timedelta(minutes=1), timedelta(days=-1)], ids=["later", "clock set back"])
+async def test_documents_of_a_purged_queue_get_their_jobs_back(world: World, later: timedelta) -> None:
     documents = [await world.upload(f"Text {n}.", f"{n}.txt") for n in range(3)]
     world.jobs.jobs.clear()
-    world.clock.now += timedelta(minutes=1)
+    world.clock.now += later
     await world.sweeper.sweep()
     assert len(world.jobs.jobs) == 3
     assert [(await world.ingest(each)).status for each in documents] == [Status.READY] * 3
@@ -138,8 +139,10 @@ async def test_document_that_a_newer_version_takes_over_is_let_go(world: World) 
     assert await world.store.get(TENANT, document.document_id) == newer
 
 
-async def test_ready_document_that_the_index_lost_is_made_again(world: World) -> None:
+@pytest.mark.parametrize("later", [timedelta(0), timedelta(days=-1)], ids=["later", "clock set back"])
+async def test_ready_document_that_the_index_lost_is_made_again(world: World, later: timedelta) -> None:
     kept, lost, hidden = [await ready(world, f"Text {n}.", f"{n}.txt") for n in range(3)]
+    world.clock.now += later
     assert lost.active is not None
     world.index.revisions.pop((lost.document_id, lost.active.revision_id))
     world.index.active.pop(hidden.document_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ import pytest
 from kit.errors import Unavailable
 from services.retriever.errors import RevisionsStale
 from services.retriever.freshness import Freshness
-from services.retriever.models import Pointer, PointerRemoved, RevisionKey
+from services.retriever.models import Pointer, PointerEntry, PointerRemoved, RevisionKey
 from services.retriever.revision_map import RevisionMap
 from tests.unit.retriever.core_over_fakes import OPTIONS, Core, texts
 from tests.unit.retriever.fakes import FakeRevisions
@@ -75,6 +75,32 @@ async def test_map_is_confirmed_only_when_every_stored_change_has_arrived() -> N
             assert freshness.troubles() == ()
     finally:
         checking.cancel()
+
+
+async def test_pointer_that_changes_while_all_are_read_again_stays_and_one_that_is_gone_goes() -> None:
+    store, revisions = FakeRevisions(), RevisionMap()
+    entry = await store.put("local", "d1", Pointer("r1", 1, "default", 1, 5), None)
+    await store.put("local", "d2", Pointer("r1", 1, "default", 1, 5), None)
+    async with _following(store, revisions):
+        assert revisions.visible("local") == ["d1", "d2"]
+    await store.put("local", "d1", Pointer("r2", 2, "default", 1, 5), entry.version)
+    del store.entries["local", "d2"]  # and the mark of its removal is gone
+    last = await store.put("local", "d3", Pointer("r1", 1, "default", 1, 5), None)
+    seen: list[list[str]] = []
+
+    async def watch() -> AsyncGenerator[PointerEntry | PointerRemoved | None]:
+        """Ends its list before the change of d1 has come."""
+        yield last
+        yield None
+        seen.append(revisions.visible("local"))
+        await asyncio.Event().wait()
+
+    store.watch = watch  # type: ignore[method-assign]
+    async with _following(store, revisions):
+        while not seen:
+            await asyncio.sleep(0)
+    assert sorted(seen[0]) == ["d1", "d3"]
+    assert revisions.is_active("local", "d1", "r2")
 
 
 async def test_store_that_does_not_answer_confirms_nothing(core: Core) -> None:

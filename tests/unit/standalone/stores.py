@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from groundwork.orchestrator.v1 import orchestrator_pb2 as api
+from groundwork.orchestrator.v1 import record_pb2 as pb
+
 from kit.jetstream import KeyValue, Nats, ObjectStore, connect
 from kit.jetstream.condition import Finding
 from kit.testing.nats import NatsServer
@@ -72,6 +75,18 @@ async def upload(nats: Nats, number: int) -> None:
     await (await KeyValue.open(nats, "ACTIVE_REVISIONS")).put(f"local.d{number}", b'{"deleted": false}')
 
 
+def run_record(**fields: object) -> bytes:
+    """As the orchestrator writes it."""
+    record = pb.RunRecord(request=api.StartRunRequest(question="Why?"), subject="ann", status=api.RUN_STATUS_RUNNING)
+    record.created_at.FromDatetime(AT)
+    for name, value in fields.items():
+        if isinstance(value, datetime):
+            getattr(record, name).FromDatetime(value)
+        else:
+            setattr(record, name, value)
+    return record.SerializeToString()
+
+
 async def keys(nats: Nats, bucket: str) -> list[str]:
     return sorted([entry.key async for entry in (await KeyValue.open(nats, bucket)).entries(">")])
 
@@ -82,7 +97,7 @@ async def mended(keeper: Keeper, *, quiet: bool = True) -> list[Finding]:
     done = await keeper.mend(comparison, mendable(comparison, quiet=quiet))
     done |= await keeper.queues.put_back(comparison.queues, quiet=quiet)
     await keeper.settle(comparison, done)
-    return [*describing.findings(comparison, done, AT), *describing.fileless(comparison, AT)]
+    return [*describing.findings(comparison, done, AT), *describing.fileless(comparison.after(done), AT)]
 
 
 def watch_over(nats: Nats, keeper: Keeper) -> Watch:

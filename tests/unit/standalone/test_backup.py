@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from groundwork.orchestrator.v1 import orchestrator_pb2 as api
+from groundwork.orchestrator.v1 import record_pb2 as pb
 
 from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.jetstream import Job, KeyValue, Nats, ObjectStore, connect
@@ -30,6 +32,7 @@ from services.standalone.private_store import private_store
 from services.standalone.signers import SIGNERS
 from services.standalone.store.keeping import Keeper
 from services.standalone.store.ledger import Ledger
+from tests.unit.standalone.stores import run_record
 
 DOCUMENTS = 300
 FILE = bytes(range(256)) * 4096  # 1 MiB: several pieces
@@ -209,11 +212,23 @@ async def test_a_backup_does_not_replace_a_file(filled: Nats, tmp_path: Path) ->
 
 
 def test_what_refers_is_copied_before_what_it_refers_to() -> None:
-    documents = ["OBJ_FILES", "KV_ZEBRA", "KV_DOCUMENTS", "KV_DOCUMENT_NAMES", "INGEST", "RUNS", "KV_RUN_RECORDS"]
-    streams = in_order([*documents, "KV_INGEST_KEYS", "KV_THREADS", "KV_TOOL_CALLS", "KV_MEMORY_KEYS"])
+    streams = in_order(
+        [
+            "OBJ_FILES",
+            "KV_ZEBRA",
+            "KV_DOCUMENTS",
+            "KV_INGEST_KEYS",
+            "KV_DOCUMENT_NAMES",
+            "INGEST",
+            "RUNS",
+            "KV_RUN_RECORDS",
+            "KV_THREADS",
+            "KV_MEMORY_KEYS",
+        ]
+    )
     assert streams == [
-        "KV_MEMORY_KEYS",
         "KV_INGEST_KEYS",
+        "KV_MEMORY_KEYS",
         "KV_RUN_RECORDS",
         "RUNS",
         "KV_THREADS",
@@ -240,6 +255,50 @@ async def test_pointers_of_documents_that_came_while_the_backup_was_made_are_not
             pointers = await KeyValue.open(nats, "ACTIVE_REVISIONS")
             found = [entry.key async for entry in pointers.entries(">")]
     assert found == ["local.1", "local.deleted-long-ago"]
+
+
+async def test_runs_that_began_while_the_backup_was_made_are_gone_on_with(filled: Nats, tmp_path: Path) -> None:
+    records, markers = await KeyValue.open(filled, "RUN_RECORDS"), await KeyValue.open(filled, "RUN_ACTIVE")
+    marked = pb.RunMarker(owner="dead", begun=True).SerializeToString()
+    await markers.put("local.marked", marked)
+    for run in ("marked", "began-meanwhile"):
+        await records.put(f"local.{run}", run_record())
+    await records.put("local.waits", run_record(status=api.RUN_STATUS_WAITING))
+    await records.put("local.ended", run_record(status=api.RUN_STATUS_COMPLETED, finished_at=now()))
+    await records.put("local.torn", b"\xff{")
+    await back_up(filled, tmp_path / "backup.tar", now, quietly)
+    with open_data_dir(tmp_path / "data") as data_dir:
+        await restored(data_dir, tmp_path / "backup.tar")
+        async with open_private(data_dir.nats_store) as nats:
+            found = {each.key: each.value async for each in (await KeyValue.open(nats, "RUN_ACTIVE")).entries(">")}
+    assert found == {
+        "local.marked": marked,
+        "local.began-meanwhile": pb.RunMarker(begun=True).SerializeToString(),
+        "local.waits": pb.RunMarker(begun=True, parked=True).SerializeToString(),
+    }
+
+
+async def test_keys_that_users_brought_and_leases_are_in_no_backup(filled: Nats, tmp_path: Path) -> None:
+    for bucket, life_s in (
+        ("MODEL_CREDENTIALS", 7200.0),  # however long they live
+        ("RUN_OWNERS", 15.0),
+        ("INGEST_LEASES", 30.0),
+        ("MODEL_SETTINGS", None),
+        ("RUN_COSTS", 86_400.0 * 90),
+        ("TOOL_CALLS", 86_400.0 * 7),
+        ("INGEST_KEYS", 86_400.0),
+    ):
+        await (await KeyValue.open(filled, bucket, ttl_s=life_s)).put("local.key", b"x")
+    manifest = await back_up(filled, tmp_path / "backup.tar", now, quietly)
+    names = [stream.name for stream in manifest.streams]
+    assert names == [
+        "KV_INGEST_KEYS",
+        "KV_DOCUMENTS",
+        "OBJ_FILES",
+        "KV_MODEL_SETTINGS",
+        "KV_RUN_COSTS",
+        "KV_TOOL_CALLS",
+    ]
 
 
 def signer_of(keys: KeyFolder, name: str) -> TokenSigner:

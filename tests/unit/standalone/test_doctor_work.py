@@ -11,7 +11,7 @@ import pytest
 
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats, WorkQueue
-from kit.keys import new_key
+from kit.keys import new_key, public_half
 from kit.ops import OpsServer
 from kit.principal import Principal, use_principal
 from kit.testing.harness import free_port, make_signer, make_verifier
@@ -24,6 +24,7 @@ from services.standalone.data_dir import open_data_dir
 from services.standalone.models import StartLimits
 from services.standalone.observing import INGEST, observe
 from services.standalone.private_store import private_store
+from services.standalone.signers import SIGNERS
 from services.standalone.state_file import RunningSystem
 from tests.unit.standalone.stores import AT
 
@@ -62,15 +63,30 @@ async def test_jobs_that_wait_are_refused_or_were_given_up_are_told(jetstream: N
     assert seen.lines[0] == "Jobs of all tenants:"
     assert seen.lines[1].startswith("  INGEST   2 waiting or in hand (documents to read); 1 REFUSED")
     assert "queued again within three minutes" in seen.lines[1]
-    assert seen.lines[2] == "  FORGET   0 waiting or in hand (deletions of what quotes a document)"
+    assert seen.lines[2] == "  FORGET   0 waiting or in hand (deletions of what quotes a document, a thread or a run)"
     assert seen.lines[4].startswith("  given up 1 (groundwork jobs dead")
 
     await forget(jetstream, make_signer(), 1)
     await forget(jetstream, stranger, 2)
     seen = await observe(jetstream, make_verifier())
     assert seen.is_wrong
-    assert seen.lines[2].startswith("  FORGET   2 waiting or in hand (deletions of what quotes a document); 1 REFUSED")
+    assert seen.lines[2].startswith(
+        "  FORGET   2 waiting or in hand (deletions of what quotes a document, a thread or a run); 1 REFUSED"
+    )
     assert "nobody does them" in seen.lines[2]
+
+
+async def test_a_job_of_a_kind_that_its_key_is_not_good_for_is_refused(jetstream: Nats) -> None:
+    memory = new_key("memory")
+    signer, verifier = make_signer(memory), make_verifier(public_half(memory, SIGNERS["memory"]))
+    with use_principal(ANN):
+        queue = await ForgetQueue.open(jetstream, signer, verifier)
+        for source in (Source.thread("ann", "t1"), Source.thread("ann", "t2"), Source.document("d1"), Source.run("r1")):
+            await queue.request(ForgetRequest(source, AT))
+    seen = await observe(jetstream, verifier)
+    assert seen.is_wrong
+    assert "FORGET   4 waiting" in seen.lines[2]
+    assert "2 REFUSED, since no known key is good for them" in seen.lines[2]
 
 
 async def test_without_public_keys_it_is_said_that_refusals_are_not_known(jetstream: Nats) -> None:

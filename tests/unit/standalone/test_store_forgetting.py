@@ -6,17 +6,17 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import pytest
-from groundwork.orchestrator.v1.record_pb2 import RunRecord
 
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Job, KeyValue, Nats
 from kit.principal import Principal, use_principal
 from kit.testing.harness import make_signer, make_verifier
 from services.standalone.store.keeping import Keeper
-from tests.unit.standalone.stores import AT, Store, by_place, keys, mended, truncate, upload, watch_over
+from tests.unit.standalone.stores import AT, Store, by_place, keys, mended, run_record, truncate, upload, watch_over
 
 DELETIONS = 60
 ANN = Principal("acme", "ann")
@@ -125,16 +125,10 @@ async def note(nats: Nats, tenant: str, source: str, run: str, thread: str = "")
     return key
 
 
-async def run_record(nats: Nats, run: str, *, forgotten: bool = False) -> None:
-    """As the orchestrator writes it; that of r1 as releases did which wrote JSON."""
-    record = RunRecord(subject="ann")
-    record.request.question = "When?"
-    record.created_at.FromDatetime(AT)
-    if forgotten:
-        record.forgotten_at.FromDatetime(AT)
-    as_json = {"subject": "ann"} | ({"forgotten_at": AT.isoformat()} if forgotten else {})
-    value = json.dumps(as_json).encode() if run == "r1" else record.SerializeToString()
-    await (await KeyValue.open(nats, "RUN_RECORDS", ttl_s=3600.0)).put(f"local.{run}", value)
+async def put_record(nats: Nats, run: str, *, is_of_earlier_release: bool = False, **fields: datetime) -> None:
+    older = json.dumps({"subject": "ann"} | {name: at.isoformat() for name, at in fields.items()}).encode()
+    record = older if is_of_earlier_release else run_record(**fields)
+    await (await KeyValue.open(nats, "RUN_RECORDS", ttl_s=3600.0)).put(f"local.{run}", record)
 
 
 async def life_of(nats: Nats, key: str) -> int | None:
@@ -147,7 +141,7 @@ async def runs_with_sources(nats: Nats, keeper: Keeper) -> list[str]:
     """Two documents; a run of each, and one of a thread that is older than its run's record."""
     for number in range(2):
         await upload(nats, number)
-        await run_record(nats, f"r{number}")
+        await put_record(nats, f"r{number}", is_of_earlier_release=number == 1)
     await nats.js.add_stream(name="RUNS", subjects=["runs.>"], max_age=3600.0)
     await (await KeyValue.open(nats, "THREADS")).put(THREAD, b"{}")
     made = [await note(nats, "local", f"document.d{number}", f"r{number}") for number in range(2)]
@@ -192,7 +186,7 @@ async def test_sources_of_what_was_deleted_meanwhile_are_not_missed(store: Store
         await keeper.sync()
         # As a deletion of d0 does, which r0 quotes, whose answer r1 was shown; r1 expires, and the thread of r9 is deleted.
         await (await KeyValue.open(nats, "DOCUMENTS")).purge("local.d0")
-        await run_record(nats, "r0", forgotten=True)
+        await put_record(nats, "r0", forgotten_at=AT)
         await (await KeyValue.open(nats, "RUN_RECORDS", ttl_s=3600.0)).purge("local.r1")
         await (await KeyValue.open(nats, "THREADS")).purge(THREAD)
         await nats.js.purge_stream("KV_RUN_SOURCES", subject="$KV.RUN_SOURCES.local.>")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -17,7 +18,9 @@ from services.standalone.data_dir import open_data_dir
 from services.standalone.doctor import examine, examine_copy
 from services.standalone.models import StartLimits
 from services.standalone.private_store import private_store
-from services.standalone.store.ledger import Ledger
+from services.standalone.store import contents as contents_of
+from services.standalone.store import keeping
+from services.standalone.store.ledger import Entry, Ledger
 from services.standalone.store.watching import Watch
 from tests.unit.standalone.stores import (
     AT,
@@ -27,6 +30,7 @@ from tests.unit.standalone.stores import (
     keys,
     mended,
     record,
+    run_record,
     truncate,
     upload,
     watch_over,
@@ -232,6 +236,58 @@ async def test_lost_records_of_runs_are_counted_after_a_clean_stop(store: Store,
             await nats.js.purge_stream("KV_RUN_RECORDS", subject="$KV.RUN_RECORDS.local.r2")
         findings = await mended(keeper)
     assert by_place(findings) == ({("KV_RUN_RECORDS", "messages_missing"): (1, 0)} if lost else {})
+
+
+async def test_a_lost_marker_of_a_run_that_has_not_ended_comes_back(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        records = await KeyValue.open(nats, "RUN_RECORDS")
+        markers = await KeyValue.open(nats, "RUN_ACTIVE")
+        for run in ("r1", "r2", "r3"):
+            await markers.put(f"local.{run}", b"")
+            await records.put(f"local.{run}", run_record())
+        await keeper.sync()
+        await records.put("local.r2", run_record(finished_at=AT))
+        await records.purge("local.r3")
+        await nats.js.purge_stream("KV_RUN_ACTIVE")  # of r2 and r3 as when the mark of their end has expired
+        findings = await mended(keeper)
+        assert by_place(findings) == {("RUN_ACTIVE", "entries_missing"): (1, 1)}
+        assert await keys(nats, "RUN_ACTIVE") == ["local.r1"]
+
+
+async def test_a_record_that_is_put_back_has_its_file(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        await fill(nats, 2)
+        documents = await KeyValue.open(nats, "DOCUMENTS")
+        older = json.dumps({**json.loads(record(0)), "content": {"sha256": "replaced"}}).encode()
+        await documents.put("local.d0", record(0))
+        await keeper.sync()
+        # As after a crash of the machine: the last write is gone, what it replaced is there again, the file of that is not.
+        await nats.js.delete_stream("KV_DOCUMENTS")
+        documents = await KeyValue.open(nats, "DOCUMENTS")
+        await documents.put("local.d0", older)
+        found = await watch_over(nats, keeper).at_start(store.rebuild)
+        assert {finding.kind for finding in found} == {"entries_outdated", "entries_missing"}
+        told = await (await StoreCondition.open(nats)).findings()
+        assert {finding.kind for finding in told} == {"entries_outdated", "entries_missing"}
+
+
+async def test_a_document_that_comes_while_all_is_compared_has_its_file(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with store.open() as (nats, keeper):
+        await upload(nats, 0)
+        await keeper.sync()
+        real = keeping.read
+
+        async def read(nats_: Nats, watched: contents_of.Watched, *, after: int = 0) -> dict[str, Entry]:
+            found = await real(nats_, watched, after=after)
+            if watched is contents_of.FILES and await keys(nats_, "ACTIVE_REVISIONS") != ["local.d0", "local.d1"]:
+                await upload(nats_, 1)
+            return found
+
+        monkeypatch.setattr(keeping, "read", read)
+        assert (await keeper.compare()).fileless == ()
+        assert await keys(nats, "DOCUMENTS") == ["local.d0", "local.d1"]
 
 
 async def test_a_damaged_ledger_is_set_aside_and_begun_anew(store: Store) -> None:

@@ -18,7 +18,7 @@ from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child.prepare import PrepareRequest
 from services.ingest.reading.models import PreparedFile
 from services.ingest.reading.pool.deaths import Cause, cause_of, machine_kills, verdict
-from services.ingest.reading.pool.lanes import ParserLanes, Place
+from services.ingest.reading.pool.lanes import SMALL_BYTES, ParserLanes, Place
 from services.ingest.reading.pool.server import ChildEnded, Ending, ParserChild, ParserLimits, ParserServer
 from services.ingest.reading.recognition import OcrLimits
 from services.ingest.work.fairness import FairShares
@@ -131,7 +131,7 @@ class ParserPool:
         size_bytes = Path(request.path).stat().st_size  # noqa: ASYNC240 - it was just written
         async with (
             self._lanes.hold(tenant_id, size_bytes, had_turn=had_turn) as place,
-            self._memory.hold(*_COPIES, size_bytes),
+            self._room(place, size_bytes),
             self._child(tenant_id, request.tokenizer_path) as child,
             _nameless(Path(request.path), size_bytes) as file,
         ):
@@ -151,6 +151,31 @@ class ParserPool:
                     media_type=request.media_type,
                 )
                 raise _Died(cause) from error
+
+    @contextlib.asynccontextmanager
+    async def _room(self, place: Place, size_bytes: int) -> AsyncIterator[None]:
+        """Holds the memory that a copy of the file takes. Small files do not wait for it: there are no more of them than places.
+        Who waits for it in the place for first turns leaves when his turn is over, as who is read there."""
+        if size_bytes <= SMALL_BYTES:
+            yield
+            return
+        loop = asyncio.get_running_loop()
+
+        def end_turn() -> None:
+            if not place.end_turn():
+                limit.reschedule(loop.time())
+
+        limit = asyncio.timeout(None)
+        timer = loop.call_later(self._turn_s, end_turn)
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                async with limit:
+                    await stack.enter_async_context(self._memory.hold(*_COPIES, size_bytes))
+            except TimeoutError as error:
+                raise _TurnOver from error
+            finally:
+                timer.cancel()
+            yield
 
     async def _converse(
         self,
