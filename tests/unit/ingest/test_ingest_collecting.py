@@ -33,9 +33,10 @@ async def ready(world: World, text: str = "Some text.", name: str = "notes.txt")
     return await world.ingest(await world.upload(text, name))
 
 
-async def collect_later(world: World) -> None:
+async def collect_later(world: World, *, rounds: int = 2) -> None:
+    """What is removed was left over in two rounds; each tells what it finds."""
     world.clock.now += 2 * TOMBSTONE_LIFE
-    for _ in range(2):
+    for _ in range(rounds):
         await world.collector.collect()
 
 

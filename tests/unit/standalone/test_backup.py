@@ -223,6 +223,7 @@ def test_what_refers_is_copied_before_what_it_refers_to() -> None:
             "RUNS",
             "KV_RUN_RECORDS",
             "KV_THREADS",
+            "KV_TOOL_CALLS",
             "KV_MEMORY_KEYS",
         ]
     )
