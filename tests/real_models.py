@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kit.llm.endpoint import EndpointConfig
+from kit.llm.endpoint.endpoint import EndpointConfig
 from kit.testing.harness import free_port
 
 LLAMA_CPP_KEY = "key-of-this-test"

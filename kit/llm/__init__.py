@@ -1,9 +1,9 @@
 """The port to language models. `kit.llm.endpoint` speaks to one; it is imported where one is configured, since it loads an HTTP
 client that a process without a model does not need."""
 
-from kit.llm.encoding import tools_text
+from kit.llm.endpoint.encoding import tools_text
+from kit.llm.endpoint.estimate import estimate_tokens
 from kit.llm.errors import CredentialsRefused, ModelRejected, ModelUnavailable, PromptTooLong, WrongEndpoint
-from kit.llm.estimate import estimate_tokens
 from kit.llm.messages import (
     ChatMessage,
     Delta,

@@ -15,9 +15,9 @@ from kit import deadline
 from kit.errors import GroundworkError
 from kit.llm.breaker import BreakerState
 from kit.llm.brought import BROUGHT, BroughtModel, brought_model, is_model_brought
+from kit.llm.endpoint.estimate import estimate_tokens
 from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected, ModelUnavailable
-from kit.llm.estimate import estimate_tokens
 from kit.llm.messages import ChatMessage, Delta, ModelInfo, Operation, Request
 from kit.llm.providers import PRESET_URLS, Catalog, Choice, Provider
 from kit.llm.routes import ProviderState, Retrying, Route

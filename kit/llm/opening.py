@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from kit.egress import AddressRefused, EgressGuard, NameNotFound, UrlRefused
-from kit.llm.endpoint import EndpointConfig, env_setting, open_endpoint
+from kit.llm.endpoint.endpoint import EndpointConfig, env_setting, open_endpoint
 from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected
 from kit.llm.guarded_http import guarded_transport

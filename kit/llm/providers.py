@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints,
 from pydantic import model_validator as validates_model
 
 from kit.errors import InvalidArgument
-from kit.llm.counting import check_tokenizer_file
+from kit.llm.endpoint.counting import check_tokenizer_file
+from kit.llm.endpoint.presets import PRESETS
 from kit.llm.messages import Operation
-from kit.llm.presets import PRESETS
 from kit.llm.prices import Price, PriceTable
 
 PRESET_URLS: Mapping[str, str] = {**{name: preset.base_url for name, preset in PRESETS.items()}, "": ""}

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from kit.egress import parse_networks
-from kit.llm.counting import check_tokenizer_file
-from kit.llm.presets import preset_named
+from kit.llm.endpoint.counting import check_tokenizer_file
+from kit.llm.endpoint.presets import preset_named
 from kit.llm.providers import DEFAULT, Catalog, ModelSpec, Provider, is_http_url, make_catalog, parse_providers
 from kit.settings import SigningServiceSettings
 

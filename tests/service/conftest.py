@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.llm.endpoint import EndpointConfig
+from kit.llm.endpoint.endpoint import EndpointConfig
 from tests.real_models import llama_cpp, other_server
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kit.llm.endpoint import EndpointConfig, open_endpoint
+from kit.llm.endpoint.endpoint import EndpointConfig, open_endpoint
 from services.orchestrator.answering.drafting import Drafter, Question
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import Evidence, SupportStatus

@@ -5,9 +5,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kit.llm.discovery import ASK_AGAIN_S
-from kit.llm.knowledge import UNKNOWN_CONTEXT_TOKENS, Knowledge
-from kit.llm.presets import GENERIC, PRESETS, Preset
+from kit.llm.endpoint.discovery import ASK_AGAIN_S
+from kit.llm.endpoint.knowledge import UNKNOWN_CONTEXT_TOKENS, Knowledge
+from kit.llm.endpoint.presets import GENERIC, PRESETS, Preset
 
 VLLM = {"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 2048}, {"id": "n", "owned_by": "vllm"}]}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from kit.llm import ChatMessage, Delta, Finish, ReasoningDelta, Request, TextDelta, ToolCallDelta, ToolSpec
-from kit.llm.endpoint import Endpoint, EndpointConfig, open_endpoint
+from kit.llm.endpoint.endpoint import Endpoint, EndpointConfig, open_endpoint
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
 
 QUESTION = Request([ChatMessage("user", "hello")], max_tokens=16)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kit.llm import FinishReason, ModelRejected, TokenUsage, ToolCall
+from kit.llm.endpoint.presets import PRESETS, preset_of_address
 from kit.llm.messages import ChatMessage
-from kit.llm.presets import PRESETS, preset_of_address
 from kit.testing.openai import Reply
 from tests.service.kit.llm.asking import QUESTION, SEARCH, TOOL_QUESTION, answer, asked, calls_of, finish_of, text_of
 

@@ -15,8 +15,8 @@ from kit.llm import (
     WrongEndpoint,
     estimate_tokens,
 )
-from kit.llm.endpoint import EndpointConfig, open_endpoint
-from kit.llm.presets import TokenizerApi
+from kit.llm.endpoint.endpoint import EndpointConfig, open_endpoint
+from kit.llm.endpoint.presets import TokenizerApi
 from tests.data.scripts import TEXTS
 from tests.real_models import LLAMA_CPP_CONTEXT_TOKENS, LLAMA_CPP_KEY
 from tests.service.kit.llm.asking import SEARCH, answer, calls_of, finish_of, text_of

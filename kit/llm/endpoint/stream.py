@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 
-from kit.llm.bounds import OutOfTime
-from kit.llm.decoding import error_of, parsed
-from kit.llm.failures import Failures
-from kit.llm.sse import Line, LineReader
+from kit.llm.endpoint.bounds import OutOfTime
+from kit.llm.endpoint.decoding import error_of, parsed
+from kit.llm.endpoint.failures import Failures
+from kit.llm.endpoint.sse import Line, LineReader
 
 _LONGEST_LINE_BYTES = 8 * 1024 * 1024
 _LEFTOVER_S = 0.05

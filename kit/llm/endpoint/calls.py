@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kit.llm.endpoint.unicode import SurrogateJoiner
 from kit.llm.messages import ToolCallDelta
-from kit.llm.unicode import SurrogateJoiner
 
 
 @dataclass

@@ -16,15 +16,15 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
 from kit.errors import GroundworkError
-from kit.llm.bounds import Account, Clock, OutOfTime
-from kit.llm.decoding import Decoder
-from kit.llm.encoding import encode
+from kit.llm.endpoint.bounds import Account, Clock, OutOfTime
+from kit.llm.endpoint.decoding import Decoder
+from kit.llm.endpoint.encoding import encode
+from kit.llm.endpoint.failures import Failures, refused_field
+from kit.llm.endpoint.knowledge import Knowledge
+from kit.llm.endpoint.presets import REASONING_TOKENS, Preset, preset_named, preset_of_address
+from kit.llm.endpoint.stream import chunks_of
 from kit.llm.errors import ModelRejected
-from kit.llm.failures import Failures, refused_field
-from kit.llm.knowledge import Knowledge
 from kit.llm.messages import Delta, Finish, FinishReason, ModelInfo, Operation, Request, Spent
-from kit.llm.presets import REASONING_TOKENS, Preset, preset_named, preset_of_address
-from kit.llm.stream import chunks_of
 
 _log = structlog.get_logger()
 _EPILOGUE_S = 2.0

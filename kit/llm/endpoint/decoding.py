@@ -5,10 +5,10 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kit.llm.calls import CallAssembly
-from kit.llm.markup import MarkupSplitter, Part
+from kit.llm.endpoint.calls import CallAssembly
+from kit.llm.endpoint.markup import MarkupSplitter, Part
+from kit.llm.endpoint.unicode import SurrogateJoiner
 from kit.llm.messages import Delta, FinishReason, ReasoningDelta, Retraction, TextDelta, TokenUsage
-from kit.llm.unicode import SurrogateJoiner
 
 _REASONS = {
     "stop": FinishReason.STOP,

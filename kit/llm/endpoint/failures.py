@@ -9,9 +9,9 @@ from http import HTTPStatus
 from typing import Any
 
 from kit.errors import GroundworkError
-from kit.llm.decoding import error_of, parsed
+from kit.llm.endpoint.decoding import error_of, parsed
+from kit.llm.endpoint.unicode import well_formed
 from kit.llm.errors import CredentialsRefused, ModelRejected, ModelUnavailable, PromptTooLong, WrongEndpoint
-from kit.llm.unicode import well_formed
 
 SHOWN_CHARACTERS = 200
 _SHORTEST_KEY = 8

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import httpx
 
-from kit.llm.counting import CountedTexts, FileCounter, TokenCounter
-from kit.llm.discovery import ASK_AGAIN_S, RemoteCounter, discover
-from kit.llm.presets import GENERIC, Preset, TokenizerApi
+from kit.llm.endpoint.counting import CountedTexts, FileCounter, TokenCounter
+from kit.llm.endpoint.discovery import ASK_AGAIN_S, RemoteCounter, discover
+from kit.llm.endpoint.presets import GENERIC, Preset, TokenizerApi
 
 UNKNOWN_CONTEXT_TOKENS = 4096
 """Of a server that says nothing: the smallest that models in use have."""

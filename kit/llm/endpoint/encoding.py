@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from kit.llm.endpoint.presets import Preset, Schemas
+from kit.llm.endpoint.unicode import well_formed
 from kit.llm.messages import ChatMessage, Request, ToolSpec
-from kit.llm.presets import Preset, Schemas
-from kit.llm.unicode import well_formed
 
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 

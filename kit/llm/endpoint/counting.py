@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from kit.llm.estimate import estimate_tokens
-from kit.llm.unicode import well_formed
+from kit.llm.endpoint.estimate import estimate_tokens
+from kit.llm.endpoint.unicode import well_formed
 
 _REMEMBERED = 8192
 
