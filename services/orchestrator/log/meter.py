@@ -18,26 +18,42 @@ class Meter:
         self._taken = earlier or StepUsage(step)
         self._clock = clock
         self._began_at: float | None = clock()
+        self._under_way: dict[object, StepUsage] = {}
 
-    def add(self, prompt_tokens: int, completion_tokens: int, cost_usd: float, model: str) -> None:
+    def reckon(self, use: object, usage: StepUsage) -> None:
+        """What a use of a model that goes on has come to by estimate: known to whoever continues the run, should this process be
+        killed."""
+        self._under_way[use] = usage
+
+    def settle(self, use: object) -> None:
+        """The use is over: what it was in fact is added, and the estimate forgotten."""
+        self._under_way.pop(use, None)
+
+    def add(self, usage: StepUsage) -> None:
         """One use of a model."""
-        taken = self._taken
-        self._taken = replace(
-            taken,
-            prompt_tokens=taken.prompt_tokens + prompt_tokens,
-            completion_tokens=taken.completion_tokens + completion_tokens,
-            cost_usd=taken.cost_usd + cost_usd,
-            model=model or taken.model,
-        )
+        self._taken = _sum(self._taken, usage)
 
     def usage(self) -> StepUsage | None:
         """What was taken so far; None when it is not counted."""
         if not self._counted:
             return None
         seconds = self._taken.seconds + (self._clock() - self._began_at if self._began_at is not None else 0.0)
-        return replace(self._taken, seconds=round(seconds, 4))
+        taken = self._taken
+        for usage in self._under_way.values():
+            taken = _sum(taken, usage)
+        return replace(taken, seconds=round(seconds, 4))
 
     def stop(self) -> None:
         """The step has ended, or was broken off."""
         self._taken = self.usage() or self._taken
         self._began_at = None
+
+
+def _sum(taken: StepUsage, usage: StepUsage) -> StepUsage:
+    return replace(
+        taken,
+        prompt_tokens=taken.prompt_tokens + usage.prompt_tokens,
+        completion_tokens=taken.completion_tokens + usage.completion_tokens,
+        cost_usd=taken.cost_usd + usage.cost_usd,
+        model=usage.model or taken.model,
+    )

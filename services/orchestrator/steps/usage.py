@@ -4,9 +4,22 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from kit.llm import Delta, LanguageModel, Meter, ModelInfo, Operation, Request, Spent
+from kit.llm import (
+    Delta,
+    LanguageModel,
+    Meter,
+    ModelInfo,
+    Operation,
+    ReasoningDelta,
+    Request,
+    Spent,
+    TextDelta,
+    TokenUsage,
+    estimate_tokens,
+)
 from services.orchestrator.log.events import StepUsage, Usage
 from services.orchestrator.log.journal import Journal, current_step
+from services.orchestrator.log.meter import Meter as StepMeter
 
 Price = Callable[[Spent], float]
 """Dollars that an attempt at a completion cost."""
@@ -43,21 +56,30 @@ def _model_of_the_answer(journal: Journal, steps: Sequence[StepUsage]) -> str:
 
 
 class Metered:
-    """A language model whose use is entered into the books of the step that asks it: whole, broken off, or failed."""
+    """A language model whose use is entered into the books of the step that asks it: whole, broken off, failed, and while it goes
+    on by estimate."""
 
     def __init__(self, model: LanguageModel, price: Price = free) -> None:
         self._model = model
         self._price = price
 
     async def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
-        meter = Meter()
+        meter, step, use = Meter(), current_step(), object()
+        read = sum(estimate_tokens(message.content) for message in request.messages)
+        written = 0
         try:
             async with aclosing(self._model.complete(replace(request, meter=meter))) as deltas:
                 async for delta in deltas:
+                    if step is not None and isinstance(delta, TextDelta | ReasoningDelta):
+                        written += estimate_tokens(delta.text)
+                        step.reckon(use, self._usage(step, self._estimated(request, TokenUsage(read, written))))
                     yield delta
         finally:
+            if step is not None:
+                step.settle(use)
             for spent in meter.spent:
-                self._enter(spent)
+                if step is not None:
+                    step.add(self._usage(step, spent))
                 if request.meter is not None:
                     request.meter.add(spent)
 
@@ -67,7 +89,16 @@ class Metered:
     async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:
         return await self._model.count_tokens(texts, operation)
 
-    def _enter(self, spent: Spent) -> None:
-        step = current_step()
-        if step is not None:
-            step.add(spent.usage.prompt_tokens, spent.usage.completion_tokens, self._price(spent), spent.model)
+    def _estimated(self, request: Request, tokens: TokenUsage) -> Spent:
+        info = self._model.info(request.operation)
+        return Spent(info.provider, info.model, tokens)
+
+    def _usage(self, step: StepMeter, spent: Spent) -> StepUsage:
+        tokens = spent.usage
+        return StepUsage(
+            step.step,
+            prompt_tokens=tokens.prompt_tokens,
+            completion_tokens=tokens.completion_tokens,
+            cost_usd=self._price(spent),
+            model=spent.model,
+        )

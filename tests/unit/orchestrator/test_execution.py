@@ -19,6 +19,7 @@ from services.orchestrator.log.events import (
     RunMode,
     RunStarted,
     RunStatus,
+    StepUsage,
     SupportStatus,
     Thinking,
     Usage,
@@ -306,7 +307,7 @@ async def test_process_that_stops_leaves_word_of_what_its_model_has_cost() -> No
             try:
                 await asyncio.Event().wait()
             finally:
-                meter.add(100, 10, 0.5, "m")
+                meter.add(StepUsage("", 0.0, 100, 10, 0.5, "m"))
 
     desk = Desk()
     made = await desk.execution(asks_a_model)

@@ -15,6 +15,7 @@ from services.orchestrator.log.events import (
     RunMode,
     RunStarted,
     RunStatus,
+    StepUsage,
     Thinking,
     Usage,
 )
@@ -50,7 +51,7 @@ async def step(
         clock.now_s += seconds
         meter = current_step()
         assert meter is not None
-        meter.add(tokens, 0, cost_usd, "m")
+        meter.add(StepUsage("", 0.0, tokens, 0, cost_usd, "m"))
         return Plan("hybrid", (key,))
 
     await run.once(key, work, Plan)
@@ -78,9 +79,9 @@ async def test_step_that_was_broken_off_is_paid_for_up_to_its_last_event_and_aga
     async def torn(key: str) -> Plan:
         meter = current_step()
         assert meter is not None
-        meter.add(5, 1, 0.0, "m")
+        meter.add(StepUsage("", 0.0, 5, 1, 0.0, "m"))
         await run.say(Thinking("answer", "half way"))
-        meter.add(100, 0, 0.0, "m")  # not known to the log
+        meter.add(StepUsage("", 0.0, 100, 0, 0.0, "m"))  # not known to the log
         raise ValueError(key)
 
     with pytest.raises(ValueError, match="a"):

@@ -122,6 +122,31 @@ async def test_completion_that_is_cancelled_is_in_the_usage_of_the_run() -> None
     assert (usage.completion_tokens, usage.cost_usd) == (5, 0.5)
 
 
+async def test_tokens_of_a_worker_that_is_killed_while_its_model_speaks_are_in_the_usage_of_the_run() -> None:
+    log = MemoryLog()
+    killed = await Journal.open(KEY, log, now)
+    model = Scripted([TextDelta("half an answer")])
+
+    async def work() -> Plan:
+        async with aclosing(Metered(model, price).complete(REQUEST)) as deltas:
+            async for _ in deltas:
+                await killed.record("plan", Thinking("answer", "a piece"), StepState())
+        raise AssertionError("it hangs")
+
+    run = await Run.begin(killed, RunStarted(RunMode.QA, "?"))
+    speaking = asyncio.create_task(run.once("plan", work, Plan))
+    await model.said.wait()
+    before = (await Journal.open(KEY, log, now)).spent()["plan"]
+    assert before.prompt_tokens >= 100
+    assert 0 < before.completion_tokens <= 10
+    assert before.model == "small"
+    speaking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await speaking
+    after = killed.spent()["plan"]
+    assert (after.prompt_tokens, after.completion_tokens) == (7, 5), "what it was in fact takes the estimate's place"
+
+
 async def test_run_whose_tokens_are_spent_quotes_the_documents_and_says_so() -> None:
     """A worker that is killed in the middle of an answer has spent its tokens; the next one must not spend them again."""
     log, model = MemoryLog(), FakeModel(["The tower was built in 1889. [1]"])
