@@ -97,8 +97,10 @@ class Provider(BaseModel):
         url = self.base_url or PRESET_URLS[self.preset]
         if not url:
             raise ValueError("it needs a preset or a base_url, as in http://127.0.0.1:8000/v1")
-        if not is_http_url(url):
-            raise ValueError("base_url must be an http:// or https:// URL, as in http://127.0.0.1:8000/v1")
+        if not is_endpoint_url(url):
+            raise ValueError(
+                "base_url must be an http:// or https:// URL without ? or #, as in http://127.0.0.1:8000/v1"
+            )
         if self.api_key_file and self.api_key.get_secret_value():
             raise ValueError("api_key and api_key_file are both set; set one of the two")
         if self.tokenizer_file is not None:
@@ -242,11 +244,13 @@ def _object(text: str, what: str) -> dict[str, Any]:
     return value
 
 
-def is_http_url(text: str) -> bool:
-    """Whether it is an http or https URL with a host."""
+def is_endpoint_url(text: str) -> bool:
+    """Whether it is an http or https URL with a host, and with nothing behind its path: what is asked for goes there."""
     try:
         url = urlsplit(text)
         port = url.port  # read for its check
     except ValueError:
         return False
-    return url.scheme in {"http", "https"} and bool(url.hostname) and port != 0 and not any(map(str.isspace, text))
+    if not url.hostname or port == 0 or any(map(str.isspace, text)):
+        return False
+    return url.scheme in {"http", "https"} and "?" not in text and "#" not in text

@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from kit.egress import parse_networks
 from kit.llm.endpoint.counting import check_tokenizer_file
 from kit.llm.endpoint.presets import preset_named
-from kit.llm.providers import DEFAULT, Catalog, ModelSpec, Provider, is_http_url, make_catalog, parse_providers
+from kit.llm.providers import DEFAULT, Catalog, ModelSpec, Provider, is_endpoint_url, make_catalog, parse_providers
 from kit.settings import SigningServiceSettings
 
 
@@ -156,9 +156,9 @@ class OrchestratorSettings(SigningServiceSettings):
     @field_validator("llm_base_url")
     @classmethod
     def _is_web_address(cls, value: str | None) -> str | None:
-        if value is not None and not is_http_url(value):
+        if value is not None and not is_endpoint_url(value):
             raise ValueError(
-                "it must be an http:// or https:// URL and should end in /v1, as in http://127.0.0.1:8000/v1"
+                "it must be an http:// or https:// URL without ? or #, and should end in /v1, as in http://127.0.0.1:8000/v1"
             )
         return value
 

@@ -76,6 +76,11 @@ def _check(model: BroughtModel) -> None:
         raise InvalidRequest(f"there is no preset {model.preset[:80]!r}; use one of {known}", field="model.preset")
     if not model.base_url and not PRESET_URLS[model.preset]:
         raise InvalidRequest("name the endpoint of your model, or a preset", field="model.base_url")
+    if "?" in model.base_url or "#" in model.base_url:
+        raise InvalidRequest(
+            "the endpoint of your model has a ? or #; name it up to its path, as in https://host/v1",
+            field="model.base_url",
+        )
     if not model.model:
         raise InvalidRequest("name your model", field="model.model")
     if max(map(len, (model.base_url, model.api_key.get_secret_value(), model.model))) > _MAX_CHARS:

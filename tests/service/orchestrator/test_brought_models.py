@@ -180,6 +180,7 @@ async def test_the_model_of_a_run_that_is_refused_is_not_kept(
         (BroughtModel("", SecretStr(""), "m", "ollama"), AddressRefused),  # its address is this machine
         (BroughtModel("", SecretStr(""), "m"), InvalidRequest),
         (BroughtModel("https://8.8.8.8/v1", SecretStr(""), ""), InvalidRequest),
+        (BroughtModel("https://8.8.8.8/v1?key=k", SecretStr(""), "m"), InvalidRequest),
         (BroughtModel("https://8.8.8.8/v1", SecretStr(""), "m", "gpt"), InvalidRequest),
         (BroughtModel("https://8.8.8.8/v1", SecretStr("k\r\nHost: other"), "m"), InvalidRequest),
         (BroughtModel("https://8.8.8.8/v1", SecretStr("k" * 2001), "m"), InvalidRequest),

@@ -105,7 +105,7 @@ def test_the_language_models_address_must_be_a_web_address(
         read_settings(OrchestratorSettings)
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("GROUNDWORK_LLM_BASE_URL=")
-    assert "is not valid: it must be an http:// or https:// URL and should end in /v1" in line
+    assert "is not valid: it must be an http:// or https:// URL without ? or #, and should end in /v1" in line
 
 
 @pytest.mark.parametrize(

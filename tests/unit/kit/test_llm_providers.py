@@ -57,6 +57,11 @@ def test_tokens_cost_what_the_table_says_and_an_unknown_model_nothing() -> None:
         ({"a": {"preset": "gpt"}}, None, "provider 'a', preset: it must be one of openai, anthropic"),
         ({"a": {}}, None, "provider 'a': it needs a preset or a base_url"),
         ({"a": {"base_url": "vllm:8000"}}, None, "provider 'a': base_url must be an http:// or https:// URL"),
+        (
+            {"a": {"base_url": "http://vllm:8000/v1?key=k"}},
+            None,
+            "provider 'a': base_url must be an http:// or https:// URL without ?",
+        ),
         ({"a": {"preset": "openai", "modles": {}}}, None, "provider 'a', modles: Extra inputs are not permitted"),
         (
             {"a": {"preset": "openai", "max_concurrent": 0}},
