@@ -1,6 +1,7 @@
 """Two systems for the whole session: one without a language model, as a user gets it, and one with a scripted model."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -108,10 +109,14 @@ def scripted() -> Iterator[Model]:
 @pytest.fixture(scope="session")
 def model_system(tmp_path_factory: pytest.TempPathFactory, models_dir: Path, scripted: Model) -> Iterator[Groundwork]:
     """A system whose language model is scripted, and which notices dead processes fast."""
+    provider = {
+        "base_url": scripted.scripted.base_url,
+        "api_key": "test",
+        "models": {"scripted": {}, "another": {}},
+        "breaker_failures": 1_000,  # one test's failing model is not to be left alone by the next test
+    }
     settings = {
-        "GROUNDWORK_LLM_BASE_URL": scripted.scripted.base_url,
-        "GROUNDWORK_LLM_MODEL": "scripted",
-        "GROUNDWORK_LLM_API_KEY": "test",
+        "GROUNDWORK_LLM_PROVIDERS": json.dumps({"scripted": provider}),
         "GROUNDWORK_LLM_STALL_TIMEOUT_S": "4",
         "GROUNDWORK_RUN_LEASE_S": "1",
         "GROUNDWORK_UPLOAD_LIMIT_BYTES": str(2 * 1024 * 1024),

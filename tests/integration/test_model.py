@@ -107,8 +107,8 @@ class Failure:
         Failure(Reply(body="<!doctype html>", content_type="text/html"), "LLM_WRONG_ENDPOINT"),
         Failure(Reply(GOOD, break_after=0), "LLM_UNAVAILABLE"),
         Failure(Reply(GOOD, break_after=4), "LLM_UNAVAILABLE"),
-        Failure(Reply(()), "UNSUPPORTED_ANSWER"),
-        Failure(Reply(["   \n", " "]), "UNSUPPORTED_ANSWER"),
+        Failure(Reply(()), "LLM_BAD_ANSWER"),
+        Failure(Reply(["   \n", " "]), "LLM_BAD_ANSWER"),
         Failure(Reply(["Bananas grow ", "on the moon [1]."]), "UNSUPPORTED_ANSWER"),
     ],
     ids=("500", "401", "too long", "web page", "broken at once", "broken in the middle", "empty", "blank", "rubbish"),
@@ -205,7 +205,7 @@ def test_a_dropped_stream_goes_on_at_another_gateway_and_nothing_comes_twice(
 def test_an_operator_changes_the_model_while_everything_runs(model_api: Api, handbook: str, scripted: Model) -> None:
     scripted.will(Reply(GOOD))
     try:
-        changed = model_api.http.put("/v1/models/answer", json={"provider": "default", "model": "another"})
+        changed = model_api.http.put("/v1/models/answer", json={"provider": "scripted", "model": "another"})
         assert changed.status_code == 200, changed.text
         assert [each["model"] for each in changed.json()["chain"]] == ["another", "scripted"]
         assert model_api.qa(handbook, QUESTION)["usage"]["model"] == "another"
@@ -214,7 +214,7 @@ def test_an_operator_changes_the_model_while_everything_runs(model_api: Api, han
         model_api.http.delete("/v1/models/answer")
     assert model_api.qa(handbook, QUESTION)["usage"]["model"] == "scripted"
     refused = model_api.http.put("/v1/models/answer", json={"provider": "nobody", "model": "m"})
-    assert "there are default" in problem(refused, 400, "UNKNOWN_MODEL")["detail"]
+    assert "there are scripted" in problem(refused, 400, "UNKNOWN_MODEL")["detail"]
     day = model_api.get("/v1/usage", group_by="model")
     assert {row["key"] for row in day["rows"]} >= {"another", "scripted"}
 
