@@ -76,6 +76,18 @@ def _step(message: Msg) -> str:
     return next((step for pattern, step in STEPS if re.match(pattern, message.subject)), "")
 
 
+async def _heard(system: System, jetstream: Nats, data: bytes, name: str) -> Requests:
+    """What is asked of NATS until the document is ready and its job acknowledged, which is the last that is done for it."""
+    requests = Requests()
+    listening = await jetstream.nc.subscribe(">", cb=requests.heard)
+    await jetstream.nc.flush()
+    await _ready(system, data, name)
+    async with asyncio.timeout(TIMEOUT_S):
+        await requests.acknowledged.wait()
+    await listening.unsubscribe()
+    return requests
+
+
 async def test_small_document_takes_these_round_trips_and_no_more(
     system: System, jetstream: Nats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,14 +98,9 @@ async def test_small_document_takes_these_round_trips_and_no_more(
         ingest_pb2.CreateCollectionRequest(collection_id="notes", name="Notes"), timeout=TIMEOUT_S
     )
     async with system.worker(ingest_lease_ttl_s=FOREVER_S):
-        await _ready(system, b"The first starts the parser.", "first.txt")
-        requests, made = Requests(), _calls(system)
-        listening = await jetstream.nc.subscribe(">", cb=requests.heard)
-        await jetstream.nc.flush()
-        await _ready(system, b"The second is counted.", "second.txt")
-        async with asyncio.timeout(TIMEOUT_S):
-            await requests.acknowledged.wait()
-        await listening.unsubscribe()
+        await _heard(system, jetstream, b"The first starts the parser.", "first.txt")
+        made = _calls(system)
+        requests = await _heard(system, jetstream, b"The second is counted.", "second.txt")
     del requests.steps[""]
     assert requests.steps == Counter(UPLOAD) + Counter(WORK)
     assert _calls(system) - made == Counter({"embed": 1, "index and activate": 1})
