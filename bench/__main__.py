@@ -24,6 +24,7 @@ from bench import (
     streams,
 )
 from bench.conditions import Conditions, load_average
+from bench.pages import renewed
 from bench.raw_embedder import RawEmbedder
 from bench.report import Part, render
 from evals.loading import OWN_COLLECTION
@@ -72,7 +73,8 @@ def main() -> None:
     page = render([_measured(name, measures[name]) for name in chosen], conditions)
     sys.stdout.write(page)
     if options.write:
-        options.write.write_text(page, "utf-8")
+        known = options.write.read_text("utf-8") if options.write.exists() else ""
+        options.write.write_text(renewed(known, page) if known else page, "utf-8")
 
 
 def _measured(name: str, measure: Callable[[], Part]) -> Part:
@@ -104,7 +106,12 @@ def _options() -> argparse.Namespace:
         action="store_true",
         help="also measure clone, installation, start, upload and first answer: minutes, needs a package index",
     )
-    parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page to FILE (docs/benchmarks.md)")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        metavar="FILE",
+        help="also write the page to FILE (docs/benchmarks.md), where other parts keep their figures",
+    )
     return parser.parse_args()
 
 
