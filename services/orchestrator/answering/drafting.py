@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.errors import GroundworkError
-from kit.llm import FinishReason, Meter, Operation, Restart, TokenUsage
+from kit.llm import FinishReason, Meter, Operation, Restart
 from services.orchestrator.answering import extractive
 from services.orchestrator.answering.citations import finished_part
 from services.orchestrator.answering.extractive import ExtractiveSettings, Passage
@@ -44,7 +44,7 @@ class Question:
     """Whether what a reasoning model thinks is written to the journal."""
 
     meter: Meter = field(default_factory=Meter, compare=False)
-    """What the model has cost so far, also when the run is cancelled while it writes."""
+    """What the model has cost so far, for who asks the drafter outside of a run, which has its own (steps.usage.Metered)."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,6 @@ class Draft:
     method: str
     verification: Verification | None
     support_status: SupportStatus
-    tokens: TokenUsage = TokenUsage()
 
     @property
     def is_refusal(self) -> bool:
@@ -93,7 +92,7 @@ class Drafter:
         screen = Screen(journal)
         draft = await self._best(question, journal, screen)
         await screen.settle(draft.text)
-        return replace(draft, tokens=question.meter.total)
+        return draft
 
     async def _best(self, question: Question, journal: Journal, screen: Screen) -> Draft:
         if self._generator is None or not self.model_name or not question.evidence:

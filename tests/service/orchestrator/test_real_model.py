@@ -26,8 +26,8 @@ async def test_question_is_answered_however_much_there_is_to_read(real_model: En
     config = replace(real_model, context_tokens=1024)  # less to read than the server could: its speed is not the point
     async with open_endpoint(config) as endpoint:
         draft = await Drafter(FakeScorer(), Generator(endpoint)).write(question, journal)
-        assert not draft.tokens.estimated, "the model has answered"
-        assert draft.tokens.prompt_tokens + 40 <= endpoint.info().context_tokens
+        assert not question.meter.total.estimated, "the model has answered"
+        assert question.meter.total.prompt_tokens + 40 <= endpoint.info().context_tokens
     assert journal.progress.shown == draft.text
     assert draft.support_status in {SupportStatus.SUPPORTED, SupportStatus.PARTIAL}
     assert "1889" in draft.text

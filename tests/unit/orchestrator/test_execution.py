@@ -1,8 +1,8 @@
 """One run being worked on: its clock counts time worked, an answer that is logged is finished, a log that is lost ends once."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from datetime import date, datetime, timedelta
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -55,16 +55,13 @@ class Store:
 
 
 class Counted:
-    """A Tally that remembers what was put into it."""
+    """The part of a Tally that an execution needs."""
 
     def __init__(self) -> None:
         self.costs: dict[RunKey, RunCost] = {}
 
     async def put(self, cost: RunCost) -> None:
         self.costs[cost.key] = cost
-
-    def of_day(self, tenant_id: str, subject: str, day: date) -> AsyncGenerator[RunCost, None]:
-        raise NotImplementedError
 
 
 class Works:

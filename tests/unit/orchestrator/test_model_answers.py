@@ -126,9 +126,12 @@ async def test_another_model_that_takes_over_is_told_of() -> None:
 
 
 async def test_what_a_failed_model_cost_is_counted() -> None:
-    draft, _ = await drafted(FakeModel(["The tow"], ModelUnavailable("broke off")))
+    journal, _ = await open_journal()
+    question = Question(QUESTION, (), EVIDENCE, 600)
+    model = FakeModel(["The tow"], ModelUnavailable("broke off"))
+    draft = await Drafter(FakeScorer(), Generator(model)).write(question, journal)
     assert draft.method == EXTRACTIVE
-    assert draft.tokens == TokenUsage(100, 1)
+    assert question.meter.total == TokenUsage(100, 1)
 
 
 async def test_what_a_cancelled_model_cost_is_counted() -> None:
