@@ -27,6 +27,9 @@ _DEFAULT_RETRY_AFTER_S = 2.0
 _MOST_FIELDS_TOLD = 20
 """A list may hold a thousand wrong ids; the first few say what is wrong with all."""
 
+_OUR_OWN = "Value error, "
+"""What pydantic puts before the words of our own checks."""
+
 _WHAT_GRPC_MEANS = {
     "RPC_UNAVAILABLE": "a service behind this API cannot be reached; wait a moment and try again, /readyz says which it is",
     "RPC_DEADLINE_EXCEEDED": "a service behind this API did not answer in time; wait a moment and try again, /readyz says "
@@ -97,7 +100,10 @@ async def _on_groundwork_error(_: Request, error: Exception) -> JSONResponse:
 
 async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    found = [{"field": _field(item["loc"]), "message": item["msg"], "type": item["type"]} for item in error.errors()]
+    found = [
+        {"field": _field(item["loc"]), "message": item["msg"].removeprefix(_OUR_OWN), "type": item["type"]}
+        for item in error.errors()
+    ]
     if any(item["type"] == "json_invalid" for item in found):
         cause = error.errors()[0].get("ctx", {}).get("error", "it cannot be read")
         return problem_response(MalformedJson(f"the request body is not valid JSON: {cause}; send a JSON object"))

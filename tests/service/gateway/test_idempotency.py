@@ -40,6 +40,7 @@ async def test_key_that_is_none_is_refused(client: httpx.AsyncClient, key: str) 
     answer = await client.post("/v1/qa", **STARTS["/v1/qa"], headers={"Idempotency-Key": key.encode()})
     assert answer.status_code == 400, answer.text
     assert "UUID" in answer.json()["detail"]
+    assert "Value error" not in answer.text
 
 
 async def test_run_that_is_still_going_on_is_409_and_says_when_and_where(
