@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from services.retriever.models import (
@@ -68,11 +69,13 @@ async def store(index: ChunkIndex, key: RevisionKey, texts: list[str], attempt: 
     return await index.commit(write_key(key, attempt))
 
 
-class ChunkIndexContract:
+class ChunkIndexContract(ABC):
     """Runs against the fixture `index`; `found` searches it for one text."""
 
-    async def found(self, index: ChunkIndex, scope: SearchScope, query_text: str, limit: int = 10) -> list[Candidate]:
-        raise NotImplementedError
+    @abstractmethod
+    async def found(
+        self, index: ChunkIndex, scope: SearchScope, query_text: str, limit: int = 10
+    ) -> list[Candidate]: ...
 
     async def ids(self, index: ChunkIndex, scope: SearchScope, query_text: str) -> set[str]:
         return {hit.stored.chunk_id for hit in await self.found(index, scope, query_text)}

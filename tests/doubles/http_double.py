@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -37,7 +38,7 @@ class Failure:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class HttpDouble:
+class HttpDouble(ABC):
     """Base of the doubles. Subclasses answer in `respond`."""
 
     content_type = "application/json"
@@ -47,8 +48,8 @@ class HttpDouble:
         self.requests: list[Recorded] = []
         self.failures: list[Failure] = []
 
-    async def respond(self, request: Recorded) -> web.Response:
-        raise NotImplementedError
+    @abstractmethod
+    async def respond(self, request: Recorded) -> web.Response: ...
 
     def asked(self, method: str, path_end: str) -> list[Recorded]:
         """The requests of this method whose path ends so."""
