@@ -1,28 +1,21 @@
 """Uploads, listings and deletions."""
 
-import asyncio
 import hashlib
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from kit.errors import GroundworkError
-from services.ingest.documents.catalog import Catalog
-from services.ingest.documents.models import Collection, Document, Status, StoredDocument
-from services.ingest.documents.spool import SpooledFile
+from services.ingest.documents.models import Status
 from services.ingest.errors import (
     BadName,
     BadPageToken,
-    CollectionExists,
     CollectionNotFound,
-    CollectionProtected,
     DocumentNotFound,
     FileTooLarge,
     UploadCorrupt,
 )
-from services.ingest.upkeep import clearing as clearing_module
 from tests.unit.ingest.world import LIMIT_BYTES, TENANT, Crash, World
 
 
@@ -310,163 +303,6 @@ async def test_watch_sends_snapshot_then_changes_then_deletion(world: World) -> 
     assert deleted is not None
     assert (deleted.document_id, deleted.status) == (new.document_id, Status.DELETED)
     await changes.aclose()
-
-
-async def test_default_collection_exists_unmade_and_cannot_be_removed(world: World) -> None:
-    assert [c.collection_id for c in await world.catalog.all_of(TENANT)] == ["default"]
-    with pytest.raises(CollectionProtected):
-        await world.catalog.delete(TENANT, "default")
-    with pytest.raises(CollectionExists):
-        await world.catalog.create(TENANT, "default", "")
-
-
-async def test_collection_id_is_made_from_its_name(world: World) -> None:
-    made = await world.catalog.create(TENANT, "", "Annual Reports 2024 (Draft)")
-    assert (made.collection_id, made.name) == ("annual-reports-2024-draft", "Annual Reports 2024 (Draft)")
-    with pytest.raises(BadName):
-        await world.catalog.create(TENANT, "", "報告")
-
-
-@pytest.fixture
-async def clearing(world: World) -> AsyncIterator[None]:
-    running = asyncio.create_task(world.clearing.run())
-    yield
-    running.cancel()
-
-
-@pytest.mark.usefixtures("clearing")
-async def test_deleting_a_collection_deletes_its_documents(world: World) -> None:
-    await world.catalog.create(TENANT, "papers", "Papers")
-    document = await world.ingest(await world.upload("hello", collection_id="papers"))
-    kept = await world.upload("hello", name="kept.txt")
-    assert await world.catalog.delete(TENANT, "papers")
-    with pytest.raises(CollectionNotFound):
-        await world.catalog.get(TENANT, "papers")
-    assert world.index.searchable(document.document_id) == []
-    assert await world.listing.get(TENANT, kept.document_id) == kept
-    await world.catalog.create(TENANT, "papers", "Papers")
-
-
-async def test_of_uploads_at_a_stretch_only_the_first_asks_beforehand_whether_the_collection_is_there(
-    world: World,
-) -> None:
-    """Each asks once more before its job is queued."""
-    await world.catalog.create(TENANT, "notes", "Notes")
-    reads: list[str] = []
-    get = world.collections.get
-
-    async def counted(tenant_id: str, collection_id: str) -> Collection | None:
-        reads.append(collection_id)
-        return await get(tenant_id, collection_id)
-
-    world.collections.get = counted  # type: ignore[method-assign]
-    for name in ("a.txt", "b.txt", "c.txt"):
-        await world.upload(name, name, collection_id="notes")
-    assert len(reads) == 4
-    world.seconds += 3600
-    await world.upload("later", "later.txt", collection_id="notes")
-    assert len(reads) == 6
-
-
-@pytest.mark.parametrize("where", ["here", "elsewhere"])
-async def test_collection_deleted_a_moment_after_an_upload_takes_no_more(
-    world: World, where: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(clearing_module, "PATIENCE_S", 0.0)
-    await world.catalog.create(TENANT, "notes", "Notes")
-    before = await world.upload("a", "a.txt", collection_id="notes")
-    catalog = world.catalog if where == "here" else Catalog(world.collections, world.clearing, world.clock)
-    await catalog.delete(TENANT, "notes")
-    with pytest.raises(CollectionNotFound, match="being deleted" if where == "here" else "was deleted while"):
-        await world.upload("b", "b.txt", collection_id="notes")
-    later = [stored.document for stored in world.store.records.values() if stored.document.name == "b.txt"]
-    assert [document.status for document in later] == ([] if where == "here" else [Status.DELETED])
-    assert [job.document_id for job in world.jobs.jobs.values()] == [before.document_id]
-    assert set(world.files.files) == {(TENANT, before.content.sha256)}
-
-
-async def test_collection_that_takes_long_to_empty_is_gone_at_once_and_emptied_by_the_sweep(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(clearing_module, "PATIENCE_S", 0.0)
-    await world.catalog.create(TENANT, "papers", "Papers")
-    document = await world.ingest(await world.upload("hello", collection_id="papers"))
-    assert not await world.catalog.delete(TENANT, "papers")
-    with pytest.raises(CollectionNotFound):
-        await world.upload("hello", collection_id="papers")
-    with pytest.raises(CollectionExists, match="still being deleted"):
-        await world.catalog.create(TENANT, "papers", "Papers")
-    await world.sweeper.sweep()
-    assert world.index.searchable(document.document_id) == []
-    await world.catalog.create(TENANT, "papers", "Papers")
-
-
-async def test_collection_deleted_during_an_upload_takes_the_document_with_it(world: World) -> None:
-    await world.catalog.create(TENANT, "papers", "Papers")
-
-    real = world.files.put
-
-    async def put_while_the_collection_is_deleted(tenant_id: str, file: SpooledFile) -> None:
-        await real(tenant_id, file)
-        await world.collections.delete(TENANT, "papers")
-
-    world.files.put = put_while_the_collection_is_deleted  # type: ignore[method-assign]
-    with pytest.raises(CollectionNotFound, match=r"papers was deleted while notes.txt was uploaded"):
-        await world.upload("hello", collection_id="papers")
-    assert [stored.document.status for stored in world.store.records.values()] == [Status.DELETED]
-    assert world.files.files == {}
-
-
-async def test_upload_killed_before_it_found_its_collection_deleted_leaves_nothing(world: World) -> None:
-    await world.catalog.create(TENANT, "papers", "Papers")
-    real = world.store.create
-
-    async def killed_while_the_collection_is_deleted(document: Document) -> StoredDocument:
-        await real(document)
-        await world.collections.delete(TENANT, "papers")
-        raise Crash("create")
-
-    world.store.create = killed_while_the_collection_is_deleted  # type: ignore[method-assign]
-    with pytest.raises(Crash):
-        await world.upload("hello", collection_id="papers")
-    world.clock.now += timedelta(minutes=1)
-    await world.sweeper.sweep()
-    assert [stored.document.status for stored in world.store.records.values()] == [Status.DELETED]
-    assert world.files.files == world.jobs.jobs == {}
-
-
-async def test_upload_killed_in_a_collection_whose_record_was_lost_is_not_taken_for_deleted(world: World) -> None:
-    await world.catalog.create(TENANT, "papers", "Papers")
-    document = await world.upload("hello", collection_id="papers")
-    world.jobs.jobs.clear()
-    world.collections.collections.clear()
-    world.clock.now += timedelta(minutes=1)
-    await world.sweeper.sweep()
-    assert (await world.ingest(document)).status is Status.READY
-
-
-@pytest.mark.usefixtures("clearing")
-async def test_deleting_a_large_collection_reads_each_record_a_few_times_only(world: World) -> None:
-    await world.catalog.create(TENANT, "papers", "Papers")
-    shared = await world.upload("Text 7.", name="kept.txt")
-    for n in range(250):
-        await world.upload(f"Text {n}.", name=f"{n}.txt", collection_id="papers")
-    records = 0
-    everything, changes = world.store.all_of, world.store.changed_since
-
-    async def counting(found: AsyncIterator[StoredDocument]) -> AsyncIterator[StoredDocument]:
-        nonlocal records
-        async for each in found:
-            records += 1
-            yield each
-
-    world.store.all_of = lambda tenant_id: counting(everything(tenant_id))  # type: ignore[method-assign]
-    world.store.changed_since = lambda version: counting(changes(version))  # type: ignore[method-assign]
-    await world.catalog.delete(TENANT, "papers")
-    assert records <= 3 * 251 + 100, "the records once, each as it changed, once more to find the collection's"
-    assert list(world.files.files) == [(TENANT, shared.content.sha256)]
-    assert {stored.document.status for stored in world.store.records.values()} == {Status.QUEUED, Status.DELETED}
-    assert all(stored.document.swept for stored in world.store.records.values() if stored.document != shared)
 
 
 async def test_file_is_kept_for_a_document_of_a_store_that_went_back_in_time(world: World) -> None:
