@@ -9,6 +9,7 @@ from groundwork.memory.v1 import memory_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
+from groundwork.tools.v1 import tools_pb2
 
 from kit.channel import open_channel
 from kit.egress import EgressGuard, parse_networks
@@ -30,6 +31,7 @@ from services.orchestrator.adapters.retriever import RetrieverSearcher
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
 from services.orchestrator.adapters.tally import KeyValueTally
+from services.orchestrator.adapters.tools import ASKED_BY_TOOLS, GrpcTools
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
@@ -56,6 +58,7 @@ async def run(settings: OrchestratorSettings) -> None:
         memory = await _memory(service, settings)
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
         switch = await _models(service, settings, nats, guard)
+        tools = await _tools(service, settings)
         pipeline = await _pipeline(service, settings, memory, state.sources, switch.models)
         credentials = await SealedModelStore.open(
             nats, Sealer(settings.signing_key()), life_s=settings.model_credentials_life_s
@@ -74,7 +77,7 @@ async def run(settings: OrchestratorSettings) -> None:
         service.require("nats", nats.check)
         service.add_servicer(
             orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server,
-            OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now), switch, tally),
+            OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now), switch, tally, tools),
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"],
         )
         await service.serve()
@@ -124,6 +127,14 @@ async def _memory(service: Service, settings: OrchestratorSettings) -> MemoryThr
     contract = [memory_pb2.DESCRIPTOR.services_by_name["MemoryService"]]
     channel = await service.stack.enter_async_context(open_channel(settings.memory_address, service.signer, contract))
     return MemoryThreads(channel, timeout_s=settings.run_memory_timeout_s)
+
+
+async def _tools(service: Service, settings: OrchestratorSettings) -> GrpcTools:
+    contract = [tools_pb2.DESCRIPTOR.services_by_name["ToolsService"]]
+    channel = await service.stack.enter_async_context(
+        open_channel(settings.tools_address, service.signer, contract, passed_on_to=ASKED_BY_TOOLS)
+    )
+    return GrpcTools(channel, list_timeout_s=settings.run_tools_timeout_s)
 
 
 async def _models(service: Service, settings: OrchestratorSettings, nats: Nats, guard: EgressGuard) -> ModelSwitch:

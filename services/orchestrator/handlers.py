@@ -25,6 +25,7 @@ from services.orchestrator.adapters.codec import (
     event_for_client,
     fill,
 )
+from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import BroughtName, RunKey, RunRecord, RunRequest
@@ -40,11 +41,12 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 class OrchestratorServicer(rpc.OrchestratorServiceServicer):
     """OrchestratorService over Runs."""
 
-    def __init__(self, runs: Runs, deletion: RunDeletion, switch: ModelSwitch, tally: Tally) -> None:
+    def __init__(self, runs: Runs, deletion: RunDeletion, switch: ModelSwitch, tally: Tally, tools: GrpcTools) -> None:
         self._runs = runs
         self._deletion = deletion
         self._switch = switch
         self._tally = tally
+        self._tools = tools
 
     async def StartRun(self, request: pb.StartRunRequest, context: Any) -> AsyncIterator[pb.StartRunResponse]:
         principal, key = current_principal(), request.idempotency_key
@@ -77,6 +79,15 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
 
     async def _visible(self, run_id: str) -> RunRecord:
         return await self._runs.visible(current_principal(), _key(run_id))
+
+    async def ListApprovals(self, request: pb.ListApprovalsRequest, context: Any) -> pb.ListApprovalsResponse:
+        raise NotImplementedError
+
+    async def ResolveApproval(self, request: pb.ResolveApprovalRequest, context: Any) -> pb.ResolveApprovalResponse:
+        raise NotImplementedError
+
+    async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
+        return pb.ListToolsResponse(tools=await self._tools.messages())
 
     async def GetModels(self, request: pb.GetModelsRequest, context: Any) -> pb.GetModelsResponse:
         return model_codec.models_to_proto(self._switch)

@@ -1,11 +1,12 @@
 """What the orchestrator keeps about runs besides their events."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from kit.principal import Principal
-from services.orchestrator.log.events import Answer, Budgets, RunError, RunMode, RunStatus, Usage
+from services.orchestrator.log.events import Answer, Budgets, EffectClass, RunError, RunMode, RunStatus, Usage
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,39 @@ class BroughtName:
 
     model: str
     preset: str = ""
+
+
+@dataclass(frozen=True)
+class ToolSelection:
+    """Tools that a run may use, by name; none means that no tool may be used."""
+
+    names: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool of the tools service."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON Schema of its arguments."""
+
+    effect: EffectClass = EffectClass.NONE
+    parallel_safe: bool = True
+    """Whether calls may run beside each other."""
+
+    requires_fresh_input: bool = False
+    """Whether it works on what the call before it found, so that it must wait for that."""
+
+    needs_approval: bool = False
+    """Whether a person must allow each call."""
+
+    key_arguments: Sequence[str] = ()
+    """Arguments that make two calls the same; empty means all."""
+
+    timeout_s: float = 5.0
+    """Longest a call may take."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +64,9 @@ class RunRequest:
     top_k: int = 0
     model_credentials: BroughtName | None = None
     """The model that the user brought, if any."""
+    tools: ToolSelection | None = None
+    """None means all that the tenant may use."""
+    memory: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,24 @@
 """What the core needs from outside."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from kit.forgetting import Source
 from kit.principal import Principal
 from services.orchestrator.log.events import Answer, Payload, Retrieval, RunEvent
-from services.orchestrator.models import Dependent, Page, RunKey, RunMarker, RunRecord, RunRequest, SearchQuery, Turn
+from services.orchestrator.models import (
+    Dependent,
+    Page,
+    RunKey,
+    RunMarker,
+    RunRecord,
+    RunRequest,
+    SearchQuery,
+    Tool,
+    Turn,
+)
+from services.orchestrator.steps.effects import Call
 
 
 class RunLog(Protocol):
@@ -182,6 +193,18 @@ class RunSources(Protocol):
 class Searcher(Protocol):
     async def search(self, query: SearchQuery) -> Retrieval:
         """The evidence set, numbered from 1. Raises Unavailable when neither engine answers."""
+        ...
+
+
+class Tools(Protocol):
+    """The tools service, in the name of the run's principal."""
+
+    async def offered(self) -> Sequence[Tool]:
+        """The tools that the tenant may use, by name. Raises Unavailable."""
+        ...
+
+    def call(self, tool: Tool, arguments: Mapping[str, Any], collection_ids: Sequence[str]) -> Call:
+        """A call that may read these collections, all of the tenant's when there are none; ready to be made by `Run.effect`."""
         ...
 
 

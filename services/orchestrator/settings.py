@@ -28,6 +28,9 @@ class OrchestratorSettings(SigningServiceSettings):
     memory_address: str = "127.0.0.1:7006"
     """host:port of the memory service."""
 
+    tools_address: str = "127.0.0.1:7007"
+    """host:port of the tools service."""
+
     llm_base_url: str | None = None
     """OpenAI-compatible endpoint, ending in /v1. Without it answers are extractive."""
 
@@ -114,6 +117,9 @@ class OrchestratorSettings(SigningServiceSettings):
 
     run_score_timeout_s: float = Field(default=2.0, gt=0)
     """Longest wait for sentence scores; after it the answer rests on lexical cues."""
+
+    run_tools_timeout_s: float = Field(default=2.0, gt=0)
+    """Longest wait for the list of tools; after it the run goes on without any. Each tool has its own limit for a call."""
 
     run_memory_timeout_s: float = Field(default=2.0, gt=0)
     """Longest wait for the thread's history; after it the run goes on without."""

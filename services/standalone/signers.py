@@ -28,6 +28,17 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "memory/GetHistory",
         "retriever/Search",
         "reranker/Rerank",
+        "tools/CallTool",
+        "tools/ListTools",
+        # In its name, by tools:
+        "ingest/CreateCollection",
+        "ingest/DeleteDocument",
+        "ingest/GetDocument",
+        "ingest/ListCollections",
+        "ingest/ListDocuments",
+        "ingest/UploadDocument",
+        "reranker/Embed",
+        "retriever/FetchChunks",
     ),
     "retriever": (
         "reranker/Embed",

@@ -1,17 +1,28 @@
 """Composition root of the tools service."""
 
 from datetime import UTC, datetime
+from functools import partial
 
+from google.protobuf.descriptor import FileDescriptor
+from groundwork.ingest.v1 import ingest_pb2
+from groundwork.reranker.v1 import reranker_pb2
+from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
+from kit.channel import Channel, open_channel
 from kit.jetstream import connect
 from kit.service import Service
 from services.tools import toolbox
 from services.tools.adapters.call_store import KeyValueCallStore
+from services.tools.adapters.ingest import IngestDocuments
+from services.tools.adapters.reranker import RerankerModels
+from services.tools.adapters.retriever import RetrieverPassages
 from services.tools.calls import Calls
+from services.tools.context import Services, ToolContext
 from services.tools.discovery import discover
 from services.tools.execution import Toolbox
 from services.tools.handlers import ToolsServicer
+from services.tools.models import Call
 from services.tools.settings import ToolsSettings
 
 
@@ -21,6 +32,7 @@ async def run(settings: ToolsSettings) -> None:
         nats = await service.stack.enter_async_context(connect(settings.nats_url, name="tools"))
         calls = Calls(await KeyValueCallStore.open(nats), now=_now)
         service.stack.push_async_callback(calls.close)
+        services = await _services(service, settings)
         box = Toolbox(
             discover(toolbox),
             calls,
@@ -28,6 +40,7 @@ async def run(settings: ToolsSettings) -> None:
             calls_waiting=settings.tools_calls_waiting,
             processes=settings.tools_processes,
             allowed=settings.tools_allowed,
+            context=partial(_context, settings, services),
         )
         service.require("nats", nats.check)
         service.add_servicer(
@@ -36,6 +49,26 @@ async def run(settings: ToolsSettings) -> None:
             tools_pb2.DESCRIPTOR.services_by_name["ToolsService"],
         )
         await service.serve()
+
+
+async def _services(service: Service, settings: ToolsSettings) -> Services:
+    async def channel(address: str, contract: FileDescriptor, name: str) -> Channel:
+        services = [contract.services_by_name[name]]
+        return await service.stack.enter_async_context(open_channel(address, service.signer, services))
+
+    return Services(
+        RetrieverPassages(await channel(settings.retriever_address, retriever_pb2.DESCRIPTOR, "RetrieverService")),
+        RerankerModels(await channel(settings.reranker_address, reranker_pb2.DESCRIPTOR, "RerankerService")),
+        IngestDocuments(await channel(settings.ingest_address, ingest_pb2.DESCRIPTOR, "IngestService")),
+    )
+
+
+def _context(settings: ToolsSettings, services: Services, call: Call) -> ToolContext:
+    return ToolContext(call.call_id, call.collection_ids, settings, services, _now, _unheard)
+
+
+async def _unheard(_: str) -> None:
+    pass
 
 
 def _now() -> datetime:

@@ -1,12 +1,16 @@
 """Finds the tools: every module of the toolbox is one. Nothing is registered anywhere.
 
 A tool module `name.py` has `SCHEMA` (the shape of OpenAI function calling), a plain or async function `name`, and may have
-`CACHEABLE` (bool, default False) and `POLICY` (services.tools.models.Policy).
+`CACHEABLE` (bool, default False) and `POLICY` (services.tools.models.Policy). A coroutine function with a parameter `context` is
+given a ToolContext.
 """
 
 import importlib
+import inspect
 import pkgutil
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
@@ -39,6 +43,17 @@ def _load(module: ModuleType, name: str) -> Tool:
         description=description,
         parameters=parameters,
         function=function,
+        wants_context=_wants_context(module.__name__, function),
         cacheable=bool(getattr(module, "CACHEABLE", False)),
         policy=getattr(module, "POLICY", Policy()),
     )
+
+
+def _wants_context(module: str, function: Callable[..., Any]) -> bool:
+    if "context" not in inspect.signature(function).parameters:
+        return False
+    if not inspect.iscoroutinefunction(function):
+        raise BrokenTool(
+            f"{module}: only a coroutine function can be given a context; a plain one runs in another process"
+        )
+    return True

@@ -8,7 +8,7 @@ import asyncio
 import inspect
 import json
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from jsonschema.exceptions import best_match
 
 from kit.deadline import bounded_timeout_s
 from services.tools.calls import Calls
+from services.tools.context import ToolContext
 from services.tools.errors import (
     InvalidArguments,
     OutputTooLarge,
@@ -28,7 +29,7 @@ from services.tools.errors import (
     ToolTimedOut,
     UnknownTool,
 )
-from services.tools.models import Call, Effect, Tool, ToolOutcome
+from services.tools.models import Call, Effect, Tool, ToolOutcome, ToolOutput
 from services.tools.result_cache import ResultCache
 
 _log = structlog.get_logger()
@@ -49,9 +50,11 @@ class Toolbox:
         calls_waiting: int,
         processes: int,
         allowed: Mapping[str, Collection[str]] | None = None,
+        context: Callable[[Call], ToolContext],
     ) -> None:
-        """`allowed` names the tools of tenants that may not use all."""
+        """`allowed` names the tools of tenants that may not use all. `context` is what a tool that asks for it is given."""
         self.tools = tools
+        self._context = context
         self._once = calls
         self._allowed = allowed or {}
         self._gate = asyncio.Semaphore(calls_at_once)
@@ -87,10 +90,8 @@ class Toolbox:
     async def _called(self, call: Call) -> ToolOutcome:
         tool = self._tool(call)
         _check(tool, call.arguments)
-        if tool.cacheable:
-            is_known, output = self._cache.get(call)
-            if is_known:
-                return ToolOutcome(True, 0.0, output, cached=True)
+        if tool.cacheable and (known := self._cache.get(call)) is not None:
+            return _succeeded(known, 0.0, cached=True)
         return await self._once.once(call, tool.policy, lambda: self._outcome(tool, call))
 
     def _tool(self, call: Call) -> Tool:
@@ -113,28 +114,29 @@ class Toolbox:
             _log.exception("tool_failed_unexpectedly", tool=tool.name, error=repr(error))
             message = f"{tool.name} failed unexpectedly; try other arguments or another way"
             return ToolOutcome(False, time.monotonic() - started_at, None, ToolError.reason, message)
-        return ToolOutcome(True, time.monotonic() - started_at, output)
+        return _succeeded(output, time.monotonic() - started_at)
 
-    async def _output(self, tool: Tool, call: Call) -> Any:
+    async def _output(self, tool: Tool, call: Call) -> ToolOutput:
         # What changes something goes on when its caller hangs up, so the caller's deadline is not its own.
         own_s = tool.policy.timeout_s
         timeout_s = (bounded_timeout_s(own_s) if tool.policy.effect is Effect.NONE else own_s) or own_s
         try:
             async with asyncio.timeout(timeout_s), self._turn():
-                output = await self._run(tool, call.arguments)
+                output = _output_of(await self._run(tool, call))
         except TimeoutError as error:
             raise ToolTimedOut(f"{tool.name} took longer than {timeout_s:.1f} s; ask for less") from error
-        size = _checked_size(tool.name, output)
+        size = _checked_size(tool.name, output.content)
         if tool.cacheable:
             self._cache.put(call, output, size)
         return output
 
-    async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
+    async def _run(self, tool: Tool, call: Call) -> Any:
         if inspect.iscoroutinefunction(tool.function):
-            return await tool.function(**arguments)
+            given = {"context": self._context(call)} if tool.wants_context else {}
+            return await tool.function(**call.arguments, **given)
         self._limiter = self._limiter or anyio.CapacityLimiter(self._processes)
         return await anyio.to_process.run_sync(
-            _run_tool, tool.function, dict(arguments), cancellable=True, limiter=self._limiter
+            _run_tool, tool.function, dict(call.arguments), cancellable=True, limiter=self._limiter
         )
 
     @asynccontextmanager
@@ -147,6 +149,16 @@ class Toolbox:
                 yield
         finally:
             self._calls -= 1
+
+
+def _output_of(returned: Any) -> ToolOutput:
+    return returned if isinstance(returned, ToolOutput) else ToolOutput(returned)
+
+
+def _succeeded(output: ToolOutput, duration_s: float, *, cached: bool = False) -> ToolOutcome:
+    return ToolOutcome(
+        True, duration_s, output.content, cached=cached, summary=output.summary, passages=output.passages
+    )
 
 
 def _run_tool(function: Any, arguments: dict[str, Any]) -> Any:

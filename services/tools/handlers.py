@@ -38,6 +38,7 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
             _decode_arguments(request.arguments),
             request.call_id,
             tuple(request.allowed_tools),
+            tuple(request.collection_ids),
         )
         outcome = await self._toolbox.call(call)
         yield pb.CallToolResponse(result=_encode_outcome(outcome))
@@ -82,6 +83,8 @@ def _encode_outcome(outcome: ToolOutcome) -> pb.ToolResult:
         error_message=outcome.error_message,
         duration=_duration(outcome.duration_s),
         cached=outcome.cached,
+        summary=outcome.summary,
+        hits=[passage.hit for passage in outcome.passages if passage.hit is not None],
     )
 
 

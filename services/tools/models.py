@@ -1,7 +1,7 @@
 """Tools and what comes out of calling them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -43,9 +43,40 @@ class Tool:
     parameters: Mapping[str, Any]
     """JSON Schema of the arguments, as in OpenAI function calling."""
     function: Callable[..., Any]
-    """Called with the arguments by name; a coroutine function or a plain one. Returns something that JSON can hold."""
+    """Called with the arguments by name; a coroutine function or a plain one. Returns what JSON can hold, or a ToolOutput."""
     cacheable: bool
     policy: Policy
+    wants_context: bool = False
+    """Whether it also takes a ToolContext, as `context`."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A passage of a document, as the retriever found it."""
+
+    chunk_id: str
+    document_id: str
+    document_name: str
+    collection_id: str
+    text: str
+    page: int = 0
+    """1-based; 0 where there are none."""
+    heading_path: tuple[str, ...] = ()
+    score: float = 0.0
+    hit: Any = field(default=None, compare=False, repr=False)
+    """The message that it came in, passed on as it is."""
+
+
+@dataclass(frozen=True)
+class ToolOutput:
+    """What a tool may return instead of plain JSON."""
+
+    content: Any
+    """What the model is told: JSON."""
+    summary: str = ""
+    """What the person is shown: a sentence."""
+    passages: tuple[Passage, ...] = ()
+    """The passages whose text the content holds, in its order: what may be cited, and what goes with a deleted document."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +90,8 @@ class Call:
     """The caller's name for this call: asked again, it is the same call. May be empty for tools without effect."""
     allowed_tools: tuple[str, ...] = ()
     """What the caller may use; empty means all that the tenant may."""
+    collection_ids: tuple[str, ...] = ()
+    """Collections that it may read; empty means all of the tenant's."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +101,10 @@ class ToolOutcome:
     ok: bool
     duration_s: float
     output: Any = None
+    """JSON."""
     error_reason: str = ""
     error_message: str = ""
     cached: bool = False
     """Whether it is that of an earlier call with the same arguments."""
+    summary: str = ""
+    passages: tuple[Passage, ...] = ()

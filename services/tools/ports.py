@@ -29,3 +29,15 @@ class CallStore(Protocol):
     async def end(self, tenant_id: str, call_id: str, call: NotedCall) -> None:
         """Notes what came of it."""
         ...
+
+
+class Retriever(Protocol):
+    """Passages of the tenant's documents."""
+
+
+class ModelServer(Protocol):
+    """Embeddings and rerank scores."""
+
+
+class Documents(Protocol):
+    """Documents and collections: the ingest service."""

@@ -10,6 +10,12 @@ class ToolsSettings(ServiceSettings):
 
     nats_url: str = "nats://127.0.0.1:4222"
     """NATS with JetStream, with credentials in the URL where it asks for them: calls with an effect are noted there."""
+    retriever_address: str = "127.0.0.1:7002"
+    """host:port of the retriever."""
+    reranker_address: str = "127.0.0.1:7001"
+    """host:port of the model server."""
+    ingest_address: str = "127.0.0.1:7003"
+    """host:port of the ingest service: tools may keep documents."""
     tools_calls_at_once: int = Field(default=8, ge=1)
     """Tool calls that run beside each other. Most wait for something; 8 keep a small machine from being swamped."""
     tools_calls_waiting: int = Field(default=64, ge=0)

@@ -31,14 +31,14 @@ class RetrieverSearcher:
         except (Unavailable, DeadlineExceeded, Cancelled) as error:  # Cancelled is what a stopping server says
             raise SearchSilent("the search service does not answer; ask again in a minute") from error
         return Retrieval(
-            evidence=tuple(_evidence(number, hit) for number, hit in enumerate(response.hits, start=1)),
+            evidence=tuple(evidence_of(number, hit) for number, hit in enumerate(response.hits, start=1)),
             degraded=tuple(Degradation(each.part, each.reason, each.message) for each in response.degraded),
             timings_ms=dict(response.timings_ms),
             strategy=_STRATEGIES.get(response.strategy, ""),
         )
 
 
-def _evidence(number: int, hit: pb.Hit) -> Evidence:
+def evidence_of(number: int, hit: pb.Hit) -> Evidence:
     chunk = hit.chunk
     return Evidence(
         number=number,

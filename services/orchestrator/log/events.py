@@ -69,6 +69,7 @@ class Budgets:
     parallel_calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    reasoning_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,7 @@ class ToolResult:
     summary: str = ""
     duration_s: float = 0.0
     error_reason: str = ""
+    error_message: str = ""
 
 
 class ApprovalDecision(Enum):

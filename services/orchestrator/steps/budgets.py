@@ -22,6 +22,7 @@ def in_force(asked: Budgets, limits: Budgets) -> Budgets:
         parallel_calls=_smaller(asked.parallel_calls, limits.parallel_calls),
         tokens=_smaller(asked.tokens, limits.tokens),
         cost_usd=_smaller(asked.cost_usd, limits.cost_usd),
+        reasoning_steps=_smaller(asked.reasoning_steps, limits.reasoning_steps),
     )
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import structlog
 
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, Unavailable
-from services.orchestrator.log.events import EffectClass, ToolResult
+from services.orchestrator.log.events import EffectClass, Evidence, ToolResult
 
 _log = structlog.get_logger()
 IN_DOUBT = "IN_DOUBT"
@@ -38,6 +38,8 @@ class ToolOutcome:
     """What a person is shown."""
     error_reason: str = ""
     duration_s: float = 0.0
+    evidence: Sequence[Evidence] = ()
+    """The passages whose text the content holds, in its order; their numbers are the tool's own."""
 
     @property
     def is_in_doubt(self) -> bool:

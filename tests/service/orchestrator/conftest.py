@@ -5,13 +5,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 
+import grpc.aio
 import pytest
 
+from kit.channel import Channel
 from kit.egress import EgressGuard
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
 from kit.keys import KeySource, parse_signing_key
 from kit.llm import LanguageModel
+from kit.llm.switching import ModelSwitch
 from kit.principal import Principal
 from kit.sealing import Sealer
 from kit.testing.harness import make_signer, make_verifier, signing_key_text
@@ -21,9 +24,10 @@ from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.adapters.run_store import KeyValueRunStore
 from services.orchestrator.adapters.sources import KeyValueRunSources
 from services.orchestrator.adapters.tally import KeyValueTally
+from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
-from services.orchestrator.handlers import ForgetHandler
+from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
 from services.orchestrator.modes.grounded import Limits, Pipeline
@@ -118,6 +122,17 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             return orchestrator
 
         yield start
+
+
+def unreachable_tools() -> GrpcTools:
+    """For what does not ask the tools service."""
+    return GrpcTools(Channel(grpc.aio.insecure_channel("127.0.0.1:1"), make_signer()), list_timeout_s=1.0)
+
+
+def servicer(orchestrator: Orchestrator, switch: ModelSwitch) -> OrchestratorServicer:
+    return OrchestratorServicer(
+        orchestrator.runs, orchestrator.deletion, switch, orchestrator.tally, unreachable_tools()
+    )
 
 
 @asynccontextmanager

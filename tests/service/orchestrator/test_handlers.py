@@ -14,7 +14,7 @@ from kit.jetstream import Nats
 from kit.principal import Principal, use_principal
 from kit.testing.harness import TEST_PRINCIPAL, open_test_channel, running_servicer
 from services.orchestrator.handlers import OrchestratorServicer
-from tests.service.orchestrator.conftest import Orchestrator
+from tests.service.orchestrator.conftest import Orchestrator, servicer
 from tests.unit.kit.llm_fakes import Script, catalog, following_switch
 
 
@@ -25,7 +25,7 @@ async def stub(
     orchestrator = await start_orchestrator()
     async with (
         following_switch(jetstream, Script(), catalog("a/m")) as switch,
-        serving(OrchestratorServicer(orchestrator.runs, orchestrator.deletion, switch, orchestrator.tally)) as stub,
+        serving(servicer(orchestrator, switch)) as stub,
     ):
         yield stub
 

@@ -10,8 +10,7 @@ from kit.errors import FailedPrecondition, InvalidArgument, PermissionDenied
 from kit.jetstream import Nats
 from kit.llm import ModelUnavailable
 from kit.principal import OPERATOR, Principal, use_principal
-from services.orchestrator.handlers import OrchestratorServicer
-from tests.service.orchestrator.conftest import Orchestrator
+from tests.service.orchestrator.conftest import Orchestrator, servicer
 from tests.service.orchestrator.test_handlers import serving
 from tests.unit.kit.llm_fakes import SET_AT, Script, catalog, following_switch, provider, says
 
@@ -27,7 +26,7 @@ async def stub(
     offered = catalog("a/m", providers={"a": provider(models={"m": {}, "away": {}}, any_model=False)})
     async with (
         following_switch(jetstream, script, offered) as switch,
-        serving(OrchestratorServicer(orchestrator.runs, orchestrator.deletion, switch, orchestrator.tally)) as stub,
+        serving(servicer(orchestrator, switch)) as stub,
     ):
         yield stub
 

@@ -1,7 +1,9 @@
 """Fakes of the orchestrator's ports, all in memory."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from kit.errors import Unavailable
 from kit.forgetting import Source
@@ -20,8 +22,9 @@ from kit.llm import (
 )
 from kit.principal import current_principal
 from services.orchestrator.errors import FencedOff
-from services.orchestrator.log.events import Answer, Evidence, Retrieval, RunEvent
-from services.orchestrator.models import Dependent, RunKey, RunRecord, SearchQuery, Turn
+from services.orchestrator.log.events import Answer, EffectClass, Evidence, Retrieval, RunEvent
+from services.orchestrator.models import Dependent, RunKey, RunRecord, SearchQuery, Tool, Turn
+from services.orchestrator.steps.effects import Call, Fate, ToolOutcome
 
 EVIDENCE = (
     Evidence(1, "c1", "d1", "tower.txt", "The tower was built in 1889 by Gustave Eiffel.", dense_score=0.8, score=1.0),
@@ -180,3 +183,42 @@ class FakeModel:
         finally:
             if request.meter is not None:
                 request.meter.add(Spent("fake", "fake", usage))
+
+
+class FakeTools:
+    """The tools service: keeps what came of each call by its id, so that asked again it is the same call. `made` are the calls that
+    were made, in order."""
+
+    def __init__(
+        self, tools: Sequence[Tool] = (), answer: Callable[[str, Mapping[str, Any]], ToolOutcome] | None = None
+    ) -> None:
+        self.tools = list(tools)
+        self.made: list[tuple[str, Mapping[str, Any]]] = []
+        self._answer = answer or (lambda name, _: ToolOutcome(True, {"said_by": name}, f"{name} answered."))
+        self._outcomes: dict[str, ToolOutcome] = {}
+
+    async def offered(self) -> Sequence[Tool]:
+        return self.tools
+
+    def call(self, tool: Tool, arguments: Mapping[str, Any], collection_ids: Sequence[str]) -> Call:
+        return _FakeCall(self, tool.name, arguments, tool.effect)
+
+    async def outcome(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
+        if call_id not in self._outcomes:
+            self.made.append((name, arguments))
+            self._outcomes[call_id] = self._answer(name, arguments)
+        return self._outcomes[call_id]
+
+
+@dataclass(frozen=True)
+class _FakeCall:
+    tools: FakeTools
+    name: str
+    arguments: Mapping[str, Any]
+    effect: EffectClass
+
+    async def run(self, call_id: str) -> ToolOutcome:
+        return await self.tools.outcome(call_id, self.name, self.arguments)
+
+    async def find(self, call_id: str) -> ToolOutcome | Fate:
+        return await self.run(call_id)

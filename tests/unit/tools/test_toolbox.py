@@ -16,6 +16,7 @@ import pytest
 from kit.deadline import set_remaining
 from services.tools import toolbox as real_toolbox
 from services.tools.calls import Calls
+from services.tools.context import ToolContext
 from services.tools.discovery import discover
 from services.tools.errors import BrokenTool
 from services.tools.execution import Toolbox
@@ -44,7 +45,13 @@ def _box(
     other = replace(tool, name="other")
     calls = Calls(MemoryCallStore(), now=lambda: START)
     tools = {"other": other, "probe": tool}
-    return Toolbox(tools, calls, calls_at_once=2, calls_waiting=waiting, processes=1, allowed=allowed)
+    return Toolbox(
+        tools, calls, calls_at_once=2, calls_waiting=waiting, processes=1, allowed=allowed, context=_no_context
+    )
+
+
+def _no_context(_: Call) -> ToolContext:
+    raise AssertionError("no tool in here asks for a context")
 
 
 async def _called(function: Callable[..., Any], **arguments: Any) -> ToolOutcome:

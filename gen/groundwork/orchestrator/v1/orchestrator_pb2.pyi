@@ -12,6 +12,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from groundwork.common.v1 import common_pb2 as _common_pb2
+from groundwork.tools.v1 import tools_pb2 as _tools_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -222,6 +223,7 @@ class Budgets(_message.Message):
     PARALLEL_CALLS_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     COST_USD_FIELD_NUMBER: _builtins.int
+    REASONING_STEPS_FIELD_NUMBER: _builtins.int
     answer_tokens: _builtins.int
     """Tokens a model may write in the answer."""
     steps: _builtins.int
@@ -234,6 +236,8 @@ class Budgets(_message.Message):
     """Tokens that models read and write in all steps together. Checked before each use of a model: one that has begun ends."""
     cost_usd: _builtins.float
     """Dollars, by the configured prices. Checked as tokens are."""
+    reasoning_steps: _builtins.int
+    """How often the model may ask for tools before it has to answer."""
     @_builtins.property
     def wall_clock(self) -> _duration_pb2.Duration:
         """Time worked on the run. While nobody works on it, after a crash or while it waits for a decision, it does not count."""
@@ -248,14 +252,39 @@ class Budgets(_message.Message):
         parallel_calls: _builtins.int = ...,
         tokens: _builtins.int = ...,
         cost_usd: _builtins.float = ...,
+        reasoning_steps: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["wall_clock", b"wall_clock"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_tokens", b"answer_tokens", "cost_usd", b"cost_usd", "parallel_calls", b"parallel_calls", "steps", b"steps", "tokens", b"tokens", "tool_calls", b"tool_calls", "wall_clock", b"wall_clock"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_tokens", b"answer_tokens", "cost_usd", b"cost_usd", "parallel_calls", b"parallel_calls", "reasoning_steps", b"reasoning_steps", "steps", b"steps", "tokens", b"tokens", "tool_calls", b"tool_calls", "wall_clock", b"wall_clock"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Budgets: _TypeAlias = Budgets  # noqa: Y015
+
+@_typing.final
+class ToolSelection(_message.Message):
+    """Tools of a run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Their names; none means that no tool may be used."""
+
+    def __init__(
+        self,
+        *,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["names", b"names"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolSelection: _TypeAlias = ToolSelection  # noqa: Y015
 
 @_typing.final
 class StartRunRequest(_message.Message):
@@ -273,6 +302,8 @@ class StartRunRequest(_message.Message):
     TOP_K_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     MODEL_CREDENTIALS_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    MEMORY_FIELD_NUMBER: _builtins.int
     mode: Global___RunMode.ValueType
     """Pipeline."""
     question: _builtins.str
@@ -288,9 +319,11 @@ class StartRunRequest(_message.Message):
     means none. Another content is refused with IDEMPOTENCY_KEY_REUSED; a run that is still going on with
     IDEMPOTENCY_KEY_IN_FLIGHT and its run_id, by which it can be attached to.
     """
+    memory: _builtins.str
+    """How the run uses what is remembered of the user: "auto" or empty. Others are refused with MEMORY_MODE_NOT_OFFERED."""
     @_builtins.property
     def collection_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Collections to search."""
+        """Collections to search. In chat, what the tools may read: none means all of the tenant's."""
 
     @_builtins.property
     def budgets(self) -> Global___Budgets:
@@ -306,6 +339,10 @@ class StartRunRequest(_message.Message):
         until the run ends.
         """
 
+    @_builtins.property
+    def tools(self) -> Global___ToolSelection:
+        """Tools that the run may use. Absent: all that the tenant may."""
+
     def __init__(
         self,
         *,
@@ -319,10 +356,12 @@ class StartRunRequest(_message.Message):
         top_k: _builtins.int = ...,
         idempotency_key: _builtins.str = ...,
         model_credentials: Global___ModelCredentials | None = ...,
+        tools: Global___ToolSelection | None = ...,
+        memory: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model_credentials", b"model_credentials"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model_credentials", b"model_credentials", "tools", b"tools"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "idempotency_key", b"idempotency_key", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "thread_id", b"thread_id", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "budgets", b"budgets", "collection_ids", b"collection_ids", "document_ids", b"document_ids", "idempotency_key", b"idempotency_key", "memory", b"memory", "mode", b"mode", "model_credentials", b"model_credentials", "question", b"question", "thread_id", b"thread_id", "tools", b"tools", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1524,6 +1563,7 @@ class ToolResult(_message.Message):
     SUMMARY_FIELD_NUMBER: _builtins.int
     DURATION_FIELD_NUMBER: _builtins.int
     ERROR_REASON_FIELD_NUMBER: _builtins.int
+    ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """Call."""
     ok: _builtins.bool
@@ -1532,6 +1572,8 @@ class ToolResult(_message.Message):
     """What came out, shortened."""
     error_reason: _builtins.str
     """UPPER_SNAKE, when it did not work. IN_DOUBT: nobody knows whether the call took effect, and it is not repeated."""
+    error_message: _builtins.str
+    """What to do about it, when it did not work."""
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """How long it took."""
@@ -1544,10 +1586,11 @@ class ToolResult(_message.Message):
         summary: _builtins.str = ...,
         duration: _duration_pb2.Duration | None = ...,
         error_reason: _builtins.str = ...,
+        error_message: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "duration", b"duration", "error_reason", b"error_reason", "ok", b"ok", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "duration", b"duration", "error_message", b"error_message", "error_reason", b"error_reason", "ok", b"ok", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1568,7 +1611,7 @@ class Approval(_message.Message):
     DECISION_FIELD_NUMBER: _builtins.int
     DECIDED_BY_FIELD_NUMBER: _builtins.int
     approval_id: _builtins.str
-    """Unique within the run."""
+    """Unique within the tenant."""
     tool: _builtins.str
     """Tool that is to be called."""
     arguments_hash: _builtins.str
@@ -1608,6 +1651,185 @@ class Approval(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Approval: _TypeAlias = Approval  # noqa: Y015
+
+@_typing.final
+class ListApprovalsRequest(_message.Message):
+    """Asks for what waits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def page(self) -> _common_pb2.PageRequest:
+        """Which page."""
+
+    def __init__(
+        self,
+        *,
+        page: _common_pb2.PageRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["page", b"page"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page", b"page"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListApprovalsRequest: _TypeAlias = ListApprovalsRequest  # noqa: Y015
+
+@_typing.final
+class ListApprovalsResponse(_message.Message):
+    """What waits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPROVALS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty on the last."""
+    @_builtins.property
+    def approvals(self) -> _containers.RepeatedCompositeFieldContainer[Global___PendingApproval]:
+        """Oldest first."""
+
+    def __init__(
+        self,
+        *,
+        approvals: _abc.Iterable[Global___PendingApproval] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approvals", b"approvals", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListApprovalsResponse: _TypeAlias = ListApprovalsResponse  # noqa: Y015
+
+@_typing.final
+class PendingApproval(_message.Message):
+    """A call that waits for a decision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    APPROVAL_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """Its run."""
+    subject: _builtins.str
+    """Whose run it is."""
+    @_builtins.property
+    def approval(self) -> Global___Approval:
+        """The question."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        subject: _builtins.str = ...,
+        approval: Global___Approval | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "run_id", b"run_id", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PendingApproval: _TypeAlias = PendingApproval  # noqa: Y015
+
+@_typing.final
+class ResolveApprovalRequest(_message.Message):
+    """A decision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_HASH_FIELD_NUMBER: _builtins.int
+    approval_id: _builtins.str
+    """Which question: Approval.approval_id."""
+    decision: Global___ApprovalDecision.ValueType
+    """ALLOWED or DENIED."""
+    arguments_hash: _builtins.str
+    """Approval.arguments_hash of what was read: the decision is about these arguments and no others."""
+    def __init__(
+        self,
+        *,
+        approval_id: _builtins.str = ...,
+        decision: Global___ApprovalDecision.ValueType = ...,
+        arguments_hash: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "arguments_hash", b"arguments_hash", "decision", b"decision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResolveApprovalRequest: _TypeAlias = ResolveApprovalRequest  # noqa: Y015
+
+@_typing.final
+class ResolveApprovalResponse(_message.Message):
+    """The decision is on disk."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPROVAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def approval(self) -> Global___PendingApproval:
+        """The question with its decision."""
+
+    def __init__(
+        self,
+        *,
+        approval: Global___PendingApproval | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResolveApprovalResponse: _TypeAlias = ResolveApprovalResponse  # noqa: Y015
+
+@_typing.final
+class ListToolsRequest(_message.Message):
+    """Asks for the tools."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListToolsRequest: _TypeAlias = ListToolsRequest  # noqa: Y015
+
+@_typing.final
+class ListToolsResponse(_message.Message):
+    """The tools."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOOLS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tools_pb2.Tool]:
+        """By name."""
+
+    def __init__(
+        self,
+        *,
+        tools: _abc.Iterable[_tools_pb2.Tool] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tools", b"tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListToolsResponse: _TypeAlias = ListToolsResponse  # noqa: Y015
 
 @_typing.final
 class GetModelsRequest(_message.Message):

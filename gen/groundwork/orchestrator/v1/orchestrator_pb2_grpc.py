@@ -65,6 +65,21 @@ class OrchestratorServiceStub:
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsRequest.SerializeToString,
                 response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsResponse.FromString,
                 _registered_method=True)
+        self.ListApprovals = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/ListApprovals',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListApprovalsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListApprovalsResponse.FromString,
+                _registered_method=True)
+        self.ResolveApproval = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/ResolveApproval',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalResponse.FromString,
+                _registered_method=True)
+        self.ListTools = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/ListTools',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsResponse.FromString,
+                _registered_method=True)
         self.GetModels = channel.unary_unary(
                 '/groundwork.orchestrator.v1.OrchestratorService/GetModels',
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetModelsRequest.SerializeToString,
@@ -130,6 +145,29 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListApprovals(self, request, context):
+        """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResolveApproval(self, request, context):
+        """Decides about a call that waits, and lets its run go on, on any replica. Harmless when repeated. NOT_FOUND with
+        APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about; FAILED_PRECONDITION with APPROVAL_CLOSED when
+        it was decided otherwise, or expired.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTools(self, request, context):
+        """The tools that a run of the caller may use, by name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModels(self, request, context):
         """The language models: what each operation asks, and what there is.
         """
@@ -184,6 +222,21 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.ListRuns,
                     request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsRequest.FromString,
                     response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsResponse.SerializeToString,
+            ),
+            'ListApprovals': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListApprovals,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListApprovalsRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListApprovalsResponse.SerializeToString,
+            ),
+            'ResolveApproval': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResolveApproval,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalResponse.SerializeToString,
+            ),
+            'ListTools': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTools,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsResponse.SerializeToString,
             ),
             'GetModels': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModels,
@@ -364,6 +417,87 @@ class OrchestratorService:
             '/groundwork.orchestrator.v1.OrchestratorService/ListRuns',
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsRequest.SerializeToString,
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListRunsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListApprovals(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/ListApprovals',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListApprovalsRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListApprovalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResolveApproval(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/ResolveApproval',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ResolveApprovalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTools(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/ListTools',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsResponse.FromString,
             options,
             channel_credentials,
             insecure,

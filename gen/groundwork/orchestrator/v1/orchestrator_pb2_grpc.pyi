@@ -49,6 +49,15 @@ class OrchestratorServiceStub:
     """
     ListRuns: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]
     """The caller's runs, newest first; with the scope "operator" all of the tenant."""
+    ListApprovals: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListApprovalsRequest, _orchestrator_pb2.ListApprovalsResponse]
+    """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant."""
+    ResolveApproval: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ResolveApprovalRequest, _orchestrator_pb2.ResolveApprovalResponse]
+    """Decides about a call that waits, and lets its run go on, on any replica. Harmless when repeated. NOT_FOUND with
+    APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about; FAILED_PRECONDITION with APPROVAL_CLOSED when
+    it was decided otherwise, or expired.
+    """
+    ListTools: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListToolsRequest, _orchestrator_pb2.ListToolsResponse]
+    """The tools that a run of the caller may use, by name."""
     GetModels: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]
     """The language models: what each operation asks, and what there is."""
     SetModel: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]
@@ -79,6 +88,15 @@ class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
     """
     ListRuns: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]  # type: ignore[assignment]
     """The caller's runs, newest first; with the scope "operator" all of the tenant."""
+    ListApprovals: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListApprovalsRequest, _orchestrator_pb2.ListApprovalsResponse]  # type: ignore[assignment]
+    """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant."""
+    ResolveApproval: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ResolveApprovalRequest, _orchestrator_pb2.ResolveApprovalResponse]  # type: ignore[assignment]
+    """Decides about a call that waits, and lets its run go on, on any replica. Harmless when repeated. NOT_FOUND with
+    APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about; FAILED_PRECONDITION with APPROVAL_CLOSED when
+    it was decided otherwise, or expired.
+    """
+    ListTools: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListToolsRequest, _orchestrator_pb2.ListToolsResponse]  # type: ignore[assignment]
+    """The tools that a run of the caller may use, by name."""
     GetModels: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]  # type: ignore[assignment]
     """The language models: what each operation asks, and what there is."""
     SetModel: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]  # type: ignore[assignment]
@@ -142,6 +160,33 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.ListRunsResponse, _abc.Awaitable[_orchestrator_pb2.ListRunsResponse]]:
         """The caller's runs, newest first; with the scope "operator" all of the tenant."""
+
+    @_abc_1.abstractmethod
+    def ListApprovals(
+        self,
+        request: _orchestrator_pb2.ListApprovalsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_orchestrator_pb2.ListApprovalsResponse, _abc.Awaitable[_orchestrator_pb2.ListApprovalsResponse]]:
+        """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant."""
+
+    @_abc_1.abstractmethod
+    def ResolveApproval(
+        self,
+        request: _orchestrator_pb2.ResolveApprovalRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_orchestrator_pb2.ResolveApprovalResponse, _abc.Awaitable[_orchestrator_pb2.ResolveApprovalResponse]]:
+        """Decides about a call that waits, and lets its run go on, on any replica. Harmless when repeated. NOT_FOUND with
+        APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about; FAILED_PRECONDITION with APPROVAL_CLOSED when
+        it was decided otherwise, or expired.
+        """
+
+    @_abc_1.abstractmethod
+    def ListTools(
+        self,
+        request: _orchestrator_pb2.ListToolsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_orchestrator_pb2.ListToolsResponse, _abc.Awaitable[_orchestrator_pb2.ListToolsResponse]]:
+        """The tools that a run of the caller may use, by name."""
 
     @_abc_1.abstractmethod
     def GetModels(

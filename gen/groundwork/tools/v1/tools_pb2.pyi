@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from groundwork.retriever.v1 import retriever_pb2 as _retriever_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -164,6 +165,7 @@ class CallToolRequest(_message.Message):
     ARGUMENTS_FIELD_NUMBER: _builtins.int
     CALL_ID_FIELD_NUMBER: _builtins.int
     ALLOWED_TOOLS_FIELD_NUMBER: _builtins.int
+    COLLECTION_IDS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Tool."""
     call_id: _builtins.str
@@ -179,6 +181,10 @@ class CallToolRequest(_message.Message):
     def allowed_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tools that this caller may use; empty means all that the tenant may."""
 
+    @_builtins.property
+    def collection_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Collections that the call may read; empty means all of the tenant's."""
+
     def __init__(
         self,
         *,
@@ -186,10 +192,11 @@ class CallToolRequest(_message.Message):
         arguments: _struct_pb2.Struct | None = ...,
         call_id: _builtins.str = ...,
         allowed_tools: _abc.Iterable[_builtins.str] | None = ...,
+        collection_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_tools", b"allowed_tools", "arguments", b"arguments", "call_id", b"call_id", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_tools", b"allowed_tools", "arguments", b"arguments", "call_id", b"call_id", "collection_ids", b"collection_ids", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -261,6 +268,8 @@ class ToolResult(_message.Message):
     ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
     DURATION_FIELD_NUMBER: _builtins.int
     CACHED_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    HITS_FIELD_NUMBER: _builtins.int
     ok: _builtins.bool
     """Whether it worked."""
     error_reason: _builtins.str
@@ -269,6 +278,8 @@ class ToolResult(_message.Message):
     """For the model and the person, when it did not work."""
     cached: _builtins.bool
     """Whether it is the result of an earlier call with the same arguments."""
+    summary: _builtins.str
+    """What came out in a sentence, for the person."""
     @_builtins.property
     def output(self) -> _struct_pb2.Value:
         """What came out, when it worked."""
@@ -276,6 +287,10 @@ class ToolResult(_message.Message):
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """How long it took."""
+
+    @_builtins.property
+    def hits(self) -> _containers.RepeatedCompositeFieldContainer[_retriever_pb2.Hit]:
+        """The passages whose text the output holds, in its order: what an answer may cite, and what is to be forgotten with its document."""
 
     def __init__(
         self,
@@ -286,10 +301,12 @@ class ToolResult(_message.Message):
         error_message: _builtins.str = ...,
         duration: _duration_pb2.Duration | None = ...,
         cached: _builtins.bool = ...,
+        summary: _builtins.str = ...,
+        hits: _abc.Iterable[_retriever_pb2.Hit] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "output", b"output"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached", b"cached", "duration", b"duration", "error_message", b"error_message", "error_reason", b"error_reason", "ok", b"ok", "output", b"output"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached", b"cached", "duration", b"duration", "error_message", b"error_message", "error_reason", b"error_reason", "hits", b"hits", "ok", b"ok", "output", b"output", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,35 @@
+"""What a tool is given besides its arguments, when its function has a parameter `context`."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from services.tools.ports import Documents, ModelServer, Retriever
+from services.tools.settings import ToolsSettings
+
+
+@dataclass(frozen=True)
+class Services:
+    """The other services, asked in the name of whoever called the tool: with the token of that call."""
+
+    retriever: Retriever
+    models: ModelServer
+    documents: Documents
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """Only for coroutine functions: a plain one runs in another process."""
+
+    call_id: str
+    """The caller's name for this call; may be empty for tools without effect."""
+
+    collection_ids: tuple[str, ...]
+    """Collections that the call may read; empty means all of the tenant's."""
+
+    settings: ToolsSettings
+    services: Services
+    now: Callable[[], datetime]
+
+    progress: Callable[[str], Awaitable[None]]
+    """Tells the person what is being done, in a short sentence."""
