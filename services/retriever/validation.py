@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kit.language.phrases import phrase_tokens
 from services.retriever.errors import InvalidRequest
 from services.retriever.models import Activation, IndexBatch, RevisionKey, SearchRequest
-from services.retriever.phrases import phrase_tokens
 
 MAX_QUERIES = 8
 MAX_QUERY_CHARS = 8192
