@@ -148,6 +148,13 @@ def check_fetch(chunk_ids: Sequence[str], window: int) -> None:
     check_window(window)
 
 
+def check_section(document_id: str, chunk_count: int) -> None:
+    """The limits of FetchChunks of a document."""
+    check_id("document_id", document_id)
+    if not 1 <= chunk_count <= MAX_FETCH:
+        raise InvalidRequest(f"chunk_count is {chunk_count}; use 1 to {MAX_FETCH}", field="chunk_count")
+
+
 def check_window(window: int) -> None:
     """Neighbours on each side."""
     if not 0 <= window <= MAX_WINDOW:
