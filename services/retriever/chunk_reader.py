@@ -1,19 +1,21 @@
 """Chunks by id with their neighbours. Either index can give them, so one is enough."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import structlog
 
 from kit.errors import GroundworkError
 from services.retriever.concurrency import engine_deadline
-from services.retriever.models import Chunk, ChunkWindow, RevisionKey
+from services.retriever.models import Chunk, ChunkWindow, RevisionKey, Section
 from services.retriever.options import READ_TIMEOUT_S
 from services.retriever.ports import ChunkIndex
 from services.retriever.revision_map import RevisionMap
 from services.retriever.stored_chunk import StoredChunk, readable
-from services.retriever.validation import check_fetch, check_scope_id
+from services.retriever.validation import check_fetch, check_scope_id, check_section
 
 _log = structlog.get_logger()
+Found = TypeVar("Found")
 
 
 class ChunkReader:
@@ -30,6 +32,24 @@ class ChunkReader:
         self._revisions.require_fresh()
         return await self._from_any(lambda index: self._fetch_from(index, tenant_id, chunk_ids, window))
 
+    async def section(self, tenant_id: str, document_id: str, first_ordinal: int, chunk_count: int) -> Section:
+        """Chunks of the document's visible revision from a position on, in reading order; none of one that is not visible.
+        Raises IndexUnavailable or RevisionsStale."""
+        check_scope_id("tenant_id", tenant_id)
+        check_section(document_id, chunk_count)
+        self._revisions.require_fresh()
+        pointer = self._revisions.get(tenant_id, document_id)
+        if pointer is None or pointer.deleted:
+            return Section((), 0)
+        key = RevisionKey(tenant_id, document_id, pointer.revision_id)
+        ordinals = list(range(first_ordinal, min(first_ordinal + chunk_count, pointer.chunk_count)))
+        if not ordinals:
+            return Section((), pointer.chunk_count)
+        chunks = await self._from_any(lambda index: self._section_from(index, key, ordinals))
+        if not self._revisions.is_active(tenant_id, document_id, pointer.revision_id):
+            return Section((), 0)  # deleted or replaced while the index was read
+        return Section(chunks, pointer.chunk_count)
+
     async def with_neighbours(self, tenant_id: str, chunks: Sequence[Chunk], window: int) -> list[ChunkWindow]:
         """Chunks that are known already, each with its neighbours, in their order. Raises IndexUnavailable."""
 
@@ -40,7 +60,7 @@ class ChunkReader:
 
         return await self._from_any(read)
 
-    async def _from_any(self, read: Callable[[ChunkIndex], Awaitable[list[ChunkWindow]]]) -> list[ChunkWindow]:
+    async def _from_any(self, read: Callable[[ChunkIndex], Awaitable[list[Found]]]) -> list[Found]:
         *others, last = self._indexes
         for index in others:
             try:
@@ -48,6 +68,11 @@ class ChunkReader:
             except GroundworkError as error:
                 _log.warning("fetch_from_index_failed", reason=error.reason, error=error.message)
         return await read(last)
+
+    async def _section_from(self, index: ChunkIndex, key: RevisionKey, ordinals: Sequence[int]) -> list[Chunk]:
+        async with engine_deadline(READ_TIMEOUT_S):
+            found = [chunk for _, chunk in readable(await index.fetch_ordinals(key, ordinals))]
+        return sorted(found, key=lambda chunk: chunk.ordinal)
 
     async def _fetch_from(
         self, index: ChunkIndex, tenant_id: str, chunk_ids: Sequence[str], window: int

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from kit.language.phrases import quoted_phrases
 from services.retriever.engine_answer import (
     COSINES,
     DENSE,
@@ -20,7 +21,6 @@ from services.retriever.engine_answer import (
 from services.retriever.errors import EmbeddingSpaceMismatch
 from services.retriever.models import Degradation, LexicalQuery, SearchRequest, Vector, Vectors
 from services.retriever.options import SearchOptions
-from services.retriever.phrases import quoted_phrases
 from services.retriever.ports import DenseIndex, Embedder, LexicalIndex
 from services.retriever.stored_chunk import Candidate, StoredChunk
 

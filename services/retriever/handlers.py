@@ -52,7 +52,12 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
 
     async def FetchChunks(self, request: pb.FetchChunksRequest, context: Context) -> pb.FetchChunksResponse:
         tenant_id = current_principal().tenant_id
-        return wire.fetch_response(await self._reader.fetch(tenant_id, list(request.chunk_ids), request.window))
+        if not request.document_id:
+            return wire.fetch_response(await self._reader.fetch(tenant_id, list(request.chunk_ids), request.window))
+        if request.chunk_ids or request.window:
+            raise InvalidRequest("document_id stands instead of chunk_ids and window; send one or the other")
+        section = await self._reader.section(tenant_id, request.document_id, request.first_ordinal, request.chunk_count)
+        return wire.section_response(section)
 
     async def IndexChunks(
         self, request_iterator: AsyncIterator[pb.IndexChunksRequest], context: Context

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from services.retriever.phrases import folded
+from kit.language.phrases import folded
 
 STEMMERS: Mapping[str, str] = MappingProxyType(
     {

@@ -270,6 +270,14 @@ class ChunkWindow:
 
 
 @dataclass(frozen=True)
+class Section:
+    """Chunks of a document that follow each other, and how many its visible revision has in all: 0 when none is visible."""
+
+    chunks: Sequence[Chunk]
+    document_chunk_count: int
+
+
+@dataclass(frozen=True)
 class Activation:
     """A request for the pointer flip."""
 

@@ -5,12 +5,12 @@ Stages run in the order of the methods; each notes what it drops.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from kit.language.phrases import contains_phrase
+from kit.ranking.duplicates import Duplicates
+from kit.ranking.fusion import RankedList, convex_combination, reciprocal_rank_fusion
 from services.retriever import gate
-from services.retriever.duplicates import Duplicates
 from services.retriever.engine_answer import Lists
-from services.retriever.fusion import RankedList, convex_combination, reciprocal_rank_fusion
 from services.retriever.models import Chunk, DroppedHit, Explanation, FusionMethod, SearchPlan
-from services.retriever.phrases import contains_phrase
 from services.retriever.stored_chunk import Candidate, ChunkUnreadable, StoredChunk, citable_text
 
 _BM25_FLOOR = 0.0

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from kit.ranking.fusion import blend_rerank
 from services.retriever.engine_answer import RERANK, Stopwatch, within
 from services.retriever.engines import Trace
-from services.retriever.fusion import blend_rerank
 from services.retriever.models import Chunk, Degradation, RerankMode, SearchPlan
 from services.retriever.options import SearchOptions
 from services.retriever.ports import Reranker

@@ -13,10 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
+from kit.language.phrases import numbers_in, phrase_tokens
 from services.retriever.engines import phrases_by_query
 from services.retriever.models import Chunk, SearchPlan, SearchRequest, SearchResult, SearchScope, Vectors
 from services.retriever.options import SearchOptions
-from services.retriever.phrases import numbers_in, phrase_tokens
 
 Versions = tuple[int, ...]
 _BYTES_PER_HIT = 2000

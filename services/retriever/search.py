@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from kit.ranking.diversity import most_diverse
 from services.retriever import gate
 from services.retriever.chunk_reader import ChunkReader
-from services.retriever.diversity import most_diverse
 from services.retriever.engine_answer import DENSE, LEXICAL, NEIGHBOURS, Lists, Stopwatch, within
 from services.retriever.engines import Engines, IsVisible, Trace, phrases_by_query
 from services.retriever.errors import SearchUnavailable

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kit.language.phrases import phrase_tokens
 from services.retriever.errors import InvalidRequest
 from services.retriever.models import Activation, IndexBatch, RevisionKey, SearchRequest
-from services.retriever.phrases import phrase_tokens
 
 MAX_QUERIES = 8
 MAX_QUERY_CHARS = 8192
@@ -146,6 +146,13 @@ def check_fetch(chunk_ids: Sequence[str], window: int) -> None:
     for chunk_id in chunk_ids:
         check_id("chunk_ids", chunk_id)
     check_window(window)
+
+
+def check_section(document_id: str, chunk_count: int) -> None:
+    """The limits of FetchChunks of a document."""
+    check_id("document_id", document_id)
+    if not 1 <= chunk_count <= MAX_FETCH:
+        raise InvalidRequest(f"chunk_count is {chunk_count}; use 1 to {MAX_FETCH}", field="chunk_count")
 
 
 def check_window(window: int) -> None:

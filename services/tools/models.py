@@ -63,8 +63,15 @@ class Passage:
     """1-based; 0 where there are none."""
     heading_path: tuple[str, ...] = ()
     score: float = 0.0
+    ordinal: int = 0
+    """Position in the document, from 0."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    content_hash: str = ""
+    """Under which the model server keeps what it knows of the text."""
+    is_cut: bool = False
+    """Whether `text` is only the beginning of the chunk's."""
     hit: Any = field(default=None, compare=False, repr=False)
-    """The message that it came in, passed on as it is."""
+    """The message that it came in, with this `text`; None where the text is not a document's."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from services.tools.documents import Document, DocumentPage
 from services.tools.models import ToolOutcome
+from services.tools.retrieval import Found, SearchQuery, Section, Window
+
+Vector: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -34,11 +40,38 @@ class CallStore(Protocol):
 
 
 class Retriever(Protocol):
-    """Passages of the tenant's documents."""
+    """Passages of the tenant's documents. Raises ToolError."""
+
+    async def search(self, query: SearchQuery) -> Found:
+        """The best passages, with what the search had to do without."""
+        ...
+
+    async def fetch(self, chunk_ids: Sequence[str], window: int = 0) -> Sequence[Window]:
+        """Chunks with up to `window` neighbours (at most 10) on each side, in the order of the ids (1 to 200). Those that are not there
+        (any more) are left out."""
+        ...
+
+    async def section(self, document_id: str, first_ordinal: int, chunk_count: int) -> Section:
+        """Chunks of a document in reading order, from a position on; at most 200."""
+        ...
 
 
 class ModelServer(Protocol):
-    """Embeddings and rerank scores."""
+    """Embeddings and rerank scores. Raises ToolError."""
+
+    async def rerank(
+        self, query_text: str, texts: Sequence[str], content_hashes: Sequence[str] = ()
+    ) -> Sequence[float]:
+        """One score a text, higher is better; comparable with each other only. `content_hashes`: none, or one a text."""
+        ...
+
+    async def embed_query(self, text: str) -> Vector:
+        """L2-normalised."""
+        ...
+
+    async def embed_passages(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """One a text, L2-normalised."""
+        ...
 
 
 class Documents(Protocol):

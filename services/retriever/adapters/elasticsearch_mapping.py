@@ -7,12 +7,12 @@ are matched in it word for word. Nothing is mapped that is not named here.
 
 from typing import Any
 
+from kit.language.phrases import phrase_tokens
 from services.retriever import filters
 from services.retriever.adapters.elasticsearch_analysis import analysis, field_name, index_analyser
 from services.retriever.languages import ANALYSERS, analyser_of, prepared
 from services.retriever.models import IndexedChunk, WriteKey
 from services.retriever.options import ElasticsearchOptions
-from services.retriever.phrases import phrase_tokens
 from services.retriever.stored_chunk import citable_text, encode, point_id
 
 FORMAT = 1

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from kit.language.phrases import phrase_tokens
 from services.retriever import filters
 from services.retriever.adapters.elasticsearch_analysis import field_name, telling_analyser
 from services.retriever.adapters.elasticsearch_mapping import EXACT, ORDINAL, STORED, TEXT, TITLE
 from services.retriever.filters import AnyOf, Clause
 from services.retriever.languages import analysers_of, prepared
 from services.retriever.models import LexicalQuery, RevisionKey, WriteKey
-from services.retriever.phrases import phrase_tokens
 
 Json = dict[str, Any]
 TITLE_BOOST = 0.25

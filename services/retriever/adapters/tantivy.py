@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import tantivy
 
 from kit.errors import GroundworkError
+from kit.language.phrases import phrase_tokens
 from services.retriever import filters
 from services.retriever.adapters.damaged_folder import environment_problem, is_locked, set_aside
 from services.retriever.adapters.engine_thread import EngineThread
@@ -23,7 +24,6 @@ from services.retriever.adapters.tantivy_query import EXACT, KEY, TEXT, TITLE, Q
 from services.retriever.errors import IndexUnavailable
 from services.retriever.filters import AnyOf
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
-from services.retriever.phrases import phrase_tokens
 from services.retriever.stored_chunk import Candidate, StoredChunk, citable_text, decode, encode
 
 _FORMAT = "v4"

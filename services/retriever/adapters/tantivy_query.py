@@ -15,10 +15,10 @@ from typing import Any
 
 import tantivy
 
+from kit.language.phrases import phrase_tokens
 from services.retriever.adapters.tantivy_analysis import Analysis
 from services.retriever.filters import AnyOf, Clause
 from services.retriever.models import LexicalQuery
-from services.retriever.phrases import phrase_tokens
 
 KEY = "key"
 """All exact-match fields; a term starts with the name of its field."""

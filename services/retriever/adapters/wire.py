@@ -17,6 +17,7 @@ from services.retriever.models import (
     IndexBatch,
     IndexedChunk,
     RevisionKey,
+    Section,
     Vectors,
 )
 from services.retriever.revision_reader import HeldRevision, RevisionState
@@ -136,6 +137,13 @@ def fetch_response(windows: Sequence[ChunkWindow]) -> pb.FetchChunksResponse:
             )
             for window in windows
         ]
+    )
+
+
+def section_response(section: Section) -> pb.FetchChunksResponse:
+    return pb.FetchChunksResponse(
+        chunks=[pb.ChunkWindow(chunk=chunk_message(chunk)) for chunk in section.chunks],
+        document_chunk_count=section.document_chunk_count,
     )
 
 

@@ -26,14 +26,15 @@ _AWAY = (Unavailable, DeadlineExceeded, Cancelled)  # Cancelled is what a stoppi
 
 
 @contextmanager
-def put_plainly(what: str) -> Iterator[None]:
-    """Turns GroundworkErrors within the block into ToolErrors. `what` names the other service for a person: "the search"."""
+def put_plainly(what: str, away: str = "SERVICE_UNAVAILABLE") -> Iterator[None]:
+    """Turns GroundworkErrors within the block into ToolErrors. `what` names the other service for a person: "the search". `away` is
+    the reason where it does not answer."""
     try:
         yield
     except _SAYS_IT_WELL as error:
         raise ToolError(error.message, reason=error.reason) from error
     except _AWAY as error:
-        raise ToolError(f"{what} does not answer now; try again in a minute", reason="SERVICE_UNAVAILABLE") from error
+        raise ToolError(f"{what} does not answer now; try again in a minute", reason=away) from error
     except (PermissionDenied, Unauthenticated) as error:
         raise ToolError(f"{what} does not allow this here; ask the operator", reason=error.reason) from error
     except GroundworkError as error:

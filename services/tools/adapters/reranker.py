@@ -1,8 +1,20 @@
 """The reranker service, asked in the name of whoever called the tool."""
 
+from collections.abc import Sequence
+
+import numpy as np
+from groundwork.reranker.v1 import reranker_pb2 as pb
 from groundwork.reranker.v1 import reranker_pb2_grpc as rpc
 
 from kit.channel import Channel
+from services.tools.adapters.refusals import put_plainly
+from services.tools.errors import ToolError
+from services.tools.ports import Vector
+
+_TIMEOUT_S = 2.5
+"""Half of what a tool may take: what works without the model server needs the other half."""
+_SERVICE, _AWAY = "the model server", "MODEL_SERVER_UNAVAILABLE"
+_ODD = "MODEL_SERVER_FAILED"
 
 
 class RerankerModels:
@@ -10,3 +22,30 @@ class RerankerModels:
 
     def __init__(self, channel: Channel) -> None:
         self._stub = rpc.RerankerServiceStub(channel)
+
+    async def rerank(
+        self, query_text: str, texts: Sequence[str], content_hashes: Sequence[str] = ()
+    ) -> Sequence[float]:
+        request = pb.RerankRequest(query_text=query_text, passages=texts, content_hashes=content_hashes)
+        with put_plainly(_SERVICE, _AWAY):
+            response: pb.RerankResponse = await self._stub.Rerank(request, timeout=_TIMEOUT_S)
+        if len(response.scores) != len(texts):
+            raise ToolError(f"{_SERVICE} gave {len(response.scores)} scores for {len(texts)} passages", reason=_ODD)
+        return list(response.scores)
+
+    async def embed_query(self, text: str) -> Vector:
+        [vector] = await self._embed([text], pb.EMBED_KIND_QUERY)
+        return vector
+
+    async def embed_passages(self, texts: Sequence[str]) -> Sequence[Vector]:
+        return await self._embed(texts, pb.EMBED_KIND_PASSAGE)
+
+    async def _embed(self, texts: Sequence[str], kind: pb.EmbedKind.ValueType) -> Sequence[Vector]:
+        with put_plainly(_SERVICE, _AWAY):
+            response: pb.EmbedResponse = await self._stub.Embed(
+                pb.EmbedRequest(texts=texts, kind=kind), timeout=_TIMEOUT_S
+            )
+        numbers = np.frombuffer(response.vectors, dtype="<f4").astype(np.float32)
+        if not response.dimension or numbers.size != len(texts) * response.dimension:
+            raise ToolError(f"{_SERVICE} gave {numbers.size} numbers for {len(texts)} texts", reason=_ODD)
+        return list(numbers.reshape(len(texts), response.dimension))

@@ -82,6 +82,37 @@ async def test_tenants_share_ids_and_nothing_else(local: Retriever, address: str
         assert [(item.document_count, item.chunk_count) for item in stats.collections] == [(1, 1)]
 
 
+async def test_a_document_is_read_from_any_position_on_until_it_is_deleted(local: Retriever) -> None:
+    await local.publish("r1", ["old"], number=1)
+    await local.publish("r2", ["zero", "one", "two", "three"], number=2)
+
+    async def read(first_ordinal: int, chunk_count: int) -> tuple[list[str], int]:
+        request = pb.FetchChunksRequest(document_id="d1", first_ordinal=first_ordinal, chunk_count=chunk_count)
+        response = await local.stub.FetchChunks(request, timeout=10)
+        return [window.chunk.text for window in response.chunks], response.document_chunk_count
+
+    assert await read(0, 2) == (["zero", "one"], 4)
+    assert await read(2, 200) == (["two", "three"], 4)
+    assert await read(4, 1) == ([], 4)
+    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=10)
+    assert await read(0, 2) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"document_id": "d1"},
+        {"document_id": "d1", "chunk_count": 201},
+        {"document_id": "d1", "chunk_count": 1, "chunk_ids": ["r1-0"]},
+        {"document_id": "d1", "chunk_count": 1, "window": 1},
+        {"document_id": "../d1", "chunk_count": 1},
+    ],
+)
+async def test_a_request_for_a_document_that_breaks_a_rule_is_refused(local: Retriever, fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument):
+        await local.stub.FetchChunks(pb.FetchChunksRequest(**fields), timeout=10)
+
+
 async def test_the_model_server_down_leaves_lexical_hits_and_says_so(local: Retriever, models: FakeModelServer) -> None:
     await local.publish("r1", ["solar panels on the roof", "solar"])
     ranked = await local.search("solar", rerank=pb.RERANK_MODE_ON, explain=True)

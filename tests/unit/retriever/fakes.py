@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kit.errors import GroundworkError
+from kit.language.phrases import contains_phrase
 from services.retriever import filters
 from services.retriever.errors import EmbeddingSpaceMismatch, PointerConflict
 from services.retriever.models import (
@@ -28,7 +29,6 @@ from services.retriever.models import (
     Vectors,
     WriteKey,
 )
-from services.retriever.phrases import contains_phrase
 from services.retriever.stored_chunk import Candidate, StoredChunk, citable_text, decode, encode
 
 DIMENSION = 32

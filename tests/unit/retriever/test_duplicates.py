@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.retriever.duplicates import Duplicate, Duplicates
+from kit.ranking.duplicates import Duplicate, Duplicates
 from services.retriever.models import Chunk, RevisionKey
 from services.retriever.stored_chunk import text_hash
 from tests.unit.retriever.fakes import make_chunk

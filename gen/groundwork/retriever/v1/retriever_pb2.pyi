@@ -834,27 +834,39 @@ Global___ChunkWindow: _TypeAlias = ChunkWindow  # noqa: Y015
 
 @_typing.final
 class FetchChunksRequest(_message.Message):
-    """Asks for chunks by id."""
+    """Asks for chunks by id, or for those of a document from a position on."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     CHUNK_IDS_FIELD_NUMBER: _builtins.int
     WINDOW_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    FIRST_ORDINAL_FIELD_NUMBER: _builtins.int
+    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
     window: _builtins.int
-    """Neighbours on each side, 0 to 10."""
+    """Neighbours on each side, 0 to 10; 0 with document_id."""
+    document_id: _builtins.str
+    """Instead of ids: chunks of the visible revision of this document, in reading order, without neighbours."""
+    first_ordinal: _builtins.int
+    """With document_id: position of the first chunk, from 0."""
+    chunk_count: _builtins.int
+    """With document_id: chunks wanted, 1 to 200."""
     @_builtins.property
     def chunk_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """1 to 200 ids."""
+        """1 to 200 ids; none with document_id."""
 
     def __init__(
         self,
         *,
         chunk_ids: _abc.Iterable[_builtins.str] | None = ...,
         window: _builtins.int = ...,
+        document_id: _builtins.str = ...,
+        first_ordinal: _builtins.int = ...,
+        chunk_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_ids", b"chunk_ids", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "chunk_ids", b"chunk_ids", "document_id", b"document_id", "first_ordinal", b"first_ordinal", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -867,6 +879,9 @@ class FetchChunksResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CHUNKS_FIELD_NUMBER: _builtins.int
+    DOCUMENT_CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    document_chunk_count: _builtins.int
+    """With document_id: chunks that its visible revision has in all; 0 when no such document is visible."""
     @_builtins.property
     def chunks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChunkWindow]:
         """Those that exist and are active."""
@@ -875,10 +890,11 @@ class FetchChunksResponse(_message.Message):
         self,
         *,
         chunks: _abc.Iterable[Global___ChunkWindow] | None = ...,
+        document_chunk_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "document_chunk_count", b"document_chunk_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

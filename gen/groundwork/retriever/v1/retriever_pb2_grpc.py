@@ -94,7 +94,7 @@ class RetrieverServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def FetchChunks(self, request, context):
-        """Chunks by id, each with its neighbours in the document. Unknown and inactive ids are left out.
+        """Chunks by id, each with its neighbours in the document; or a stretch of a document. Unknown and inactive ids are left out.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -36,7 +36,7 @@ class RetrieverServiceStub:
     Search: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.SearchRequest, _retriever_pb2.SearchResponse]
     """Hybrid search over active revisions. Answers with what is left when an engine is down, and says so."""
     FetchChunks: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.FetchChunksRequest, _retriever_pb2.FetchChunksResponse]
-    """Chunks by id, each with its neighbours in the document. Unknown and inactive ids are left out."""
+    """Chunks by id, each with its neighbours in the document; or a stretch of a document. Unknown and inactive ids are left out."""
     IndexChunks: _grpc.StreamUnaryMultiCallable[_retriever_pb2.IndexChunksRequest, _retriever_pb2.IndexChunksResponse]
     """Writes the chunks of one revision to both indexes, invisible until it is activated, here or later. The header comes first.
     Sending the same revision again replaces it. Answers once both indexes have it on disk.
@@ -69,7 +69,7 @@ class RetrieverServiceAsyncStub(RetrieverServiceStub):
     Search: _aio.UnaryUnaryMultiCallable[_retriever_pb2.SearchRequest, _retriever_pb2.SearchResponse]  # type: ignore[assignment]
     """Hybrid search over active revisions. Answers with what is left when an engine is down, and says so."""
     FetchChunks: _aio.UnaryUnaryMultiCallable[_retriever_pb2.FetchChunksRequest, _retriever_pb2.FetchChunksResponse]  # type: ignore[assignment]
-    """Chunks by id, each with its neighbours in the document. Unknown and inactive ids are left out."""
+    """Chunks by id, each with its neighbours in the document; or a stretch of a document. Unknown and inactive ids are left out."""
     IndexChunks: _aio.StreamUnaryMultiCallable[_retriever_pb2.IndexChunksRequest, _retriever_pb2.IndexChunksResponse]  # type: ignore[assignment]
     """Writes the chunks of one revision to both indexes, invisible until it is activated, here or later. The header comes first.
     Sending the same revision again replaces it. Answers once both indexes have it on disk.
@@ -111,7 +111,7 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _retriever_pb2.FetchChunksRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_retriever_pb2.FetchChunksResponse, _abc.Awaitable[_retriever_pb2.FetchChunksResponse]]:
-        """Chunks by id, each with its neighbours in the document. Unknown and inactive ids are left out."""
+        """Chunks by id, each with its neighbours in the document; or a stretch of a document. Unknown and inactive ids are left out."""
 
     @_abc_1.abstractmethod
     def IndexChunks(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.retriever.phrases import contains_phrase, numbers_in, phrase_tokens, quoted_phrases
+from kit.language.phrases import contains_phrase, numbers_in, phrase_tokens, quoted_phrases
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ Carbonell and Goldstein: "The Use of MMR, Diversity-Based Reranking", SIGIR 1998
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from services.retriever.fusion import min_max
-from services.retriever.models import Vector
+from kit.ranking.fusion import min_max
 
 
-def most_diverse(ranked: Mapping[str, float], vectors: Mapping[str, Vector], count: int, diversity: float) -> list[str]:
+def most_diverse(
+    ranked: Mapping[str, float], vectors: Mapping[str, NDArray[np.float32]], count: int, diversity: float
+) -> list[str]:
     """`count` of the ranked chunks in the order of choice; the first is the best of them.
 
     (1 - diversity) · relevance - diversity · greatest cosine with those chosen; relevance is min-max normalised. A chunk

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from services.retriever.diversity import most_diverse
+from kit.ranking.diversity import most_diverse
 
 RANKED = {"a": 1.0, "again": 0.9, "b": 0.5, "c": 0.1}
 VECTORS = {

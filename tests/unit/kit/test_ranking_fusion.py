@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from services.retriever.fusion import RankedList, blend_rerank, convex_combination, min_max, reciprocal_rank_fusion
+from kit.ranking.fusion import RankedList, blend_rerank, convex_combination, min_max, reciprocal_rank_fusion
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from typing import Protocol
 
-from services.retriever.models import Chunk
-from services.retriever.phrases import numbers_in, phrase_tokens
+from kit.language.phrases import numbers_in, phrase_tokens
 
 _SIMILARITY = 0.85
 _LEAST_LENGTH = 0.7
@@ -23,6 +23,16 @@ _SHINGLE_WORDS = 3
 _WORD = re.compile(r"\w+")
 _FORWARD_FIELDS = ("forward_of", "forwarded_from")
 """Metadata that the parsers of chat exports give to what was forwarded."""
+
+
+class Chunk(Protocol):
+    """What is compared."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def metadata(self) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True)
