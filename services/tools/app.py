@@ -1,5 +1,6 @@
 """Composition root of the tools service."""
 
+import asyncio
 from datetime import UTC, datetime
 from functools import partial
 
@@ -23,6 +24,8 @@ from services.tools.discovery import discover
 from services.tools.execution import Toolbox
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Call
+from services.tools.record_search import RecordSearch
+from services.tools.records import load_records
 from services.tools.settings import ToolsSettings
 
 
@@ -60,7 +63,13 @@ async def _services(service: Service, settings: ToolsSettings) -> Services:
         RetrieverPassages(await channel(settings.retriever_address, retriever_pb2.DESCRIPTOR, "RetrieverService")),
         RerankerModels(await channel(settings.reranker_address, reranker_pb2.DESCRIPTOR, "RerankerService")),
         IngestDocuments(await channel(settings.ingest_address, ingest_pb2.DESCRIPTOR, "IngestService")),
+        await asyncio.to_thread(_record_search, settings),
     )
+
+
+def _record_search(settings: ToolsSettings) -> RecordSearch:
+    records = load_records(settings.tools_records_file)
+    return RecordSearch(records, similarity_min=settings.tools_records_similarity_min)
 
 
 def _context(settings: ToolsSettings, services: Services, call: Call) -> ToolContext:

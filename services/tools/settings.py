@@ -1,8 +1,11 @@
 """Settings of the tools service."""
 
-from pydantic import Field
+from pathlib import Path
+
+from pydantic import Field, field_validator
 
 from kit.settings import Identifier, ServiceSettings
+from services.tools.records import load_records
 
 
 class ToolsSettings(ServiceSettings):
@@ -29,3 +32,17 @@ class ToolsSettings(ServiceSettings):
     tools_kb_collection: Identifier = "knowledge-base"
     """Collection that query_local_kb searches: the curated documents that a tenant's agents rely on. A tenant without one is told
     so."""
+    tools_records_file: Path | None = None
+    """Curated records of projects that portfolio, search_projects and get_project_details answer from: a JSON array, or one JSON
+    object on each line, with id, name, summary, description, technologies, links, year, role and details. Read at start, the same
+    for all tenants. Unset: records about Groundwork itself, as an example."""
+    tools_records_similarity_min: float = Field(default=0.25, ge=-1, le=1)
+    """Least cosine of a record that search_projects finds by its meaning alone. The default was measured for the retriever with
+    all-MiniLM-L6-v2, the embedder that comes with the system; another model needs another value."""
+
+    @field_validator("tools_records_file")
+    @classmethod
+    def _can_be_read(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            load_records(value)
+        return value
