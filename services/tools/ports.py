@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from services.tools.documents import Document, DocumentPage
 from services.tools.models import ToolOutcome
 from services.tools.retrieval import Found, SearchQuery, Section, Window
 
@@ -74,8 +75,32 @@ class ModelServer(Protocol):
 
 
 class Documents(Protocol):
-    """Documents and collections: the ingest service. Raises ToolError."""
+    """Documents and collections of the tenant in whose name the tool was called. Every method raises ToolError, which says in plain
+    words what the other service refused, or that it does not answer."""
+
+    async def keep(self, collection_id: str, name: str, text: str, *, call_key: str) -> Document:
+        """Stores `text` as a document, and answers before it is searchable. A document of that name gets the new text. Asked again
+        with the same `call_key` (visible ASCII) and text, the same document is answered. Raises CollectionMissing."""
+        ...
+
+    async def settled(self, document_id: str, *, timeout_s: float) -> Document | None:
+        """The document once it is READY or FAILED, or as it is after `timeout_s`; None when it has been deleted."""
+        ...
+
+    async def get(self, document_id: str) -> Document | None: ...
+
+    async def page(self, collection_id: str, *, page_size: int, page_token: str = "") -> DocumentPage:
+        """Documents of a collection, newest first. Raises CollectionMissing."""
+        ...
+
+    async def delete(self, document_id: str) -> bool:
+        """Removes a document everywhere. False when there is none (any more)."""
+        ...
 
     async def collection_ids(self) -> Sequence[str]:
         """All collections of the tenant, sorted."""
+        ...
+
+    async def create_collection(self, collection_id: str) -> None:
+        """Harmless when it is there."""
         ...

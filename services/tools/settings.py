@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from kit.settings import ServiceSettings
+from kit.settings import Identifier, ServiceSettings
 
 
 class ToolsSettings(ServiceSettings):
@@ -27,3 +27,8 @@ class ToolsSettings(ServiceSettings):
     one by one. Eight passages of usual size fit, and a model's context holds several such answers."""
     tools_allowed: dict[str, list[str]] = Field(default_factory=dict)
     """Tools by tenant, as JSON: {"acme": ["math_eval", "time_now"]}. A tenant that is not named may use all."""
+    tools_notes_collection: Identifier = "notes"
+    """Collection in which rag_index keeps texts when the model names no other; made for a tenant when the first text is kept."""
+    tools_kb_collection: Identifier = "knowledge-base"
+    """Collection that query_local_kb searches: the curated documents that a tenant's agents rely on. A tenant without one is told
+    so."""

@@ -1,0 +1,121 @@
+"""Keeps a text as a document, so that later searches find it.
+
+Each call needs a person's approval: what is kept is found and cited by everybody in the tenant from then on, a text of the same
+title is replaced, and a document that was read may have told the model to keep something.
+"""
+
+import hashlib
+import re
+import unicodedata
+from typing import Any
+
+from services.tools.context import ToolContext
+from services.tools.documents import CollectionMissing, Document, DocumentState, unambiguous
+from services.tools.errors import ToolError
+from services.tools.models import Effect, Policy, ToolOutput
+
+TEXT_CHARACTERS_MAX = 200_000
+"""A call is recorded with its arguments in one message of the run's log, which may have 1 MiB. Larger files are uploaded."""
+TITLE_CHARACTERS_MAX = 200
+READY_WAIT_S = 20.0
+"""How long a call waits for the text to be searchable; a page takes a second or two."""
+_NAME_FROM_TEXT_CHARACTERS = 60
+_SUFFIXES = (".md", ".markdown", ".txt")
+
+SCHEMA = {
+    "type": "function",
+    "function": {
+        "name": "rag_index",
+        "description": (
+            "Keeps a text as a document that later searches find, for example a note or a summary. A document of the same title in "
+            "the same collection is replaced. Says when the text is searchable."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "text": {
+                    "type": "string",
+                    "description": "The text to keep, plain or Markdown, complete in itself.",
+                    "minLength": 1,
+                    "maxLength": TEXT_CHARACTERS_MAX,
+                },
+                "title": {
+                    "type": "string",
+                    "description": "Name of the document, for example 'Q4 report'. Default: the beginning of the text.",
+                    "maxLength": TITLE_CHARACTERS_MAX,
+                },
+                "collection_id": {
+                    "type": "string",
+                    "description": "Collection to keep it in; it must exist. Default: the agent's own notes.",
+                    "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$",
+                },
+            },
+            "required": ["text"],
+            "additionalProperties": False,
+        },
+    },
+}
+POLICY = Policy(timeout_s=35.0, needs_approval=True, effect=Effect.IDEMPOTENT, parallel_safe=False)
+
+
+async def rag_index(text: str, context: ToolContext, title: str = "", collection_id: str = "") -> ToolOutput:
+    """The document and whether it is searchable yet. The same call again ends in the same document."""
+    if not text.strip():
+        raise ToolError("there is nothing to keep: the text is empty", reason="TEXT_EMPTY")
+    notes = context.settings.tools_notes_collection
+    collection = unambiguous(context.collection_ids, collection_id, notes)
+    name = document_name(title, text, context.call_id)
+    await context.progress(f"Keeping {name} in {collection}")
+    document = await _kept(context, collection, name, text)
+    if not document.is_settled:
+        await context.progress(f"Waiting until {name} is searchable")
+    documents = context.services.documents
+    return _output(await documents.settled(document.document_id, timeout_s=READY_WAIT_S), name)
+
+
+async def _kept(context: ToolContext, collection_id: str, name: str, text: str) -> Document:
+    documents = context.services.documents
+    call_key = hashlib.sha256(context.call_id.encode()).hexdigest()
+    try:
+        return await documents.keep(collection_id, name, text, call_key=call_key)
+    except CollectionMissing:
+        if collection_id != context.settings.tools_notes_collection:
+            raise
+    await documents.create_collection(collection_id)
+    return await documents.keep(collection_id, name, text, call_key=call_key)
+
+
+def _output(document: Document | None, name: str) -> ToolOutput:
+    if document is None:
+        raise ToolError(f"{name} was deleted while it was being read", reason="DOCUMENT_DELETED")
+    if document.error_reason:
+        raise ToolError(f"{name} could not be read: {document.error_message}", reason=document.error_reason)
+    ready = document.state is DocumentState.READY
+    said = "It is searchable now." if ready else "It is stored safely and will be searchable soon; rag_list says when."
+    content: dict[str, Any] = {
+        "document_id": document.document_id,
+        "name": document.name,
+        "collection_id": document.collection_id,
+        "state": document.state.value,
+        "searchable": ready,
+        "chunks": document.chunk_count if ready else None,
+        "message": said,
+    }
+    return ToolOutput(content, f"Kept {document.name} in {document.collection_id}. {said}")
+
+
+def document_name(title: str, text: str, call_id: str) -> str:
+    """A file name from the title; else from the beginning of the text, with a mark of the call, so that two notes that begin alike
+    are two documents and a repeated call makes one."""
+    if named := _clean(title):
+        return named if named.lower().endswith(_SUFFIXES) else f"{named}.md"
+    beginning = _clean(text[: 4 * _NAME_FROM_TEXT_CHARACTERS].lstrip("#*>- \n"))[:_NAME_FROM_TEXT_CHARACTERS].strip()
+    mark = hashlib.sha256(call_id.encode()).hexdigest()[:8]
+    return f"{beginning or 'note'} ({mark}).md"
+
+
+def _clean(raw: str) -> str:
+    """Without what a file name cannot hold: invisible characters, slashes, line breaks, dots alone."""
+    spaced = re.sub(r"[\s/\\]+", " ", raw)
+    visible = "".join(character for character in spaced if not unicodedata.category(character).startswith("C"))
+    return " ".join(visible.split()).strip(". ")

@@ -1,0 +1,107 @@
+"""Documents in a dict, and the context of a tool that asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from services.tools.context import Services, ToolContext
+from services.tools.documents import CollectionMissing, Document, DocumentPage, DocumentState
+from services.tools.settings import ToolsSettings
+from tests.unit.tools.fakes import START
+
+NOW = START
+
+
+@dataclass
+class FakeDocuments:
+    """Documents of one tenant. What is kept is `settles_as` when it is waited for."""
+
+    documents: dict[str, Document] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    collections: set[str] = field(default_factory=lambda: {"default"})
+    by_key: dict[str, str] = field(default_factory=dict)
+    settles_as: DocumentState = DocumentState.READY
+    error: tuple[str, str] = ("", "")
+    page_size_max: int = 1000
+
+    def add(self, name: str, collection_id: str = "notes", **changes: Any) -> Document:
+        self.collections.add(collection_id)
+        document_id = f"{len(self.documents):08x}"
+        document = Document(document_id, collection_id, name, DocumentState.READY, NOW, NOW, 3)
+        self.documents[document_id] = replace(document, **changes)
+        return self.documents[document_id]
+
+    async def keep(self, collection_id: str, name: str, text: str, *, call_key: str) -> Document:
+        self._check(collection_id)
+        if call_key in self.by_key:
+            return self.documents[self.by_key[call_key]]
+        place = (collection_id, name)
+        there = next((each for each in self.documents.values() if (each.collection_id, each.name) == place), None)
+        document = replace(there or self.add(name, collection_id), state=DocumentState.QUEUED)
+        self.documents[document.document_id] = document
+        self.texts[document.document_id] = text
+        self.by_key[call_key] = document.document_id
+        return document
+
+    async def settled(self, document_id: str, *, timeout_s: float) -> Document | None:
+        document = await self.get(document_id)
+        if document is None:
+            return None
+        reason, message = self.error
+        changed = replace(document, state=self.settles_as, error_reason=reason, error_message=message)
+        self.documents[document_id] = changed
+        return changed
+
+    async def get(self, document_id: str) -> Document | None:
+        return self.documents.get(document_id)
+
+    async def page(self, collection_id: str, *, page_size: int, page_token: str = "") -> DocumentPage:
+        self._check(collection_id)
+        found = [each for each in self.documents.values() if each.collection_id == collection_id]
+        start, size = int(page_token or 0), min(page_size, self.page_size_max)
+        more = str(start + size) if len(found) > start + size else ""
+        return DocumentPage(found[start : start + size], more)
+
+    async def delete(self, document_id: str) -> bool:
+        return self.documents.pop(document_id, None) is not None
+
+    async def collection_ids(self) -> Sequence[str]:
+        return sorted(self.collections)
+
+    async def create_collection(self, collection_id: str) -> None:
+        self.collections.add(collection_id)
+
+    def _check(self, collection_id: str) -> None:
+        if collection_id not in self.collections:
+            raise CollectionMissing(f"there is no collection {collection_id}")
+
+
+@dataclass
+class Told:
+    """What the person was told meanwhile."""
+
+    messages: list[str] = field(default_factory=list)
+
+    async def __call__(self, message: str) -> None:
+        self.messages.append(message)
+
+
+def tool_context(
+    *,
+    documents: Any = None,
+    retriever: Any = None,
+    models: Any = None,
+    collection_ids: Sequence[str] = (),
+    call_id: str = "run1/call1",
+    told: Told | None = None,
+    **more: Any,
+) -> ToolContext:
+    services = Services(retriever, models, documents or FakeDocuments(), **more)
+    return ToolContext(call_id, tuple(collection_ids), ToolsSettings(), services, _now, told or Told())
+
+
+def _now() -> datetime:
+    return NOW

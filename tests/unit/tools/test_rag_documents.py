@@ -1,0 +1,187 @@
+"""Keeping, listing and deleting documents by tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.tools import toolbox
+from services.tools.discovery import discover
+from services.tools.documents import CollectionMissing, CollectionNotAllowed, DocumentState
+from services.tools.errors import ToolError
+from services.tools.models import Effect, ToolOutput
+from services.tools.toolbox import rag_forget as forgetting
+from services.tools.toolbox.rag_forget import rag_forget
+from services.tools.toolbox.rag_index import document_name, rag_index
+from services.tools.toolbox.rag_list import rag_list
+from tests.unit.tools.document_fakes import FakeDocuments, Told, tool_context
+
+
+def _content(output: ToolOutput) -> dict[str, Any]:
+    content: dict[str, Any] = output.content
+    return content
+
+
+@pytest.fixture
+def documents() -> FakeDocuments:
+    return FakeDocuments()
+
+
+def test_what_changes_documents_is_idempotent_and_needs_a_person() -> None:
+    tools = discover(toolbox)
+    for name in ("rag_index", "rag_forget"):
+        assert tools[name].policy.needs_approval
+        assert tools[name].policy.effect is Effect.IDEMPOTENT
+    assert not tools["rag_list"].policy.needs_approval
+
+
+async def test_a_text_is_kept_in_the_notes_which_are_made_for_it(documents: FakeDocuments) -> None:
+    told = Told()
+    output = await rag_index("The API is at /v2/users.", tool_context(documents=documents, told=told), title="API")
+    content = _content(output)
+    assert (content["name"], content["collection_id"], content["searchable"]) == ("API.md", "notes", True)
+    assert documents.texts[content["document_id"]] == "The API is at /v2/users."
+    assert told.messages == ["Keeping API.md in notes", "Waiting until API.md is searchable"]
+
+
+async def test_a_repeated_call_makes_no_second_document(documents: FakeDocuments) -> None:
+    context = tool_context(documents=documents)
+    first, again = await rag_index("A note.", context), await rag_index("A note.", context)
+    assert _content(first)["document_id"] == _content(again)["document_id"]
+    other = await rag_index("A note.", tool_context(documents=documents, call_id="run1/call2"))
+    assert _content(other)["document_id"] != _content(first)["document_id"]
+
+
+async def test_a_text_of_the_same_title_takes_the_place_of_the_one_before(documents: FakeDocuments) -> None:
+    first = await rag_index("Old.", tool_context(documents=documents, call_id="1"), title="Plan")
+    second = await rag_index("New.", tool_context(documents=documents, call_id="2"), title="Plan")
+    assert _content(first)["document_id"] == _content(second)["document_id"]
+    assert list(documents.texts.values()) == ["New."]
+
+
+async def test_a_text_that_is_not_searchable_in_time_is_said_to_be_stored(documents: FakeDocuments) -> None:
+    documents.settles_as = DocumentState.PROCESSING
+    content = _content(await rag_index("A note.", tool_context(documents=documents)))
+    assert (content["state"], content["searchable"], content["chunks"]) == ("processing", False, None)
+    assert "stored safely" in content["message"]
+
+
+async def test_a_text_that_could_not_be_read_is_an_error_with_its_reason(documents: FakeDocuments) -> None:
+    documents.settles_as, documents.error = DocumentState.FAILED, ("NO_TEXT", "the file has no text")
+    with pytest.raises(ToolError, match="the file has no text") as failure:
+        await rag_index("A note.", tool_context(documents=documents))
+    assert failure.value.reason == "NO_TEXT"
+
+
+async def test_an_empty_text_is_refused(documents: FakeDocuments) -> None:
+    with pytest.raises(ToolError, match="nothing to keep"):
+        await rag_index(" \n", tool_context(documents=documents))
+
+
+async def test_a_collection_that_is_not_there_is_not_made_up(documents: FakeDocuments) -> None:
+    with pytest.raises(CollectionMissing):
+        await rag_index("A note.", tool_context(documents=documents), collection_id="reports")
+    assert documents.collections == {"default"}
+
+
+async def test_a_bound_call_keeps_to_its_collections(documents: FakeDocuments) -> None:
+    documents.collections |= {"reports", "law", "notes"}
+    only = tool_context(documents=documents, collection_ids=["reports"])
+    assert _content(await rag_index("A note.", only))["collection_id"] == "reports"
+    with pytest.raises(CollectionNotAllowed, match="it may use: reports"):
+        await rag_index("A note.", only, collection_id="law")
+    both = tool_context(documents=documents, collection_ids=["reports", "law"])
+    with pytest.raises(CollectionNotAllowed, match="reports, law"):
+        await rag_index("A note.", both)  # the notes are not among them, and which of both is not said
+    foreign = documents.add("secret.md", "notes")
+    for tool, named in ((rag_forget, foreign.document_id), (rag_forget, "secret.md")):
+        with pytest.raises(CollectionNotAllowed):
+            await tool(named, both)
+    with pytest.raises(CollectionNotAllowed):
+        await rag_list(both, collection_id="notes")
+    assert _content(await rag_list(both))["collections"] == ["reports", "law"]
+    assert foreign.document_id in documents.documents
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "name"),
+    [
+        ("Q4 report", "x", "Q4 report.md"),
+        ("plan.TXT", "x", "plan.TXT"),
+        ("../../etc/passwd", "x", "etc passwd.md"),
+        ("a\u202eb\n c", "x", "ab c.md"),
+        ("", "# The API\nis new", "The API is new (0e403b98).md"),
+        ("...", "///", "note (0e403b98).md"),
+    ],
+)
+def test_names_of_documents(title: str, text: str, name: str) -> None:
+    assert document_name(title, text, "run1/call1") == name
+
+
+async def test_documents_are_listed_with_state_date_and_chunks(documents: FakeDocuments) -> None:
+    documents.add("a.md")
+    documents.add("b.md", state=DocumentState.FAILED, error_reason="NO_TEXT", error_message="it has no text")
+    content = _content(await rag_list(tool_context(documents=documents)))
+    assert content["collections"] == ["default", "notes"]
+    assert content["documents"][0] == {
+        "document_id": "00000000",
+        "name": "a.md",
+        "state": "ready",
+        "uploaded_at": "2026-01-01T00:00:00+00:00",
+        "changed_at": "2026-01-01T00:00:00+00:00",
+        "chunks": 3,
+    }
+    assert content["documents"][1]["error"] == "it has no text"
+
+
+async def test_a_long_list_is_read_page_by_page(documents: FakeDocuments) -> None:
+    for number in range(5):
+        documents.add(f"{number}.md")
+    context = tool_context(documents=documents)
+    first = _content(await rag_list(context, limit=3))
+    rest = _content(await rag_list(context, limit=3, page_token=first["next_page_token"]))
+    assert [each["name"] for each in first["documents"] + rest["documents"]] == [f"{number}.md" for number in range(5)]
+    assert rest["next_page_token"] == ""
+
+
+async def test_notes_that_nobody_has_kept_are_an_empty_list_and_another_collection_an_error() -> None:
+    assert _content(await rag_list(tool_context()))["documents"] == []
+    with pytest.raises(CollectionMissing):
+        await rag_list(tool_context(), collection_id="reports")
+
+
+@pytest.mark.parametrize("named", ["00000000", "Plan.md", "Plan"])
+async def test_a_document_is_forgotten_by_id_or_name_once_and_for_all(documents: FakeDocuments, named: str) -> None:
+    documents.add("Plan.md")
+    documents.add("Planned.md")
+    documents.page_size_max = 1
+    context = tool_context(documents=documents)
+    assert _content(await rag_forget(named, context))["deleted"]
+    assert [each.name for each in documents.documents.values()] == ["Planned.md"]
+    again = _content(await rag_forget(named, context))
+    assert not again["deleted"]
+    assert "no document" in again["message"]
+
+
+async def test_of_two_names_the_exact_one_is_forgotten(documents: FakeDocuments) -> None:
+    documents.add("Plan.md")
+    documents.add("Plan")
+    await rag_forget("Plan", tool_context(documents=documents))
+    assert [each.name for each in documents.documents.values()] == ["Plan.md"]
+
+
+async def test_a_name_that_looks_like_an_id_is_found_too(documents: FakeDocuments) -> None:
+    documents.add("cafebabe")
+    assert _content(await rag_forget("cafebabe", tool_context(documents=documents)))["deleted"]
+
+
+async def test_a_collection_too_large_to_look_for_a_name_asks_for_the_id(
+    documents: FakeDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "PAGES_MAX", 2)
+    documents.page_size_max = 1
+    for number in range(3):
+        documents.add(f"{number}.md")
+    with pytest.raises(ToolError, match="give the document's id"):
+        await rag_forget("2.md", tool_context(documents=documents))
