@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from kit.language.cues import is_negated
+from kit.language.questions import read_question
 from kit.language.sentences import split_units
 from kit.language.terms import stem, tokens
 
@@ -71,6 +72,14 @@ def coverage(sentence: str, passages: Sequence[str]) -> float:
     return len(content & found) / len(content)
 
 
+def question_coverage(question: str, passages: Sequence[str]) -> tuple[float, Sequence[str]]:
+    """Share of the question's content words that the passages contain, 0 to 1, and those that they do not contain, as written."""
+    asked = read_question(question).terms
+    found = frozenset().union(*(content_terms(passage).content for passage in passages))
+    missing = [term.surface for term in asked if term.stem not in found]
+    return (1.0 - len(missing) / len(asked) if asked else 0.0), missing
+
+
 class Judge:
     """Judges sentences of an answer against the evidence set.
 
@@ -98,13 +107,13 @@ class Judge:
     def score(self, sentence: str, numbers: Sequence[int]) -> float:
         """Share of the sentence's content words that the sources `numbers` contain, 0 to 1."""
         known = [number for number in numbers if number in self._readable]
-        if self._asked and self._denies(sentence, known):
+        if self._asked and self.denies(sentence, known):
             return 0.0
         if self._asked and len(content_terms(sentence).content - _EMPTY_WORDS) <= _ELLIPTICAL_TERMS:
             return max((self._elliptical_score(sentence, number) for number in known), default=0.0)
         return coverage(sentence, [self._readable[number] for number in known]) if known else 0.0
 
-    def _denies(self, sentence: str, numbers: Sequence[int]) -> bool:
+    def denies(self, sentence: str, numbers: Sequence[int]) -> bool:
         """Whether the sentence says no where the sentence of the source that it is closest to says yes, or the other way round."""
         wanted = content_terms(sentence).content - _EMPTY_WORDS
         units = [unit for number in numbers for unit in self._sentences[number]]
@@ -128,6 +137,27 @@ class Judge:
         best, negative_number = max(scored, default=(0.0, 0))
         return -negative_number if best >= SUPPORT_THRESHOLD else None
 
+    def closest(self, sentence: str, number: int) -> tuple[str, float]:
+        """The sentence of the source that shares most of its words, and which share of them; nothing and 0 where there is none."""
+        wanted = content_terms(sentence).content - _EMPTY_WORDS
+        shared = {unit: len(wanted & content_terms(unit).content) for unit in self._sentences[number]}
+        best = max(shared, key=lambda unit: (shared[unit], -len(unit)), default="")
+        return (best, shared[best] / len(wanted)) if wanted and shared.get(best) else ("", 0.0)
+
+    def disagrees(self, sentence: str, number: int) -> bool:
+        """Whether the source's closest sentence denies it, or says the same of another number or name."""
+        if self.denies(sentence, (number,)):
+            return True
+        there, share = self.closest(sentence, number)
+        if share < _CLOSE:
+            return False
+        claimed, told = content_terms(sentence), content_terms(there)
+        readable = content_terms(self._readable[number]).content
+        return any(
+            of_kind(claimed.strict - readable) and of_kind(told.strict - claimed.content)
+            for of_kind in (_numbers, _names)
+        )
+
     def _elliptical_score(self, sentence: str, number: int) -> float:
         return max(
             (
@@ -137,6 +167,14 @@ class Judge:
             ),
             default=0.0,
         )
+
+
+def _numbers(stems: frozenset[str]) -> bool:
+    return any(any(map(str.isdigit, each)) for each in stems)
+
+
+def _names(stems: frozenset[str]) -> bool:
+    return any(not any(map(str.isdigit, each)) for each in stems)
 
 
 def _readable(source: SourceText) -> str:

@@ -47,8 +47,8 @@ class Retriever(Protocol):
         ...
 
     async def fetch(self, chunk_ids: Sequence[str], window: int = 0) -> Sequence[Window]:
-        """Chunks with up to `window` neighbours (at most 10) on each side, in the order of the ids (1 to 200). Those that are not there
-        (any more) are left out."""
+        """Chunks with up to `window` neighbours (at most 10) on each side, in the order of the ids (1 to 200). What is not there
+        (any more) is left out."""
         ...
 
     async def section(self, document_id: str, first_ordinal: int, chunk_count: int) -> Section:

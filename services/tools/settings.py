@@ -25,6 +25,9 @@ class ToolsSettings(ServiceSettings):
     """Calls that may wait for their turn. More are turned away at once, since they would only run into their deadlines."""
     tools_processes: int = Field(default=2, ge=1)
     """Processes for tools that compute; each takes 30 MB once it was needed. One that takes too long is killed and replaced."""
+    tools_text_tokens: int = Field(default=2000, ge=200)
+    """Tokens of document text that one call gives a model, by an estimate from above; longer passages are cut, and can be fetched
+    one by one. Eight passages of usual size fit, and a model's context holds several such answers."""
     tools_allowed: dict[str, list[str]] = Field(default_factory=dict)
     """Tools by tenant, as JSON: {"acme": ["math_eval", "time_now"]}. A tenant that is not named may use all."""
     tools_notes_collection: Identifier = "notes"

@@ -1,0 +1,116 @@
+"""Passages as a model is shown them: no more text than it can use, and what is left out is said."""
+
+import copy
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from kit.language.sentences import UnitKind, split_units
+from kit.llm import estimate_tokens
+from services.tools.models import Passage
+from services.tools.retrieval import Degradation
+
+_SHOWN_METADATA = ("date", "channel", "author")
+_SENTENCE_SHARE = 0.5
+"""Of what fits, below which a text is cut within a sentence instead of before it."""
+_QUERY_CHARACTERS = 80
+
+
+def fitted(passages: Sequence[Passage], budget_tokens: int) -> list[Passage]:
+    """All of the passages within the budget: long ones are cut to the largest size that lets each have as much."""
+    costs = [estimate_tokens(passage.text) for passage in passages]
+    share = _share(costs, budget_tokens)
+    return [passage if cost <= share else cut(passage, share) for passage, cost in zip(passages, costs, strict=True)]
+
+
+def _share(costs: Sequence[int], budget: int) -> int:
+    for index, cost in enumerate(sorted(costs)):
+        sharers = len(costs) - index
+        if cost * sharers > budget:
+            return budget // sharers
+        budget -= cost
+    return max(costs, default=0)
+
+
+def cut(passage: Passage, tokens: int) -> Passage:
+    """The beginning of the passage that has at most so many tokens, up to the end of a sentence where that leaves enough."""
+    text = passage.text
+    if estimate_tokens(text) <= tokens:
+        return passage
+    words_end = bisect_right(range(1, len(text)), tokens, key=lambda end: estimate_tokens(text[:end]))
+    while estimate_tokens(text[:words_end]) > tokens:  # the estimate reads more as English, or less, as a text grows
+        words_end -= 1 + words_end // 20
+    ends = [unit.end for unit in split_units(text[:words_end]) if unit.kind is not UnitKind.LIST]
+    whole = [end for end in ends if end < words_end]
+    if whole and max(whole) >= _SENTENCE_SHARE * words_end:
+        return with_text(passage, text[: max(whole)])
+    space = text.rfind(" ", 0, words_end)
+    return with_text(passage, text[: space if space > 0 else words_end].rstrip())
+
+
+def with_text(passage: Passage, text: str) -> Passage:
+    """The passage with the beginning of its text, in its message as well: what is cited is what was shown."""
+    hit = copy.deepcopy(passage.hit)
+    if hit is not None:
+        hit.chunk.text = text
+    return replace(passage, text=text, is_cut=True, hit=hit)
+
+
+def readable_text(passage: Passage) -> str:
+    """With the headings above it, which give it its subject."""
+    return "\n".join((*(" > ".join(path) for path in (passage.heading_path,) if path), passage.text))
+
+
+def described(number: int, passage: Passage) -> dict[str, Any]:
+    """JSON of a passage, without what is not known of it. `number` is its place among the passages of the output."""
+    optional = {
+        "document": passage.document_name,
+        "document_id": passage.document_id,
+        "page": passage.page,
+        "heading_path": list(passage.heading_path),
+        **{key: passage.metadata.get(key, "") for key in _SHOWN_METADATA},
+        "score": round(passage.score, 4),
+    }
+    told = {key: value for key, value in optional.items() if value}
+    text = {"text": passage.text, **({"is_cut": True} if passage.is_cut else {})}
+    return {"number": number, "chunk_id": passage.chunk_id, **told, **text}
+
+
+def all_described(passages: Sequence[Passage]) -> list[dict[str, Any]]:
+    """Numbered from 1."""
+    return [described(number, passage) for number, passage in enumerate(passages, start=1)]
+
+
+def citable(passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Those that are of documents: what a model wrote itself is no evidence."""
+    return tuple(passage for passage in passages if passage.hit is not None)
+
+
+def counted(passages: Sequence[Passage]) -> str:
+    """ "6 passages from 3 documents" """
+    documents = len({passage.document_id for passage in citable(passages)})
+    of_documents = f" from {_count(documents, 'document')}" if documents else ""
+    return f"{_count(len(passages), 'passage')}{of_documents}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def quoted(text: str) -> str:
+    """A query or claim in a summary."""
+    line = " ".join(text.split())
+    return f"“{line if len(line) <= _QUERY_CHARACTERS else line[: _QUERY_CHARACTERS - 1] + '…'}”"
+
+
+def degradations(degraded: Sequence[Degradation]) -> dict[str, Any]:
+    """The part of a content that says what was done in a lesser way; nothing where all went well."""
+    if not degraded:
+        return {}
+    return {"degraded": [{"part": each.part, "reason": each.reason, "message": each.message} for each in degraded]}
+
+
+def sentences(*parts: str, degraded: Sequence[Degradation] = ()) -> str:
+    """A summary: what came out, then what was done in a lesser way."""
+    return " ".join(part for part in (*parts, *(each.message for each in degraded)) if part)

@@ -1,0 +1,198 @@
+"""Looks a claim up in the documents and judges whether they carry it, as the sentences of an answer are judged."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kit.grounding import SUPPORT_THRESHOLD, Judge, let_go_of_texts
+from kit.language.sentences import UnitKind, split_units
+from services.tools.context import ToolContext
+from services.tools.errors import ToolError
+from services.tools.models import Passage, Policy, ToolOutput
+from services.tools.rendering import citable, degradations, described, fitted, quoted, sentences
+from services.tools.retrieval import SearchQuery, Strategy
+from services.tools.scope import search_readable
+
+_PASSAGES_JUDGED = 8
+_EVIDENCE_MAX = 3
+"""Passages that are shown for a verdict."""
+_CLAIMS_MAX = 8
+"""Sentences of one claim that are judged. Whoever verifies a page verifies it in pieces."""
+
+SCHEMA = {
+    "type": "function",
+    "function": {
+        "name": "verify",
+        "description": (
+            "Checks a claim against the user's documents: searches for it and tells whether passages support it, contradict it, or "
+            "say nothing about it, with the passages."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "claim": {
+                    "type": "string",
+                    "description": "A statement in full sentences, with its names and numbers.",
+                    "minLength": 1,
+                    "maxLength": 2000,
+                },
+                "question": {
+                    "type": "string",
+                    "description": "The question that the claim answers, where the claim means little without it.",
+                    "minLength": 1,
+                    "maxLength": 2000,
+                },
+                "collection_ids": {
+                    "type": "array",
+                    "description": "Collections to look in. Default: all that there are.",
+                    "items": {"type": "string", "minLength": 1, "maxLength": 64},
+                    "maxItems": 256,
+                },
+                "document_ids": {
+                    "type": "array",
+                    "description": "Documents to look in. Default: all.",
+                    "items": {"type": "string", "minLength": 1, "maxLength": 128},
+                    "maxItems": 50,
+                },
+            },
+            "required": ["claim"],
+            "additionalProperties": False,
+        },
+    },
+}
+POLICY = Policy(timeout_s=5.0)
+
+
+class NotAClaim(ToolError):
+    """There is nothing in it that could be true or not."""
+
+    reason = "NOT_A_CLAIM"
+
+
+class Verdict(StrEnum):
+    """What the passages say to a claim, from good to bad."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    """None carries it."""
+    CONTRADICTED = "contradicted_or_unclear"
+    """One says the opposite, or the same of another number or name, or they disagree."""
+
+
+_WORST_FIRST = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.SUPPORTED)
+_IN_WORDS = {
+    Verdict.SUPPORTED: "The documents support",
+    Verdict.UNSUPPORTED: "The documents do not support",
+    Verdict.CONTRADICTED: "The documents contradict, or leave unclear,",
+}
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A passage as the judge reads it."""
+
+    number: int
+    document_name: str
+    heading_path: Sequence[str]
+    text: str
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A sentence of the claim. `confidence`: how much of it the best passage carries, 0 to 1."""
+
+    sentence: str
+    verdict: Verdict
+    confidence: float
+    supporting: Sequence[int]
+    disagreeing: Sequence[int]
+
+
+async def verify(
+    context: ToolContext,
+    claim: str,
+    question: str = "",
+    collection_ids: Sequence[str] = (),
+    document_ids: Sequence[str] = (),
+) -> ToolOutput:
+    """`verdict`, `confidence` (0 to 1 that the documents carry the claim) and `evidence`: passages, each with the sentence that
+    speaks for or against it. A claim of several sentences is as good as its worst."""
+    query = SearchQuery(
+        [claim, question] if question else [claim], collection_ids, _PASSAGES_JUDGED, Strategy.AUTO, document_ids
+    )
+    found = await search_readable(context, query)
+    try:
+        judged, evidence = await asyncio.to_thread(_judged, claim, question, found.passages)
+    finally:
+        let_go_of_texts()
+    verdict = min((each.verdict for each in judged), key=_WORST_FIRST.index)
+    shown = fitted([passage for passage, _, _ in evidence], context.settings.tools_text_tokens)
+    content: dict[str, Any] = {
+        "claim": claim,
+        "verdict": verdict.value,
+        "confidence": round(min(each.confidence for each in judged), 3),
+        "evidence": [
+            {**described(number, passage), "says": says, "quote": quote}
+            for number, (passage, (_, says, quote)) in enumerate(zip(shown, evidence, strict=True), start=1)
+        ],
+        "passages_judged": len(found.passages),
+        **degradations(found.degraded),
+    }
+    if len(judged) > 1:
+        content["sentences"] = [
+            {"sentence": each.sentence, "verdict": each.verdict.value, "confidence": round(each.confidence, 3)}
+            for each in judged
+        ]
+    return ToolOutput(
+        content, sentences(f"{_IN_WORDS[verdict]} {quoted(claim)}.", degraded=found.degraded), citable(shown)
+    )
+
+
+def _judged(
+    claim: str, question: str, passages: Sequence[Passage]
+) -> tuple[Sequence[_Judged], Sequence[tuple[Passage, str, str]]]:
+    """Each sentence, and the passages that decide, each with what it does and its sentence. Raises NotAClaim."""
+    judge = Judge(
+        [
+            _Source(number, passage.document_name, passage.heading_path, passage.text)
+            for number, passage in enumerate(passages)
+        ],
+        question,
+    )
+    claims = [unit.text for unit in split_units(claim) if unit.kind is not UnitKind.LIST and judge.is_claim(unit.text)]
+    if not claims:
+        raise NotAClaim("there is nothing to verify in this; state what is claimed in a full sentence")
+    judged = [_of_sentence(judge, sentence, len(passages)) for sentence in claims[:_CLAIMS_MAX]]
+    return judged, _evidence(judge, judged, passages)
+
+
+def _of_sentence(judge: Judge, sentence: str, passage_count: int) -> _Judged:
+    numbers = range(passage_count)
+    denying = [number for number in numbers if judge.denies(sentence, (number,))]
+    scores = {number: judge.score(sentence, (number,)) for number in numbers if number not in denying}
+    supporting = sorted(
+        (number for number, score in scores.items() if score >= SUPPORT_THRESHOLD), key=lambda number: -scores[number]
+    )
+    best = max(scores.values(), default=0.0)
+    if supporting and denying:
+        return _Judged(sentence, Verdict.CONTRADICTED, best / 2, supporting, denying)
+    if supporting:
+        # Others may tell of another number: of another year, or another place.
+        return _Judged(sentence, Verdict.SUPPORTED, best, supporting, ())
+    disagreeing = [number for number in numbers if judge.disagrees(sentence, number)]
+    verdict = Verdict.CONTRADICTED if disagreeing else Verdict.UNSUPPORTED
+    return _Judged(sentence, verdict, best, (), disagreeing)
+
+
+def _evidence(
+    judge: Judge, judged: Sequence[_Judged], passages: Sequence[Passage]
+) -> Sequence[tuple[Passage, str, str]]:
+    decisive: dict[int, tuple[Passage, str, str]] = {}
+    for says in ("supports", "disagrees"):
+        for each in judged:
+            for number in (each.supporting if says == "supports" else each.disagreeing)[:_EVIDENCE_MAX]:
+                quote, _ = judge.closest(each.sentence, number)
+                decisive.setdefault(number, (passages[number], says, quote))
+    return list(decisive.values())[:_EVIDENCE_MAX]
