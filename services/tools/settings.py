@@ -40,8 +40,9 @@ class ToolsSettings(ServiceSettings):
     object on each line, with id, name, summary, description, technologies, links, year, role and details. Read at start, the same
     for all tenants. Unset: records about Groundwork itself, as an example."""
     tools_records_similarity_min: float = Field(default=0.25, ge=-1, le=1)
-    """Least cosine of a record that search_projects finds by its meaning alone. The default was measured for the retriever with
-    all-MiniLM-L6-v2, the embedder that comes with the system; another model needs another value."""
+    """Least cosine of a record that search_projects finds by its meaning alone. The default was measured with all-MiniLM-L6-v2, the
+    embedder that comes with the system: right records lie above it, the nearest ones to questions about something else below
+    0.16. Another model needs another value."""
 
     @field_validator("tools_records_file")
     @classmethod

@@ -14,8 +14,8 @@ from services.tools.documents import CollectionMissing, Document, DocumentState,
 from services.tools.errors import ToolError
 from services.tools.models import Effect, Policy, ToolOutput
 
-TEXT_CHARACTERS_MAX = 200_000
-"""A call is recorded with its arguments in one message of the run's log, which may have 1 MiB. Larger files are uploaded."""
+TEXT_CHARACTERS_MAX = 100_000
+"""A call is recorded with its arguments in one message of the run's log, which may have 1 MiB. What is larger is uploaded."""
 TITLE_CHARACTERS_MAX = 200
 READY_WAIT_S = 20.0
 """How long a call waits for the text to be searchable; a page takes a second or two."""

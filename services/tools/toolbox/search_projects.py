@@ -3,7 +3,7 @@
 from typing import Any
 
 from services.tools.context import ToolContext
-from services.tools.errors import ToolError
+from services.tools.findings import check_query
 from services.tools.models import Policy, ToolOutput
 from services.tools.record_search import FoundRecord
 
@@ -43,8 +43,7 @@ POLICY = Policy(timeout_s=5.0)
 
 async def search_projects(query: str, context: ToolContext, top_k: int = 5) -> ToolOutput:
     """Projects, best first, each with how it was found; `degraded` says what the search had to do without."""
-    if not query.strip():
-        raise ToolError("the query is empty; say what to look for", reason="QUERY_EMPTY")
+    check_query(query)
     found = await context.services.records.search(query, top_k, context.services.models)
     content: dict[str, Any] = {"projects": [_described(hit) for hit in found.hits]}
     if found.degraded:
