@@ -1,5 +1,7 @@
 """The whole record of a project."""
 
+import asyncio
+
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
 from services.tools.models import Policy, ToolOutput
@@ -35,7 +37,8 @@ async def get_project_details(project_id: str | int, context: ToolContext) -> To
     records = context.services.records.records
     record = records.get(str(project_id))
     if record is None:
-        near = ", ".join(f"{each.id} ({each.name})" for each in records.near(str(project_id)))
+        alike = await asyncio.to_thread(records.near, str(project_id))
+        near = ", ".join(f"{each.id} ({each.name})" for each in alike)
         raise ToolError(
             f"there is no project with the id {str(project_id)!r:.100}; "
             + (f"ids near it are: {near}" if near else "there are no records of projects here"),
