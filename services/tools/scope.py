@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kit.ranking.fusion import RankedList, reciprocal_rank_fusion
 from services.tools.context import ToolContext
+from services.tools.documents import CollectionMissing, permitted
 from services.tools.errors import ToolError
 from services.tools.models import Passage
 from services.tools.retrieval import Found, SearchQuery
@@ -15,12 +16,6 @@ _REQUESTS = 4
 """Beyond that many requests a search would take longer than a person waits."""
 
 
-class CollectionUnreadable(ToolError):
-    """The call is bound to other collections, or there is none of that name: it is not told which."""
-
-    reason = "COLLECTION_NOT_READABLE"
-
-
 class TooManyCollections(ToolError):
     """More than can be searched while a person waits."""
 
@@ -28,17 +23,18 @@ class TooManyCollections(ToolError):
 
 
 async def readable(context: ToolContext, asked: Sequence[str] = ()) -> Sequence[str]:
-    """The collections that are meant: `asked`, else all that the call may read.
-
-    Raises CollectionUnreadable when one of `asked` is not among those.
-    """
-    allowed = context.collection_ids or tuple(await context.services.documents.collection_ids())
-    unreadable = [collection_id for collection_id in asked if collection_id not in allowed]
-    if unreadable:
-        raise CollectionUnreadable(
-            f"{', '.join(map(repr, unreadable))[:200]} cannot be read here; there are: {', '.join(allowed)[:2000] or 'none'}"
+    """The collections that are meant: `asked`, else all that may be read. Raises CollectionNotAllowed or CollectionMissing."""
+    for collection_id in asked:
+        permitted(context.collection_ids, collection_id)
+    if context.collection_ids:
+        return tuple(dict.fromkeys(asked)) or context.collection_ids
+    there = await context.services.documents.collection_ids()
+    missing = [collection_id for collection_id in asked if collection_id not in there]
+    if missing:
+        raise CollectionMissing(
+            f"there is no collection {', '.join(map(repr, missing))[:200]}; there are: {', '.join(there)[:2000]}"
         )
-    return tuple(dict.fromkeys(asked)) or allowed
+    return tuple(dict.fromkeys(asked)) or there
 
 
 def is_readable(context: ToolContext, passage: Passage) -> bool:

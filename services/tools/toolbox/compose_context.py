@@ -94,8 +94,12 @@ async def _coverage(question: str, passages: Sequence[Passage]) -> dict[str, Any
     if not question:
         return {}
     texts = [f"{passage.document_name}\n{readable_text(passage)}" for passage in passages]
+    share, missing = await asyncio.to_thread(_share, question, texts)
+    return {"coverage": round(share, 3), "missing": list(missing)}
+
+
+def _share(question: str, texts: Sequence[str]) -> tuple[float, Sequence[str]]:
     try:
-        share, missing = await asyncio.to_thread(question_coverage, question, texts)
+        return question_coverage(question, texts)
     finally:
         let_go_of_texts()
-    return {"coverage": round(share, 3), "missing": list(missing)}

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kit.grounding import let_go_of_texts
 from kit.ranking.diversity import most_diverse
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
@@ -91,7 +90,6 @@ async def _vectors(
         return await models.embed_passages(texts), await models.embed_query(query) if query else None, ()
     except ToolError as error:
         *vectors, asked = await asyncio.to_thread(word_vectors, [*texts, query])
-        let_go_of_texts()
         message = f"The passages are compared by their words alone, since {error}."
         return vectors, asked if query else None, [Degradation("dense", error.reason, message)]
 

@@ -110,6 +110,15 @@ class _Judged:
     disagreeing: Sequence[int]
 
 
+@dataclass(frozen=True)
+class _Decisive:
+    """A passage, what it does to the claim, and the sentence of it that does so."""
+
+    passage: Passage
+    says: str
+    quote: str
+
+
 async def verify(
     context: ToolContext,
     claim: str,
@@ -119,53 +128,67 @@ async def verify(
 ) -> ToolOutput:
     """`verdict`, `confidence` (0 to 1 that the documents carry the claim) and `evidence`: passages, each with the sentence that
     speaks for or against it. A claim of several sentences is as good as its worst."""
+    claims = _claims(claim)
     query = SearchQuery(
         [claim, question] if question else [claim], collection_ids, _PASSAGES_JUDGED, Strategy.AUTO, document_ids
     )
     found = await search_readable(context, query)
-    try:
-        judged, evidence = await asyncio.to_thread(_judged, claim, question, found.passages)
-    finally:
-        let_go_of_texts()
+    judged, evidence = await asyncio.to_thread(_judged, claims, question, found.passages)
     verdict = min((each.verdict for each in judged), key=_WORST_FIRST.index)
-    shown = fitted([passage for passage, _, _ in evidence], context.settings.tools_text_tokens)
-    content: dict[str, Any] = {
+    shown = fitted([each.passage for each in evidence], context.settings.tools_text_tokens)
+    content = {
         "claim": claim,
         "verdict": verdict.value,
         "confidence": round(min(each.confidence for each in judged), 3),
         "evidence": [
-            {**described(number, passage), "says": says, "quote": quote}
-            for number, (passage, (_, says, quote)) in enumerate(zip(shown, evidence, strict=True), start=1)
+            {**described(number, passage), "says": each.says, "quote": each.quote}
+            for number, (passage, each) in enumerate(zip(shown, evidence, strict=True), start=1)
         ],
         "passages_judged": len(found.passages),
+        **_by_sentence(judged),
         **degradations(found.degraded),
     }
-    if len(judged) > 1:
-        content["sentences"] = [
-            {"sentence": each.sentence, "verdict": each.verdict.value, "confidence": round(each.confidence, 3)}
-            for each in judged
-        ]
-    return ToolOutput(
-        content, sentences(f"{_IN_WORDS[verdict]} {quoted(claim)}.", degraded=found.degraded), citable(shown)
-    )
+    summary = f"{_IN_WORDS[verdict]} {quoted(claim)}."
+    return ToolOutput(content, sentences(summary, degraded=found.degraded), citable(shown))
+
+
+def _by_sentence(judged: Sequence[_Judged]) -> dict[str, Any]:
+    """The part of a content about a claim of several sentences."""
+    if len(judged) == 1:
+        return {}
+    told = [
+        {"sentence": each.sentence, "verdict": each.verdict.value, "confidence": round(each.confidence, 3)}
+        for each in judged
+    ]
+    return {"sentences": told}
+
+
+def _claims(claim: str) -> list[str]:
+    """Its sentences that can be true or not. Raises NotAClaim when none can."""
+    judge = Judge(())
+    units = [unit.text for unit in split_units(claim) if unit.kind is not UnitKind.LIST]
+    claims = [text for text in units if judge.is_claim(text)]
+    if not claims:
+        raise NotAClaim("there is nothing to verify in this; state what is claimed in a full sentence")
+    if len(claims) > _CLAIMS_MAX:
+        raise NotAClaim(f"these are {len(claims)} claims; verify at most {_CLAIMS_MAX} at once, best one by one")
+    return claims
 
 
 def _judged(
-    claim: str, question: str, passages: Sequence[Passage]
-) -> tuple[Sequence[_Judged], Sequence[tuple[Passage, str, str]]]:
-    """Each sentence, and the passages that decide, each with what it does and its sentence. Raises NotAClaim."""
-    judge = Judge(
-        [
-            _Source(number, passage.document_name, passage.heading_path, passage.text)
-            for number, passage in enumerate(passages)
-        ],
-        question,
-    )
-    claims = [unit.text for unit in split_units(claim) if unit.kind is not UnitKind.LIST and judge.is_claim(unit.text)]
-    if not claims:
-        raise NotAClaim("there is nothing to verify in this; state what is claimed in a full sentence")
-    judged = [_of_sentence(judge, sentence, len(passages)) for sentence in claims[:_CLAIMS_MAX]]
-    return judged, _evidence(judge, judged, passages)
+    claims: Sequence[str], question: str, passages: Sequence[Passage]
+) -> tuple[Sequence[_Judged], Sequence[_Decisive]]:
+    """Each claim, and the passages that decide. What was read of the texts is not kept."""
+    sources = [
+        _Source(number, passage.document_name, passage.heading_path, passage.text)
+        for number, passage in enumerate(passages)
+    ]
+    try:
+        judge = Judge(sources, question)
+        judged = [_of_sentence(judge, sentence, len(passages)) for sentence in claims]
+        return judged, _evidence(judge, judged, passages)
+    finally:
+        let_go_of_texts()
 
 
 def _of_sentence(judge: Judge, sentence: str, passage_count: int) -> _Judged:
@@ -186,13 +209,11 @@ def _of_sentence(judge: Judge, sentence: str, passage_count: int) -> _Judged:
     return _Judged(sentence, verdict, best, (), disagreeing)
 
 
-def _evidence(
-    judge: Judge, judged: Sequence[_Judged], passages: Sequence[Passage]
-) -> Sequence[tuple[Passage, str, str]]:
-    decisive: dict[int, tuple[Passage, str, str]] = {}
+def _evidence(judge: Judge, judged: Sequence[_Judged], passages: Sequence[Passage]) -> Sequence[_Decisive]:
+    decisive: dict[int, _Decisive] = {}
     for says in ("supports", "disagrees"):
         for each in judged:
             for number in (each.supporting if says == "supports" else each.disagreeing)[:_EVIDENCE_MAX]:
                 quote, _ = judge.closest(each.sentence, number)
-                decisive.setdefault(number, (passages[number], says, quote))
+                decisive.setdefault(number, _Decisive(passages[number], says, quote))
     return list(decisive.values())[:_EVIDENCE_MAX]
