@@ -69,6 +69,10 @@ class Toolbox:
         allowed = self._allowed.get(tenant_id, self.tools)
         return [tool for name, tool in self.tools.items() if name in allowed]
 
+    async def forget(self, tenant_id: str, caller: str) -> None:
+        """Erases what came of a run's calls; `caller` is its id. Raises Unavailable."""
+        await self._once.forget(tenant_id, caller)
+
     async def call(self, call: Call) -> ToolOutcome:
         """Never raises for what the tool, its caller or the clock did wrong: that is a result."""
         started_at = time.monotonic()

@@ -42,6 +42,9 @@ class GrpcTools:
     def call(self, tool: Tool, arguments: Mapping[str, Any], collection_ids: Sequence[str]) -> Call:
         return _GrpcCall(self._stub, tool, arguments, tuple(collection_ids))
 
+    async def forget(self, run_id: str) -> None:
+        await self._stub.ForgetCalls(pb.ForgetCallsRequest(caller=run_id), timeout=self._list_timeout_s)
+
 
 @dataclass(frozen=True)
 class _GrpcCall:
