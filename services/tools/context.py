@@ -32,4 +32,4 @@ class ToolContext:
     now: Callable[[], datetime]
 
     progress: Callable[[str], Awaitable[None]]
-    """Tells the person what is being done, in a short sentence."""
+    """Tells the person what is being done, in a short sentence. Only the first twenty of a call are passed on."""

@@ -1,5 +1,6 @@
 """The gRPC edge of the tools service: decode, call, encode."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,8 +10,10 @@ from groundwork.tools.v1 import tools_pb2_grpc
 from kit.errors import InvalidArgument
 from kit.principal import current_principal
 from services.tools.adapters.wire import decode_arguments, encode_outcome, encode_tool
+from services.tools.errors import ToolError
 from services.tools.execution import Toolbox
 from services.tools.models import Call
+from services.tools.progress import Progress
 
 _CALLER_CHARACTERS_MAX = 200
 
@@ -26,16 +29,22 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
         return pb.ListToolsResponse(tools=[encode_tool(tool) for tool in offered])
 
     async def CallTool(self, request: pb.CallToolRequest, context: Any) -> AsyncIterator[pb.CallToolResponse]:
-        call = Call(
-            current_principal().tenant_id,
-            request.name,
-            decode_arguments(request.arguments),
-            request.call_id,
-            tuple(request.allowed_tools),
-            tuple(request.collection_ids),
-        )
-        outcome = await self._toolbox.call(call)
-        yield pb.CallToolResponse(result=encode_outcome(outcome))
+        try:
+            call = _decode_call(request)
+        except ToolError as error:
+            yield pb.CallToolResponse(result=pb.ToolResult(error_reason=error.reason, error_message=str(error)))
+            return
+        progress = Progress()
+        calling = asyncio.create_task(self._toolbox.call(call, progress.tell))
+        calling.add_done_callback(lambda _: progress.end())
+        try:
+            while (message := await progress.next()) is not None:
+                yield pb.CallToolResponse(progress=pb.ToolProgress(message=message))
+            yield pb.CallToolResponse(result=encode_outcome(await calling))
+        finally:
+            # Who hung up stops the work; a call with an effect goes on without this task.
+            calling.cancel()
+            await asyncio.wait([calling])
 
     async def ForgetCalls(self, request: pb.ForgetCallsRequest, context: Any) -> pb.ForgetCallsResponse:
         if not 0 < len(request.caller) <= _CALLER_CHARACTERS_MAX or "/" in request.caller:
@@ -44,3 +53,14 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
             )
         await self._toolbox.forget(current_principal().tenant_id, request.caller)
         return pb.ForgetCallsResponse()
+
+
+def _decode_call(request: pb.CallToolRequest) -> Call:
+    return Call(
+        current_principal().tenant_id,
+        request.name,
+        decode_arguments(request.arguments),
+        request.call_id,
+        tuple(request.allowed_tools),
+        tuple(request.collection_ids),
+    )

@@ -1,8 +1,20 @@
 """Settings of the tools service."""
 
-from pydantic import Field
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+from pydantic_settings import NoDecode
 
 from kit.settings import ServiceSettings
+
+
+def _paths(value: object) -> object:
+    return tuple(Path(name.strip()) for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
+Paths = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_paths)]
+"""Folders, written with commas between them."""
 
 
 class ToolsSettings(ServiceSettings):
@@ -24,3 +36,13 @@ class ToolsSettings(ServiceSettings):
     """Processes for tools that compute; each takes 30 MB once it was needed. One that takes too long is killed and replaced."""
     tools_allowed: dict[str, list[str]] = Field(default_factory=dict)
     """Tools by tenant, as JSON: {"acme": ["math_eval", "time_now"]}. A tenant that is not named may use all."""
+    tools_folders: Paths = ()
+    """Folders, comma-separated, whose Python files are tools too, so that one can be added without building an image: the files are
+    read at the start and run as this service, so nobody else may write there."""
+    tools_breaker_failures: int = Field(default=5, ge=1)
+    """So many calls of a tool that broke, took too long or found a service away, in a row and within
+    `GROUNDWORK_TOOLS_BREAKER_WINDOW_S`, and it is left alone: whoever calls it is told so at once instead of waiting."""
+    tools_breaker_window_s: float = Field(default=30.0, gt=0)
+    """Seconds within which those failures lie. Failures that are further apart are single ones."""
+    tools_breaker_open_s: float = Field(default=5.0, gt=0)
+    """Seconds until a tool that is left alone is tried again by one call; twice as many after each try that fails, up to 60."""
