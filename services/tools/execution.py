@@ -25,7 +25,6 @@ from kit.breaker import CircuitBreaker
 from kit.deadline import bounded_timeout_s, is_spent, limited_to
 from kit.errors import (
     Cancelled,
-    DataLoss,
     DeadlineExceeded,
     GroundworkError,
     Internal,
@@ -58,7 +57,7 @@ from services.tools.result_cache import ResultCache
 _log = structlog.get_logger()
 _ERROR_CHARACTERS_MAX = 1000
 _AWAY = (Unavailable, DeadlineExceeded, Cancelled)  # Cancelled is what a stopping server says
-_BROKEN = (Internal, DataLoss, Unimplemented)
+_BROKEN = (Internal, Unimplemented)
 
 
 class _ServiceSilent(ServiceUnavailable):
@@ -244,8 +243,8 @@ def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
 
 def _is_fault(error: ToolError) -> bool:
     """Whether the tool failed, or a service behind it, rather than refused. A caller that left no time says nothing about them."""
-    at_fault = isinstance(error, ToolTimedOut | ToolBroke) or error.reason == ServiceUnavailable.reason
-    return at_fault and not is_spent()
+    broke = isinstance(error, ToolTimedOut | ToolBroke | ServiceUnavailable)
+    return (broke or isinstance(error.__cause__, (*_AWAY, *_BROKEN))) and not is_spent()
 
 
 def _of_a_service(tool_name: str, error: GroundworkError) -> ToolError:

@@ -31,13 +31,15 @@ _OUTCOMES = {
     errors.ToolsBusy.reason: "busy",
     errors.CallInDoubt.reason: "in_doubt",
 }
-"""Of reasons; any other is a refusal, in a tool's own words."""
+"""Of reasons. One that ends in UNAVAILABLE is a service that did not answer; any other is a refusal, in a tool's own words."""
 
 
 def outcome_of(outcome: ToolOutcome) -> str:
     """The label for an outcome."""
     if outcome.ok:
         return "cached" if outcome.cached else "ok"
+    if outcome.error_reason.endswith("_UNAVAILABLE"):
+        return _OUTCOMES.get(outcome.error_reason, "unavailable")
     return _OUTCOMES.get(outcome.error_reason, "refused")
 
 

@@ -1,7 +1,6 @@
 """A tool that keeps failing is left alone for a while, then tried with one call."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,6 +45,13 @@ class Probe:
         return CircuitBreaker(failures=2, window_s=10.0, open_s=5.0, clock=lambda: self.now)
 
 
+def translated(cause: Exception) -> ToolError:
+    """As an adapter puts what another service says."""
+    error = ToolError("the search does not answer now", reason="SEARCH_UNAVAILABLE")
+    error.__cause__ = cause
+    return error
+
+
 async def opened(probe: Probe) -> Toolbox:
     box = probe.box()
     for _ in range(2):
@@ -60,6 +66,7 @@ async def opened(probe: Probe) -> Toolbox:
         (TimeoutError(), "TOOL_TIMEOUT"),
         (Unavailable("10.0.0.7:7002 is away"), "SERVICE_UNAVAILABLE"),
         (ServiceUnavailable("the search does not answer now"), "SERVICE_UNAVAILABLE"),
+        (translated(Unavailable("10.0.0.7:7002 is away")), "SEARCH_UNAVAILABLE"),
     ],
 )
 async def test_tool_that_fails_again_and_again_is_left_alone_and_says_until_when(
@@ -83,6 +90,7 @@ async def test_tool_that_fails_again_and_again_is_left_alone_and_says_until_when
         (NotFound("no such document", reason="DOCUMENT_NOT_FOUND"), "DOCUMENT_NOT_FOUND"),
         (InvalidArgument("too many", reason="TOO_MANY"), "TOO_MANY"),
         (ResourceExhausted("later", reason="BUSY"), "BUSY"),
+        (translated(NotFound("no such document")), "SEARCH_UNAVAILABLE"),
     ],
 )
 async def test_tool_that_says_no_works(refusal: Exception, reason: str) -> None:
@@ -153,9 +161,6 @@ async def test_state_is_shown_in_the_metrics() -> None:
     probe.failure = None
     await box.call(CALL)
     assert [*states, shown()] == [0, 2, 1, 0]
-
-
-Made = Callable[[], Exception]
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("broke"), TimeoutError(), Unavailable("away")])

@@ -35,6 +35,10 @@ async def refuse(count: int) -> int:
     raise ToolError("not today", reason="NOT_TODAY")
 
 
+async def away(count: int) -> int:
+    raise ToolError("the search does not answer", reason="SEARCH_UNAVAILABLE")
+
+
 async def breaks(count: int) -> int:
     raise RuntimeError(f"cannot log in with {SECRET}")
 
@@ -45,6 +49,7 @@ async def breaks(count: int) -> int:
         (give, CALL, "probe", "ok", ""),
         (refuse, CALL, "probe", "refused", "NOT_TODAY"),
         (breaks, CALL, "probe", "failed", "TOOL_FAILED"),
+        (away, CALL, "probe", "unavailable", "SEARCH_UNAVAILABLE"),
         (give, replace(CALL, arguments={"count": SECRET}), "probe", "refused", "INVALID_ARGUMENTS"),
         (give, replace(CALL, name=SECRET), "unknown", "refused", "TOOL_UNKNOWN"),
     ],
