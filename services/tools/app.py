@@ -10,6 +10,7 @@ from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
+from kit.breaker import CircuitBreaker
 from kit.channel import Channel, open_channel
 from kit.jetstream import connect
 from kit.service import Service
@@ -24,6 +25,7 @@ from services.tools.discovery import discover
 from services.tools.execution import Toolbox
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Call
+from services.tools.progress import unheard
 from services.tools.record_search import RecordSearch
 from services.tools.records import load_records
 from services.tools.settings import ToolsSettings
@@ -37,13 +39,18 @@ async def run(settings: ToolsSettings) -> None:
         service.stack.push_async_callback(calls.close)
         services = await _services(service, settings)
         box = Toolbox(
-            discover(toolbox),
+            discover(toolbox, settings, settings.tools_folders),
             calls,
             calls_at_once=settings.tools_calls_at_once,
             calls_waiting=settings.tools_calls_waiting,
             processes=settings.tools_processes,
             allowed=settings.tools_allowed,
             context=partial(_context, settings, services),
+            breaker=lambda: CircuitBreaker(
+                failures=settings.tools_breaker_failures,
+                window_s=settings.tools_breaker_window_s,
+                open_s=settings.tools_breaker_open_s,
+            ),
         )
         service.require("nats", nats.check)
         service.add_servicer(
@@ -73,11 +80,7 @@ def _record_search(settings: ToolsSettings) -> RecordSearch:
 
 
 def _context(settings: ToolsSettings, services: Services, call: Call) -> ToolContext:
-    return ToolContext(call.call_id, call.collection_ids, settings, services, _now, _unheard)
-
-
-async def _unheard(_: str) -> None:
-    pass
+    return ToolContext(call.call_id, call.collection_ids, settings, services, _now, unheard)
 
 
 def _now() -> datetime:

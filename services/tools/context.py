@@ -36,4 +36,4 @@ class ToolContext:
     now: Callable[[], datetime]
 
     progress: Callable[[str], Awaitable[None]]
-    """Tells the person what is being done, in a short sentence."""
+    """Tells the person what is being done, in a short sentence. Only the first twenty of a call are passed on."""

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from services.tools.documents import CollectionNotAllowed
+from services.tools.documents import CollectionMissing, CollectionNotAllowed
 from services.tools.errors import ToolError
 from services.tools.models import ToolOutput
 from services.tools.retrieval import Degradation
-from services.tools.scope import CollectionUnreadable
 from services.tools.toolbox.query_local_kb import query_local_kb
 from services.tools.toolbox.rag_search import rag_search
 from tests.unit.tools.document_fakes import FakeDocuments, FakeRetriever, tool_context
@@ -42,7 +41,7 @@ def _texts(output: ToolOutput) -> list[str]:
 
 async def test_notes_and_all_that_may_be_read_are_searched(retriever: FakeRetriever) -> None:
     assert _texts(await rag_search("bread", _context(retriever))) == ["bread of the notes", "bread of the reports"]
-    assert retriever.queries[-1].collection_ids == ("default", "notes", "reports")
+    assert list(retriever.queries[-1].collection_ids) == ["default", "notes", "reports"]
     assert _texts(await rag_search("bread", _context(retriever), top_k=1)) == ["bread of the notes"]
     bound = _context(retriever, collection_ids=["reports"])
     assert _texts(await rag_search("bread", bound)) == ["bread of the reports"]
@@ -52,9 +51,10 @@ async def test_collections_that_are_asked_for_must_be_readable(retriever: FakeRe
     asked = await rag_search("bread", _context(retriever), collection_ids=["reports"])
     assert _texts(asked) == ["bread of the reports"]
     bound = _context(retriever, collection_ids=["reports"])
-    for context, collection in ((bound, "notes"), (_context(retriever), "nowhere")):
-        with pytest.raises(CollectionUnreadable, match="reports"):
-            await rag_search("bread", context, collection_ids=[collection])
+    with pytest.raises(CollectionNotAllowed, match="it may use: reports"):
+        await rag_search("bread", bound, collection_ids=["notes"])
+    with pytest.raises(CollectionMissing, match="there are: default, notes, reports"):
+        await rag_search("bread", _context(retriever), collection_ids=["nowhere"])
 
 
 async def test_what_is_found_and_what_was_done_without_is_said(retriever: FakeRetriever) -> None:
