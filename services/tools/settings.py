@@ -1,20 +1,8 @@
 """Settings of the tools service."""
 
-from pathlib import Path
-from typing import Annotated
+from pydantic import Field
 
-from pydantic import BeforeValidator, Field
-from pydantic_settings import NoDecode
-
-from kit.settings import ServiceSettings
-
-
-def _paths(value: object) -> object:
-    return tuple(Path(name.strip()) for name in value.split(",") if name.strip()) if isinstance(value, str) else value
-
-
-Paths = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_paths)]
-"""Folders, written with commas between them."""
+from kit.settings import Folders, ServiceSettings
 
 
 class ToolsSettings(ServiceSettings):
@@ -32,11 +20,7 @@ class ToolsSettings(ServiceSettings):
     """Tool calls that run beside each other. Most wait for something; 8 keep a small machine from being swamped."""
     tools_calls_waiting: int = Field(default=64, ge=0)
     """Calls that may wait for their turn. More are turned away at once, since they would only run into their deadlines."""
-    tools_processes: int = Field(default=2, ge=1)
-    """Processes for tools that compute; each takes 30 MB once it was needed. One that takes too long is killed and replaced."""
-    tools_allowed: dict[str, list[str]] = Field(default_factory=dict)
-    """Tools by tenant, as JSON: {"acme": ["math_eval", "time_now"]}. A tenant that is not named may use all."""
-    tools_folders: Paths = ()
+    tools_folders: Folders = ()
     """Folders, comma-separated, whose Python files are tools too, so that one can be added without building an image: the files are
     read at the start and run as this service, so nobody else may write there."""
     tools_breaker_failures: int = Field(default=5, ge=1)
@@ -46,3 +30,7 @@ class ToolsSettings(ServiceSettings):
     """Seconds within which those failures lie. Failures that are further apart are single ones."""
     tools_breaker_open_s: float = Field(default=5.0, gt=0)
     """Seconds until a tool that is left alone is tried again by one call; twice as many after each try that fails, up to 60."""
+    tools_processes: int = Field(default=2, ge=1)
+    """Processes for tools that compute; each takes 30 MB once it was needed. One that takes too long is killed and replaced."""
+    tools_allowed: dict[str, list[str]] = Field(default_factory=dict)
+    """Tools by tenant, as JSON: {"acme": ["math_eval", "time_now"]}. A tenant that is not named may use all."""
