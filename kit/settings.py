@@ -47,6 +47,14 @@ Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeVali
 """Addresses and networks ("10.0.0.0/8"), written with commas between them."""
 
 
+def _paths(value: object) -> object:
+    return tuple(Path(name.strip()) for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
+Folders = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_paths)]
+"""Paths of folders, written with commas between them."""
+
+
 class ServiceSettings(BaseSettings):
     """Settings common to all services, read from GROUNDWORK_* variables. Unknown variables are another service's."""
 

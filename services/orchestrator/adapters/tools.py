@@ -24,7 +24,7 @@ ASKED_BY_TOOLS = ("retriever", "reranker", "ingest")
 """Rooms that tools ask in the name of their caller: they pass on the token of the call."""
 _MARGIN_S = 10.0
 """For what a call takes beside the tool's own time: its turn, and the start of a process."""
-_FORGET_TIMEOUT_S = 10.0
+_FORGET_TIMEOUT_S = 5.0
 _CALL_IN_DOUBT = "CALL_IN_DOUBT"
 """What the tools service says of a call that may have been made and must not be made twice."""
 

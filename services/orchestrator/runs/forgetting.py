@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from kit.errors import Unavailable
+from kit.errors import GroundworkError
 from kit.forgetting import ForgetRequest, Source, SourceKind
 from kit.principal import Principal, use_principal
 from services.orchestrator.errors import RunDamaged
@@ -122,19 +122,18 @@ class Forgetting:
             return wait_s
         await self._log.erase(run.key, deleted=request.source.kind is not SourceKind.DOCUMENT)
         await self._models.drop(run.key)  # of one that was cut off nobody else does
-        calls_erased = await self._erase_calls(run)
         if request.source.kind is SourceKind.DOCUMENT:
             # At once, though the memory service may be away; the note that nothing is left to do comes last.
             await self._store.drop_outcome(run.key)
             if run.thread_id:
                 with use_principal(Principal(run.key.tenant_id, run.subject)):
                     await self._memory.forget_answer(run.thread_id, run.key.run_id)
-            if calls_erased:
-                await self._store.forget(run.key, self._now())
         else:
             await self._store.delete(run.key)
-        if not calls_erased:
+        if not await self._erase_calls(run):
             return _RETRY_FAILED_S
+        if request.source.kind is SourceKind.DOCUMENT:
+            await self._store.forget(run.key, self._now())
         if request.source.kind is SourceKind.THREAD:
             await self._sources.drop_run(run.key)
         FORGOTTEN_RUNS.labels(source=request.source.kind.value).inc()
@@ -145,8 +144,8 @@ class Forgetting:
         try:
             with use_principal(Principal(run.key.tenant_id, run.subject or _NOBODY)):
                 await self._tools.forget_calls(run.key.run_id)
-        except Unavailable as error:
-            _log.warning("calls_not_forgotten", run_id=run.key.run_id, error=error.message)
+        except GroundworkError as error:  # also of an older tools service, which does not know the request
+            _log.warning("calls_not_forgotten", run_id=run.key.run_id, reason=error.reason)
             return False
         return True
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kit.errors import Unavailable
+from kit.errors import GroundworkError, Unavailable, Unimplemented
 from kit.forgetting import ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats
 from kit.principal import use_principal
@@ -144,28 +144,29 @@ async def test_memory_that_is_away_is_asked_again_and_the_log_is_erased_meanwhil
 
 
 @pytest.mark.parametrize("kind", ["document", "thread", "run"])
+@pytest.mark.parametrize("failure", [Unavailable("away"), Unimplemented("older")], ids=["away", "older"])
 async def test_tools_service_that_is_away_is_asked_again_and_all_else_is_erased_meanwhile(
-    orchestrator: Orchestrator, jetstream: Nats, kind: str
+    orchestrator: Orchestrator, jetstream: Nats, kind: str, failure: GroundworkError
 ) -> None:
     key = await ended(orchestrator, IN_THREAD)
     source = {"document": TOWER, "thread": THREAD, "run": Source.run(key.run_id)}[kind]
-    orchestrator.tools.down = True
+    orchestrator.tools.failure = failure
     assert await forget(orchestrator, source) is not None
     assert "1889" not in await stored(jetstream)
     assert ((await orchestrator.runs.list("acme", 10, "")).runs == []) == (kind != "document")
-    orchestrator.tools.down = False
+    orchestrator.tools.failure = None
     assert await forget(orchestrator, source) is None
     assert orchestrator.tools.forgotten == [("acme", key.run_id)]
 
 
 async def test_run_is_deleted_for_its_user_while_the_tools_service_is_away(orchestrator: Orchestrator) -> None:
     key = await ended(orchestrator)
-    orchestrator.tools.down = True
+    orchestrator.tools.failure = Unavailable("away")
     with use_principal(ANN):
         await orchestrator.deletion.delete(key)
     with pytest.raises(RunNotFound):
         await orchestrator.runs.get(key)
-    orchestrator.tools.down = False
+    orchestrator.tools.failure = None
     orchestrator.consume()
 
     async def are_forgotten() -> bool:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import dataclass
 from typing import Any
 
-from kit.errors import Unavailable
+from kit.errors import GroundworkError, Unavailable
 from kit.forgetting import Source
 from kit.llm import (
     ChatMessage,
@@ -195,7 +195,7 @@ class FakeTools:
         self.tools = list(tools)
         self.made: list[tuple[str, Mapping[str, Any]]] = []
         self.forgotten: list[tuple[str, str]] = []
-        self.down = False
+        self.failure: GroundworkError | None = None
         self._answer = answer or (lambda name, _: ToolOutcome(True, {"said_by": name}, f"{name} answered."))
         self._outcomes: dict[str, ToolOutcome] = {}
 
@@ -212,8 +212,8 @@ class FakeTools:
         return _FakeCall(self, tool.name, arguments, tool.effect)
 
     async def forget_calls(self, run_id: str) -> None:
-        if self.down:
-            raise Unavailable("the tools do not answer now")
+        if self.failure is not None:
+            raise self.failure
         self.forgotten.append((current_principal().tenant_id, run_id))
 
     async def outcome(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:

@@ -19,7 +19,7 @@ from services.orchestrator.models import Tool
 from services.orchestrator.steps.effects import ToolOutcome
 from services.tools.folders import load_file
 from services.tools.progress import MESSAGES_MAX
-from tests.service.tools.conftest import CONTRACT, DROPPED, Serve, named
+from tests.service.tools.calls.conftest import CONTRACT, DROPPED, Serve, named
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from typing import Any
 
 from services.tools.models import Effect, Policy
-from tests.service.tools.dying import SCHEMA_OF_FILE, write_and_die
+from tests.service.tools.calls.dying import SCHEMA_OF_FILE, write_and_die
 
 SCHEMA: dict[str, Any] = {
     "type": "function",

@@ -21,7 +21,7 @@ from kit.tokens import TokenSigner
 from services.orchestrator.adapters.tools import ASKED_BY_TOOLS
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Effect, Policy
-from tests.service.tools.conftest import Serve
+from tests.service.tools.calls.conftest import Serve
 from tests.unit.tools.boxes import make_box
 
 ANN = Principal("acme", "ann", frozenset({"reader"}))

@@ -17,7 +17,7 @@ from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.effects import Call, Fate, ToolOutcome, settle
 from tests.conftest import REPOSITORY
-from tests.service.tools.conftest import CONTRACT, DROPPED, named
+from tests.service.tools.calls.conftest import CONTRACT, DROPPED, named
 
 
 @asynccontextmanager
