@@ -152,6 +152,15 @@ async def test_long_passages_are_cut_alike_and_cited_as_they_were_shown(retrieve
     assert retriever.documents["d3"][0].hit.chunk.text == LONG  # the message that came is left as it was
 
 
+async def test_names_are_cut_as_well(retriever: FakeRetriever) -> None:
+    retriever.add(
+        "d3", "Zebra.", metadata={"author": "A" * 9000}, heading_path=["H" * 9000] * 9, document_name="D" * 9000
+    )
+    [hit] = (await search(_context(retriever), ["zebra"])).content["hits"]
+    assert len(str(hit)) < 2000
+    assert hit["author"] == "A" * 199 + "…"
+
+
 async def test_a_search_that_does_not_answer_is_an_error_for_the_model(retriever: FakeRetriever) -> None:
     retriever.error = ToolError("the search does not answer now", reason="SEARCH_UNAVAILABLE")
     with pytest.raises(ToolError, match="does not answer") as caught:
