@@ -15,6 +15,9 @@ _SHOWN_METADATA = ("date", "channel", "author")
 _SENTENCE_SHARE = 0.5
 """Of what fits, below which a text is cut within a sentence instead of before it."""
 _QUERY_CHARACTERS = 80
+_NAME_CHARACTERS = 200
+_HEADINGS = 4
+"""The innermost: those further out say less of a passage."""
 
 
 def fitted(passages: Sequence[Passage], budget_tokens: int) -> list[Passage]:
@@ -62,24 +65,32 @@ def readable_text(passage: Passage) -> str:
     return "\n".join((*(" > ".join(path) for path in (passage.heading_path,) if path), passage.text))
 
 
-def described(number: int, passage: Passage) -> dict[str, Any]:
-    """JSON of a passage, without what is not known of it. `number` is its place among the passages of the output."""
+def described(passage: Passage) -> dict[str, Any]:
+    """JSON of a passage, without what is not known of it. A run puts the number that the passage has there in the place of `source`
+    and quotes it once; its id stays, by which other tools are told of it."""
+    source = {"document": _short(passage.document_name), "page": passage.page, "text": passage.text}
     optional = {
-        "document": passage.document_name,
         "document_id": passage.document_id,
-        "page": passage.page,
-        "heading_path": list(passage.heading_path),
-        **{key: passage.metadata.get(key, "") for key in _SHOWN_METADATA},
+        "heading_path": [_short(heading) for heading in passage.heading_path[-_HEADINGS:]],
+        **{key: _short(passage.metadata.get(key, "")) for key in _SHOWN_METADATA},
         "score": round(passage.score, 4),
+        "is_cut": passage.is_cut,
     }
-    told = {key: value for key, value in optional.items() if value}
-    text = {"text": passage.text, **({"is_cut": True} if passage.is_cut else {})}
-    return {"number": number, "chunk_id": passage.chunk_id, **told, **text}
+    known = {key: value for key, value in optional.items() if value}
+    return {
+        "chunk_id": passage.chunk_id,
+        "source": {key: value for key, value in source.items() if value},
+        **known,
+    }
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME_CHARACTERS else f"{name[: _NAME_CHARACTERS - 1]}…"
 
 
 def all_described(passages: Sequence[Passage]) -> list[dict[str, Any]]:
-    """Numbered from 1."""
-    return [described(number, passage) for number, passage in enumerate(passages, start=1)]
+    """In their order."""
+    return [described(passage) for passage in passages]
 
 
 def citable(passages: Sequence[Passage]) -> tuple[Passage, ...]:

@@ -1,4 +1,4 @@
-"""Makes a context of passages: within a budget of tokens, numbered to be cited, without repetitions, the best outside."""
+"""Makes a context of passages: within a budget of tokens, without repetitions, the best outside, each to be cited."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ SCHEMA = {
     "function": {
         "name": "compose_context",
         "description": (
-            "Composes the sources for an answer from passages that come best first: numbered, within a budget of tokens, without "
-            "repetitions, and says which words of the question they cover."
+            "Composes the sources for an answer from passages that come best first: within a budget of tokens, without "
+            "repetitions, the best first and last, and says which words of the question they cover."
         ),
         "parameters": {
             "type": "object",
@@ -54,7 +54,7 @@ async def compose_context(
     question: str = "",
     max_tokens: int | None = None,
 ) -> ToolOutput:
-    """`passages` numbered in their order, the best first and last; `coverage` 0 to 1 of the question's words; `missing` ones."""
+    """`passages`, the best first and last; `coverage`, 0 to 1 of the question's words, and those that are `missing`."""
     candidates = await given(context, chunk_ids, passages)
     distinct, repeated = await asyncio.to_thread(without_duplicates, candidates.passages)
     most = context.settings.tools_text_tokens

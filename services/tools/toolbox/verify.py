@@ -137,13 +137,9 @@ async def verify(
     verdict = min((each.verdict for each in judged), key=_WORST_FIRST.index)
     shown = fitted([each.passage for each in evidence], context.settings.tools_text_tokens)
     content = {
-        "claim": claim,
         "verdict": verdict.value,
         "confidence": round(min(each.confidence for each in judged), 3),
-        "evidence": [
-            {**described(number, passage), "says": each.says, "quote": each.quote}
-            for number, (passage, each) in enumerate(zip(shown, evidence, strict=True), start=1)
-        ],
+        "evidence": [_with_quote(described(passage), each) for passage, each in zip(shown, evidence, strict=True)],
         "passages_judged": len(found.passages),
         **_by_sentence(judged),
         **degradations(found.degraded),
@@ -152,14 +148,15 @@ async def verify(
     return ToolOutput(content, sentences(summary, degraded=found.degraded), citable(shown))
 
 
+def _with_quote(passage: dict[str, Any], decisive: _Decisive) -> dict[str, Any]:
+    return {**passage, "source": {**passage["source"], "quote": decisive.quote}, "says": decisive.says}
+
+
 def _by_sentence(judged: Sequence[_Judged]) -> dict[str, Any]:
     """The part of a content about a claim of several sentences."""
     if len(judged) == 1:
         return {}
-    told = [
-        {"sentence": each.sentence, "verdict": each.verdict.value, "confidence": round(each.confidence, 3)}
-        for each in judged
-    ]
+    told = {each.sentence: {"verdict": each.verdict.value, "confidence": round(each.confidence, 3)} for each in judged}
     return {"sentences": told}
 
 

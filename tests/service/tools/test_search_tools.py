@@ -157,7 +157,7 @@ async def test_a_tenant_reads_no_passage_of_another(tools: Tools, local: Retriev
     async with retriever_as(address, OTHER_TENANT.tenant_id) as theirs:
         await _publish(theirs, "rules", "The notice period is ten years.")
     told = await tools.told("search", queries=["notice period"], **as_other)
-    assert [hit["text"] for hit in told["hits"]] == ["The notice period is ten years."]
+    assert [hit["source"]["text"] for hit in told["hits"]] == ["The notice period is ten years."]
 
 
 async def test_a_bound_call_reads_no_other_collection(tools: Tools, local: Retriever) -> None:
