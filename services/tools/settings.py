@@ -18,27 +18,7 @@ class ToolsSettings(ServiceSettings):
     reranker_address: str = "127.0.0.1:7001"
     """host:port of the model server."""
     ingest_address: str = "127.0.0.1:7003"
-    """host:port of the ingest service: tools may     tools_notes_collection: Identifier = "notes"
-    """Collection in which rag_index keeps texts when the model names no other; made for a tenant when the first text is kept."""
-    tools_kb_collection: Identifier = "knowledge-base"
-    """Collection that query_local_kb searches: the curated documents that a tenant's agents rely on. A tenant without one is told
-    so."""
-    tools_records_file: Path | None = None
-    """Curated records of projects that portfolio, search_projects and get_project_details answer from: a JSON array, or one JSON
-    object on each line, with id, name, summary, description, technologies, links, year, role and details. Read at start, the same
-    for all tenants. Unset: records about Groundwork itself, as an example."""
-    tools_records_similarity_min: float = Field(default=0.25, ge=-1, le=1)
-    """Least cosine of a record that search_projects finds by its meaning alone. The default was measured with all-MiniLM-L6-v2, the
-    embedder that comes with the system: right records lie above it, the nearest ones to questions about something else below
-    0.16. Another model needs another value."""
-
-    @field_validator("tools_records_file")
-    @classmethod
-    def _can_be_read(cls, value: Path | None) -> Path | None:
-        if value is not None:
-            load_records(value)
-        return value
- documents."""
+    """host:port of the ingest service: tools may keep documents."""
     tools_calls_at_once: int = Field(default=8, ge=1)
     """Tool calls that run beside each other. Most wait for something; 8 keep a small machine from being swamped."""
     tools_calls_waiting: int = Field(default=64, ge=0)
@@ -60,4 +40,23 @@ class ToolsSettings(ServiceSettings):
     """Seconds within which those failures lie. Failures that are further apart are single ones."""
     tools_breaker_open_s: float = Field(default=5.0, gt=0)
     """Seconds until a tool that is left alone is tried again by one call; twice as many after each try that fails, up to 60."""
-keep
+    tools_notes_collection: Identifier = "notes"
+    """Collection in which rag_index keeps texts when the model names no other; made for a tenant when the first text is kept."""
+    tools_kb_collection: Identifier = "knowledge-base"
+    """Collection that query_local_kb searches: the curated documents that a tenant's agents rely on. A tenant without one is told
+    so."""
+    tools_records_file: Path | None = None
+    """Curated records of projects that portfolio, search_projects and get_project_details answer from: a JSON array, or one JSON
+    object on each line, with id, name, summary, description, technologies, links, year, role and details. Read at start, the same
+    for all tenants. Unset: records about Groundwork itself, as an example."""
+    tools_records_similarity_min: float = Field(default=0.25, ge=-1, le=1)
+    """Least cosine of a record that search_projects finds by its meaning alone. The default was measured with all-MiniLM-L6-v2, the
+    embedder that comes with the system: right records lie above it, the nearest ones to questions about something else below
+    0.16. Another model needs another value."""
+
+    @field_validator("tools_records_file")
+    @classmethod
+    def _can_be_read(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            load_records(value)
+        return value
