@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.errors import GroundworkError
+from kit.grounding import Judge
 from kit.llm import FinishReason, Meter, Operation, Restart
 from services.orchestrator.answering import extractive
 from services.orchestrator.answering.citations import finished_part
@@ -16,7 +17,7 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import SentenceScorer
-from services.orchestrator.verification import Judge, attribute, verify
+from services.orchestrator.verification import attribute, verify
 
 MODEL, EXTRACTIVE = "model", "extractive"
 

@@ -4,11 +4,11 @@ for the answer: history gives way first, the oldest turn of it; then the worst e
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from kit.language.sentences import UnitKind, split_units
 from kit.llm import ChatMessage, LanguageModel, ModelInfo, Operation, ToolSpec, estimate_tokens, tools_text
 from services.orchestrator.answering.citations import without_marks
 from services.orchestrator.answering.refusals import REFUSAL
 from services.orchestrator.errors import QuestionTooLong
-from services.orchestrator.language.sentences import UnitKind, split_units
 from services.orchestrator.log.events import Evidence
 from services.orchestrator.models import Turn
 

@@ -3,7 +3,7 @@ only; the words that a follow-up leaves out come from the last question."""
 
 from collections.abc import Sequence
 
-from services.orchestrator.language.terms import starts_with_anaphor, tokens
+from kit.language.terms import starts_with_anaphor, tokens
 from services.orchestrator.models import Turn
 
 _POINTERS = frozenset(

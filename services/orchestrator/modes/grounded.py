@@ -8,6 +8,7 @@ from functools import partial
 from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, ResourceExhausted, Unavailable
 from kit.forgetting import Source
+from kit.grounding import let_go_of_texts
 from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Drafter, Question, degraded
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.errors import BudgetSpent
@@ -32,7 +33,7 @@ from services.orchestrator.ports import Memory, RunSources, Searcher
 from services.orchestrator.runs.forgetting import documents_of
 from services.orchestrator.steps.budgets import in_force
 from services.orchestrator.steps.run import Run, check_not_breaking, end, just, status_of
-from services.orchestrator.verification import cite, let_go_of_texts
+from services.orchestrator.verification import cite
 
 DEFAULT_AGENT = "reasoning"
 _SEARCH_OUTAGES = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)

@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kit import deadline
+from kit import deadline, grounding
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, NotFound, ResourceExhausted
 from kit.forgetting import Source
 from kit.llm import ModelUnavailable
-from services.orchestrator import verification
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.answering.refusals import REFUSAL, SEARCH_DOWN
@@ -258,14 +257,14 @@ async def test_document_deleted_while_it_was_searched_for_is_neither_logged_nor_
 
 async def test_process_keeps_no_text_of_documents_once_the_answer_is_given() -> None:
     await Stage(FakeModel(["The tower was built in 1889. [1]"])).run()
-    assert verification._terms.cache_info().currsize == 0
+    assert grounding.content_terms.cache_info().currsize == 0
 
 
 async def test_process_keeps_no_text_of_documents_of_a_run_that_it_lost() -> None:
     class Overtaken(MemoryLog):
         async def append(self, key: RunKey, event: RunEvent, last_position: int) -> int:
             if isinstance(event.payload, Verification):
-                assert verification._terms.cache_info().currsize > 0
+                assert grounding.content_terms.cache_info().currsize > 0
                 raise FencedOff("another orchestrator was faster")
             return await super().append(key, event, last_position)
 
@@ -273,7 +272,7 @@ async def test_process_keeps_no_text_of_documents_of_a_run_that_it_lost() -> Non
     stage.log = Overtaken()
     with pytest.raises(FencedOff):
         await stage.run()
-    assert verification._terms.cache_info().currsize == 0
+    assert grounding.content_terms.cache_info().currsize == 0
 
 
 async def test_text_whose_source_cannot_be_noted_is_shown_live_and_kept_nowhere() -> None:

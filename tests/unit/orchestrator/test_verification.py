@@ -1,7 +1,8 @@
 import pytest
 
+from kit.grounding import Judge, coverage
 from services.orchestrator.log.events import Evidence, SupportStatus
-from services.orchestrator.verification import Judge, attribute, cite, coverage, verify
+from services.orchestrator.verification import attribute, cite, verify
 
 EVIDENCE = (
     Evidence(1, "c1", "d1", "tower.txt", "The tower was built in 1889 by Gustave Eiffel. It is 330 metres high."),

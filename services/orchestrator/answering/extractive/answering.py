@@ -8,13 +8,13 @@ import math
 import re
 from collections.abc import Sequence
 
+from kit.language.questions import read_question
+from kit.language.sentences import UnitKind
 from services.orchestrator.answering.extractive.features import Candidate, gather
 from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage, SentenceScorer
 from services.orchestrator.answering.extractive.scoring import Scored, confidence, prefilter, rank, read_signals
 from services.orchestrator.answering.extractive.selection import select
 from services.orchestrator.answering.extractive.settings import ExtractiveSettings
-from services.orchestrator.language.questions import read_question
-from services.orchestrator.language.sentences import UnitKind
 
 EMPTY_QUESTION = "EMPTY_QUESTION"
 NO_EVIDENCE = "NO_EVIDENCE"

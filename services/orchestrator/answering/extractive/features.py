@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kit.language.cues import type_cue
+from kit.language.questions import Question
+from kit.language.sentences import Unit, UnitKind, split_units
+from kit.language.terms import Token, starts_with_anaphor, tokens
 from services.orchestrator.answering.extractive.models import Passage
-from services.orchestrator.language.cues import type_cue
-from services.orchestrator.language.questions import Question
-from services.orchestrator.language.sentences import Unit, UnitKind, split_units
-from services.orchestrator.language.terms import Token, starts_with_anaphor, tokens
 
 NAME_BOOST = 1.5
 """A name or number of the question weighs this much more than a word: the answer is about *that* person or year."""

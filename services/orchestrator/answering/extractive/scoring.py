@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kit.language.cues import STRICT_KINDS, is_negated
+from kit.language.questions import Question
+from kit.language.terms import Token
 from services.orchestrator.answering.extractive.features import Candidate, Evidence
 from services.orchestrator.answering.extractive.settings import Calibration, ExtractiveSettings, RankWeights
-from services.orchestrator.language.cues import STRICT_KINDS, is_negated
-from services.orchestrator.language.questions import Question
-from services.orchestrator.language.terms import Token
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from kit.language.questions import AnswerKind, Question
+from kit.language.sentences import UnitKind
+from kit.language.terms import starts_with_anaphor, words
 from services.orchestrator.answering.extractive.features import Candidate, Evidence
 from services.orchestrator.answering.extractive.scoring import Scored
 from services.orchestrator.answering.extractive.settings import ExtractiveSettings
-from services.orchestrator.language.questions import AnswerKind, Question
-from services.orchestrator.language.sentences import UnitKind
-from services.orchestrator.language.terms import starts_with_anaphor, words
 
 _BROAD = frozenset({AnswerKind.REASON, AnswerKind.MANNER, AnswerKind.LIST, AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})
 _TOPIC = frozenset({AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})

@@ -8,7 +8,7 @@ import enum
 import re
 from dataclasses import dataclass
 
-from services.orchestrator.language.terms import STOPWORDS, Token, tokens
+from kit.language.terms import STOPWORDS, Token, tokens
 
 
 class AnswerKind(enum.Enum):

@@ -1,8 +1,8 @@
 import pytest
 
-from services.orchestrator.language.cues import is_negated, type_cue
-from services.orchestrator.language.questions import MAX_QUESTION_CHARS, AnswerKind, read_question
-from services.orchestrator.language.terms import stem, tokens
+from kit.language.cues import is_negated, type_cue
+from kit.language.questions import MAX_QUESTION_CHARS, AnswerKind, read_question
+from kit.language.terms import stem, tokens
 
 KINDS = [
     ("Who founded the company?", AnswerKind.PERSON),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from services.orchestrator.language.terms import words
+from kit.language.terms import words
 
 
 class UnitKind(enum.Enum):

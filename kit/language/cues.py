@@ -7,8 +7,8 @@ import itertools
 import re
 from collections.abc import Callable, Sequence
 
-from services.orchestrator.language.questions import AnswerKind, Question
-from services.orchestrator.language.terms import Token, words
+from kit.language.questions import AnswerKind, Question
+from kit.language.terms import Token, words
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _TIME_WORDS = re.compile(

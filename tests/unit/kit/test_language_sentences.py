@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.orchestrator.language.sentences import MAX_UNIT_CHARS, UnitKind, split_units
+from kit.language.sentences import MAX_UNIT_CHARS, UnitKind, split_units
 
 
 @dataclass(frozen=True)
