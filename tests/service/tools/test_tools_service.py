@@ -35,7 +35,7 @@ async def _call(stub: Any, name: str, **arguments: Any) -> pb.ToolResult:
 
 async def test_tools_are_listed_with_schema_and_policy(stub: Any) -> None:
     tools = {tool.name: tool for tool in (await stub.ListTools(pb.ListToolsRequest(), timeout=5)).tools}
-    assert sorted(tools) == ["math_eval", "time_now"]
+    assert tools.keys() >= {"math_eval", "time_now"}
     schema = json_format.MessageToDict(tools["math_eval"].parameters)
     assert schema["required"] == ["expression"]
     assert tools["math_eval"].cacheable
