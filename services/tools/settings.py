@@ -1,5 +1,6 @@
 """Settings of the tools service."""
 
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -9,6 +10,10 @@ from kit.egress import parse_networks
 from kit.settings import HostNames, ServiceSettings
 from services.tools.hosts import parse_host_patterns
 from services.tools.mail_addresses import parse_sender
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+"""Both as in RFC 9110, 5.1 and 5.5, in ASCII."""
 
 
 class ToolsSettings(ServiceSettings):
@@ -84,6 +89,9 @@ class ToolsSettings(ServiceSettings):
     def _go_to_one_host(cls, value: dict[str, dict[str, SecretStr]]) -> dict[str, dict[str, SecretStr]]:
         if any(pattern.is_wildcard for pattern in parse_host_patterns(value)):
             raise ValueError("headers go to one host by its exact name: a name below a wildcard may be somebody else's")
+        for header, secret in (pair for headers in value.values() for pair in headers.items()):
+            if not _HEADER_NAME.fullmatch(header) or not _HEADER_VALUE.fullmatch(secret.get_secret_value()):
+                raise ValueError(f"the header {header!r:.80} has characters that a header cannot have")
         return value
 
     @field_validator("egress_allowed_networks")

@@ -8,7 +8,6 @@ The text is handed over only after the server has accepted every recipient: else
 """
 
 import asyncio
-import hashlib
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
@@ -18,7 +17,6 @@ from email.policy import SMTP
 
 import aiosmtplib
 
-from kit.principal import current_principal
 from services.tools.context import ToolContext
 from services.tools.errors import CallInDoubt, ToolError
 from services.tools.hosts import name_is_listed
@@ -113,7 +111,7 @@ async def send_email(
         message["Reply-To"] = _address(reply_to)
     message["Subject"] = _one_line(subject)
     message["Date"] = context.now()
-    message["Message-ID"] = message_id = _message_id(context.call_id, sender.domain)
+    message["Message-ID"] = message_id = f"<{context.outward_id()}@{sender.domain}>"
     message.set_content(text)
     await _send(settings, sender.addr_spec, [address.addr_spec for address in recipients], message.as_bytes())
     return ToolOutput(
@@ -154,12 +152,6 @@ def _one_line(subject: str) -> str:
     if not subject.isprintable():
         raise EmailRefused("the subject must be one line of printable characters", reason="BAD_SUBJECT")
     return subject
-
-
-def _message_id(call_id: str, domain: str) -> str:
-    """The same for the same call, so that a mail server that is handed it twice can tell. Tenants choose their call ids alike."""
-    words = f"{current_principal().tenant_id}\0{call_id}"
-    return f"<{hashlib.sha256(words.encode()).hexdigest()[:40]}@{domain}>"
 
 
 async def _send(settings: ToolsSettings, sender: str, recipients: list[str], message: bytes) -> None:
