@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from kit.egress import AddressRefused, EgressGuard, NameNotFound, UrlRefused
+from kit.guarded_http import guarded_transport
 from kit.llm.endpoint.endpoint import EndpointConfig, env_setting, open_endpoint
 from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected
-from kit.llm.guarded_http import guarded_transport
 from kit.llm.messages import LanguageModel
 from kit.llm.providers import DEFAULT
 

@@ -1,9 +1,11 @@
 """What a tool is given besides its arguments, when its function has a parameter `context`."""
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from kit.principal import current_principal
 from services.tools.ports import Documents, ModelServer, Retriever
 from services.tools.record_search import RecordSearch
 from services.tools.records import Records
@@ -37,3 +39,10 @@ class ToolContext:
 
     progress: Callable[[str], Awaitable[None]]
     """Tells the person what is being done, in a short sentence. Only the first twenty of a call are passed on."""
+
+    def outward_id(self) -> str:
+        """A name of this call for servers outside, the same for the same call, so that they can tell when they are asked twice. It
+        is of the tenant too, since tenants choose their call ids alike, and tells neither.
+        """
+        words = f"{current_principal().tenant_id}\0{self.call_id}"
+        return hashlib.sha256(words.encode()).hexdigest()[:40]

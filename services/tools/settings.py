@@ -1,11 +1,20 @@
 """Settings of the tools service."""
 
+import re
 from pathlib import Path
+from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
-from kit.settings import Folders, Identifier, ServiceSettings
+from kit.egress import parse_networks
+from kit.settings import Folders, HostNames, Identifier, ServiceSettings
+from services.tools.hosts import parse_host_patterns
+from services.tools.mail_addresses import parse_sender
 from services.tools.records import load_records
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+"""Both as in RFC 9110, 5.1 and 5.5, in ASCII."""
 
 
 class ToolsSettings(ServiceSettings):
@@ -53,10 +62,73 @@ class ToolsSettings(ServiceSettings):
     """Least cosine of a record that search_projects finds by its meaning alone. The default was measured with all-MiniLM-L6-v2, the
     embedder that comes with the system: right records lie above it, the nearest ones to questions about something else below
     0.16. Another model needs another value."""
+    smtp_host: str = ""
+    """Mail server through which `send_email` sends. Empty: the tool is not offered."""
+    smtp_tls: Literal["starttls", "tls", "none"] = "starttls"
+    """How the connection to the mail server is encrypted: upgraded before anything is said, from the first byte on, or not at all.
+    Its certificate is checked."""
+    smtp_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the mail server. 0 takes the usual one: 587 with starttls, 465 with tls, 25 without."""
+    smtp_user: str = ""
+    """Name to log in with at the mail server. Empty: no login."""
+    smtp_password: SecretStr = SecretStr("")
+    """Password of that name. It is not sent over a connection that is not encrypted."""
+    smtp_ca_file: Path | None = None
+    """Certificates (PEM) that vouch for the mail server, where the system's do not: a company's own authority."""
+    smtp_from: str = ""
+    """Address that e-mails come from, with a name if wanted: `Groundwork <assistant@example.com>`. Required with smtp_host."""
+    smtp_recipient_domains: HostNames = ()
+    """Domains, comma-separated, that e-mails may go to; `*.example.com` stands for all below example.com. Empty: all domains."""
+    http_hosts: HostNames = ()
+    """Hosts, comma-separated, that `http_get` and `http_request` may ask: `api.example.com`, `*.example.org` for all below, with a
+    port where it is not the usual one. Asked over https; `http://intern.example.com:8080` allows that host over plain http. Empty:
+    the two tools are not offered."""
+    http_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
+    """Headers that are sent to hosts, as JSON: {"api.example.com": {"Authorization": "Bearer ..."}}. Each host is written as in
+    http_hosts, without a wildcard. Neither the model nor the person sees them."""
+    egress_allowed_networks: str = ""
+    """Networks that are not public and may be connected to when a listed host leads there, in CIDR notation with commas between
+    them: `10.20.0.0/16`. None by default."""
 
     @field_validator("tools_records_file")
     @classmethod
     def _can_be_read(cls, value: Path | None) -> Path | None:
         if value is not None:
             load_records(value)
+        return value
+
+    @field_validator("smtp_user")
+    @classmethod
+    def _log_in_encrypted(cls, value: str, info: ValidationInfo) -> str:
+        if value and info.data.get("smtp_tls") == "none":
+            raise ValueError("it needs GROUNDWORK_SMTP_TLS to be starttls or tls: a password is not sent in the clear")
+        return value
+
+    @field_validator("smtp_from")
+    @classmethod
+    def _has_a_sender(cls, value: str, info: ValidationInfo) -> str:
+        if value or info.data.get("smtp_host"):
+            parse_sender(value)
+        return value
+
+    @field_validator("http_hosts")
+    @classmethod
+    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        parse_host_patterns(value)
+        return value
+
+    @field_validator("http_headers")
+    @classmethod
+    def _go_to_one_host(cls, value: dict[str, dict[str, SecretStr]]) -> dict[str, dict[str, SecretStr]]:
+        if any(pattern.is_wildcard for pattern in parse_host_patterns(value)):
+            raise ValueError("headers go to one host by its exact name: a name below a wildcard may be somebody else's")
+        for header, secret in (pair for headers in value.values() for pair in headers.items()):
+            if not _HEADER_NAME.fullmatch(header) or not _HEADER_VALUE.fullmatch(secret.get_secret_value()):
+                raise ValueError(f"the header {header!r:.80} has characters that a header cannot have")
+        return value
+
+    @field_validator("egress_allowed_networks")
+    @classmethod
+    def _are_networks(cls, value: str) -> str:
+        parse_networks(value)
         return value

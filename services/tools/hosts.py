@@ -1,0 +1,56 @@
+"""Names of hosts that an operator allows: exact, or all below a name."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kit.egress import Place, UrlRefused, place_of
+
+_WILDCARD = "*."
+_PATTERN = re.compile(r"(?P<scheme>https?://)?(?P<wildcard>\*\.)?(?P<rest>[^/?#@*\s]+)")
+
+
+@dataclass(frozen=True)
+class HostPattern:
+    """An allowed host: the scheme and the port are part of it."""
+
+    name: str
+    """As the operator wrote it."""
+    place: Place
+    is_wildcard: bool
+    """Whether all names below `place.host` are meant, and not itself."""
+
+    def matches(self, place: Place) -> bool:
+        """Whether `place` is what the operator allowed."""
+        own = self.place
+        if (place.scheme, place.port) != (own.scheme, own.port):
+            return False
+        host = place.host.lower()
+        return host.endswith(f".{own.host}") if self.is_wildcard else host == own.host
+
+
+def parse_host_patterns(names: Iterable[str]) -> tuple[HostPattern, ...]:
+    """From `api.example.com`, `*.example.org`, `http://intern.example.com:80`. Without a scheme it is https. Raises ValueError."""
+    return tuple(_parse(name.strip().lower()) for name in names)
+
+
+def name_is_listed(name: str, listed: Iterable[str]) -> bool:
+    """Whether a domain is one of the listed ones, or below one that is listed as `*.example.com`. Case does not count."""
+    name = name.lower()
+    return any(
+        name.endswith(pattern[1:]) if pattern.startswith(_WILDCARD) else name == pattern
+        for pattern in map(str.lower, listed)
+    )
+
+
+def _parse(name: str) -> HostPattern:
+    match = _PATTERN.fullmatch(name)
+    if match is None:
+        raise ValueError(
+            f"{name!r:.80} is not a host; write it as api.example.com or *.example.org, with a port if need be"
+        )
+    try:
+        place = place_of(f"{match['scheme'] or 'https://'}{match['rest']}")
+    except UrlRefused as error:
+        raise ValueError(f"{name!r:.80} is not a host: {error.message}") from error
+    return HostPattern(name, place, is_wildcard=match["wildcard"] is not None)

@@ -1,0 +1,176 @@
+"""Reads the times that a text names: single expressions, ranges ("from March to May 2024") and open ones ("since last week").
+
+Rules find them, in the languages of the vocabulary. What the rules do not know, as long as it is one expression and nothing else,
+is left to dateparser, which knows many more languages but cannot find an expression in a sentence.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from itertools import pairwise
+
+from services.tools.temporal import vocabulary as words
+from services.tools.temporal.calendar import Moment, Span
+from services.tools.temporal.expressions import DateOrder, Expression, Standing, find_expressions
+
+TEXT_CHARACTERS_MAX = 2_000
+_ONE_EXPRESSION_CHARACTERS_MAX = 40
+_OTHER_LANGUAGES = (
+    "en", "ru", "de", "fr", "es", "it", "pt", "pl", "nl", "uk", "cs", "sv", "da", "fi", "tr", "ro", "el", "bg", "hu",
+    "zh", "ja", "ko", "ar", "he", "hi", "vi", "id",
+)  # fmt: skip
+"""Of dateparser: fixed, so that each call does not look through two hundred."""
+_LETTERS_MIN = 3
+_MARKS = " \t\n.,;:!?¿¡()\"'«»„“”"
+
+
+@dataclass(frozen=True)
+class Period:
+    """A time that a text names. `start` and `end` are places in the text."""
+
+    text: str
+    start: int
+    end: int
+    span: Span
+
+
+def read_periods(text: str, moment: Moment, order: DateOrder = DateOrder.DAY_FIRST) -> list[Period]:
+    """In the order of the text; only its beginning is read when it is long."""
+    text = text[:TEXT_CHARACTERS_MAX]
+    found = [*_joined(text, find_expressions(text, order), moment)] or [*_whole(text, moment, order)]
+    return sorted(found, key=lambda period: period.start)
+
+
+def _joined(text: str, expressions: list[Expression], moment: Moment) -> Iterator[Period]:
+    """Expressions with what stands before and between them."""
+    used: set[int] = set()
+    for number, (first, last) in enumerate(pairwise(expressions)):
+        if number not in used and (period := _range(text, first, last, moment)):
+            used |= {number, number + 1}
+            yield period
+    for number, expression in enumerate(expressions):
+        if number not in used and (period := _single(text, expression, moment)):
+            yield period
+
+
+def _range(text: str, first: Expression, last: Expression, moment: Moment) -> Period | None:
+    joint = text[first.end : last.start]
+    before = _before(text, first, "between") or _before(text, first, "from")
+    both = _pattern("and").fullmatch(joint) and _before(text, first, "between")
+    if not both and not _pattern("range").fullmatch(joint):
+        return None
+    if not before and (first.standing, last.standing) != (Standing.SURE, Standing.SURE):
+        return None
+    span = _range_span(first, last, moment)
+    start = before.start() if before else first.start
+    return Period(text[start : last.end], start, last.end, span) if span else None
+
+
+def _range_span(first: Expression, last: Expression, moment: Moment) -> Span | None:
+    """The one that names its year gives it to the other."""
+    try:
+        if first.has_year and not last.has_year:
+            start = first.resolve(moment, None)
+            end = _not_before(last, start, moment)
+        else:
+            end = last.resolve(moment, None)
+            start = _not_after(first, end, moment)
+    except (ValueError, OverflowError):
+        return None
+    if start.start is None or end.end is None or start.start >= end.end:
+        return None
+    return Span(start.start, end.end)
+
+
+def _not_before(last: Expression, start: Span, moment: Moment) -> Span:
+    assert start.start is not None
+    end = last.resolve(moment, start.start.year)
+    assert end.end is not None
+    return end if end.end > start.start else last.resolve(moment, start.start.year + 1)
+
+
+def _not_after(first: Expression, end: Span, moment: Moment) -> Span:
+    assert end.start is not None
+    start = first.resolve(moment, end.start.year)
+    assert start.start is not None
+    return start if start.start <= end.start else first.resolve(moment, end.start.year - 1)
+
+
+def _single(text: str, expression: Expression, moment: Moment) -> Period | None:
+    try:
+        span = expression.resolve(moment, None)
+    except (ValueError, OverflowError):
+        return None
+    limits = {
+        "since": Span(span.start, None),
+        "until": Span(None, span.end),
+        "before": Span(None, span.start),
+        "after": Span(span.end, None),
+    }
+    for name, limited in limits.items():
+        if before := _before(text, expression, name):
+            return Period(text[before.start() : expression.end], before.start(), expression.end, limited)
+    if expression.standing is not Standing.SURE and not _is_introduced(text, expression):
+        return None
+    return Period(text[expression.start : expression.end], expression.start, expression.end, span)
+
+
+def _is_introduced(text: str, expression: Expression) -> bool:
+    """Whether a word before it, or its standing alone, says that a time is meant."""
+    if not text[: expression.start].strip(_MARKS) and not text[expression.end :].strip(_MARKS):
+        return True
+    if _before(text, expression, "on" if expression.standing is Standing.NEEDS_ON else "in"):
+        return True
+    ends = not text[expression.end :].strip() or text[expression.end] in ".,;:!?)"
+    return ends and _before(text, expression, "of") is not None
+
+
+def _before(text: str, expression: Expression, name: str) -> "re.Match[str] | None":
+    """The words of that meaning right before the expression."""
+    return _pattern(name).search(text, 0, expression.start)
+
+
+@cache
+def _pattern(name: str) -> "re.Pattern[str]":
+    leading = {
+        "since": words.SINCE,
+        "until": words.UNTIL,
+        "before": words.BEFORE,
+        "after": words.AFTER,
+        "between": words.BETWEEN,
+        "from": words.FROM,
+        "in": words.IN,
+        "on": words.ON,
+        "of": words.OF_YEAR,
+    }
+    if name in leading:
+        return re.compile(rf"(?<!\w)(?:{leading[name]})\s*$", re.IGNORECASE)
+    return re.compile(words.RANGE if name == "range" else words.RANGE_AND, re.IGNORECASE)
+
+
+def _whole(text: str, moment: Moment, order: DateOrder) -> Iterator[Period]:
+    """The text as one expression, by dateparser."""
+    bare = text.strip(_MARKS)
+    if not 1 < len(bare) <= _ONE_EXPRESSION_CHARACTERS_MAX or (bare.isascii() and len(bare) < _LETTERS_MIN):
+        return
+    # Takes 60 ms and 20 MB, which the service does not need to start, and few texts need at all.
+    from dateparser.date import DateDataParser  # noqa: PLC0415
+
+    parser = DateDataParser(
+        languages=list(_OTHER_LANGUAGES),
+        settings={
+            "RELATIVE_BASE": moment.now.replace(tzinfo=None),
+            "PREFER_DATES_FROM": "past",
+            "DATE_ORDER": order.value,
+            "REQUIRE_PARTS": [],
+        },
+    )
+    data = parser.get_date_data(bare)
+    time: datetime | None = data.date_obj if data is not None else None
+    if time is None or bare.isdecimal():
+        return
+    unit = data.period if data.period in {"week", "month", "year"} else "day"
+    start = text.find(bare)
+    yield Period(bare, start, start + len(bare), moment.span(unit, time.date()))

@@ -1,0 +1,55 @@
+"""The real toolbox with settings of the test's choice, called as the service calls it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+from unittest.mock import Mock
+
+from kit.principal import Principal, use_principal
+from services.tools import toolbox
+from services.tools.calls import Calls
+from services.tools.context import Services, ToolContext
+from services.tools.discovery import discover
+from services.tools.execution import Toolbox
+from services.tools.models import Call, ToolOutcome
+from services.tools.ports import CallStore
+from services.tools.settings import ToolsSettings
+from tests.unit.tools.fakes import START, MemoryCallStore
+
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+
+
+class Box:
+    """Calls in the name of one tenant; each is another call unless it is given an id."""
+
+    def __init__(self, settings: ToolsSettings, store: CallStore | None = None) -> None:
+        self.toolbox = Toolbox(
+            discover(toolbox),
+            Calls(store or MemoryCallStore(), now=lambda: START),
+            calls_at_once=8,
+            calls_waiting=8,
+            processes=1,
+            context=lambda call: _context(settings, call),
+        )
+        self._calls = 0
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], call_id: str = "", tenant_id: str = "acme"
+    ) -> ToolOutcome:
+        self._calls += 1
+        with _tenant(tenant_id):
+            return await self.toolbox.call(Call(tenant_id, name, arguments, call_id or f"call{self._calls}"))
+
+
+@contextmanager
+def _tenant(tenant_id: str) -> Iterator[None]:
+    with use_principal(Principal(tenant_id, "ann")):
+        yield
+
+
+def _context(settings: ToolsSettings, call: Call) -> ToolContext:
+    async def unheard(_: str) -> None:
+        pass
+
+    return ToolContext(call.call_id, call.collection_ids, settings, Mock(spec=Services), lambda: NOW, unheard)
