@@ -7,6 +7,7 @@ import pytest
 
 from kit.llm import (
     ChatMessage,
+    Delta,
     Finish,
     FinishReason,
     ModelRejected,
@@ -145,7 +146,7 @@ async def test_call_that_changes_something_is_never_repaired() -> None:
 
 
 async def test_call_that_was_cut_off_is_not_guessed() -> None:
-    cut = [call("search", '{"query": "tow'), Finish(FinishReason.LENGTH, USAGE)]
+    cut: list[Delta] = [call("search", '{"query": "tow'), Finish(FinishReason.LENGTH, USAGE)]
     model = ScriptedReplies([cut, "No."])
     scene = Scene(model)
     await scene.run()
@@ -188,7 +189,7 @@ async def test_retracted_text_is_no_part_of_the_answer() -> None:
 
 async def test_call_written_as_text_is_made_and_never_shown() -> None:
     pieces = ["I look. <tool", '_call>{"name": "search", "argu', 'ments": {"query": "tower"}}</tool', "_call>"]
-    written = [*map(TextDelta, pieces), Finish(FinishReason.STOP, USAGE)]
+    written: list[Delta] = [*map(TextDelta, pieces), Finish(FinishReason.STOP, USAGE)]
     scene = Scene(ScriptedReplies([written, GOOD]))
     result = await scene.run()
     assert scene.tools.made == [("search", {"query": "tower"})]

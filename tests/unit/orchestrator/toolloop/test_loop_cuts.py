@@ -18,12 +18,14 @@ from services.orchestrator.log.events import (
     EffectClass,
     Payload,
     RunEvent,
+    RunMode,
+    RunStatus,
     ToolCall,
     ToolResult,
     Usage,
 )
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import RunKey, RunRecord, RunRequest, RunStatus, Tool
+from services.orchestrator.models import RunKey, RunRecord, RunRequest, Tool
 from services.orchestrator.steps.approvals import Approvals
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.toolloop.loop import LoopEnd
@@ -134,7 +136,7 @@ class Desk:
     def __init__(self, *replies: Any) -> None:
         self.scene = Scene(ScriptedReplies(replies), tools(MAIL))
         self.log = DyingLog()
-        self.record = RunRecord(KEY, "ann", RunRequest(None, "?"), RunStatus.WAITING, AT)  # type: ignore[arg-type] # unused
+        self.record = RunRecord(KEY, "ann", RunRequest(RunMode.CHAT, "?"), RunStatus.WAITING, AT)
 
     async def work(self, cut: Cut | None = None) -> list[RunEvent]:
         async def worker(journal: Journal) -> None:
@@ -148,7 +150,7 @@ class Desk:
             pass
 
         asked = next(each for each in only(self.log.events[KEY], Approval))
-        approvals = Approvals(self.log, resume, now)
+        approvals = Approvals(self.log, resume, now)  # type: ignore[arg-type] # the part that decisions need
         await approvals.decide(self.record, asked.approval_id, asked.arguments_hash, "ann", allowed=allowed)
 
 
