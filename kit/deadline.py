@@ -27,6 +27,20 @@ def limited_to(seconds: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
+@contextmanager
+def within(seconds: float | None) -> Iterator[None]:
+    """The block has this long, or what is left if that is less. None sets no limit of its own."""
+    if seconds is None:
+        yield
+        return
+    left = remaining_s()
+    token = _deadline.set(time.monotonic() + (seconds if left is None else min(seconds, left)))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
 def remaining_s() -> float | None:
     """Seconds left, never negative; None when nothing limits this task."""
     deadline = _deadline.get()
