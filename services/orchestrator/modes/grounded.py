@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kit import deadline
-from kit.errors import DeadlineExceeded, GroundworkError, Internal, ResourceExhausted, Unavailable
-from kit.forgetting import Source
+from kit.errors import DeadlineExceeded, Internal, ResourceExhausted, Unavailable
 from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Drafter, Question, degraded
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.errors import BudgetSpent
@@ -28,8 +27,8 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, RunRequest, SearchQuery, Turn
 from services.orchestrator.modes.followups import search_queries
+from services.orchestrator.modes.threads import Threads, forgotten_documents
 from services.orchestrator.ports import Memory, RunSources, Searcher
-from services.orchestrator.runs.forgetting import documents_of
 from services.orchestrator.steps.budgets import in_force
 from services.orchestrator.steps.run import Run, check_not_breaking, end, just, status_of
 from services.orchestrator.verification import cite, let_go_of_texts
@@ -60,7 +59,7 @@ class Pipeline:
         limits: Limits,
     ) -> None:
         self._searcher = searcher
-        self._memory = memory
+        self._threads = Threads(memory, sources, turns=limits.history_turns)
         self._sources = sources
         self._drafter = drafter
         self._limits = limits
@@ -76,7 +75,7 @@ class Pipeline:
             await run.once("agent", partial(just, _agent(record.request)), AgentChosen)
         answer = await run.once("answer", partial(self._answer, run, record), Answer, of_steps=True)
         await run.tell_usage()
-        await self._remember(run, record, answer)
+        await self._threads.remember(run, record, answer)
         return await run.end(status_of(answer))
 
     def _started(self, request: RunRequest) -> RunStarted:
@@ -90,7 +89,7 @@ class Pipeline:
         )
 
     async def _answer(self, run: Run, record: RunRecord) -> Answer:
-        history = await self._history(run, record)
+        history = await self._threads.history(run, record, for_model=bool(self._drafter.model_name))
         queries = search_queries(record.request.question, history)
         plan = await run.once("plan", partial(just, Plan("hybrid", queries)), Plan)
         retrieval = await self._evidence(run, record, plan)
@@ -103,26 +102,6 @@ class Pipeline:
         finally:
             let_go_of_texts()
         return Answer(draft.text, citations, draft.support_status, draft.method)
-
-    async def _history(self, run: Run, record: RunRecord) -> Sequence[Turn]:
-        """Turns before this one; none for runs without a thread, and none, said so, when memory does not answer."""
-        thread_id = record.request.thread_id
-        if not thread_id:
-            return ()
-        try:
-            history = await self._memory.history(thread_id, self._limits.history_turns)
-            return await self._without_forgotten_turns(record, history)
-        except GroundworkError as error:
-            await run.say(degraded("memory", "memory", error, "Going on without what was said before."))
-            return ()
-
-    async def _without_forgotten_turns(self, record: RunRecord, history: Sequence[Turn]) -> Sequence[Turn]:
-        """What may be shown to a model, which may repeat it: this run then holds text of the runs that gave the answers."""
-        if not self._drafter.model_name:
-            return history
-        answers = {turn.run_id for turn in history if turn.run_id and turn.role == "assistant"}
-        forgotten = await self._sources.depend(record.dependent, [Source.run(run_id) for run_id in answers])
-        return [turn for turn in history if turn.role != "assistant" or Source.run(turn.run_id) not in forgotten]
 
     async def _evidence(self, run: Run, record: RunRecord, plan: Plan) -> Retrieval | None:
         """The evidence set; None when search is down."""
@@ -143,14 +122,8 @@ class Pipeline:
         top_k = request.top_k or self._limits.evidence_top_k
         query = SearchQuery(plan.queries, request.collection_ids, request.document_ids, top_k)
         retrieval = await self._searcher.search(query)
-        if not run.journal.durable:
-            return retrieval
-        try:
-            forgotten = await self._sources.depend(record.dependent, documents_of(retrieval))
-        except Unavailable as error:
-            await run.journal.go_on_live(error)
-            return retrieval
-        kept = [hit for hit in retrieval.evidence if Source.document(hit.document_id) not in forgotten]
+        forgotten = await forgotten_documents(run, record, self._sources, retrieval.evidence)
+        kept = [hit for hit in retrieval.evidence if hit.document_id not in forgotten]
         return replace(
             retrieval, evidence=tuple(replace(hit, number=number) for number, hit in enumerate(kept, start=1))
         )
@@ -177,15 +150,6 @@ class Pipeline:
             await run.say(degraded("answer", "llm", error, "Quoting the documents instead."))
             return self._drafter.without_model()
         return self._drafter
-
-    async def _remember(self, run: Run, record: RunRecord, answer: Answer) -> None:
-        # A run without a log does not act: the turn would be one that nobody can look up.
-        if not record.request.thread_id or not run.journal.durable:
-            return
-        try:
-            await self._memory.remember(record, answer)
-        except GroundworkError as error:
-            await run.say(degraded("memory", "memory", error, "This turn could not be kept in its thread."))
 
 
 def _agent(request: RunRequest) -> AgentChosen:

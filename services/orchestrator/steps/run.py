@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kit.errors import Unavailable
 from kit.records import set_aside
+from services.orchestrator.answering.refusals import is_refusal
 from services.orchestrator.errors import Parked, ReadOnlyRun, StepDiverged, signal_in
 from services.orchestrator.log.events import (
     Answer,
@@ -210,7 +211,7 @@ async def just(value: T) -> T:
 
 def status_of(answer: Answer) -> RunStatus:
     """How a run with this answer ends."""
-    return RunStatus.COMPLETED if answer.citations else RunStatus.REFUSED
+    return RunStatus.REFUSED if is_refusal(answer.text) and not answer.citations else RunStatus.COMPLETED
 
 
 async def tell_usage(journal: Journal) -> None:

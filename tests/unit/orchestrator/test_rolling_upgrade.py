@@ -9,6 +9,8 @@ from google.protobuf import duration_pb2 as duration
 from groundwork.common.v1 import common_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import state_pb2
+from groundwork.retriever.v1 import retriever_pb2
+from groundwork.tools.v1 import tools_pb2
 
 from services.orchestrator.adapters.codec import event_for_client, event_from_bytes, event_to_proto
 from services.orchestrator.log.events import (
@@ -42,7 +44,7 @@ STARTED = RunStarted(RunMode.CHAT, "?")
 def newer() -> dict[str, Any]:
     """The contract of a newer version: an event of a new kind, new fields in the envelope, in a payload and in a step's state."""
     pool = descriptor_pool.DescriptorPool()
-    for known in (timestamp_pb2, duration, struct_pb2, common_pb2):
+    for known in (timestamp_pb2, duration, struct_pb2, common_pb2, retriever_pb2, tools_pb2):
         pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
     contract = descriptor_pb2.FileDescriptorProto.FromString(pb.DESCRIPTOR.serialized_pb)
     messages = {message.name: message for message in contract.message_type}
