@@ -1,20 +1,17 @@
 """Modes qa and grounded: agent → history → plan → retrieve → draft → answer → usage → remember. It reads as a plain program: what
 stands in `once` is done once, whoever works on the run."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from kit import deadline
 from kit.errors import DeadlineExceeded, Internal, ResourceExhausted, Unavailable
-from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Drafter, Question, degraded
+from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Drafter, degraded
 from services.orchestrator.answering.refusals import SEARCH_DOWN
-from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import (
     AgentChosen,
     Answer,
     Budgets,
-    Payload,
     Plan,
     Retrieval,
     RunMode,
@@ -25,7 +22,8 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
-from services.orchestrator.models import RunRecord, RunRequest, SearchQuery, Turn
+from services.orchestrator.models import RunRecord, RunRequest, SearchQuery
+from services.orchestrator.modes.drafts import checked, write_draft
 from services.orchestrator.modes.followups import search_queries
 from services.orchestrator.modes.threads import Threads, forgotten_documents
 from services.orchestrator.ports import Memory, RunSources, Searcher
@@ -97,7 +95,12 @@ class Pipeline:
             await Screen(run.journal).settle(SEARCH_DOWN)
             return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
         try:
-            draft = await run.once("draft", partial(self._draft, run, record, history, retrieval), Draft, show=_checked)
+            draft = await run.once(
+                "draft",
+                partial(write_draft, run, self._drafter, record.request.question, history, retrieval),
+                Draft,
+                show=checked,
+            )
             citations = () if draft.is_refusal else cite(draft.text, retrieval.evidence)
         finally:
             let_go_of_texts()
@@ -128,33 +131,6 @@ class Pipeline:
             retrieval, evidence=tuple(replace(hit, number=number) for number, hit in enumerate(kept, start=1))
         )
 
-    async def _draft(self, run: Run, record: RunRecord, history: Sequence[Turn], retrieval: Retrieval) -> Draft:
-        drafter = await self._affordable_drafter(run)
-        answer_tokens = run.budgets.budgets.answer_tokens
-        left = run.budgets.tokens_left
-        question = Question(
-            record.request.question,
-            history,
-            retrieval.evidence,
-            answer_tokens if left is None else min(answer_tokens, max(1, left)),
-            retrieval.degraded,
-        )
-        return await drafter.write(question, run.journal)
-
-    async def _affordable_drafter(self, run: Run) -> Drafter:
-        if not self._drafter.model_name:
-            return self._drafter
-        try:
-            run.budgets.require_model()
-        except BudgetSpent as error:
-            await run.say(degraded("answer", "llm", error, "Quoting the documents instead."))
-            return self._drafter.without_model()
-        return self._drafter
-
 
 def _agent(request: RunRequest) -> AgentChosen:
     return AgentChosen(DEFAULT_AGENT, "default" if request.agent in ("", "auto") else "explicit")
-
-
-def _checked(draft: Draft) -> Payload:
-    return draft.verification or Thinking("verify", "There is no claim to check.")
