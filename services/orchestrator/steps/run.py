@@ -29,6 +29,7 @@ from services.orchestrator.log.events import (
     RunStatus,
     StepPhase,
     StepState,
+    SupportStatus,
     Thinking,
     ToolCall,
     ToolResult,
@@ -222,8 +223,9 @@ async def just(value: T) -> T:
 
 
 def status_of(answer: Answer) -> RunStatus:
-    """How a run with this answer ends."""
-    return RunStatus.REFUSED if is_refusal(answer.text) and not answer.citations else RunStatus.COMPLETED
+    """How a run with this answer ends: as refused when it says nothing but that it does not know."""
+    says_nothing = answer.support_status is SupportStatus.UNAVAILABLE or is_refusal(answer.text)
+    return RunStatus.REFUSED if says_nothing and not answer.citations else RunStatus.COMPLETED
 
 
 async def tell_time_is_up(journal: Journal) -> None:
