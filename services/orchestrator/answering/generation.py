@@ -5,7 +5,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 
-from kit.llm import ChatMessage, Finish, FinishReason, LanguageModel, Meter, ReasoningDelta, Request, Restart, Retraction, TextDelta
+from kit.llm import (
+    ChatMessage,
+    Finish,
+    FinishReason,
+    LanguageModel,
+    Meter,
+    ReasoningDelta,
+    Request,
+    Restart,
+    Retraction,
+    TextDelta,
+)
 from services.orchestrator.answering.citations import MarkFilter, cited_sentences
 from services.orchestrator.answering.coalescing import coalesced
 from services.orchestrator.answering.prompt import compose

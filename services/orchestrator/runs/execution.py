@@ -204,6 +204,7 @@ class Execution:
             if self.record.request.mode not in _ANSWERS_WITH_WHAT_WAS_FOUND:
                 return await self._end(RunStatus.TIMEOUT, _OUT_OF_TIME)
             await tell_time_is_up(self.journal)
+            await self.journal.say_nothing_twice()
         self._finishing = True
         return await self._work()
 
