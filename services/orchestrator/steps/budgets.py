@@ -73,6 +73,10 @@ class Ledger:
         """None where nothing limits them."""
         return max(0, self.budgets.tool_calls - len(self._calls)) if self.budgets.tool_calls else None
 
+    def has_begun(self, key: str) -> bool:
+        """Whether the step has been entered, by this worker or one before it."""
+        return key in self._steps
+
     def enter_step(self, key: str) -> None:
         """Raises BudgetSpent("steps"), or BudgetSpent("wall_clock") when there is no time for it."""
         if key not in self._steps:

@@ -31,7 +31,7 @@ def read_arguments(text: str, schema: Mapping[str, Any], *, may_repair: bool) ->
     Raises UnreadableArguments.
     """
     value = _parsed(text, may_repair=may_repair)
-    if isinstance(value, str) and may_repair:  # encoded twice
+    if isinstance(value, str) and value.lstrip().startswith("{") and may_repair:  # encoded twice
         value = _parsed(value, may_repair=True)
     if not isinstance(value, dict):
         raise UnreadableArguments(f"The arguments must be one JSON object. {_asked(schema)}")

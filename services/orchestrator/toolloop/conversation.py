@@ -15,6 +15,9 @@ _TOKENS_AROUND_TOOLS = 200
 _MOST_OF_CONTEXT = 0.5
 """Share of the context that the answer may take."""
 _STUB_CHARS = 160
+"""What is left of an observation at least: enough to know that the call was made, and how it went."""
+_MARGIN = 1.1
+"""A part of a text may have more tokens than its share of the characters."""
 _SHORTENED = "\n… (shortened: there was no room for the rest)"
 
 
@@ -133,7 +136,8 @@ async def _shortened(
 
 def _cut(message: ChatMessage, cost: int, excess: int, keep_share: float) -> tuple[ChatMessage, int]:
     """The observation shorter by the excess, but for `keep_share` of it, and what it costs by estimate from above."""
-    share = max(keep_share, 1 - (excess + estimate_tokens(_SHORTENED)) / max(cost, 1))
+    freed = excess * _MARGIN + 2 * estimate_tokens(_SHORTENED)
+    share = max(keep_share, 1 - freed / max(cost, 1))
     length = max(int(len(message.content) * share), _STUB_CHARS)
     if length + len(_SHORTENED) >= len(message.content):
         return message, cost

@@ -9,12 +9,13 @@ from enum import Enum
 from services.orchestrator.toolloop.written_calls import WrittenCall, calls_in, is_call_like, may_become_call
 
 _FENCE = r"```[\w-]*[ \t]*\r?\n?\s*"
+_FENCE_END = "```"
 _OPENERS = ("<tool_call>", "<function_call>", "<function=", "<|python_tag|>", "[TOOL_CALLS]")
 _OPENER = re.compile(rf"(?:{_FENCE})?(?P<tag>{'|'.join(map(re.escape, _OPENERS))})", re.IGNORECASE)
 _CLOSERS = {
-    "<tool_call>": re.compile(r"</tool_call>(?:\s*```)?|(?=<tool_call>)", re.IGNORECASE),
-    "<function_call>": re.compile(r"</function_call>(?:\s*```)?|(?=<function_call>)", re.IGNORECASE),
-    "<function=": re.compile(r"</function>(?:\s*```)?|(?=<function=)", re.IGNORECASE),
+    "<tool_call>": re.compile(r"</tool_call>|(?=<tool_call>)", re.IGNORECASE),
+    "<function_call>": re.compile(r"</function_call>|(?=<function_call>)", re.IGNORECASE),
+    "<function=": re.compile(r"</function>|(?=<function=)", re.IGNORECASE),
     "<|python_tag|>": re.compile(r"<\|(?:eom_id|eot_id|im_end)\|>", re.IGNORECASE),
 }
 """`[TOOL_CALLS]` reaches to the end of the answer."""
@@ -22,7 +23,7 @@ _MAY_BECOME_FENCE = re.compile(r"(?:`{1,2}|```[\w-]*[ \t]*\r?\n?\s*)$")
 _LONGEST_HELD_FENCE = 40
 _LONGEST_BLOCK_CHARS = 200_000
 _BARE_START = re.compile(r"\s*(?:```[\w-]*\s*)?[\[{]")
-_BARE_KEY = re.compile(r"""\s*(?:```[\w-]*\s*)?\[?\s*(?:\{\s*(?:["']?(?P<key>\w*)(?P<closed>["']?\s*:)?)?)?""")
+_BARE_KEY = re.compile(r"""\s*(?:```[\w-]*\s*)?\[?\s*(?:\{\s*(?:["']?(?P<key>\w*)["']?\s*(?P<closed>:)?)?)?""")
 _KEYS_OF_CALLS = frozenset(
     {"name", "function", "tool", "tool_name", "type", "arguments", "parameters", "id", "function_call"}
 )
@@ -43,7 +44,11 @@ class CallTextFilter:
         self._offered = offered
         self._state = _State.START
         self._held = ""
+        self._opener = ""
+        """As it was written, with the fence in front of it."""
         self._tag = ""
+        self._skips_fence = False
+        """Whether the fence around the last call is still to be closed."""
         self.calls: list[WrittenCall] = []
 
     def feed(self, piece: str) -> str:
@@ -57,14 +62,16 @@ class CallTextFilter:
                         return shown
                     self._state = _State.TEXT
                 case _State.TEXT:
+                    if self._skips_fence and not self._skip_fence():
+                        return shown
                     opener = _OPENER.search(self._held)
                     if opener is None:
                         cut = len(self._held) - _length_of_unfinished_opener(self._held)
                         shown, self._held = shown + self._held[:cut], self._held[cut:]
                         return shown
                     shown += self._held[: opener.start()]
-                    self._tag, self._held = opener["tag"], self._held[opener.end() :]
-                    self._state = _State.BLOCK
+                    self._opener, self._tag, self._held = opener[0], opener["tag"], self._held[opener.end() :]
+                    self._state, self._skips_fence = _State.BLOCK, opener[0].startswith("`")
                 case _State.BLOCK:
                     text = self._read_block()
                     if text is None:
@@ -74,7 +81,7 @@ class CallTextFilter:
     def finish(self) -> str:
         """What was held back and is text; what was a call is in `calls`."""
         shown = ""
-        while self._held:
+        while self._held or self._state is _State.BLOCK:
             held, self._held = self._held, ""
             if self._state is _State.BLOCK:
                 shown += self._end_block(held, "")
@@ -114,11 +121,22 @@ class CallTextFilter:
         written = self._written(body)
         calls = calls_in(written)
         if not calls and not is_call_like(written):
-            self._held = body + rest
-            return self._tag
+            self._held, self._skips_fence = body + rest, False
+            return self._opener
         self.calls += calls or [WrittenCall("", written.strip())]
         self._held = rest
         return ""
+
+    def _skip_fence(self) -> bool:
+        """Takes the end of the fence away; False while it may still come."""
+        text = self._held.lstrip()
+        if len(text) < len(_FENCE_END) and _FENCE_END.startswith(text):
+            return False
+        self._held, self._skips_fence = (
+            text.removeprefix(_FENCE_END) if text.startswith(_FENCE_END) else self._held,
+            False,
+        )
+        return True
 
     def _written(self, body: str) -> str:
         return self._tag + body if self._tag.lower() == "<function=" else body

@@ -93,7 +93,8 @@ class Rounds:
 
     def _spent_by_now(self) -> str:
         ledger = self._run.budgets
-        if ledger.steps_left is not None and ledger.steps_left < _STEPS_OF_A_ROUND:
+        begun = ledger.has_begun(self._key(self._number + 1))  # by a worker that died: it had the step
+        if ledger.steps_left is not None and ledger.steps_left + begun < _STEPS_OF_A_ROUND:
             return "steps"
         if self._time_s() == 0.0:
             return "wall_clock"

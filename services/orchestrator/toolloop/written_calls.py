@@ -55,7 +55,7 @@ def is_call_like(body: str) -> bool:
 def may_become_call(body: str) -> bool:
     """Whether what has come of a body may yet be the beginning of a call."""
     text = body.lstrip()
-    if not text or text[0] in "{[`" or "<function=".startswith(text[:10].lower()):
+    if not text or text[0] in "{[" or "<function=".startswith(text[:10].lower()) or "```".startswith(text[:3]):
         return True
     return _NAME_FIRST.match(text) is not None
 

@@ -19,7 +19,7 @@ from kit.llm import (
     estimate_tokens,
 )
 from services.orchestrator.answering.drafting import Drafter
-from services.orchestrator.log.events import Budgets, Evidence, RunMode, RunStarted
+from services.orchestrator.log.events import Answer, Budgets, Evidence, RunMode, RunStarted, RunStatus, SupportStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import Tool
@@ -51,10 +51,11 @@ def said(text: str, reason: FinishReason = FinishReason.STOP) -> Sequence[Delta]
 
 @dataclass
 class ScriptedReplies:
-    """A model whose reply to a conversation is the one after as many as it has answered already: asked again after a death, it says
-    the same again."""
+    """A model whose reply depends on the conversation alone: asked again after a worker's death, it says the same again. `replies`
+    are those with tools, by rounds so far; `forced` those without, by attempt. The last of each repeats."""
 
     replies: Sequence[Reply]
+    forced: Sequence[Reply] = ("Forced.",)
     context_tokens: int = 8192
     requests: list[Request] = field(default_factory=list)
 
@@ -65,7 +66,11 @@ class ScriptedReplies:
         return [estimate_tokens(text) for text in texts]
 
     def _reply(self, request: Request) -> Reply:
-        return self.replies[min(len(self.requests), len(self.replies)) - 1]
+        if request.tools:
+            rounds = sum(bool(message.tool_calls) for message in request.messages)
+            return self.replies[min(rounds, len(self.replies) - 1)]
+        is_second = "No tools are left" in request.messages[-1].content
+        return self.forced[-1] if is_second else self.forced[0]
 
     async def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
         self.requests.append(request)
@@ -100,6 +105,7 @@ class Scene:
     limits: LoopLimits = field(default_factory=LoopLimits)
     task_fields: dict[str, Any] = field(default_factory=dict)
     log: MemoryLog = field(default_factory=MemoryLog)
+    result: LoopResult | None = None
 
     @property
     def task(self) -> LoopTask:
@@ -111,12 +117,21 @@ class Scene:
     def loop(self) -> ToolLoop:
         return ToolLoop(Metered(self.model), self.tools, Drafter(FakeScorer(), None), self.limits)
 
-    async def work(self, journal: Journal) -> LoopResult:
+    async def work(self, journal: Journal) -> None:
+        """As a mode does it: the loop, the answer, the end."""
         run = await Run.begin(journal, RunStarted(RunMode.CHAT, QUESTION, budgets=self.budgets))
-        return await self.loop.run(run, self.task, Screen(journal))
+
+        async def answer() -> Answer:
+            self.result = await self.loop.run(run, self.task, Screen(journal))
+            return Answer(self.result.text, (), SupportStatus.PARTIAL, "model")
+
+        await run.once("answer", answer, Answer, of_steps=True)
+        await run.end(RunStatus.COMPLETED)
 
     async def run(self) -> LoopResult:
-        return await self.work(await Journal.open(KEY, self.log, now))
+        await self.work(await Journal.open(KEY, self.log, now))
+        assert self.result is not None
+        return self.result
 
     @property
     def events(self) -> Sequence[Any]:
