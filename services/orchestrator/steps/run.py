@@ -276,7 +276,8 @@ async def end_lost(journal: Journal, status: RunStatus) -> None:
 def _broken_off(intent: Recorded) -> ToolResult:
     call = cast("ToolCall", intent.payload)
     if intent.state.effect in (EffectClass.NONE, EffectClass.IDEMPOTENT):
-        return ToolResult(call.call_id, False, "The run ended before the call did.", error_reason="CANCELLED")
+        said = "The run ended before the call did."
+        return ToolResult(call.call_id, False, said, error_reason="CANCELLED", error_message=said)
     return effects.in_doubt(call.name).event(call.call_id)
 
 

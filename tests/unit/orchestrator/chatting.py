@@ -12,7 +12,7 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, RunRequest, Tool, ToolSelection
 from services.orchestrator.modes.chat import Chat, ChatLimits
 from services.orchestrator.steps.effects import ToolOutcome
-from services.orchestrator.steps.usage import Metered
+from services.orchestrator.steps.usage import Metered, Price, free
 from tests.unit.orchestrator.cutting import AT, KEY, now
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeMemory, FakeScorer, FakeSources, FakeTools, MemoryLog
 from tests.unit.orchestrator.toolloop.scripting import Reply, ScriptedReplies
@@ -77,6 +77,7 @@ class Chatting:
     memory: FakeMemory = field(default_factory=FakeMemory)
     sources: FakeSources = field(default_factory=FakeSources)
     log: MemoryLog = field(default_factory=MemoryLog)
+    price: Price = free
     others: int = 0
     """Chats that the orchestrator serves already."""
 
@@ -93,7 +94,7 @@ class Chatting:
 
     @property
     def worker(self) -> Chat:
-        model = Metered(self.model)
+        model = Metered(self.model, self.price)
         drafter = Drafter(FakeScorer(), Generator(model))
         chat = Chat(model, self.tools, self.memory, self.sources, drafter, self.limits)
         chat._agentic = self.others

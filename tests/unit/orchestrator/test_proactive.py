@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kit.llm import ModelUnavailable
+from kit.llm import ModelUnavailable, TextDelta, ToolsRefused
 from services.orchestrator.answering.refusals import REFUSAL, SEARCH_DOWN
 from services.orchestrator.log.events import (
     Budgets,
@@ -22,7 +22,7 @@ from services.orchestrator.log.events import (
 from services.orchestrator.models import ToolSelection, Turn
 from services.orchestrator.modes.chat import ChatLimits
 from services.orchestrator.steps.effects import ToolOutcome
-from tests.unit.orchestrator.chatting import TOOLS, Chatting, RepeatedReplies, answer_of, answered, reasons, status_of
+from tests.unit.orchestrator.chatting import TOOLS, Chatting, RepeatedReplies, answer_of, reasons, status_of
 from tests.unit.orchestrator.cutting import KEY, shown_by
 from tests.unit.orchestrator.fakes import FakeTools
 
@@ -139,15 +139,14 @@ async def test_what_may_not_be_searched_for_is_said() -> None:
     assert status_of(payloads) is RunStatus.REFUSED
 
 
-async def test_tokens_that_are_spent_are_no_reason_not_to_quote() -> None:
-    chat = Chatting(RepeatedReplies([GOOD]), limits=BY_WORDS, budgets=Budgets(cost_usd=0.01))
-    worker = chat.worker
-    worker._model._price = lambda spent: 1.0  # type: ignore[attr-defined]
-    payloads = await chat.run()
-    assert answer_of(payloads).text == GOOD
+async def test_dollars_that_are_spent_are_no_reason_not_to_quote() -> None:
+    refuses = RepeatedReplies([[TextDelta("…"), ToolsRefused("no")]])
+    payloads = await Chatting(refuses, budgets=Budgets(cost_usd=0.01), price=lambda spent: 1.0).run()
+    assert "BUDGET_SPENT" in reasons(payloads)
+    assert (answer_of(payloads).text, answer_of(payloads).method) == (GOOD, "extractive")
 
 
-async def test_tools_say_what_was_found_before_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    chat = Chatting(tools=FakeTools(TOOLS, answered))
+async def test_what_was_found_is_noted_before_it_is_written() -> None:
+    chat = Chatting()
     await chat.run()
     assert {source.item_id for _, source in chat.sources.noted} == {"d1", "d2"}
