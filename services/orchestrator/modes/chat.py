@@ -31,6 +31,7 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
+from services.orchestrator.metrics import SHED_CHATS
 from services.orchestrator.models import RunRecord, RunRequest, Tool
 from services.orchestrator.modes.drafts import answer_tokens, checked
 from services.orchestrator.modes.intents import Route
@@ -133,6 +134,8 @@ class Chat:
         """How the run is served: as was decided when it began, or else by how many are served with tools here."""
         is_full = 0 < self._limits.agentic_runs_max <= self._agentic
         mode = decided or (RunMode.QA if is_full else RunMode.CHAT)
+        if decided is None and is_full:
+            SHED_CHATS.inc()
         self._agentic += mode is RunMode.CHAT
         try:
             yield mode
@@ -163,8 +166,10 @@ class Chat:
     async def _answer(self, run: Run, record: RunRecord, mode: RunMode) -> Answer:
         history = await self._threads.history(run, record, for_model=bool(self._model_name))
         toolbox = await self._toolbox(run, record)
-        asked = Asked(run, record, history, {tool.name: tool for tool in toolbox.offered})
-        plan = await run.once("plan", partial(just, self._plan(asked, mode)), Plan, is_last_resort=True)
+        asked = Asked(run, record, history, {tool.name: tool for tool in toolbox.offered if not tool.needs_approval})
+        by_loop = mode is RunMode.CHAT and self._calls_tools(toolbox)
+        first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)
+        plan = await run.once("plan", partial(just, first), Plan, is_last_resort=True)
         try:
             if plan.route == Route.TOOLS.value:
                 try:
@@ -178,10 +183,9 @@ class Chat:
         finally:
             let_go_of_texts()
 
-    def _plan(self, asked: Asked, mode: RunMode) -> Plan:
-        if mode is RunMode.CHAT and self._limits.tool_calling and self._model_name and asked.tools:
-            return Plan(Route.TOOLS.value, ())
-        return plan_for(asked.question, asked.history, asked.tools)
+    def _calls_tools(self, toolbox: Toolbox) -> bool:
+        """Whether a model calls the tools."""
+        return bool(self._limits.tool_calling and self._model_name and toolbox.offered)
 
     async def _toolbox(self, run: Run, record: RunRecord) -> Toolbox:
         return await run.once(

@@ -44,7 +44,7 @@ class Asked:
     record: RunRecord
     history: Sequence[Turn]
     tools: Mapping[str, Tool]
-    """By name."""
+    """By name: those that nobody has to allow."""
 
     @property
     def question(self) -> str:

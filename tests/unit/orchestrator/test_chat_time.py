@@ -13,6 +13,7 @@ from services.orchestrator.log.events import (
     Done,
     Payload,
     RunError,
+    RunMode,
     RunStatus,
     Thinking,
     ToolResult,
@@ -88,6 +89,18 @@ async def test_time_that_runs_out_in_a_call_ends_in_an_answer_from_what_was_foun
     assert [type(each) for each in payloads[-2:]] == [Usage, Done]
     assert status_of(payloads) is RunStatus.TIMEOUT
     assert len(payloads) == len({repr(each) for each in payloads}), "nothing is said twice"
+
+
+async def test_chat_whose_worker_died_out_of_time_is_still_answered() -> None:
+    """Nothing is left of its own time; for the answer there is a moment."""
+    spent = iter([0.0, *[1000.0] * 10])
+    chat = Chatting(RepeatedReplies([FIND, "Never said."]))
+    journal = await Journal.open(KEY, chat.log, now, clock=lambda: next(spent))
+    await journal.write(chat.worker._started(chat.record.request, RunMode.CHAT))
+    async with executed(chat):
+        pass
+    assert answer_of(chat.payloads).text.startswith("I could not answer this. The time of this run is nearly over.")
+    assert status_of(chat.payloads) is RunStatus.TIMEOUT
 
 
 async def test_chat_that_is_cancelled_in_the_middle_of_a_call_ends_at_once() -> None:

@@ -1,6 +1,7 @@
 """A chat whose model calls no tools, or that has no model: the words of the message decide, and the events are the same."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -136,6 +137,13 @@ async def test_what_may_not_be_searched_for_is_said() -> None:
     assert answer.text.startswith("I cannot answer this")
     assert "I can do sums" in answer.text
     assert answer.support_status is SupportStatus.UNAVAILABLE
+    assert status_of(payloads) is RunStatus.REFUSED
+
+
+async def test_tool_that_a_person_must_allow_is_not_called_on_the_words_of_a_message() -> None:
+    tools = FakeTools([replace(tool, needs_approval=True) for tool in TOOLS])
+    payloads = await Chatting(tools=tools).run()
+    assert not tools.made
     assert status_of(payloads) is RunStatus.REFUSED
 
 
