@@ -37,6 +37,8 @@ from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.log.events import Budgets
 from services.orchestrator.models import RunLimits
+from services.orchestrator.modes.by_mode import ByMode
+from services.orchestrator.modes.chat import Chat, ChatLimits
 from services.orchestrator.modes.grounded import Limits, Pipeline
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_older_runs
@@ -59,14 +61,14 @@ async def run(settings: OrchestratorSettings) -> None:
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
         switch = await _models(service, settings, nats, guard)
         tools = await _tools(service, settings)
-        pipeline = await _pipeline(service, settings, memory, state.sources, switch.models)
+        worker = await _worker(service, settings, memory, state.sources, switch.models, tools)
         credentials = await SealedModelStore.open(
             nats, Sealer(settings.signing_key()), life_s=settings.model_credentials_life_s
         )
         limits = RunLimits(settings.run_wall_clock_s, settings.run_lease_s, settings.max_concurrent_runs)
         tally = await KeyValueTally.open(nats, retention_days=settings.usage_retention_days)
         brought = BroughtModels(credentials, guard)
-        runs = Runs(state.store, state.markers, state.log, state.sources, pipeline, limits, brought, tally)
+        runs = Runs(state.store, state.markers, state.log, state.sources, worker, limits, brought, tally)
         forgetting = Forgetting(state.store, state.log, state.sources, memory, credentials, tools, now=_now)
         service.stack.push_async_callback(runs.close)
         service.spawn(_forget(state, forgetting))
@@ -148,13 +150,14 @@ async def _models(service: Service, settings: OrchestratorSettings, nats: Nats, 
     return await ModelSwitch.open(nats, models, _now)
 
 
-async def _pipeline(
+async def _worker(
     service: Service,
     settings: OrchestratorSettings,
     memory: MemoryThreads,
     sources: KeyValueRunSources,
     models: Models,
-) -> Pipeline:
+    tools: GrpcTools,
+) -> ByMode:
     catalog = settings.model_catalog()
     prices = catalog.prices() if catalog else PriceTable({})
     enter = service.stack.enter_async_context
@@ -169,19 +172,35 @@ async def _pipeline(
     reranker = await enter(
         open_channel(settings.reranker_address, signer, [reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]])
     )
-    return Pipeline(
-        RetrieverSearcher(retriever, timeout_s=settings.run_search_timeout_s),
-        memory,
-        sources,
-        Drafter(
-            RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s),
-            Generator(Metered(models, prices.cost_usd), held=models.held),
+    metered = Metered(models, prices.cost_usd)
+    scorer = RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s)
+    drafter = Drafter(scorer, Generator(metered, held=models.held))
+    searcher = RetrieverSearcher(retriever, timeout_s=settings.run_search_timeout_s)
+    return ByMode(
+        Pipeline(searcher, memory, sources, drafter, _limits(settings)),
+        Chat(metered, tools, memory, sources, drafter, _chat_limits(settings), held=models.held),
+    )
+
+
+def _limits(settings: OrchestratorSettings) -> Limits:
+    return Limits(
+        evidence_top_k=settings.evidence_top_k,
+        history_turns=settings.history_turns,
+        budgets=_budgets(settings),
+    )
+
+
+def _chat_limits(settings: OrchestratorSettings) -> ChatLimits:
+    return ChatLimits(
+        budgets=_budgets(settings),
+        usual=Budgets(
+            reasoning_steps=settings.chat_reasoning_steps,
+            tool_calls=settings.chat_tool_calls,
+            parallel_calls=settings.chat_parallel_calls,
         ),
-        Limits(
-            evidence_top_k=settings.evidence_top_k,
-            history_turns=settings.history_turns,
-            budgets=_budgets(settings),
-        ),
+        history_turns=settings.history_turns,
+        tool_calling=settings.chat_tool_calling,
+        agentic_runs_max=settings.agentic_runs_max,
     )
 
 
@@ -194,6 +213,7 @@ def _budgets(settings: OrchestratorSettings) -> Budgets:
         parallel_calls=settings.run_max_parallel_calls,
         tokens=settings.run_max_tokens,
         cost_usd=settings.run_max_cost_usd,
+        reasoning_steps=settings.run_max_reasoning_steps,
     )
 
 

@@ -87,6 +87,10 @@ class ModeNotOffered(Unimplemented):
     reason = "MODE_NOT_OFFERED"
 
 
+class MemoryModeNotOffered(Unimplemented):
+    reason = "MEMORY_MODE_NOT_OFFERED"
+
+
 class TooManyRuns(ResourceExhausted):
     reason = "TOO_MANY_RUNS"
 

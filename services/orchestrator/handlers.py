@@ -6,10 +6,12 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
+import structlog
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 from pydantic import SecretStr
 
+from kit.errors import GroundworkError
 from kit.forgetting import QUEUE, decode
 from kit.jetstream import Job
 from kit.llm.brought import BroughtModel
@@ -28,11 +30,13 @@ from services.orchestrator.adapters.codec import (
 from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
-from services.orchestrator.models import BroughtName, RunKey, RunRecord, RunRequest
+from services.orchestrator.models import BroughtName, RunKey, RunRecord, RunRequest, ToolSelection
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
+from services.orchestrator.runs.requests import check_tools
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.runs.tally import GroupBy, Period, Row, Tally, account
 
+_log = structlog.get_logger()
 _UNKNOWN_COMES_BACK_AFTER_S = 600.0
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
@@ -49,11 +53,22 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         self._tools = tools
 
     async def StartRun(self, request: pb.StartRunRequest, context: Any) -> AsyncIterator[pb.StartRunResponse]:
-        principal, key = current_principal(), request.idempotency_key
-        _, events = await self._runs.start(principal, _request(request), key, _brought(request))
+        principal, key, asked = current_principal(), request.idempotency_key, _request(request)
+        await self._check_tools(asked)
+        _, events = await self._runs.start(principal, asked, key, _brought(request))
         async with aclosing(events) as run:  # type: ignore[type-var] # a generator in fact
             async for event in run:
                 yield pb.StartRunResponse(event=event_for_client(event))
+
+    async def _check_tools(self, request: RunRequest) -> None:
+        if request.tools is None or not request.tools.names:
+            return
+        try:
+            offered = await self._tools.offered()
+        except GroundworkError as error:  # the run goes on without tools, and says so
+            _log.warning("tools_not_listed", reason=error.reason, error=error.message)
+            return
+        check_tools(request, {tool.name for tool in offered})
 
     async def AttachRun(self, request: pb.AttachRunRequest, context: Any) -> AsyncIterator[pb.AttachRunResponse]:
         key = (await self._visible(request.run_id)).key
@@ -132,7 +147,7 @@ def _row(row: Row) -> pb.UsageRow:
 
 def _request(message: pb.StartRunRequest) -> RunRequest:
     if message.mode == pb.RUN_MODE_UNSPECIFIED:
-        raise InvalidRequest("no mode is named; use qa or grounded", field="mode")
+        raise InvalidRequest("no mode is named; use chat, grounded or qa", field="mode")
     mode_descriptor = message.DESCRIPTOR.fields_by_name["mode"].enum_type
     return RunRequest(
         mode=enum_from_number(mode_descriptor, message.mode, RunMode),
@@ -146,6 +161,8 @@ def _request(message: pb.StartRunRequest) -> RunRequest:
         model_credentials=BroughtName(message.model_credentials.model, message.model_credentials.preset)
         if message.HasField("model_credentials")
         else None,
+        tools=ToolSelection(tuple(message.tools.names)) if message.HasField("tools") else None,
+        memory=message.memory,
     )
 
 

@@ -112,6 +112,28 @@ class OrchestratorSettings(SigningServiceSettings):
     run_max_cost_usd: float = Field(default=0.0, ge=0)
     """Dollars that models may cost for one run, the default and the most. 0 means no limit."""
 
+    run_max_reasoning_steps: int = Field(default=10, ge=1)
+    """The most times that a run may let its model ask for tools before it has to answer."""
+
+    chat_tool_calling: bool = True
+    """Whether the model of a chat calls tools itself. Off for models that call them badly: then the words of the message decide
+    whether the documents are searched, a sum is done, the time is told, or neither. It is also done so without a model, and with
+    one that takes no tools."""
+
+    chat_reasoning_steps: int = Field(default=3, ge=1)
+    """How often the model of a chat may ask for tools, unless the request says otherwise, which may ask for
+    `run_max_reasoning_steps`. Few, so that an agent explores and does not wander."""
+
+    chat_tool_calls: int = Field(default=6, ge=1)
+    """Calls of tools in a chat, unless the request says otherwise, which may ask for `run_max_tool_calls`."""
+
+    chat_parallel_calls: int = Field(default=3, ge=1)
+    """Calls of tools under way at once in a chat, unless the request says otherwise, which may ask for `run_max_parallel_calls`."""
+
+    agentic_runs_max: int = Field(default=64, ge=0)
+    """Chats that one orchestrator serves with tools at once. Those beyond it get one search and one answer, as `qa` does, and are
+    told so: each round with tools asks the model again. 0 means no limit."""
+
     run_search_timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for the retriever. A healthy one answers in 30 ms."""
 

@@ -52,7 +52,7 @@ class MemoryThreads:
             text=answer.text,
             run_id=run_id,
             citations=_citations(answer.citations),
-            support_status=answer.support_status.value,
+            support_status=answer.support_status.value if answer.support_status else "",
         )
         turn = pb.AppendMessagesRequest(thread_id=request.thread_id, messages=[asked, answered])
         with _in_our_words():

@@ -55,7 +55,8 @@ class Draft:
     text: str
     method: str
     verification: Verification | None
-    support_status: SupportStatus
+    support_status: SupportStatus | None
+    """None: nothing was judged."""
 
     @property
     def is_refusal(self) -> bool:
@@ -169,6 +170,19 @@ def _as_far_as_it_got(draft: Draft, reason: FinishReason) -> Draft:
         return draft
     verification = replace(draft.verification, support_status=SupportStatus.PARTIAL)
     return replace(draft, verification=verification, support_status=SupportStatus.PARTIAL)
+
+
+def judged(text: str, evidence: Sequence[Evidence], question: str) -> Draft:
+    """A model's answer with a mark behind each claim that a passage carries, and verdicts. One that claims nothing has none."""
+    judge = Judge(evidence, question)
+    text = attribute(text, judge)
+    verification = verify(text, judge)
+    return _checked(text, MODEL, verification) if verification.sentences else Draft(text, MODEL, None, None)
+
+
+def support_of_quotes(text: str, evidence: Sequence[Evidence]) -> SupportStatus:
+    """How well the passages carry a text that was put together from them."""
+    return verify(text, Judge(evidence)).support_status
 
 
 def _checked(text: str, method: str, verification: Verification) -> Draft:

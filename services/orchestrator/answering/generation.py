@@ -5,7 +5,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 
-from kit.llm import Finish, FinishReason, LanguageModel, Meter, ReasoningDelta, Request, Restart, Retraction, TextDelta
+from kit.llm import (
+    ChatMessage,
+    Finish,
+    FinishReason,
+    LanguageModel,
+    Meter,
+    ReasoningDelta,
+    Request,
+    Restart,
+    Retraction,
+    TextDelta,
+)
 from services.orchestrator.answering.citations import MarkFilter, cited_sentences
 from services.orchestrator.answering.coalescing import coalesced
 from services.orchestrator.answering.prompt import compose
@@ -79,6 +90,13 @@ class Generator:
             prompt = await compose(question, history, evidence, self.model, answer_tokens=max_tokens)
             request = Request(prompt.messages, prompt.max_tokens, meter=meter)
             return await self._written(request, Writing({source.number for source in evidence}, screen), listener)
+
+    async def say(
+        self, messages: Sequence[ChatMessage], screen: Screen, *, max_tokens: int, listener: Listener = Listener()
+    ) -> Generated:
+        """An answer to messages without sources: it cites nothing. Raises ModelUnavailable or ModelRejected."""
+        with self._held():
+            return await self._written(Request(messages, max_tokens), Writing(set(), screen), listener)
 
     async def _written(self, request: Request, writing: "Writing", listener: Listener) -> Generated:
         async with aclosing(coalesced(self.model.complete(request), self._clock)) as deltas:

@@ -70,7 +70,7 @@ async def compose(
     )  # the context of a server is known once it has been asked
     info = model.info(Operation.ANSWER)
     blocks = [source_block(source) for source in evidence]
-    composition = _Composition(question, _turns(history), blocks, tools_text(tools) if tools else "")
+    composition = _Composition(question, alternating(history), blocks, tools_text(tools) if tools else "")
 
     async def exactly(texts: Sequence[str]) -> Sequence[int]:
         return await model.count_tokens(texts, Operation.ANSWER)
@@ -129,7 +129,7 @@ class _Composition:
         return f"Sources:\n\n{sources}\n\nQuestion: {self.question}"
 
 
-def _turns(history: Sequence[Turn]) -> list[Turn]:
+def alternating(history: Sequence[Turn]) -> list[Turn]:
     """The turns without marks, which count other sources than today's. Two of one role in a row are one: templates want them to
     alternate, and forgotten answers leave gaps."""
     turns: list[Turn] = []

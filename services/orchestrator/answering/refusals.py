@@ -18,6 +18,11 @@ _LOOKED_EVERYWHERE = frozenset({"rerank", "cosines", "diversity", "neighbours"})
 """Parts of a search that order and complete what was found: without them the documents have still been searched."""
 
 
+def is_refusal(text: str) -> bool:
+    """Whether an answer is one of these: it answers nothing."""
+    return text == SEARCH_DOWN or text.startswith(REFUSAL.rstrip("."))
+
+
 @dataclass(frozen=True)
 class Refusal:
     """The text of an answer without citations, and how well it is founded."""

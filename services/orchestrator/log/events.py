@@ -172,7 +172,8 @@ class Citation:
 class Answer:
     text: str
     citations: Sequence[Citation]
-    support_status: SupportStatus
+    support_status: SupportStatus | None
+    """None: nothing was judged, since the answer claims nothing from documents."""
     method: str
     block: Mapping[str, Any] | None = None
 

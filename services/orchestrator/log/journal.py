@@ -138,6 +138,12 @@ class Journal:
             if usage is not None and usage.tokens > known.tokens:
                 await self.record(step, _HANDED_OVER, StepState())
 
+    async def say_nothing_twice(self) -> None:
+        """Whatever was said so far is not said again by a mode that is run once more in this process. Raises Unavailable."""
+        if self.durable:
+            events, _ = await self._log.read(self.key)
+            self._said_earlier = _said(events)
+
     async def record(self, step: str, payload: Payload, state: StepState) -> None:
         """Appends one event of a step: `state` says what it is to the step; time and cost are added here."""
         await _to_its_end(self._write(step, payload, state))

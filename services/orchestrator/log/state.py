@@ -15,6 +15,7 @@ from services.orchestrator.log.events import (
     Retrieval,
     RunError,
     RunEvent,
+    RunMode,
     RunStarted,
     StepPhase,
     StepState,
@@ -27,6 +28,8 @@ from services.orchestrator.models import Outcome
 
 RESUMED = "resume"
 """Phase of the event that says that another worker continues the run."""
+TIME_UP = "timeout"
+"""Step of a run whose time has run out and that answers with what it has found."""
 _DAMAGED = "EVENT_DAMAGED"
 _STEPS_BEFORE_STEPS: Mapping[type, str] = {
     AgentChosen: "agent",
@@ -50,6 +53,8 @@ class Progress:
     """What the log says so far. Apply its events in order."""
 
     seq: int = 0
+    mode: RunMode | None = None
+    """How the run is served, as the client was told; None before it has begun."""
     budgets: Budgets = Budgets()
     """In force, as the client was told."""
     shown: str = ""
@@ -81,6 +86,10 @@ class Progress:
         return self.seq > 0
 
     @property
+    def is_time_up(self) -> bool:
+        return TIME_UP in self.results
+
+    @property
     def outcome(self) -> Outcome:
         return Outcome(self.answer, self.usage, self.error)
 
@@ -94,7 +103,7 @@ class Progress:
         self._apply_to_step(event)
         match event.payload:
             case RunStarted():
-                self.budgets = event.payload.budgets
+                self.mode, self.budgets = event.payload.mode, event.payload.budgets
             case Token(text, offset):
                 self.shown = self.shown[:offset] + text
             case Answer():

@@ -1,22 +1,18 @@
 """Modes qa and grounded: agent → history → plan → retrieve → draft → answer → usage → remember. It reads as a plain program: what
 stands in `once` is done once, whoever works on the run."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from kit import deadline
-from kit.errors import DeadlineExceeded, GroundworkError, Internal, ResourceExhausted, Unavailable
-from kit.forgetting import Source
+from kit.errors import DeadlineExceeded, Internal, ResourceExhausted, Unavailable
 from kit.grounding import let_go_of_texts
-from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Drafter, Question, degraded
+from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Drafter, degraded
 from services.orchestrator.answering.refusals import SEARCH_DOWN
-from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import (
     AgentChosen,
     Answer,
     Budgets,
-    Payload,
     Plan,
     Retrieval,
     RunMode,
@@ -27,10 +23,11 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
-from services.orchestrator.models import RunRecord, RunRequest, SearchQuery, Turn
+from services.orchestrator.models import RunRecord, RunRequest, SearchQuery
+from services.orchestrator.modes.drafts import checked, write_draft
 from services.orchestrator.modes.followups import search_queries
+from services.orchestrator.modes.threads import Threads, forgotten_documents
 from services.orchestrator.ports import Memory, RunSources, Searcher
-from services.orchestrator.runs.forgetting import documents_of
 from services.orchestrator.steps.budgets import in_force
 from services.orchestrator.steps.run import Run, check_not_breaking, end, just, status_of
 from services.orchestrator.verification import cite
@@ -61,7 +58,7 @@ class Pipeline:
         limits: Limits,
     ) -> None:
         self._searcher = searcher
-        self._memory = memory
+        self._threads = Threads(memory, sources, turns=limits.history_turns)
         self._sources = sources
         self._drafter = drafter
         self._limits = limits
@@ -77,7 +74,7 @@ class Pipeline:
             await run.once("agent", partial(just, _agent(record.request)), AgentChosen)
         answer = await run.once("answer", partial(self._answer, run, record), Answer, of_steps=True)
         await run.tell_usage()
-        await self._remember(run, record, answer)
+        await self._threads.remember(run, record, answer)
         return await run.end(status_of(answer))
 
     def _started(self, request: RunRequest) -> RunStarted:
@@ -91,7 +88,7 @@ class Pipeline:
         )
 
     async def _answer(self, run: Run, record: RunRecord) -> Answer:
-        history = await self._history(run, record)
+        history = await self._threads.history(run, record, for_model=bool(self._drafter.model_name))
         queries = search_queries(record.request.question, history)
         plan = await run.once("plan", partial(just, Plan("hybrid", queries)), Plan)
         retrieval = await self._evidence(run, record, plan)
@@ -99,31 +96,16 @@ class Pipeline:
             await Screen(run.journal).settle(SEARCH_DOWN)
             return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
         try:
-            draft = await run.once("draft", partial(self._draft, run, record, history, retrieval), Draft, show=_checked)
+            draft = await run.once(
+                "draft",
+                partial(write_draft, run, self._drafter, record.request.question, history, retrieval),
+                Draft,
+                show=checked,
+            )
             citations = () if draft.is_refusal else cite(draft.text, retrieval.evidence)
         finally:
             let_go_of_texts()
         return Answer(draft.text, citations, draft.support_status, draft.method)
-
-    async def _history(self, run: Run, record: RunRecord) -> Sequence[Turn]:
-        """Turns before this one; none for runs without a thread, and none, said so, when memory does not answer."""
-        thread_id = record.request.thread_id
-        if not thread_id:
-            return ()
-        try:
-            history = await self._memory.history(thread_id, self._limits.history_turns)
-            return await self._without_forgotten_turns(record, history)
-        except GroundworkError as error:
-            await run.say(degraded("memory", "memory", error, "Going on without what was said before."))
-            return ()
-
-    async def _without_forgotten_turns(self, record: RunRecord, history: Sequence[Turn]) -> Sequence[Turn]:
-        """What may be shown to a model, which may repeat it: this run then holds text of the runs that gave the answers."""
-        if not self._drafter.model_name:
-            return history
-        answers = {turn.run_id for turn in history if turn.run_id and turn.role == "assistant"}
-        forgotten = await self._sources.depend(record.dependent, [Source.run(run_id) for run_id in answers])
-        return [turn for turn in history if turn.role != "assistant" or Source.run(turn.run_id) not in forgotten]
 
     async def _evidence(self, run: Run, record: RunRecord, plan: Plan) -> Retrieval | None:
         """The evidence set; None when search is down."""
@@ -144,54 +126,12 @@ class Pipeline:
         top_k = request.top_k or self._limits.evidence_top_k
         query = SearchQuery(plan.queries, request.collection_ids, request.document_ids, top_k)
         retrieval = await self._searcher.search(query)
-        if not run.journal.durable:
-            return retrieval
-        try:
-            forgotten = await self._sources.depend(record.dependent, documents_of(retrieval))
-        except Unavailable as error:
-            await run.journal.go_on_live(error)
-            return retrieval
-        kept = [hit for hit in retrieval.evidence if Source.document(hit.document_id) not in forgotten]
+        forgotten = await forgotten_documents(run, record, self._sources, retrieval.evidence)
+        kept = [hit for hit in retrieval.evidence if hit.document_id not in forgotten]
         return replace(
             retrieval, evidence=tuple(replace(hit, number=number) for number, hit in enumerate(kept, start=1))
         )
 
-    async def _draft(self, run: Run, record: RunRecord, history: Sequence[Turn], retrieval: Retrieval) -> Draft:
-        drafter = await self._affordable_drafter(run)
-        answer_tokens = run.budgets.budgets.answer_tokens
-        left = run.budgets.tokens_left
-        question = Question(
-            record.request.question,
-            history,
-            retrieval.evidence,
-            answer_tokens if left is None else min(answer_tokens, max(1, left)),
-            retrieval.degraded,
-        )
-        return await drafter.write(question, run.journal)
-
-    async def _affordable_drafter(self, run: Run) -> Drafter:
-        if not self._drafter.model_name:
-            return self._drafter
-        try:
-            run.budgets.require_model()
-        except BudgetSpent as error:
-            await run.say(degraded("answer", "llm", error, "Quoting the documents instead."))
-            return self._drafter.without_model()
-        return self._drafter
-
-    async def _remember(self, run: Run, record: RunRecord, answer: Answer) -> None:
-        # A run without a log does not act: the turn would be one that nobody can look up.
-        if not record.request.thread_id or not run.journal.durable:
-            return
-        try:
-            await self._memory.remember(record, answer)
-        except GroundworkError as error:
-            await run.say(degraded("memory", "memory", error, "This turn could not be kept in its thread."))
-
 
 def _agent(request: RunRequest) -> AgentChosen:
     return AgentChosen(DEFAULT_AGENT, "default" if request.agent in ("", "auto") else "explicit")
-
-
-def _checked(draft: Draft) -> Payload:
-    return draft.verification or Thinking("verify", "There is no claim to check.")

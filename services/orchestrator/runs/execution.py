@@ -13,17 +13,19 @@ from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Unavailable
 from kit.telemetry import current_trace_id
 from services.orchestrator.errors import BudgetSpent, FencedOff, Parked, signal_in
-from services.orchestrator.log.events import RunError, RunStatus
+from services.orchestrator.log.events import RunError, RunMode, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import RUN_SECONDS, RUNS
 from services.orchestrator.models import RunLimits, RunRecord
 from services.orchestrator.ports import RunStore
 from services.orchestrator.runs.tally import Tally, cost_of
-from services.orchestrator.steps.run import end, end_lost, status_of
+from services.orchestrator.steps.run import end, end_lost, status_of, tell_time_is_up
 
 _log = structlog.get_logger()
 _FINISHING_S = 10.0
-"""For what follows a logged answer: usage, the thread, `done`."""
+"""For what follows a logged answer: usage, the thread, `done`; and for the answer of a run whose time is up."""
+_ANSWERS_WITH_WHAT_WAS_FOUND = (RunMode.CHAT,)
+"""Modes that are asked for an answer when their time is up; see `Progress.is_time_up`."""
 _LOST_LOG_RETRY_S = 1.0
 _OUT_OF_TIME = RunError("DEADLINE_EXCEEDED", "RUN_TIMEOUT", "the run took longer than its budget", retryable=True)
 LOG_LOST = RunError(
@@ -191,18 +193,24 @@ class Execution:
         return await end(self.journal, status, error)
 
     async def _out_of_time(self) -> RunStatus:
-        """A run whose answer is logged is no timeout: it is finished, with a little time of its own."""
-        answer = self.journal.progress.answer
-        if answer is None:
-            return await self._end(RunStatus.TIMEOUT, _OUT_OF_TIME)
+        """A run whose answer is logged is no timeout: it is finished, with a little time of its own. So is one that can answer with
+        what it has found."""
+        progress = self.journal.progress
         if self._finishing:
-            return await self._end(status_of(answer))
+            if progress.answer is None:
+                return await self._end(RunStatus.TIMEOUT, _OUT_OF_TIME)
+            return await self._end(RunStatus.TIMEOUT if progress.is_time_up else status_of(progress.answer))
+        if progress.answer is None:
+            if self.record.request.mode not in _ANSWERS_WITH_WHAT_WAS_FOUND:
+                return await self._end(RunStatus.TIMEOUT, _OUT_OF_TIME)
+            await tell_time_is_up(self.journal)
+            await self.journal.say_nothing_twice()
         self._finishing = True
         return await self._work()
 
     def _remaining_s(self) -> float:
         """Of the time that may be worked on the run, by all workers together."""
-        if self.journal.progress.answer is not None:
+        if self.journal.progress.answer is not None or self.journal.progress.is_time_up:
             self._finishing = True
             return _FINISHING_S
         told = self.journal.progress.budgets

@@ -25,7 +25,7 @@ from kit.errors import GroundworkError
 from kit.forgetting import ForgetRequest, Source, SourceKind
 from kit.principal import Principal, use_principal
 from services.orchestrator.errors import RunDamaged
-from services.orchestrator.log.events import Retrieval
+from services.orchestrator.log.events import Evidence, Retrieval
 from services.orchestrator.metrics import FORGOTTEN_RUNS
 from services.orchestrator.models import Dependent, RunKey, RunRecord
 from services.orchestrator.ports import EventLog, Memory, RunSources, RunStore, Tools
@@ -204,11 +204,11 @@ async def note_older_runs(store: RunStore, log: EventLog, sources: RunSources) -
     async with aclosing(log.payloads()) as payloads:
         async for key, payload in payloads:
             if isinstance(payload, Retrieval):
-                await sources.depend(threads.get(key, Dependent(key)), documents_of(payload))
+                await sources.depend(threads.get(key, Dependent(key)), documents_of(payload.evidence))
     await sources.set_complete()
     _log.info("older_runs_noted")
 
 
-def documents_of(retrieval: Retrieval) -> list[Source]:
-    """The documents whose text the retrieval holds."""
-    return [Source.document(each) for each in dict.fromkeys(hit.document_id for hit in retrieval.evidence)]
+def documents_of(evidence: Sequence[Evidence]) -> list[Source]:
+    """The documents whose text the passages hold."""
+    return [Source.document(each) for each in dict.fromkeys(hit.document_id for hit in evidence)]

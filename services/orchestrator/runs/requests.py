@@ -3,19 +3,22 @@
 import math
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import fields
 from datetime import datetime
 
 from kit.idempotency import KEY_PATTERN
-from services.orchestrator.errors import InvalidRequest, ModeNotOffered
-from services.orchestrator.log.events import RunMode
+from services.orchestrator.errors import InvalidRequest, MemoryModeNotOffered, ModeNotOffered
+from services.orchestrator.log.events import Budgets, RunMode
 from services.orchestrator.models import RunRequest
 from services.orchestrator.modes.grounded import DEFAULT_AGENT
 
-_OFFERED_MODES = (RunMode.QA, RunMode.GROUNDED)
+_OFFERED_MODES = (RunMode.QA, RunMode.GROUNDED, RunMode.CHAT)
 _MAX_QUESTION_CHARS = 8_000
 _MAX_COLLECTIONS = 64
 _MAX_DOCUMENTS = 1_000
+_MAX_TOOLS = 200
+_MEMORY_MODES = ("", "auto")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_=-]{0,127}")
 _MAX_TOP_K = 200
 """A record and an event must each fit into one message of the store, which is 1 MB."""
@@ -24,7 +27,7 @@ _IDEMPOTENCY_KEY = re.compile(KEY_PATTERN[1:-1])
 
 def check(request: RunRequest) -> None:
     if request.mode not in _OFFERED_MODES:
-        raise ModeNotOffered(f"mode {request.mode.value} is not offered yet; use qa or grounded")
+        raise ModeNotOffered(f"mode {request.mode.value} is not offered yet; use chat, grounded or qa")
     if not request.question.strip():
         raise InvalidRequest("the question is empty; ask something", field="question")
     if len(request.question) > _MAX_QUESTION_CHARS:
@@ -32,18 +35,52 @@ def check(request: RunRequest) -> None:
             f"the question has {len(request.question)} characters; at most {_MAX_QUESTION_CHARS} are read",
             field="question",
         )
-    if not request.collection_ids:
+    if not request.collection_ids and request.mode is not RunMode.CHAT:
         raise InvalidRequest("no collection is named; name at least one to search", field="collection_ids")
     _check_ids("collection_ids", request.collection_ids, _MAX_COLLECTIONS)
     _check_ids("document_ids", request.document_ids, _MAX_DOCUMENTS)
     if request.top_k > _MAX_TOP_K:
         raise InvalidRequest(f"top_k is {request.top_k}; at most {_MAX_TOP_K} passages are read", field="top_k")
-    if request.budgets.wall_clock_s < 0:
-        raise InvalidRequest("budgets.wall_clock is negative; give seconds, or leave it out", field="budgets")
-    if not 0 <= request.budgets.cost_usd < math.inf:
-        raise InvalidRequest("budgets.cost_usd is no amount of dollars; give one, or leave it out", field="budgets")
+    _check_budgets(request.budgets)
+    _check_chat(request)
     if request.agent not in ("", "auto", DEFAULT_AGENT):
         raise InvalidRequest(f"agent {request.agent} does not exist; use auto or {DEFAULT_AGENT}", field="agent")
+
+
+def _check_budgets(budgets: Budgets) -> None:
+    for field in fields(budgets):
+        name, value = field.name.removesuffix("_s"), getattr(budgets, field.name)
+        if not 0 <= value < math.inf:
+            raise InvalidRequest(f"budgets.{name} is {value}; give a number above 0, or leave it out", field="budgets")
+
+
+def _check_chat(request: RunRequest) -> None:
+    """What means something in chat only, or nothing there."""
+    if request.memory not in _MEMORY_MODES:
+        raise MemoryModeNotOffered(
+            f"memory mode {request.memory[:40]!r} is not offered yet; use auto, or leave it out: the thread is remembered"
+        )
+    if request.mode is RunMode.CHAT:
+        if request.document_ids:
+            raise InvalidRequest(
+                "in chat the tools search whole collections; name collection_ids instead, or use grounded",
+                field="document_ids",
+            )
+    elif request.tools is not None:
+        raise InvalidRequest(f"mode {request.mode.value} uses no tools; leave them out, or use chat", field="tools")
+    if request.tools is not None and len(request.tools.names) > _MAX_TOOLS:
+        raise InvalidRequest(f"tools names {len(request.tools.names)}; name at most {_MAX_TOOLS}", field="tools")
+
+
+def check_tools(request: RunRequest, offered: Collection[str]) -> None:
+    """Raises InvalidRequest when the request names a tool that is not offered to its tenant."""
+    unknown = [name for name in (request.tools.names if request.tools else ()) if name not in offered]
+    if unknown:
+        named = ", ".join(repr(name[:40]) for name in unknown[:5])
+        raise InvalidRequest(
+            f"there is no tool {named}; use some of {', '.join(sorted(offered)) or 'none: no tool is offered'}, or leave tools out",
+            field="tools",
+        )
 
 
 def _check_ids(field: str, ids: Sequence[str], most: int) -> None:

@@ -59,6 +59,8 @@ class Ledger:
     def remaining_s(self) -> float | None:
         """Of the time that may be worked; None where nothing limits it."""
         limit_s = self.budgets.wall_clock_s
+        if self._journal.progress.is_time_up:
+            return 0.0
         return max(0.0, limit_s - self._journal.worked_s) if limit_s else None
 
     @property
@@ -90,6 +92,8 @@ class Ledger:
 
     def require_time(self) -> None:
         """Raises BudgetSpent("wall_clock")."""
+        if self._journal.progress.is_time_up:
+            raise BudgetSpent("the time of this run is over; ask with a larger budget", budget="wall_clock")
         if self.budgets.wall_clock_s:
             self._require("wall_clock", self.budgets.wall_clock_s, self._journal.worked_s)
 

@@ -46,7 +46,8 @@ class ToolOutcome:
         return self.error_reason == IN_DOUBT
 
     def event(self, call_id: str) -> ToolResult:
-        return ToolResult(call_id, self.ok, self.summary, self.duration_s, self.error_reason)
+        problem = "" if self.ok else self.summary
+        return ToolResult(call_id, self.ok, self.summary, self.duration_s, self.error_reason, problem)
 
 
 class Call(Protocol):

@@ -14,11 +14,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from kit.errors import Unavailable
 from kit.records import set_aside
+from services.orchestrator.answering.refusals import is_refusal
 from services.orchestrator.errors import Parked, ReadOnlyRun, StepDiverged, signal_in
 from services.orchestrator.log.events import (
     Answer,
     Approval,
     ApprovalDecision,
+    Degradation,
     Done,
     EffectClass,
     Payload,
@@ -27,12 +29,13 @@ from services.orchestrator.log.events import (
     RunStatus,
     StepPhase,
     StepState,
+    SupportStatus,
     Thinking,
     ToolCall,
     ToolResult,
 )
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.log.state import RESUMED, Recorded
+from services.orchestrator.log.state import RESUMED, TIME_UP, Recorded
 from services.orchestrator.steps import effects
 from services.orchestrator.steps.approvals import ApprovalRequest, Decision
 from services.orchestrator.steps.budgets import Ledger, in_force
@@ -129,6 +132,8 @@ class Run:
         if intent is None:
             self.budgets.enter_step(key)
             self.budgets.enter_call(key)
+        if progress.is_time_up and intent is not None:
+            return await self._break_off(key, intent)
         async with self.budgets.call_slot():
             with self.journal.step(key) as meter:
                 outcome = await self._outcome_of(key, call, begun=intent is not None)
@@ -136,6 +141,15 @@ class Run:
                 outcome = replace(outcome, duration_s=took.seconds if took else 0.0)
                 state = StepState(StepPhase.RESULT, _adapter(ToolOutcome).dump_json(outcome))
                 await self.journal.record(key, outcome.event(self._call_id(key)), state)
+        return outcome
+
+    async def _break_off(self, key: str, intent: Recorded) -> ToolOutcome:
+        """The outcome of a call that was under way when the run's time was over: nobody waits for it."""
+        event = _broken_off(intent)
+        outcome = ToolOutcome(
+            False, {"error": event.error_reason, "message": event.summary}, event.summary, event.error_reason
+        )
+        await self.journal.record(key, event, StepState(StepPhase.RESULT, _adapter(ToolOutcome).dump_json(outcome)))
         return outcome
 
     async def _outcome_of(self, key: str, call: Call, *, begun: bool) -> ToolOutcome:
@@ -215,8 +229,19 @@ async def just(value: T) -> T:
 
 
 def status_of(answer: Answer) -> RunStatus:
-    """How a run with this answer ends."""
-    return RunStatus.COMPLETED if answer.citations else RunStatus.REFUSED
+    """How a run with this answer ends: as refused when it says nothing but that it does not know."""
+    says_nothing = answer.support_status is SupportStatus.UNAVAILABLE or is_refusal(answer.text)
+    return RunStatus.REFUSED if says_nothing and not answer.citations else RunStatus.COMPLETED
+
+
+async def tell_time_is_up(journal: Journal) -> None:
+    """Says that the run's time is over: from then on no step begins and no call is made, and what is known is the answer."""
+    if not journal.progress.is_time_up:
+        limit_s = journal.progress.budgets.wall_clock_s
+        message = f"The time of this run ({limit_s:g} s) is over." if limit_s else "The time of this run is over."
+        note = Degradation("run", "RUN_TIMEOUT", message)
+        said = Thinking(TIME_UP, f"{message} Answering with what was found by then.", note)
+        await journal.record(TIME_UP, said, StepState(StepPhase.RESULT))
 
 
 async def tell_usage(journal: Journal) -> None:
@@ -251,7 +276,8 @@ async def end_lost(journal: Journal, status: RunStatus) -> None:
 def _broken_off(intent: Recorded) -> ToolResult:
     call = cast("ToolCall", intent.payload)
     if intent.state.effect in (EffectClass.NONE, EffectClass.IDEMPOTENT):
-        return ToolResult(call.call_id, False, "The run ended before the call did.", error_reason="CANCELLED")
+        said = "The run ended before the call did."
+        return ToolResult(call.call_id, False, said, error_reason="CANCELLED", error_message=said)
     return effects.in_doubt(call.name).event(call.call_id)
 
 

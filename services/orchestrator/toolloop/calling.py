@@ -12,6 +12,7 @@ from services.orchestrator.models import Tool
 from services.orchestrator.ports import Tools
 from services.orchestrator.steps.approvals import ApprovalRequest, Decision
 from services.orchestrator.steps.effects import ToolOutcome
+from services.orchestrator.steps.retrying import effect_with_retry
 from services.orchestrator.steps.run import Run
 from services.orchestrator.toolloop.evidence import NotedCall
 from services.orchestrator.toolloop.planner import RoundPlan
@@ -64,7 +65,7 @@ class Calling:
                     return _denied(tool, decision)
             made = NotedCall(self._tools.call(tool, arguments, self._task.collection_ids), self._task.note)
             with deadline.within(self._time_s()):
-                return Called(await self._run.effect(key, made))
+                return Called(await effect_with_retry(self._run, key, made))
         except (BudgetSpent, ReadOnlyRun) as error:
             return _not_made(error.reason, f"{tool.name} was not called: {error.message}")
 

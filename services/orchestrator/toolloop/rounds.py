@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from kit import deadline
 from kit.llm import LanguageModel, ModelRejected, ModelUnavailable, PromptTooLong, Request, ToolCall
 from services.orchestrator.answering.drafting import finished_text
 from services.orchestrator.errors import QuestionTooLong
-from services.orchestrator.log.events import Degradation, EffectClass, Payload, Thinking
+from services.orchestrator.log.events import Degradation, EffectClass, Evidence, Payload, Retrieval, Thinking
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS
 from services.orchestrator.ports import Tools
-from services.orchestrator.steps.run import Run
+from services.orchestrator.steps.run import Run, just
 from services.orchestrator.toolloop import observations
 from services.orchestrator.toolloop.calling import Called, Calling
 from services.orchestrator.toolloop.completion import Completer, Completion
@@ -107,8 +108,16 @@ class Rounds:
             self._run.budgets.require_model()
         said = await self._run.once(key, self._asked, Round, show=_told_of)
         if said.calls:
+            known = self.book.all
             self._take_in(said, await self._calling.outcomes(self._number, said.calls, said.arguments, said.plan))
+            await self._show([source for source in self.book.all if source not in known])
         return said
+
+    async def _show(self, found: Sequence[Evidence]) -> None:
+        """Shows the passages that the round has brought, under the numbers that the answer cites."""
+        if found:
+            key = f"round{self._number}/evidence"
+            await self._run.once(key, partial(just, Retrieval(tuple(found))), Retrieval, of_steps=True)
 
     def result(self, text: str, end: LoopEnd) -> LoopResult:
         return LoopResult(text, self.book.all, end, tools_used=tuple(self._used))

@@ -137,9 +137,9 @@ def unreachable_tools() -> GrpcTools:
     return GrpcTools(Channel(grpc.aio.insecure_channel("127.0.0.1:1"), make_signer()), list_timeout_s=1.0)
 
 
-def servicer(orchestrator: Orchestrator, switch: ModelSwitch) -> OrchestratorServicer:
+def servicer(orchestrator: Orchestrator, switch: ModelSwitch, tools: GrpcTools | None = None) -> OrchestratorServicer:
     return OrchestratorServicer(
-        orchestrator.runs, orchestrator.deletion, switch, orchestrator.tally, unreachable_tools()
+        orchestrator.runs, orchestrator.deletion, switch, orchestrator.tally, tools or unreachable_tools()
     )
 
 

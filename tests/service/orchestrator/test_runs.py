@@ -22,10 +22,17 @@ from kit.llm import (
 )
 from kit.testing.nats import NatsServer
 from services.orchestrator.adapters.event_log import JetStreamEventLog
-from services.orchestrator.errors import FencedOff, InvalidRequest, ModeNotOffered, RunNotFound, TooManyRuns
+from services.orchestrator.errors import (
+    FencedOff,
+    InvalidRequest,
+    MemoryModeNotOffered,
+    ModeNotOffered,
+    RunNotFound,
+    TooManyRuns,
+)
 from services.orchestrator.log.events import Answer, Budgets, Done, RunEvent, RunMode, RunStatus, Thinking, Token
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import RunKey, RunRecord, RunRequest
+from services.orchestrator.models import RunKey, RunRecord, RunRequest, ToolSelection
 from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect
 
 Start = Callable[..., Awaitable[Orchestrator]]
@@ -269,6 +276,12 @@ async def _started(orchestrator: Orchestrator) -> tuple[RunKey, AsyncIterator[Ru
         ({"top_k": 201}, InvalidRequest),
         ({"document_ids": ("d" * 64,) * 1001}, InvalidRequest),
         ({"collection_ids": ("c" * 64,) * 1001}, InvalidRequest),
+        ({"tools": ToolSelection()}, InvalidRequest),
+        ({"mode": RunMode.CHAT, "document_ids": ("d",)}, InvalidRequest),
+        ({"mode": RunMode.CHAT, "tools": ToolSelection(("t",) * 201)}, InvalidRequest),
+        ({"mode": RunMode.CHAT, "budgets": Budgets(reasoning_steps=-1)}, InvalidRequest),
+        ({"mode": RunMode.CHAT, "collection_ids": ("no id!",)}, InvalidRequest),
+        ({"mode": RunMode.CHAT, "memory": "agentic"}, MemoryModeNotOffered),
     ],
 )
 async def test_bad_request_is_refused(

@@ -210,8 +210,9 @@ Global___ProviderState: _TypeAlias = ProviderState  # noqa: Y015
 
 @_typing.final
 class Budgets(_message.Message):
-    """Limits of a run. Zero or absent means the service's setting, which is also the most that is given (except for answer_tokens). In
-    the event `run` zero means no limit. A run that is taken over has spent what it had spent.
+    """Limits of a run. Zero or absent means the service's setting, which is also the most that is given, except for answer_tokens and,
+    in chat, for tool_calls, parallel_calls and reasoning_steps: a chat gets few of them unless it asks for more. In the
+    event `run` zero means no limit. A run that is taken over has spent what it had spent.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -1,0 +1,260 @@
+"""Mode chat: history → tools → plan → tool loop, or what the words of the message ask for → verify → answer → usage → remember. It
+reads as a plain program: what stands in `once` is done once, whoever works on the run."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from kit.errors import GroundworkError
+from kit.llm import LanguageModel, Operation
+from services.orchestrator.answering.drafting import (
+    EXTRACTIVE,
+    MODEL,
+    Draft,
+    Drafter,
+    degraded,
+    judged,
+    support_of_quotes,
+)
+from services.orchestrator.answering.generation import Generator
+from services.orchestrator.log.events import (
+    Answer,
+    Budgets,
+    Degradation,
+    Plan,
+    RunMode,
+    RunStarted,
+    RunStatus,
+    SupportStatus,
+    Thinking,
+)
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.log.screen import Screen
+from services.orchestrator.metrics import SHED_CHATS
+from services.orchestrator.models import RunRecord, RunRequest, Tool
+from services.orchestrator.modes.drafts import answer_tokens, checked
+from services.orchestrator.modes.intents import Route
+from services.orchestrator.modes.proactive import Asked, Proactive, plan_for
+from services.orchestrator.modes.prompts import tool_messages
+from services.orchestrator.modes.threads import Threads, forgotten_documents
+from services.orchestrator.ports import Memory, RunSources, Tools
+from services.orchestrator.steps.budgets import in_force
+from services.orchestrator.steps.run import Run, check_not_breaking, end, just, status_of, tell_time_is_up
+from services.orchestrator.toolloop.loop import (
+    LoopEnd,
+    LoopLimits,
+    LoopResult,
+    LoopTask,
+    NoFirstWord,
+    ToolLoop,
+    ToolsNotSupported,
+)
+from services.orchestrator.verification import cite, let_go_of_texts
+
+_MOST_RESERVED = 0.25
+"""Share of the run's time that is kept back for the answer, at most: a short run must find time to act as well."""
+_OUT_OF_TIME = ("wall_clock", "LLM_TIMEOUT")
+"""Why a loop ends that has no time left."""
+_SHED = Degradation(
+    "load",
+    "SHED_TO_QA",
+    "Many chats are being served: this one gets one search and one answer, as in mode qa; the model was not offered any tools. Ask "
+    "again later for all of them.",
+)
+
+
+@dataclass(frozen=True)
+class ChatLimits:
+    """Numbers of the mode; see settings.py for their reasons."""
+
+    budgets: Budgets = Budgets(wall_clock_s=120.0, answer_tokens=600)
+    """The most that a request gets."""
+
+    usual: Budgets = Budgets(reasoning_steps=3, tool_calls=6, parallel_calls=3)
+    """What a request gets that does not say."""
+
+    history_turns: int = 8
+    tool_calling: bool = True
+    agentic_runs_max: int = 64
+    loop: LoopLimits = field(default_factory=LoopLimits)
+
+
+@dataclass(frozen=True)
+class Toolbox:
+    """The tools of a run, as they were when it began."""
+
+    offered: Sequence[Tool] = ()
+    withheld: Sequence[str] = ()
+    """Names of tools that the tenant has and this run may not use."""
+
+
+class Chat:
+    """Runs the mode chat."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        tools: Tools,
+        memory: Memory,
+        sources: RunSources,
+        drafter: Drafter,
+        limits: ChatLimits,
+        *,
+        held: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """`drafter` asks the same model. One without a name is none. Within `held()` the model stays the same one."""
+        self._model = model
+        self._tools = tools
+        self._sources = sources
+        self._drafter = drafter
+        self._limits = limits
+        self._held = held
+        self._threads = Threads(memory, sources, turns=limits.history_turns)
+        self._proactive = Proactive(tools, sources, drafter, Generator(model, held=held))
+        self._agentic = 0
+
+    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
+        """Takes the run from where its log ends to `done`. Returns how it ended. Raises Parked when a call waits for a person."""
+        if journal.progress.done is not None:
+            return journal.progress.done.status
+        if (broken := check_not_breaking(journal)) is not None:
+            return await end(journal, RunStatus.FAILED, broken)
+        with self._served(journal.progress.mode) as mode:
+            run = await Run.begin(journal, self._started(record.request, mode))
+            if mode is not RunMode.CHAT:
+                await run.say(Thinking("load", "Answering with one search.", _SHED))
+            answer = await run.once("answer", partial(self._answer, run, record, mode), Answer, of_steps=True)
+            await run.tell_usage()
+            await self._threads.remember(run, record, answer)
+            return await run.end(RunStatus.TIMEOUT if journal.progress.is_time_up else status_of(answer))
+
+    @contextmanager
+    def _served(self, decided: RunMode | None) -> Iterator[RunMode]:
+        """How the run is served: as was decided when it began, or else by how many are served with tools here."""
+        is_full = 0 < self._limits.agentic_runs_max <= self._agentic
+        mode = decided or (RunMode.QA if is_full else RunMode.CHAT)
+        if decided is None and is_full:
+            SHED_CHATS.inc()
+        self._agentic += mode is RunMode.CHAT
+        try:
+            yield mode
+        finally:
+            self._agentic -= mode is RunMode.CHAT
+
+    def _started(self, request: RunRequest, mode: RunMode) -> RunStarted:
+        asked, usual = request.budgets, self._limits.usual
+        asked = replace(
+            asked,
+            reasoning_steps=asked.reasoning_steps or usual.reasoning_steps,
+            tool_calls=asked.tool_calls or usual.tool_calls,
+            parallel_calls=asked.parallel_calls or usual.parallel_calls,
+        )
+        return RunStarted(
+            mode=mode,
+            question=request.question,
+            thread_id=request.thread_id,
+            collection_ids=request.collection_ids,
+            budgets=in_force(asked, self._limits.budgets),
+            model=self._model_name,
+        )
+
+    @property
+    def _model_name(self) -> str:
+        return self._model.info(Operation.ANSWER).model
+
+    async def _answer(self, run: Run, record: RunRecord, mode: RunMode) -> Answer:
+        history = await self._threads.history(run, record, for_model=bool(self._model_name))
+        toolbox = await self._toolbox(run, record)
+        asked = Asked(run, record, history, {tool.name: tool for tool in toolbox.offered if not tool.needs_approval})
+        by_loop = mode is RunMode.CHAT and self._calls_tools(toolbox)
+        first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)
+        plan = await run.once("plan", partial(just, first), Plan, is_last_resort=True)
+        try:
+            if plan.route == Route.TOOLS.value:
+                try:
+                    return await self._by_loop(asked, toolbox)
+                except (ToolsNotSupported, NoFirstWord) as error:
+                    part = "tools" if isinstance(error, ToolsNotSupported) else "llm"
+                    await run.say(degraded("plan", part, error, "Going by the words of the message instead."))
+                    by_words = plan_for(asked.question, history, asked.tools)
+                    plan = await run.once("replan", partial(just, by_words), Plan, is_last_resort=True)
+            return await self._proactive.answer(asked, plan)
+        finally:
+            let_go_of_texts()
+
+    def _calls_tools(self, toolbox: Toolbox) -> bool:
+        """Whether a model calls the tools."""
+        return bool(self._limits.tool_calling and self._model_name and toolbox.offered)
+
+    async def _toolbox(self, run: Run, record: RunRecord) -> Toolbox:
+        return await run.once(
+            "tools", partial(self._listed, run, record.request), Toolbox, show=_told, is_last_resort=True
+        )
+
+    async def _listed(self, run: Run, request: RunRequest) -> Toolbox:
+        """The tools that the request allows; none, said so, when the tools service does not answer."""
+        if request.tools is not None and not request.tools.names:
+            return Toolbox()
+        try:
+            known = await self._tools.offered()
+        except GroundworkError as error:
+            await run.say(degraded("tools", "tools", error, "Going on without tools."))
+            return Toolbox()
+        if request.tools is None:
+            return Toolbox(tuple(known))
+        names = set(request.tools.names)
+        return Toolbox(
+            tuple(tool for tool in known if tool.name in names),
+            tuple(tool.name for tool in known if tool.name not in names),
+        )
+
+    async def _by_loop(self, asked: Asked, toolbox: Toolbox) -> Answer:
+        run, record = asked.run, asked.record
+        limits = self._loop_limits(run)
+        task = LoopTask(
+            question=asked.question,
+            messages=tool_messages(asked.question, asked.history),
+            offered=toolbox.offered,
+            answer_tokens=answer_tokens(run),
+            collection_ids=record.request.collection_ids,
+            withheld=toolbox.withheld,
+            note=partial(forgotten_documents, run, record, self._sources),
+        )
+        loop = ToolLoop(self._model, self._tools, self._drafter, limits, held=self._held)
+        result = await loop.run(run, task, Screen(run.journal))
+        if result.end is LoopEnd.FALLBACK:
+            return await self._fallen_back(run, result, limits)
+        if not result.evidence:
+            return Answer(result.text, (), None, MODEL)
+        draft = await run.once(
+            "verify", partial(_verified, run, asked.question, result), Draft, show=checked, is_last_resort=True
+        )
+        return Answer(draft.text, cite(draft.text, result.evidence), draft.support_status, MODEL)
+
+    async def _fallen_back(self, run: Run, result: LoopResult, limits: LoopLimits) -> Answer:
+        """What was found, quoted; when it was time that ran out, the run ends so."""
+        left_s = run.budgets.remaining_s
+        if result.reason in _OUT_OF_TIME and left_s is not None and left_s <= limits.reserve_s:
+            await tell_time_is_up(run.journal)
+        citations = cite(result.text, result.evidence)
+        support = support_of_quotes(result.text, result.evidence) if citations else SupportStatus.UNAVAILABLE
+        return Answer(result.text, citations, support, EXTRACTIVE)
+
+    def _loop_limits(self, run: Run) -> LoopLimits:
+        limit_s = run.budgets.budgets.wall_clock_s
+        if not limit_s:
+            return self._limits.loop
+        return replace(self._limits.loop, reserve_s=min(self._limits.loop.reserve_s, limit_s * _MOST_RESERVED))
+
+
+async def _verified(run: Run, question: str, result: LoopResult) -> Draft:
+    """The loop's answer, judged."""
+    draft = judged(result.text, result.evidence, question)
+    await Screen(run.journal).settle(draft.text)
+    return draft
+
+
+def _told(toolbox: Toolbox) -> Thinking:
+    names = ", ".join(tool.name for tool in toolbox.offered)
+    return Thinking("tools", f"Tools: {names}." if names else "No tools.")

@@ -1,0 +1,41 @@
+"""Answers from an evidence set, as far as the run's budgets let a model write them."""
+
+from collections.abc import Sequence
+
+from services.orchestrator.answering.drafting import Draft, Drafter, Question, degraded
+from services.orchestrator.errors import BudgetSpent
+from services.orchestrator.log.events import Payload, Retrieval, Thinking
+from services.orchestrator.models import Turn
+from services.orchestrator.steps.run import Run
+
+
+async def write_draft(
+    run: Run, drafter: Drafter, question: str, history: Sequence[Turn], retrieval: Retrieval
+) -> Draft:
+    """Streams the answer to the question. A run that may not use a model any more is answered by quoting, and told so."""
+    affordable = await _affordable(run, drafter)
+    asked = Question(question, history, retrieval.evidence, answer_tokens(run), retrieval.degraded)
+    return await affordable.write(asked, run.journal)
+
+
+def answer_tokens(run: Run) -> int:
+    """Tokens that a model may write as the answer."""
+    tokens, left = run.budgets.budgets.answer_tokens, run.budgets.tokens_left
+    return tokens if left is None else min(tokens, max(1, left))
+
+
+def checked(draft: Draft) -> Payload:
+    """The event that records a draft."""
+    return draft.verification or Thinking("verify", "There is no claim to check.")
+
+
+async def _affordable(run: Run, drafter: Drafter) -> Drafter:
+    if not drafter.model_name:
+        return drafter
+    try:
+        run.budgets.require_time()
+        run.budgets.require_model()
+    except BudgetSpent as error:
+        await run.say(degraded("answer", "llm", error, "Quoting the documents instead."))
+        return drafter.without_model()
+    return drafter

@@ -1,0 +1,204 @@
+"""A chat without a model that calls tools: the words of the message decide. A question about documents is searched for and answered
+from what is found, a sum is done, the time is told, small talk is answered politely. The events are those of the tool loop."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from kit.llm import ModelRejected, ModelUnavailable, Restart
+from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, degraded, finished_text
+from services.orchestrator.answering.generation import Generator, Listener
+from services.orchestrator.answering.refusals import SEARCH_DOWN
+from services.orchestrator.errors import BudgetSpent, QuestionTooLong, ReadOnlyRun
+from services.orchestrator.log.events import Answer, Degradation, Evidence, Plan, Retrieval, SupportStatus, Thinking
+from services.orchestrator.log.screen import Screen
+from services.orchestrator.models import RunRecord, Tool, Turn
+from services.orchestrator.modes.drafts import answer_tokens, checked, write_draft
+from services.orchestrator.modes.followups import search_queries
+from services.orchestrator.modes.intents import Route, read_intent
+from services.orchestrator.modes.prompts import talk_messages
+from services.orchestrator.modes.threads import forgotten_documents
+from services.orchestrator.ports import RunSources, Tools
+from services.orchestrator.steps.effects import ToolOutcome
+from services.orchestrator.steps.retrying import effect_with_retry
+from services.orchestrator.steps.run import Run, just
+from services.orchestrator.toolloop.conversation import fitted
+from services.orchestrator.toolloop.evidence import NotedCall
+from services.orchestrator.verification import cite
+
+_SEARCH, _MATH, _TIME = "search", "math_eval", "time_now"
+_ABILITIES = {
+    _SEARCH: "find and quote what your documents say",
+    _MATH: "do sums",
+    _TIME: "tell the date and time",
+}
+_OUT_OF_TIME = "The time of this run was over before anything was found. Please ask again, or allow it more time."
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A message, and what there is to answer it with."""
+
+    run: Run
+    record: RunRecord
+    history: Sequence[Turn]
+    tools: Mapping[str, Tool]
+    """By name: those that nobody has to allow."""
+
+    @property
+    def question(self) -> str:
+        return self.record.request.question
+
+
+def plan_for(question: str, history: Sequence[Turn], tools: Mapping[str, Tool]) -> Plan:
+    """What the words of the message ask for, as far as there are tools for it."""
+    intent = read_intent(question)
+    if intent.route is Route.MATH and _MATH in tools:
+        return Plan(Route.MATH.value, (intent.expression,))
+    if intent.route is Route.TIME and _TIME in tools:
+        return Plan(Route.TIME.value, ())
+    if intent.route is Route.TALK or _SEARCH not in tools:
+        return Plan(Route.TALK.value, ())
+    return Plan(Route.SEARCH.value, search_queries(question, history))
+
+
+class Proactive:
+    """Answers by a plan that was made from the words of the message."""
+
+    def __init__(self, tools: Tools, sources: RunSources, drafter: Drafter, generator: Generator) -> None:
+        """`drafter` and `generator` ask the same model, if there is one."""
+        self._tools = tools
+        self._sources = sources
+        self._drafter = drafter
+        self._generator = generator
+
+    async def answer(self, asked: Asked, plan: Plan) -> Answer:
+        match Route(plan.route):
+            case Route.MATH:
+                return await self._computed(asked, plan.queries[0])
+            case Route.TIME:
+                return await self._time(asked)
+            case Route.SEARCH:
+                return await self._searched(asked, plan.queries)
+            case _:
+                return await self._talked(asked)
+
+    async def _searched(self, asked: Asked, queries: Sequence[str]) -> Answer:
+        run = asked.run
+        outcome = await self._called(asked, _SEARCH, {"queries": list(queries)})
+        if not outcome.ok:
+            text = _OUT_OF_TIME if outcome.error_reason == BudgetSpent.reason else SEARCH_DOWN
+            note = Degradation("search", outcome.error_reason, outcome.summary)
+            await run.say(Thinking("retrieve", "Search does not answer.", note))
+            return await _said(run, text, SupportStatus.UNAVAILABLE)
+        found = Retrieval(_numbered(outcome.evidence), _degradations(outcome.content))
+        retrieval = await run.once("evidence", partial(just, found), Retrieval, of_steps=True)
+        for part in retrieval.degraded:
+            await run.say(Thinking("retrieve", part.message, part))
+        draft = await run.once(
+            "draft",
+            partial(write_draft, run, self._drafter, asked.question, asked.history, retrieval),
+            Draft,
+            show=checked,
+            is_last_resort=True,
+        )
+        citations = () if draft.is_refusal else cite(draft.text, retrieval.evidence)
+        return Answer(draft.text, citations, draft.support_status, draft.method)
+
+    async def _computed(self, asked: Asked, expression: str) -> Answer:
+        outcome = await self._called(asked, _MATH, {"expression": expression})
+        result = outcome.content.get("result") if outcome.ok and isinstance(outcome.content, Mapping) else None
+        if result is None:
+            return await _said(asked.run, f"I could not compute {expression}: {outcome.summary}")
+        return await _said(asked.run, f"{expression} = {result}")
+
+    async def _time(self, asked: Asked) -> Answer:
+        outcome = await self._called(asked, _TIME, {})
+        if not (outcome.ok and isinstance(outcome.content, Mapping) and "time" in outcome.content):
+            return await _said(asked.run, f"I could not find out what time it is: {outcome.summary}")
+        day, _, time = str(outcome.content["time"]).partition("T")
+        weekday, zone = outcome.content.get("weekday", ""), outcome.content.get("timezone", "")
+        return await _said(asked.run, f"It is {weekday}, {day}, {time[:5]} ({zone}).".replace("is , ", "is "))
+
+    async def _called(self, asked: Asked, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
+        """What came of the call. One that no budget allows, or that could not be logged, has failed."""
+        run, record = asked.run, asked.record
+        call = self._tools.call(asked.tools[name], arguments, record.request.collection_ids)
+        note = partial(forgotten_documents, run, record, self._sources)
+        try:
+            return await effect_with_retry(run, name, NotedCall(call, note))
+        except (BudgetSpent, ReadOnlyRun) as error:
+            return ToolOutcome(False, None, error.message, error.reason)
+
+    async def _talked(self, asked: Asked) -> Answer:
+        if self._drafter.model_name:
+            try:
+                draft = await asked.run.once("talk", partial(self._talk, asked), Draft, show=checked)
+                return Answer(draft.text, (), None, MODEL)
+            except (ModelUnavailable, ModelRejected, QuestionTooLong, BudgetSpent) as error:
+                await asked.run.say(degraded("answer", "llm", error, "Answering without the model."))
+        is_small_talk = read_intent(asked.question).route is Route.TALK
+        abilities = [said for name, said in _ABILITIES.items() if name in asked.tools]
+        if is_small_talk:
+            return await _said(asked.run, _introduction(abilities))
+        return await _said(asked.run, _cannot(abilities), SupportStatus.UNAVAILABLE)
+
+    async def _talk(self, asked: Asked) -> Draft:
+        asked.run.budgets.require_model()
+        messages = talk_messages(asked.question, asked.history)
+        model = self._generator.model
+        fit = await fitted(messages, (), model, answer_tokens(asked.run))
+        screen = Screen(asked.run.journal)
+        listener = Listener(restarted=partial(_tell_of_restart, asked.run))
+        generated = await self._generator.say(fit.messages, screen, max_tokens=fit.max_tokens, listener=listener)
+        text = await finished_text(generated.text, generated.reason, asked.run.journal)
+        if not text:
+            raise ModelUnavailable("the model said nothing", reason="LLM_EMPTY")
+        await screen.settle(text)
+        return Draft(text, MODEL, None, None)
+
+
+async def _tell_of_restart(run: Run, restart: Restart) -> None:
+    note = Degradation("llm", restart.reason, restart.message)
+    await run.say(Thinking("answer", "Asking another model instead.", note))
+
+
+async def _said(run: Run, text: str, support_status: SupportStatus | None = None) -> Answer:
+    await Screen(run.journal).settle(text)
+    return Answer(text, (), support_status, EXTRACTIVE)
+
+
+def _introduction(abilities: Sequence[str]) -> str:
+    can = (
+        f"I can {_listed(abilities)}. What would you like to know?"
+        if abilities
+        else "I cannot do much more at the moment."
+    )
+    return f"Hello! No language model answers at the moment, so I cannot chat. {can}"
+
+
+def _cannot(abilities: Sequence[str]) -> str:
+    can = f" I can {_listed(abilities)}." if abilities else ""
+    return (
+        f"I cannot answer this: no language model answers at the moment, and the documents cannot be searched here.{can} "
+        "Allow the tool search, or ask again in a minute."
+    )
+
+
+def _listed(items: Sequence[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def _numbered(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    return tuple(replace(hit, number=number) for number, hit in enumerate(evidence, start=1))
+
+
+def _degradations(content: Any) -> tuple[Degradation, ...]:
+    """What the search had to do without, as the tool tells it."""
+    told = content.get("degraded", ()) if isinstance(content, Mapping) else ()
+    return tuple(
+        Degradation(str(each.get("part", "")), str(each.get("reason", "")), str(each.get("message", "")))
+        for each in told
+        if isinstance(each, Mapping)
+    )

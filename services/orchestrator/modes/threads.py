@@ -1,0 +1,64 @@
+"""What the modes have in common: the thread that a run continues, and the documents whose text it holds."""
+
+from collections.abc import Collection, Sequence
+
+from kit.errors import GroundworkError, Unavailable
+from kit.forgetting import Source
+from services.orchestrator.answering.drafting import degraded
+from services.orchestrator.log.events import Answer, Evidence
+from services.orchestrator.models import RunRecord, Turn
+from services.orchestrator.ports import Memory, RunSources
+from services.orchestrator.runs.forgetting import documents_of
+from services.orchestrator.steps.run import Run
+
+
+class Threads:
+    """Reads and continues the threads of runs."""
+
+    def __init__(self, memory: Memory, sources: RunSources, *, turns: int) -> None:
+        """`turns`: messages of a thread that are read."""
+        self._memory = memory
+        self._sources = sources
+        self._turns = turns
+
+    async def history(self, run: Run, record: RunRecord, *, for_model: bool) -> Sequence[Turn]:
+        """Turns before this one; none for runs without a thread, and none, said so, when memory does not answer."""
+        thread_id = record.request.thread_id
+        if not thread_id:
+            return ()
+        try:
+            history = await self._memory.history(thread_id, self._turns)
+            return await self._without_forgotten_turns(record, history) if for_model else history
+        except GroundworkError as error:
+            await run.say(degraded("memory", "memory", error, "Going on without what was said before."))
+            return ()
+
+    async def _without_forgotten_turns(self, record: RunRecord, history: Sequence[Turn]) -> Sequence[Turn]:
+        """What may be shown to a model, which may repeat it: this run then holds text of the runs that gave the answers."""
+        answers = {turn.run_id for turn in history if turn.run_id and turn.role == "assistant"}
+        forgotten = await self._sources.depend(record.dependent, [Source.run(run_id) for run_id in answers])
+        return [turn for turn in history if turn.role != "assistant" or Source.run(turn.run_id) not in forgotten]
+
+    async def remember(self, run: Run, record: RunRecord, answer: Answer) -> None:
+        # A run without a log does not act: the turn would be one that nobody can look up.
+        if not record.request.thread_id or not run.journal.durable:
+            return
+        try:
+            await self._memory.remember(record, answer)
+        except GroundworkError as error:
+            await run.say(degraded("memory", "memory", error, "This turn could not be kept in its thread."))
+
+
+async def forgotten_documents(
+    run: Run, record: RunRecord, sources: RunSources, evidence: Sequence[Evidence]
+) -> Collection[str]:
+    """Notes that the run is about to write the text of these passages. Returns the documents that are forgotten, by id: their text
+    must not be written. What cannot be noted is not logged."""
+    if not evidence or not run.journal.durable:
+        return ()
+    try:
+        forgotten = await sources.depend(record.dependent, documents_of(evidence))
+    except Unavailable as error:
+        await run.journal.go_on_live(error)
+        return ()
+    return {source.item_id for source in forgotten}

@@ -1,0 +1,178 @@
+"""Chats over the real contract: a real tools service, a model over HTTP, a real log."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
+from groundwork.tools.v1 import tools_pb2
+
+from kit.egress import EgressGuard
+from kit.errors import InvalidArgument, Unimplemented
+from kit.jetstream import Nats
+from kit.llm.models import open_models
+from kit.llm.opening import endpoint_opener
+from kit.llm.providers import make_catalog, parse_providers
+from kit.testing.harness import free_port, open_test_channel, running_service
+from kit.testing.openai import Reply, ScriptedModel, scripted_model
+from services.orchestrator.adapters.sources import KeyValueRunSources
+from services.orchestrator.adapters.tools import GrpcTools
+from services.orchestrator.answering.drafting import Drafter
+from services.orchestrator.answering.generation import Generator
+from services.orchestrator.log.events import Answer, RunMode, ToolCall
+from services.orchestrator.models import RunRequest
+from services.orchestrator.modes.by_mode import ByMode
+from services.orchestrator.modes.chat import Chat, ChatLimits
+from services.orchestrator.modes.grounded import Limits, Pipeline
+from services.orchestrator.steps.usage import Metered
+from services.tools.app import run as run_tools
+from services.tools.settings import ToolsSettings
+from tests.service.orchestrator.conftest import ANN, Orchestrator, collect, servicer
+from tests.service.orchestrator.test_handlers import serving
+from tests.unit.kit.llm_fakes import Script, catalog, following_switch
+from tests.unit.orchestrator.chatting import NoModel
+from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
+
+Start = Callable[..., Awaitable[Orchestrator]]
+SUM = {"name": "math_eval", "arguments": json.dumps({"expression": "6*7"})}
+CALLS_MATH = Reply([{"tool_calls": [{"index": 0, "id": "c1", "function": SUM}]}], finish_reason="tool_calls")
+
+
+@pytest.fixture
+async def tools(nats_url: str) -> AsyncIterator[GrpcTools]:
+    settings = ToolsSettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url)
+    services = [tools_pb2.DESCRIPTOR.services_by_name["ToolsService"]]
+    async with (
+        running_service(run_tools, settings) as address,
+        open_test_channel(address, services=services) as channel,
+    ):
+        yield GrpcTools(channel, list_timeout_s=20.0)
+
+
+Worker = Callable[[ScriptedModel | None], Awaitable[ByMode]]
+
+
+@pytest.fixture
+async def make_worker(tools: GrpcTools, jetstream: Nats) -> AsyncIterator[Worker]:
+    """Workers that serve all modes, with the model at an address or none."""
+    async with AsyncExitStack() as stack:
+
+        async def make(server: ScriptedModel | None) -> ByMode:
+            opener = endpoint_opener(EgressGuard(), stall_timeout_s=60.0, completion_timeout_s=60.0)
+            model: Any = NoModel()
+            if server is not None:
+                providers = {"local": {"base_url": server.base_url, "models": {"m": {}}, "retries": 0}}
+                made = make_catalog(parse_providers(json.dumps(providers)))
+                model = await stack.enter_async_context(open_models(made, opener))
+            metered = Metered(model)
+            drafter, memory = Drafter(FakeScorer(), Generator(metered)), FakeMemory()
+            sources = await KeyValueRunSources.open(jetstream, retention_days=1)
+            return ByMode(
+                Pipeline(FakeSearcher(), memory, sources, drafter, Limits()),
+                Chat(metered, tools, memory, sources, drafter, ChatLimits()),
+            )
+
+        yield make
+
+
+@asynccontextmanager
+async def chatting(
+    start_orchestrator: Start, jetstream: Nats, tools: GrpcTools, worker: ByMode
+) -> AsyncIterator[rpc.OrchestratorServiceStub]:
+    orchestrator = await start_orchestrator(worker=worker)
+    async with (
+        following_switch(jetstream, Script(), catalog("a/m")) as switch,
+        serving(servicer(orchestrator, switch, tools)) as stub,
+    ):
+        yield stub
+
+
+async def told(stub: rpc.OrchestratorServiceStub, message: str, **fields: Any) -> list[pb.RunEvent]:
+    request = pb.StartRunRequest(mode=pb.RUN_MODE_CHAT, question=message, **fields)
+    return [response.event async for response in stub.StartRun(request, timeout=60)]
+
+
+def kinds(events: list[pb.RunEvent]) -> list[str]:
+    """Without the notes between."""
+    return [str(kind) for event in events if (kind := event.WhichOneof("payload")) not in ("thinking", "token")]
+
+
+async def test_model_calls_a_real_tool_and_answers(
+    start_orchestrator: Start, jetstream: Nats, tools: GrpcTools, make_worker: Worker
+) -> None:
+    async with (
+        scripted_model(CALLS_MATH, Reply(["It is ", "42."])) as server,
+        chatting(start_orchestrator, jetstream, tools, await make_worker(server)) as stub,
+    ):
+        events = await told(stub, "What is six times seven?")
+    assert kinds(events) == ["run", "plan", "tool", "tool_result", "answer", "usage", "done"]
+    answer = next(event.answer for event in events if event.HasField("answer"))
+    assert (answer.text, answer.support_status) == ("It is 42.", pb.SUPPORT_STATUS_UNSPECIFIED)
+    assert events[-1].done.status == pb.RUN_STATUS_COMPLETED
+    offered = [tool["function"]["name"] for tool in server.requests[0]["tools"]]
+    assert {"math_eval", "time_now"} <= set(offered)
+    assert '"result": "42"' in server.requests[1]["messages"][-1]["content"]
+
+
+async def test_server_without_support_for_tools_is_answered_for(
+    start_orchestrator: Start, jetstream: Nats, tools: GrpcTools, make_worker: Worker
+) -> None:
+    body = json.dumps(
+        {"error": {"message": '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'}}
+    )
+    async with (
+        scripted_model(Reply(status=400, body=body)) as server,
+        chatting(start_orchestrator, jetstream, tools, await make_worker(server)) as stub,
+    ):
+        events = await told(stub, "What is 6*7?")
+    assert kinds(events) == ["run", "plan", "plan", "tool", "tool_result", "answer", "usage", "done"]
+    assert "TOOLS_NOT_SUPPORTED" in [event.thinking.degraded.reason for event in events]
+    assert next(event.answer.text for event in events if event.HasField("answer")) == "6*7 = 42"
+
+
+async def test_everything_works_without_a_model(
+    start_orchestrator: Start, jetstream: Nats, tools: GrpcTools, make_worker: Worker
+) -> None:
+    async with chatting(start_orchestrator, jetstream, tools, await make_worker(None)) as stub:
+        for message, said in (("What is 6*7?", "6*7 = 42"), ("What time is it?", "It is "), ("Hello!", "Hello!")):
+            events = await told(stub, message)
+            assert next(event.answer.text for event in events if event.HasField("answer")).startswith(said)
+            assert events[-1].done.status == pb.RUN_STATUS_COMPLETED
+
+
+async def test_unknown_tool_is_refused_before_there_is_a_run(
+    start_orchestrator: Start, jetstream: Nats, tools: GrpcTools, make_worker: Worker
+) -> None:
+    async with chatting(start_orchestrator, jetstream, tools, await make_worker(None)) as stub:
+        with pytest.raises(InvalidArgument, match=r"there is no tool 'mathe'; use some of .*math_eval.*time_now"):
+            await told(stub, "Hello!", tools=pb.ToolSelection(names=["math_eval", "mathe"]))
+        with pytest.raises(Unimplemented, match="use auto"):
+            await told(stub, "Hello!", memory="agentic")
+        assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=20)).runs
+        events = await told(stub, "Hello!", tools=pb.ToolSelection(), memory="auto")
+        assert next(event.thinking.text for event in events if event.step == "tools") == "No tools."
+
+
+async def test_chat_whose_orchestrator_dies_is_continued_with_its_call_made_once(
+    start_orchestrator: Start, make_worker: Worker
+) -> None:
+    gate = asyncio.Event()
+    async with scripted_model(
+        CALLS_MATH, Reply(["It is ", "42."], gate=gate, gate_at=1), Reply(["It is 42."])
+    ) as server:
+        worker = await make_worker(server)
+        first = await start_orchestrator(worker=worker)
+        key, _ = await first.runs.start(ANN, RunRequest(RunMode.CHAT, "What is six times seven?"))
+        async with asyncio.timeout(60):
+            while len(server.requests) < 2:
+                await asyncio.sleep(0.01)
+        await first.die()
+        second = await start_orchestrator(worker=worker)
+        events = await collect(second.runs.attach(key, 0))
+        gate.set()
+    assert [event.payload.text for event in events if isinstance(event.payload, Answer)] == ["It is 42."]
+    assert len([event for event in events if isinstance(event.payload, ToolCall)]) == 1

@@ -1,0 +1,254 @@
+"""Mode chat against fakes: what a model does with tools, what is judged and cited, what is said of limits."""
+
+from dataclasses import replace
+
+import pytest
+
+from kit.errors import Unavailable
+from kit.forgetting import Source
+from kit.llm import ModelUnavailable, ToolsRefused
+from services.orchestrator.errors import Parked
+from services.orchestrator.log.events import (
+    Approval,
+    Budgets,
+    Plan,
+    Retrieval,
+    RunMode,
+    RunStarted,
+    RunStatus,
+    SupportStatus,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    Verification,
+)
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.models import Tool, ToolSelection, Turn
+from services.orchestrator.modes.chat import ChatLimits
+from services.orchestrator.steps.effects import ToolOutcome
+from tests.unit.orchestrator.chatting import (
+    PAY,
+    SEARCH,
+    TOOLS,
+    Chatting,
+    RepeatedReplies,
+    answer_of,
+    answered,
+    reasons,
+    status_of,
+)
+from tests.unit.orchestrator.cutting import KEY, now, shown_by
+from tests.unit.orchestrator.fakes import EVIDENCE, FakeTools
+from tests.unit.orchestrator.toolloop.scripting import call, calls
+
+FIND = calls(call("search", '{"queries": ["tower"]}'))
+SUM = calls(call("math_eval", '{"expression": "6*7"}'))
+GOOD = "The tower was built in 1889 by Gustave Eiffel. [1]"
+
+
+def only(payloads: list[object], kind: type) -> list[object]:
+    return [each for each in payloads if isinstance(each, kind)]
+
+
+async def test_answer_from_documents_is_judged_and_cites_what_tools_found() -> None:
+    chat = Chatting(RepeatedReplies([FIND, GOOD]))
+    payloads = await chat.run()
+    assert [type(each) for each in payloads if not isinstance(each, Thinking)][:5] == [
+        RunStarted,
+        Plan,
+        ToolCall,
+        ToolResult,
+        Retrieval,
+    ]
+    answer = answer_of(payloads)
+    assert answer.text == GOOD == shown_by(chat.log.events[KEY])
+    assert (answer.method, answer.support_status) == ("model", SupportStatus.SUPPORTED)
+    assert [citation.document_name for citation in answer.citations] == ["tower.txt"]
+    assert len(only(payloads, Verification)) == 1
+    assert status_of(payloads) is RunStatus.COMPLETED
+
+
+async def test_answer_without_evidence_is_a_plain_answer_and_no_refusal() -> None:
+    for replies in (["Hello! How can I help?"], [SUM, "It is 42."]):
+        payloads = await Chatting(RepeatedReplies(replies)).run()
+        answer = answer_of(payloads)
+        assert (answer.support_status, answer.citations, answer.method) == (None, (), "model")
+        assert not only(payloads, Verification)
+        assert status_of(payloads) is RunStatus.COMPLETED
+
+
+async def test_answer_that_nothing_found_carries_says_so() -> None:
+    payloads = await Chatting(RepeatedReplies([FIND, "Visitors adore the view in summer."])).run()
+    answer = answer_of(payloads)
+    assert (answer.support_status, answer.citations) == (SupportStatus.INSUFFICIENT, ())
+    assert status_of(payloads) is RunStatus.COMPLETED
+
+
+async def test_numbers_count_over_all_calls_and_invented_ones_are_taken_out() -> None:
+    third = replace(
+        EVIDENCE[0], chunk_id="c3", document_id="d3", document_name="bell.txt", text="The bell weighs 13 tonnes."
+    )
+    outcomes = {"tower": answered("search", {}), "bell": ToolOutcome(True, {}, "1 passage found.", evidence=(third,))}
+    tools = FakeTools(TOOLS, lambda name, arguments: outcomes[arguments["queries"][0]])
+    bell = calls(call("search", '{"queries": ["bell"]}'))
+    chat = Chatting(RepeatedReplies([FIND, bell, "The bell weighs 13 tonnes. [3][7]"]), tools)
+    payloads = await chat.run()
+    answer = answer_of(payloads)
+    assert answer.text == "The bell weighs 13 tonnes. [3]" == shown_by(chat.log.events[KEY])
+    assert [citation.document_name for citation in answer.citations] == ["bell.txt"]
+    assert [[hit.number for hit in each.evidence] for each in only(payloads, Retrieval)] == [[1, 2], [3]]  # type: ignore[attr-defined]
+    assert "INVENTED_CITATION" in reasons(payloads)
+
+
+async def test_run_depends_on_what_tools_read_and_leaves_out_what_is_forgotten() -> None:
+    chat = Chatting(RepeatedReplies([FIND, "The bridge was opened in 1932. [1]"]))
+    chat.sources.forgotten = {(KEY.tenant_id, Source.document("d1"))}
+    payloads = await chat.run()
+    assert {source.item_id for _, source in chat.sources.noted} == {"d1", "d2"}
+    (retrieval,) = only(payloads, Retrieval)
+    assert [(hit.number, hit.document_id) for hit in retrieval.evidence] == [(1, "d2")]  # type: ignore[attr-defined]
+    assert b"Eiffel" not in b"".join(event.state.result for event in chat.log.events[KEY] if event.state)
+    assert [citation.document_id for citation in answer_of(payloads).citations] == ["d2"]
+
+
+async def test_thread_is_read_and_continued() -> None:
+    model = RepeatedReplies([GOOD])
+    chat = Chatting(model, thread_id="t1")
+    chat.memory.turns = [Turn("user", "Hello"), Turn("assistant", "Hi, Ann. [1]", "r0")]
+    await chat.run()
+    assert [message.role for message in model.requests[0].messages] == ["system", "user", "assistant", "user"]
+    assert "[1]" not in model.requests[0].messages[2].content, "that number counts another run's passages"
+    assert len(chat.memory.remembered) == 1
+
+
+async def test_only_tools_that_the_request_names_are_offered() -> None:
+    for selection, expected in (
+        (None, ["search", "math_eval", "time_now"]),
+        (ToolSelection(("math_eval",)), ["math_eval"]),
+    ):
+        model = RepeatedReplies(["Hello."])
+        await Chatting(model, selection=selection).run()
+        assert [spec.name for spec in model.requests[0].tools] == expected
+    model = RepeatedReplies(["Hello."])
+    payloads = await Chatting(model, selection=ToolSelection(())).run()
+    assert not model.requests[0].tools
+    assert answer_of(payloads).text == "Hello."
+
+
+async def test_run_goes_on_without_tools_when_they_are_away_and_says_so() -> None:
+    class Away(FakeTools):
+        async def offered(self) -> list[Tool]:
+            raise Unavailable("the tools service is down")
+
+    payloads = await Chatting(RepeatedReplies(["I cannot look it up."]), Away()).run()
+    assert "UNAVAILABLE" in reasons(payloads)
+    assert answer_of(payloads).text == "I cannot look it up."
+
+
+async def test_model_that_takes_no_tools_is_answered_for_by_a_search() -> None:
+    for error, reason in (
+        (ToolsRefused("no tool parser"), "TOOLS_NOT_SUPPORTED"),
+        (ModelUnavailable("it is down"), "LLM_UNAVAILABLE"),
+    ):
+        chat = Chatting(RepeatedReplies([error]))
+        payloads = await chat.run()
+        assert chat.tools.made == [("search", {"queries": ["When was the tower built?"]})]
+        assert answer_of(payloads).text == GOOD
+        assert reason in reasons(payloads)
+        assert status_of(payloads) is RunStatus.COMPLETED
+
+
+async def test_budgets_of_a_chat_are_tight_unless_the_request_asks_for_more() -> None:
+    most = Budgets(wall_clock_s=120.0, answer_tokens=600, reasoning_steps=10, tool_calls=50, parallel_calls=4)
+    for asked, expected in (
+        (Budgets(), (3, 6, 3)),
+        (Budgets(reasoning_steps=1, tool_calls=2), (1, 2, 3)),
+        (Budgets(reasoning_steps=99, tool_calls=20, parallel_calls=9), (10, 20, 4)),
+    ):
+        payloads = await Chatting(budgets=asked, limits=ChatLimits(budgets=most)).run()
+        told = payloads[0].budgets  # type: ignore[union-attr]
+        assert (told.reasoning_steps, told.tool_calls, told.parallel_calls) == expected
+
+
+async def test_spent_tokens_force_an_answer_and_what_is_skipped_is_said() -> None:
+    chat = Chatting(RepeatedReplies([FIND, GOOD]), budgets=Budgets(tokens=100))
+    payloads = await chat.run()
+    assert "BUDGET_TOKENS" in reasons(payloads)
+    answer = answer_of(payloads)
+    assert (answer.text, answer.method) == (GOOD, "extractive")
+    assert answer.support_status is SupportStatus.SUPPORTED
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+async def test_answer_comes_however_few_steps_are_allowed(steps: int) -> None:
+    payloads = await Chatting(RepeatedReplies([FIND, GOOD]), budgets=Budgets(steps=steps)).run()
+    assert answer_of(payloads).text
+
+
+async def test_call_that_found_a_service_away_is_tried_once_more_under_its_own_key() -> None:
+    outcomes = [ToolOutcome(False, {}, "the index is away", "SEARCH_UNAVAILABLE"), answered("search", {})]
+    tools = FakeTools(TOOLS, lambda name, arguments: outcomes.pop(0))
+    chat = Chatting(RepeatedReplies([FIND, GOOD]), tools)
+    payloads = await chat.run()
+    assert [each.call_id.rpartition("/round1/")[2] for each in only(payloads, ToolCall)] == ["call1", "call1/again"]  # type: ignore[attr-defined]
+    assert answer_of(payloads).text == GOOD
+
+
+async def test_call_that_changes_something_is_not_tried_again() -> None:
+    pay = replace(PAY, needs_approval=False)
+    tools = FakeTools([pay], lambda name, arguments: ToolOutcome(False, {}, "away", "UNAVAILABLE"))
+    chat = Chatting(RepeatedReplies([calls(call("pay", "{}")), "I could not pay."]), tools)
+    await chat.run()
+    assert len(tools.made) == 1
+
+
+async def test_call_that_needs_a_person_parks_the_run_without_holding_a_place() -> None:
+    chat = Chatting(RepeatedReplies([calls(call("pay", "{}")), "Paid."]), FakeTools([PAY]))
+    worker = chat.worker
+    with pytest.raises(Parked):
+        await worker.run(chat.record, await Journal.open(KEY, chat.log, now))
+    assert isinstance(chat.payloads[-1], Approval)
+    assert worker._agentic == 0
+
+
+async def test_chats_above_the_limit_get_one_search_and_are_told_so() -> None:
+    chat = Chatting(RepeatedReplies([GOOD]), limits=ChatLimits(agentic_runs_max=1), others=1)
+    payloads = await chat.run()
+    assert payloads[0].mode is RunMode.QA  # type: ignore[union-attr]
+    assert "SHED_TO_QA" in reasons(payloads)
+    assert [name for name, _ in chat.tools.made] == ["search"]
+    assert answer_of(payloads).text == GOOD
+    assert not chat.model.requests[0].tools
+
+
+async def test_how_a_run_is_served_does_not_change_when_it_is_continued() -> None:
+    for full_at_first in (True, False):
+        chat = Chatting(RepeatedReplies([FIND, GOOD]), limits=ChatLimits(agentic_runs_max=1), others=int(full_at_first))
+        first = chat.worker
+        journal = await Journal.open(KEY, chat.log, now)
+        with first._served(None) as mode:
+            await journal.write(first._started(chat.record.request, mode))
+        chat.others = int(not full_at_first)
+        await chat.run()
+        routes = [each.route for each in only(chat.payloads, Plan)]  # type: ignore[attr-defined]
+        assert routes == (["search"] if full_at_first else ["tools"])
+
+
+async def test_run_whose_log_is_lost_may_read_and_not_act() -> None:
+    pay = replace(PAY, needs_approval=False)
+    model = RepeatedReplies([calls(call("search", '{"queries": ["tower"]}'), call("pay", "{}", 1)), GOOD])
+    chat = Chatting(model, FakeTools([SEARCH, pay], answered))
+    journal = await Journal.open(KEY, chat.log, now)
+    live = journal.follow()
+    chat.log.down = True
+    await chat.work(journal)
+    payloads = [event.payload async for event in live]
+    assert [name for name, _ in chat.tools.made] == ["search"]
+    assert "RUN_READ_ONLY" in [each.error_reason for each in only(payloads, ToolResult)]  # type: ignore[attr-defined]
+    assert answer_of(payloads).text == GOOD
+
+
+async def test_usage_tells_tokens_and_calls() -> None:
+    (usage,) = only(await Chatting(RepeatedReplies([FIND, GOOD])).run(), Usage)
+    assert (usage.tool_calls, usage.prompt_tokens) == (1, 200)  # type: ignore[attr-defined]
