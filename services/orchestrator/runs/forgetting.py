@@ -21,7 +21,7 @@ import structlog
 from kit.forgetting import ForgetRequest, Source, SourceKind
 from kit.principal import Principal, use_principal
 from services.orchestrator.errors import RunDamaged
-from services.orchestrator.log.events import Retrieval
+from services.orchestrator.log.events import Retrieval, RunStatus
 from services.orchestrator.metrics import FORGOTTEN_RUNS
 from services.orchestrator.models import Dependent, RunKey, RunRecord
 from services.orchestrator.ports import EventLog, Memory, RunSources, RunStore
@@ -135,6 +135,10 @@ class Forgetting:
         if record is None:
             started = run.key.started_at_s
             return SETTLE.total_seconds() if 0 <= now.timestamp() - started < SETTLE.total_seconds() else None
+        if record.status is RunStatus.WAITING:
+            # Nobody works on it, and whoever is just taking it up finds the wish, or the seal of its log.
+            await self._store.request_cancel(run.key)
+            return None
         if record.finished_at is None:
             waited = abs(now - request.requested_at)
             if waited >= CUT_OFF_AFTER:

@@ -1,0 +1,167 @@
+"""Runs that wait for a person, on a real NATS server: listed for those whom they concern, woken when their question expires,
+removed like any other."""
+
+from datetime import timedelta
+
+import pytest
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+
+from kit.errors import FailedPrecondition, InvalidArgument, NotFound
+from kit.forgetting import ForgetRequest, Source
+from kit.jetstream import Nats
+from kit.principal import Principal, use_principal
+from services.orchestrator.errors import ApprovalClosed, ApprovalNotFound, InvalidRequest
+from services.orchestrator.log.events import Approval, ApprovalDecision, RunStatus
+from services.orchestrator.models import RunKey
+from tests.service.orchestrator.conftest import ANN, collect, now, servicer
+from tests.service.orchestrator.paying import (
+    BOB,
+    LONG_S,
+    OPERATOR,
+    Pays,
+    Start,
+    begun,
+    decide,
+    is_listed,
+    listed,
+    parked,
+)
+from tests.service.orchestrator.test_handlers import serving
+from tests.service.orchestrator.test_runs import _has_status, status_of, until
+from tests.unit.kit.llm_fakes import Script, catalog, following_switch
+from tests.unit.orchestrator.steps.test_cuts import Bank
+
+
+async def test_question_that_nobody_decides_expires_by_itself_after_all_were_down(start_orchestrator: Start) -> None:
+    bank = Bank()
+    first = await start_orchestrator(worker=Pays(bank, life_s=2.0))
+    key = await begun(first)
+    await until(lambda: _has_status(first, key, RunStatus.WAITING), seconds=LONG_S)
+    await first.stop()
+    second = await start_orchestrator(worker=Pays(bank))
+    events = await collect(second.runs.attach(key, 0))
+    assert status_of(events) is RunStatus.REFUSED
+    asked = [event.payload for event in events if isinstance(event.payload, Approval)]
+    assert [each.decision for each in asked] == [ApprovalDecision.PENDING, ApprovalDecision.EXPIRED]
+    assert bank.made == {}
+    with pytest.raises(ApprovalClosed, match="expired"):
+        await decide(second, asked[0], allowed=True)
+
+
+async def test_question_that_has_expired_is_neither_listed_nor_decided_before_its_run_is_woken(
+    start_orchestrator: Start,
+) -> None:
+    orchestrator = await start_orchestrator(worker=Pays(Bank()))
+    key, asked = await parked(orchestrator)
+    orchestrator.runs.approvals._now = lambda: now() + timedelta(hours=1)
+    assert await listed(orchestrator) == []
+    with pytest.raises(ApprovalClosed, match="expired"):
+        await decide(orchestrator, asked, allowed=True)
+    assert await _has_status(orchestrator, key, RunStatus.WAITING)
+
+
+async def test_everybody_sees_what_concerns_them(start_orchestrator: Start) -> None:
+    anns = await start_orchestrator(worker=Pays(Bank(), may_decide=("bob",)))
+    key, asked = await parked(anns)
+    other = await start_orchestrator(worker=Pays(Bank()))
+    own, _ = await parked(other, Principal("acme", "carol"))
+    await until(lambda: is_listed(other, key), seconds=LONG_S)
+    seen = {who.subject: [(q.run_id, q.yours) for q in await listed(other, who)] for who in (ANN, BOB, OPERATOR)}
+    assert seen == {
+        "ann": [(key.run_id, False)],
+        "bob": [(key.run_id, True)],
+        "olga": [(key.run_id, False), (own.run_id, False)],
+    }
+    assert await listed(other, Principal("other", "ann", frozenset({"operator"}))) == []
+    assert (await decide(other, asked, allowed=True, by=BOB)).approval.decided_by == "bob"
+
+
+async def test_listing_is_paged_oldest_first_and_reads_no_more_runs_than_it_shows(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator(worker=Pays(Bank(), amounts=(1, 2)))
+    keys = [(await parked(orchestrator))[0] for _ in range(4)]
+    read: list[RunKey] = []
+    get = orchestrator.runs._store.get
+
+    async def counted(key: RunKey) -> object:
+        read.append(key)
+        return await get(key)
+
+    orchestrator.runs._store.get = counted  # type: ignore[method-assign,assignment]
+    pages, token = [], ""
+    while not pages or token:
+        read.clear()
+        page = await orchestrator.runs.approvals.list(ANN, 1, token)
+        pages.append([each.approval.approval_id for each in page.questions])
+        assert len(read) <= 2
+        token = page.next_page_token
+    assert [len(page) for page in pages] == [1] * 8
+    ids = [each for page in pages for each in page]
+    assert [each[:32] for each in ids] == [key.run_id for key in keys for _ in range(2)]
+    assert len(set(ids)) == 8
+    with pytest.raises(InvalidRequest):
+        await orchestrator.runs.approvals.list(ANN, 1, "nonsense")
+
+
+async def test_questions_that_are_too_long_for_the_record_are_read_from_the_log(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator(worker=Pays(Bank(), amounts=(1, 2), may_decide=["x" * 480_000]))
+    key, _ = await parked(orchestrator)
+    assert (await orchestrator.runs.get(key)).pending == ()
+    assert len(await listed(orchestrator)) == 2
+
+
+async def test_waiting_run_is_deleted_at_once_and_takes_its_question_with_it(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator(worker=Pays(Bank()))
+    key, asked = await parked(orchestrator)
+    with use_principal(ANN):
+        await orchestrator.deletion.delete(key)
+    assert await listed(orchestrator) == []
+    assert (await orchestrator.runs.list("acme", 10, "")).runs == []
+    assert await orchestrator.runs.ownership._markers.read(key) is None
+    with pytest.raises(ApprovalNotFound):
+        await decide(orchestrator, asked, allowed=True)
+    await orchestrator.runs._sweeper.sweep()
+    assert await orchestrator.runs.ownership._markers.read(key) is None
+
+
+async def test_waiting_run_that_quotes_a_deleted_document_is_forgotten_at_once(start_orchestrator: Start) -> None:
+    bank = Bank()
+    orchestrator = await start_orchestrator(worker=Pays(bank))
+    key, asked = await parked(orchestrator)
+    document = Source.document("d1")
+    await orchestrator.forgetting._sources.depend((await orchestrator.runs.get(key)).dependent, [document])
+    assert await orchestrator.forgetting.forget("acme", ForgetRequest(document, now())) is None
+    assert await listed(orchestrator) == []
+    record = await orchestrator.runs.get(key)
+    assert (record.status, record.pending) == (RunStatus.CANCELLED, ())
+    with pytest.raises(ApprovalNotFound):
+        await decide(orchestrator, asked, allowed=True)
+    assert bank.made == {}
+
+
+async def test_approvals_over_the_wire(start_orchestrator: Start, jetstream: Nats) -> None:
+    bank = Bank()
+    orchestrator = await start_orchestrator(worker=Pays(bank))
+    async with (
+        following_switch(jetstream, Script(), catalog("a/m")) as switch,
+        serving(servicer(orchestrator, switch)) as stub,
+    ):
+        key, asked = await parked(orchestrator, Principal("local", "tester"))
+        (found,) = (await stub.ListApprovals(pb.ListApprovalsRequest(), timeout=20)).approvals
+        assert (found.run_id, found.subject, found.yours_to_decide) == (key.run_id, "tester", True)
+        assert found.approval.approval_id == asked.approval_id
+        assert found.approval.arguments["amount"] == 3
+        request = pb.ResolveApprovalRequest(approval_id=asked.approval_id, arguments_hash=asked.arguments_hash)
+        with pytest.raises(InvalidArgument, match="allowed or denied"):
+            await stub.ResolveApproval(request, timeout=20)
+        request.decision = pb.APPROVAL_DECISION_ALLOWED
+        for _ in range(2):
+            decided = (await stub.ResolveApproval(request, timeout=20)).approval
+            assert decided.approval.decision == pb.APPROVAL_DECISION_ALLOWED
+        request.decision = pb.APPROVAL_DECISION_DENIED
+        with pytest.raises(FailedPrecondition) as closed:
+            await stub.ResolveApproval(request, timeout=20)
+        assert (closed.value.reason, closed.value.metadata["decision"]) == ("APPROVAL_CLOSED", "allowed")
+        request.approval_id = "nothing"
+        with pytest.raises(NotFound) as missing:
+            await stub.ResolveApproval(request, timeout=20)
+        assert missing.value.reason == "APPROVAL_NOT_FOUND"
