@@ -149,10 +149,10 @@ class Approvals:
     async def _asked_by(self, key: RunKey, principal: Principal) -> Sequence[Question]:
         """What the run asks and the principal may see, by id."""
         try:
-            run = await self._store.get(key)
+            run, is_cancelled = await asyncio.gather(self._store.get(key), self._store.is_cancelled(key))
         except RunDamaged:
             return []
-        if run is None or run.status is not RunStatus.WAITING:
+        if run is None or run.status is not RunStatus.WAITING or is_cancelled:
             return []
         now = self._now()
         pending = [each for each in run.pending or await self._pending(run) if each.expires_at > now]

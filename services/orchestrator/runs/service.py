@@ -234,8 +234,18 @@ class Runs:
             await self.ownership.leave()
 
     async def _watch_cancels(self) -> None:
+        await self._sweeper.caught_up()
         async for key in patiently(self._store.watch_cancels):
             self._executions.cancel(key)
+            if self._sweeper.is_parked(key):
+                await self._wake_to_end(key)
+
+    async def _wake_to_end(self, key: RunKey) -> None:
+        """A parked run has nobody who would hear that it is to stop."""
+        try:
+            await self.resume(key)
+        except GroundworkError as error:
+            _log.warning("cancelled_run_not_resumed", run_id=key.run_id, reason=error.reason, error=error.message)
 
     def _is_full(self) -> bool:
         return len(self._executions) + self._starting >= self._limits.max_concurrent_runs

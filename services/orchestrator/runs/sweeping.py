@@ -69,11 +69,20 @@ class Sweeper:
             if not marker.owner and not marker.parked:
                 self._was_released.set()
 
+    async def caught_up(self) -> None:
+        """Waits until the markers have been read since the start."""
+        await self._has_caught_up.wait()
+
+    def is_parked(self, key: RunKey) -> bool:
+        """As far as is known here."""
+        marker = self._markers.get(key)
+        return marker is not None and marker.parked
+
     async def parked(self, tenant_id: str) -> Mapping[RunKey, Wait]:
         """The tenant's runs that wait for a person. Raises Unavailable while the markers have not been read since the start."""
         try:
             async with asyncio.timeout(_CAUGHT_UP_WITHIN_S):
-                await self._has_caught_up.wait()
+                await self.caught_up()
         except TimeoutError:
             raise Unavailable("the list of waiting runs is still being read; try again", retry_after_s=1.0) from None
         return {

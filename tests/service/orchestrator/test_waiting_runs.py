@@ -13,7 +13,8 @@ from kit.principal import Principal, use_principal
 from services.orchestrator.errors import ApprovalClosed, ApprovalNotFound, InvalidRequest
 from services.orchestrator.log.events import Approval, ApprovalDecision, RunStatus
 from services.orchestrator.models import RunKey
-from tests.service.orchestrator.conftest import ANN, collect, now, servicer
+from services.orchestrator.runs.forgetting import CUT_OFF_AFTER, RECHECK_S
+from tests.service.orchestrator.conftest import ANN, Orchestrator, collect, now, servicer
 from tests.service.orchestrator.paying import (
     BOB,
     LONG_S,
@@ -109,30 +110,61 @@ async def test_questions_that_are_too_long_for_the_record_are_read_from_the_log(
     assert len(await listed(orchestrator)) == 2
 
 
-async def test_waiting_run_is_deleted_at_once_and_takes_its_question_with_it(start_orchestrator: Start) -> None:
-    orchestrator = await start_orchestrator(worker=Pays(Bank()))
+async def test_deleted_run_can_no_longer_be_decided_and_is_gone_with_its_question(start_orchestrator: Start) -> None:
+    bank = Bank()
+    orchestrator = await start_orchestrator(worker=Pays(bank))
     key, asked = await parked(orchestrator)
     with use_principal(ANN):
         await orchestrator.deletion.delete(key)
     assert await listed(orchestrator) == []
-    assert (await orchestrator.runs.list("acme", 10, "")).runs == []
+    with pytest.raises(ApprovalClosed):
+        await decide(orchestrator, asked, allowed=True)
+    await until(lambda: _has_status(orchestrator, key, RunStatus.CANCELLED), seconds=LONG_S)
+    orchestrator.consume()
+    await until(lambda: _is_gone(orchestrator), seconds=LONG_S)
     assert await orchestrator.runs.ownership._markers.read(key) is None
     with pytest.raises(ApprovalNotFound):
         await decide(orchestrator, asked, allowed=True)
-    await orchestrator.runs._sweeper.sweep()
-    assert await orchestrator.runs.ownership._markers.read(key) is None
+    assert bank.made == {}
 
 
-async def test_waiting_run_that_quotes_a_deleted_document_is_forgotten_at_once(start_orchestrator: Start) -> None:
+async def _is_gone(orchestrator: Orchestrator) -> bool:
+    return not (await orchestrator.runs.list("acme", 10, "")).runs
+
+
+async def test_run_that_waits_when_nobody_can_take_it_is_cut_off(start_orchestrator: Start) -> None:
+    orchestrator = await start_orchestrator(worker=Pays(Bank()))
+    key, asked = await parked(orchestrator)
+    request = ForgetRequest(Source.run(key.run_id), now() - CUT_OFF_AFTER)
+    assert await orchestrator.forgetting.forget("acme", request) is None
+    assert await _is_gone(orchestrator)
+    assert await listed(orchestrator) == []
+    with pytest.raises(ApprovalNotFound):
+        await decide(orchestrator, asked, allowed=True)
+
+
+async def test_wish_to_cancel_that_outlives_its_orchestrator_ends_the_waiting_run(start_orchestrator: Start) -> None:
+    first = await start_orchestrator(worker=Pays(Bank()))
+    key, _ = await parked(first)
+    await first.stop()
+    await first.runs._store.request_cancel(key)  # by one that died before it could wake the run
+    second = await start_orchestrator(worker=Pays(Bank()))
+    assert status_of(await collect(second.runs.attach(key, 0))) is RunStatus.CANCELLED
+
+
+async def test_waiting_run_that_quotes_a_deleted_document_is_cancelled_and_forgotten(start_orchestrator: Start) -> None:
     bank = Bank()
     orchestrator = await start_orchestrator(worker=Pays(bank))
     key, asked = await parked(orchestrator)
     document = Source.document("d1")
     await orchestrator.forgetting._sources.depend((await orchestrator.runs.get(key)).dependent, [document])
-    assert await orchestrator.forgetting.forget("acme", ForgetRequest(document, now())) is None
+    request = ForgetRequest(document, now())
+    assert await orchestrator.forgetting.forget("acme", request) == RECHECK_S
     assert await listed(orchestrator) == []
+    await until(lambda: _has_status(orchestrator, key, RunStatus.CANCELLED), seconds=LONG_S)
+    assert await orchestrator.forgetting.forget("acme", request) is None
     record = await orchestrator.runs.get(key)
-    assert (record.status, record.pending) == (RunStatus.CANCELLED, ())
+    assert (record.forgotten_at is not None, record.pending) == (True, ())
     with pytest.raises(ApprovalNotFound):
         await decide(orchestrator, asked, allowed=True)
     assert bank.made == {}
