@@ -51,7 +51,8 @@ class Ownership:
         self._held_until = float("-inf")
         """By our own clock, counted from before the renewal was sent: the store's lease lasts at least as long."""
         self._held: dict[RunKey, RunMarker] = {}
-        self._claiming: set[RunKey] = set()
+        self._marking: set[RunKey] = set()
+        """Runs whose marker is being written."""
 
     async def keep_lease(self) -> None:
         """Renews the lease three times in its lifetime. Runs until cancelled."""
@@ -72,7 +73,7 @@ class Ownership:
         return await self._markers.is_alive(owner)
 
     def holds(self, key: RunKey) -> bool:
-        return key in self._held or key in self._claiming
+        return key in self._held or key in self._marking
 
     async def claim(self, key: RunKey) -> bool:
         """Makes a new run ours. False when it has an owner, or is parked. Raises Unavailable."""
@@ -91,7 +92,7 @@ class Ownership:
         # While the marker is written, another task of this process could read it and take the run for one that was let go.
         if self.holds(key):
             return None
-        self._claiming.add(key)
+        self._marking.add(key)
         try:
             await self._renew_if_spent()
             marker = await self._marked(key, new, is_new=is_new, resume=resume)
@@ -99,7 +100,7 @@ class Ownership:
                 self._held[key] = marker
             return marker
         finally:
-            self._claiming.discard(key)
+            self._marking.discard(key)
 
     async def _marked(self, key: RunKey, new: RunMarker, *, is_new: bool, resume: bool) -> RunMarker | None:
         """The marker with us as the owner; `new` where there was none."""
@@ -156,9 +157,14 @@ class Ownership:
 
     async def _give_up(self, key: RunKey, wait: Wait | None) -> None:
         marker = self._held.pop(key, None)
-        if marker is not None:
+        if marker is None:
+            return
+        self._marking.add(key)  # until the marker says so, a task of ours that reads it would take the run back
+        try:
             # Refused when it is another's by now. When only the answer was lost, our own sweeper finds it.
             await self._markers.update(key, replace(marker, owner="", parked=wait is not None, wait=wait))
+        finally:
+            self._marking.discard(key)
 
     async def _renew_if_spent(self) -> None:
         """No run may be marked as ours without a lease: it would be taken from us at once."""

@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from groundwork.orchestrator.v1 import record_pb2
 
 from kit.errors import FailedPrecondition, InvalidArgument, NotFound
 from kit.forgetting import ForgetRequest, Source
-from kit.jetstream import Nats
+from kit.jetstream import KeyValue, Nats
 from kit.principal import Principal, use_principal
 from services.orchestrator.errors import ApprovalClosed, ApprovalNotFound, InvalidRequest
 from services.orchestrator.log.events import Approval, ApprovalDecision, RunStatus
@@ -197,3 +198,18 @@ async def test_approvals_over_the_wire(start_orchestrator: Start, jetstream: Nat
         with pytest.raises(NotFound) as missing:
             await stub.ResolveApproval(request, timeout=20)
         assert missing.value.reason == "APPROVAL_NOT_FOUND"
+
+
+async def test_run_whose_marker_was_made_from_its_record_waits_as_before(
+    start_orchestrator: Start, jetstream: Nats
+) -> None:
+    first = await start_orchestrator(worker=Pays(Bank()))
+    key, asked = await parked(first)
+    await first.stop()
+    active = await KeyValue.open(jetstream, "RUN_ACTIVE")
+    await active.put(key.name, record_pb2.RunMarker(begun=True, parked=True).SerializeToString())  # as a restore does
+    second = await start_orchestrator(worker=Pays(Bank()))
+    await until(lambda: is_listed(second, key), seconds=LONG_S)
+    assert [each.approval for each in await listed(second)] == [asked]
+    await decide(second, asked, allowed=True)
+    assert status_of(await collect(second.runs.attach(key, 0))) is RunStatus.COMPLETED

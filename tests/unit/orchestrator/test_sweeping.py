@@ -205,3 +205,17 @@ async def test_run_that_is_let_go_is_taken_at_once(rig: Rig) -> None:
             await asyncio.sleep(0)
     sweeping.cancel()
     await asyncio.gather(sweeping, return_exceptions=True)
+
+
+async def test_run_that_is_being_parked_is_not_taken_back_by_a_task_of_its_own_process(rig: Rig) -> None:
+    assert await rig.ownership.claim(key(1))
+    update, taken = rig.store.update, []
+
+    async def looked_at(run: RunKey, marker: RunMarker) -> int | None:
+        taken.append(await rig.ownership.adopt(run))
+        return await update(run, marker)
+
+    rig.store.update = looked_at  # type: ignore[method-assign]
+    await rig.ownership.park(key(1), Wait(AT, AT + timedelta(hours=1)))
+    assert taken == [None]
+    assert rig.store.markers[key(1)].parked
