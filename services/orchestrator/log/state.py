@@ -153,7 +153,7 @@ class Progress:
         # Earlier releases called a question as its step.
         self.approvals[event.step] = replace(approval, approval_id=approval_id(event.run_id, event.step))
         self.asked_at.setdefault(event.step, event.at)
-        self.has_unread_decision |= approval.decision is not ApprovalDecision.PENDING
+        self.has_unread_decision |= approval.is_decided
 
     def _count_time(self, event: RunEvent, *, is_resume: bool) -> None:
         if event.state is not None:

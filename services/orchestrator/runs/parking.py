@@ -26,14 +26,14 @@ class Parking:
         self._ownership = ownership
 
     async def park(self, record: RunRecord, journal: Journal, until: datetime) -> None:
-        """Leaves the run to whoever resumes it, and at `until` to anybody. When the log has an entry that `journal` does not know,
-        which may be what the run waits for, or there is a wish to cancel, anybody may take it at once. Raises Unavailable."""
+        """Leaves the run to whoever resumes it, and at `until` to anybody. When there is a decision already, the log has an
+        entry that `journal` does not know, or there is a wish to cancel, anybody may take it at once. Raises Unavailable."""
         # The record first: a run that is marked as ours and not worked on is taken up again, and parks itself again.
         waiting = replace(record, status=RunStatus.WAITING, pending=journal.progress.pending)
         await self._store.set_status(waiting)
         await self._ownership.park(record.key, _wait(waiting, journal, until))
         has_grown = await self._log.position(record.key) > journal.position
-        if has_grown or await self._store.is_cancelled(record.key):
+        if has_grown or journal.progress.has_unread_decision or await self._store.is_cancelled(record.key):
             await self.unpark(record.key)
 
     async def unpark(self, key: RunKey) -> None:

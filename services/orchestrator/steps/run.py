@@ -65,6 +65,7 @@ class Run:
 
     def __init__(self, journal: Journal, started: RunStarted) -> None:
         self.journal = journal
+        journal.takes_in_decisions = True  # people decide while other steps of the run are at work
         self.budgets = Ledger(started.budgets, journal)
         self._claimed: set[str] = set()
 

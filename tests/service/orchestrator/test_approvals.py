@@ -2,6 +2,7 @@
 goes on."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -9,14 +10,27 @@ import pytest
 from kit.errors import GroundworkError
 from kit.principal import Principal
 from services.orchestrator.errors import ApprovalClosed, ApprovalNotFound, NotYoursToDecide
-from services.orchestrator.log.events import Approval, ApprovalDecision, Done, RunStatus, Thinking
+from services.orchestrator.log.events import (
+    Approval,
+    ApprovalDecision,
+    Done,
+    EffectClass,
+    RunEvent,
+    RunStarted,
+    RunStatus,
+    Thinking,
+    ToolResult,
+)
+from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.state import RESUMED
-from services.orchestrator.models import RunKey
+from services.orchestrator.models import RunKey, RunRecord
 from services.orchestrator.runs import approvals
-from tests.service.orchestrator.conftest import ANN, Orchestrator, collect
+from services.orchestrator.steps.effects import ToolOutcome
+from services.orchestrator.steps.run import Run
+from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect
 from tests.service.orchestrator.paying import BOB, LONG_S, OPERATOR, Pays, Start, decide, is_listed, listed, parked
 from tests.service.orchestrator.test_runs import _has_status, status_of, until
-from tests.unit.orchestrator.steps.test_cuts import Bank
+from tests.unit.orchestrator.steps.test_cuts import Bank, Transfer
 
 
 async def _ends(at: Orchestrator, key: RunKey) -> RunStatus:
@@ -178,3 +192,50 @@ async def test_cancelled_run_can_no_longer_be_decided(start_orchestrator: Start)
         await decide(orchestrator, asked, allowed=True)
     assert await listed(orchestrator) == []
     assert bank.made == {}
+
+
+class PaysBesideAnother(Pays):
+    """Pays what it may beside a call that needs nobody's leave, at a bank that could not tell later whether it was made. That call
+    takes until `gate` is set."""
+
+    def __init__(self, bank: Bank) -> None:
+        super().__init__(bank)
+        self.gate, self.is_calling = asyncio.Event(), asyncio.Event()
+
+    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
+        run = await Run.begin(journal, RunStarted(record.request.mode, record.request.question))
+        await run.all(self._pay(run, 3), run.effect("other", SlowTransfer(self)))
+        return await run.end(RunStatus.COMPLETED)
+
+
+class SlowTransfer(Transfer):
+    def __init__(self, worker: PaysBesideAnother) -> None:
+        super().__init__(worker.bank, EffectClass.ONCE)
+        self.worker = worker
+
+    async def run(self, call_id: str) -> ToolOutcome:
+        self.worker.is_calling.set()
+        await self.worker.gate.wait()
+        return await super().run(call_id)
+
+
+async def test_decision_that_comes_while_the_run_is_at_work_disturbs_no_call(start_orchestrator: Start) -> None:
+    worker = PaysBesideAnother(Bank(forgetful=True))
+    orchestrator, other = await start_orchestrator(worker=worker), await start_orchestrator(worker=worker)
+    key, live = await orchestrator.runs.start(ANN, QUESTION)
+    asked = [event.payload async for event in _first(live, Approval)]
+    await worker.is_calling.wait()
+    await decide(other, asked[0], allowed=True)
+    worker.gate.set()
+    events = await collect(other.runs.attach(key, 0))
+    results = [event.payload for event in events if isinstance(event.payload, ToolResult)]
+    assert [(each.ok, each.error_reason) for each in results] == [(True, "")] * 2
+    assert worker.bank.made == {f"{key.run_id}/other": 1, f"{key.run_id}/pay3/call": 1}
+    assert status_of(events) is RunStatus.COMPLETED
+
+
+async def _first(events: AsyncIterator[RunEvent], kind: type) -> AsyncIterator[RunEvent]:
+    async for event in events:
+        if isinstance(event.payload, kind):
+            yield event
+            return
