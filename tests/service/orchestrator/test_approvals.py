@@ -9,6 +9,7 @@ import pytest
 
 from kit.errors import GroundworkError
 from kit.principal import Principal
+from kit.testing.nats import NatsServer
 from services.orchestrator.errors import ApprovalClosed, ApprovalNotFound, NotYoursToDecide
 from services.orchestrator.log.events import (
     Approval,
@@ -37,11 +38,15 @@ async def _ends(at: Orchestrator, key: RunKey) -> RunStatus:
     return status_of(await collect(at.runs.attach(key, 0)))
 
 
-async def test_decision_resumes_the_run_after_everything_was_stopped(start_orchestrator: Start) -> None:
+async def test_decision_resumes_the_run_after_everything_was_stopped(
+    start_orchestrator: Start, nats: NatsServer
+) -> None:
     bank = Bank()
     first = await start_orchestrator(worker=Pays(bank))
     key, asked = await parked(first)
     await first.stop()
+    await nats.stop(kill=True)
+    await nats.start()
     second = await start_orchestrator(worker=Pays(bank))
     (question,) = await listed(second)
     assert (question.run_id, question.subject, question.approval, question.yours) == (key.run_id, "ann", asked, True)
