@@ -17,6 +17,7 @@ from services.gateway.edge import Edge
 from services.gateway.guard import Guard
 from services.gateway.lobby import stream_limit
 from services.gateway.routes import (
+    approvals,
     collections,
     console,
     documents,
@@ -59,7 +60,20 @@ def create_api(backends: Backends) -> FastAPI:
     app.state.backends = backends
     app.state.stream_shares = StreamShares(stream_limit(settings))
     app.state.local_principal = Principal(settings.local_tenant_id, settings.local_subject, frozenset({OPERATOR}))
-    for module in (upload, documents, events, collections, jobs, models, search, questions, runs, threads, usage):
+    for module in (
+        upload,
+        documents,
+        events,
+        collections,
+        jobs,
+        models,
+        search,
+        questions,
+        runs,
+        approvals,
+        threads,
+        usage,
+    ):
         app.include_router(module.router, dependencies=[Depends(authenticated)])
     app.include_router(health.router)
     app.include_router(console.console_router(console.load_assets(_console_directory())))

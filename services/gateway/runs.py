@@ -46,6 +46,7 @@ async def follow(
     attempt = 0
     while True:
         progressed = False
+        opened_at = policy.clock()
         try:
             async with aclosing(stream) as events:  # type: ignore[type-var] # streams are async generators
                 async for event in events:
@@ -63,6 +64,9 @@ async def follow(
             if not run_id or error.code not in _WORTH_ANOTHER_TRY:
                 raise
             cause, told = error.message, detail(error)
+            if error.code is Code.DEADLINE_EXCEEDED and policy.clock() - opened_at >= policy.give_up_after_s:
+                # It lived for as long as a stream may; a run that waits for a person says nothing for hours.
+                broken_at, attempt = None, 0
         broken_at = policy.clock() if broken_at is None else broken_at
         if policy.clock() - broken_at >= policy.give_up_after_s:
             raise StreamInterrupted(

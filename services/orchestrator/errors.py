@@ -112,13 +112,18 @@ class Parked(RunSignal):
         self.until = until
 
 
+def _urgency(signal: RunSignal) -> float:
+    return signal.until.timestamp() if isinstance(signal, Parked) else float("-inf")
+
+
 def signal_in(error: BaseException) -> RunSignal | None:
-    """The signal that `error` is, or that a group of errors holds. Being fenced off outweighs waiting."""
+    """The signal that `error` is, or that a group of errors holds. Being fenced off outweighs waiting; of several waits the
+    first to end counts."""
     if isinstance(error, RunSignal):
         return error
     if isinstance(error, BaseExceptionGroup):
         found = [signal for each in error.exceptions if (signal := signal_in(each)) is not None]
-        return next((each for each in found if isinstance(each, FencedOff)), found[0] if found else None)
+        return min(found, key=_urgency, default=None)
     return None
 
 

@@ -31,6 +31,7 @@ from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import BroughtName, RunKey, RunRecord, RunRequest, ToolSelection
+from services.orchestrator.runs.approvals import Question
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.requests import check_tools
 from services.orchestrator.runs.service import Runs
@@ -96,10 +97,21 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         return await self._runs.visible(current_principal(), _key(run_id))
 
     async def ListApprovals(self, request: pb.ListApprovalsRequest, context: Any) -> pb.ListApprovalsResponse:
-        raise NotImplementedError
+        page = await self._runs.approvals.list(current_principal(), request.page.page_size, request.page.page_token)
+        return pb.ListApprovalsResponse(
+            approvals=[_question(each) for each in page.questions], next_page_token=page.next_page_token
+        )
 
     async def ResolveApproval(self, request: pb.ResolveApprovalRequest, context: Any) -> pb.ResolveApprovalResponse:
-        raise NotImplementedError
+        if request.decision not in (pb.APPROVAL_DECISION_ALLOWED, pb.APPROVAL_DECISION_DENIED):
+            raise InvalidRequest("say whether the call is allowed or denied", field="decision")
+        decided = await self._runs.approvals.resolve(
+            current_principal(),
+            request.approval_id,
+            request.arguments_hash,
+            allowed=request.decision == pb.APPROVAL_DECISION_ALLOWED,
+        )
+        return pb.ResolveApprovalResponse(approval=_question(decided))
 
     async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
         return pb.ListToolsResponse(tools=await self._tools.messages())
@@ -178,6 +190,12 @@ def _key(run_id: str) -> RunKey:
     if not _RUN_ID.fullmatch(run_id):
         raise RunNotFound(f"{run_id[:80]!r} is not a run id; it is 32 hex characters", run_id=run_id[:80])
     return RunKey(current_principal().tenant_id, run_id)
+
+
+def _question(question: Question) -> pb.PendingApproval:
+    message = pb.PendingApproval(run_id=question.run_id, subject=question.subject, yours_to_decide=question.yours)
+    fill(message.approval, question.approval)
+    return message
 
 
 def _run(record: RunRecord) -> pb.Run:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from kit.principal import Principal
-from services.orchestrator.log.events import Answer, Budgets, EffectClass, RunError, RunMode, RunStatus, Usage
+from services.orchestrator.log.events import Answer, Approval, Budgets, EffectClass, RunError, RunMode, RunStatus, Usage
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,22 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """How long a question to a person stands, and whom it concerns."""
+
+    since: datetime
+    """When it was asked."""
+    until: datetime
+    subjects: Sequence[str] = ()
+    """Whose run it is, and who may decide."""
+
+    def is_over(self, now: datetime) -> bool:
+        """By a clock that may have been set: a time before the question is as far away as one after it, so that no wait is longer
+        than twice what it should be."""
+        return abs(now - self.since) >= self.until - self.since
+
+
+@dataclass(frozen=True)
 class RunMarker:
     """Who works on a run that has not ended. `revision` is what a change of it is compared with."""
 
@@ -121,12 +137,18 @@ class RunMarker:
     begun: bool = False
     """Whether an entry of the run's log is on disk."""
     parked: bool = False
-    """The run waits for somebody's decision: nobody is to work on it until it is resumed."""
+    """The run waits for somebody's decision: nobody is to work on it until it is resumed, or its wait is over."""
+    wait: Wait | None = None
+    """Of a parked run; None when an earlier release parked it."""
     revision: int = 0
     is_legacy: bool = False
     """Written by a release that held a lease for each run."""
     raw: bytes = field(default=b"", compare=False, repr=False)
     """The marker as it was read, so that a change of it keeps what a newer version put into it."""
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether anybody may go on with a parked run. One that an earlier release parked is looked at, and parked anew."""
+        return self.parked and (self.wait is None or self.wait.is_over(now))
 
 
 @dataclass(frozen=True)
@@ -150,6 +172,9 @@ class RunRecord:
 
     outcome: Outcome = Outcome()
     """What came out. Empty before the end, in listings, and once it is forgotten."""
+
+    pending: Sequence[Approval] = ()
+    """What a run that waits asks, for listings. Empty when that is too long to be kept here too: then only the log has it."""
 
     @property
     def principal(self) -> Principal:

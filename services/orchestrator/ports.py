@@ -79,7 +79,7 @@ class RunStore(Protocol):
         ...
 
     async def set_status(self, record: RunRecord) -> None:
-        """Stores the record's status alone, in the present format, unless the run has ended."""
+        """Stores the record's status, and what the run asks, in the present format, unless the run has ended."""
         ...
 
     async def drop_outcome(self, key: RunKey) -> None:
@@ -149,8 +149,8 @@ class Markers(Protocol):
         """The new revision; None when the run's marker has another than `marker.revision` by now."""
         ...
 
-    def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None], None]:
-        """All markers, and every change, until closed."""
+    def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None] | None, None]:
+        """All markers, then None once, then every change, until closed."""
         ...
 
     async def take_legacy_lease(self, key: RunKey) -> bool:

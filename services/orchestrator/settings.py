@@ -134,6 +134,11 @@ class OrchestratorSettings(SigningServiceSettings):
     """Chats that one orchestrator serves with tools at once. Those beyond it get one search and one answer, as `qa` does, and are
     told so: each round with tools asks the model again. 0 means no limit."""
 
+    approval_expiry_s: float = Field(default=86_400.0, ge=60.0, le=6 * 86_400.0)
+    """Seconds for which a call of a tool waits for a person's decision before it counts as denied: a day, so that who was asked in
+    the evening may decide in the morning. At most six days, for the tools service knows call ids for seven, and half of
+    `run_retention_days`."""
+
     run_search_timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for the retriever. A healthy one answers in 30 ms."""
 
@@ -218,6 +223,11 @@ class OrchestratorSettings(SigningServiceSettings):
     def _are_networks(cls, value: str) -> str:
         parse_networks(value)
         return value
+
+    @property
+    def approval_life_s(self) -> float:
+        """Seconds for which a question to a person stands: a run must not outlive its log while it waits."""
+        return min(self.approval_expiry_s, self.run_retention_days * 86_400.0 / 2)
 
     def model_catalog(self) -> Catalog | None:
         """All providers and what each operation asks; None where there is no model."""

@@ -170,7 +170,7 @@ class ToolResultEvent(Event):
 class ApprovalEvent(Event):
     """`approval`: a person's decision is asked for, or has come."""
 
-    approval_id: str | None = Field(description="The question, unique within the run.")
+    approval_id: str | None = Field(description="The question, unique within the tenant; see /v1/approvals.")
     tool: str = Field(description="Tool that is to be called.")
     arguments: dict[str, Any] | None = Field(description="Arguments that it is to be called with.")
     arguments_hash: str = Field(description="SHA-256 of the arguments: a decision is about these and no others.")

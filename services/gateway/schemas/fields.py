@@ -39,6 +39,9 @@ _COLLECTION_OR_EMPTY = Pattern(f"^(?:{_COLLECTION_ID})?$", _NO_COLLECTION_ID)
 _DOCUMENT_ID = Pattern("^[0-9a-f]{8,64}$", "is no document id; it is 8 to 64 of 0-9 and a-f")
 _DEAD_LETTER_ID = Pattern("^[0-9a-f]{8,64}$", "is no dead letter id; it is 8 to 64 of 0-9 and a-f")
 _RUN_ID = Pattern("^[0-9a-f]{32}$", "is no run id; it is 32 of 0-9 and a-f")
+_APPROVAL_ID = Pattern(
+    "^[0-9a-f]{32}-[0-9a-f]{12}$", "is no approval id; it is 32 of 0-9 and a-f, those of its run, a '-' and 12 more"
+)
 _THREAD_ID = Pattern("^[0-9a-f]{12}$", "is no thread id; it is 12 of 0-9 and a-f")
 _INDEXED_ID = Pattern("^[A-Za-z0-9][A-Za-z0-9_=-]{0,127}$", "is no id; use 1 to 128 of A-Z, a-z, 0-9, '-', '_', '='")
 _NOT_BLANK = Pattern(r"\S", "says nothing; write some words")
@@ -103,6 +106,7 @@ ThreadId = Annotated[str, _THREAD_ID]
 CollectionPath = Annotated[str, _COLLECTION, Path(description="The collection's id.")]
 DocumentPath = Annotated[str, _DOCUMENT_ID, Path(description="The document's id.")]
 RunPath = Annotated[str, _RUN_ID, Path(description="The run's id.")]
+ApprovalPath = Annotated[str, _APPROVAL_ID, Path(description="The approval's id.")]
 ThreadPath = Annotated[str, _THREAD_ID, Path(description="The thread's id.")]
 DeadLetterPath = Annotated[str, _DEAD_LETTER_ID, Path(description="The dead letter's id.")]
 ChunkPath = Annotated[str, _INDEXED_ID, Path(description="The passage's id.")]

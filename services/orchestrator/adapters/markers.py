@@ -5,6 +5,7 @@ when the process falls silent. RUN_LEASES is where releases before this one held
 """
 
 from collections.abc import AsyncGenerator
+from datetime import UTC
 
 from google.protobuf.message import DecodeError
 from groundwork.orchestrator.v1 import record_pb2 as pb
@@ -12,7 +13,7 @@ from groundwork.orchestrator.v1 import record_pb2 as pb
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.records import set_aside
-from services.orchestrator.models import RunKey, RunMarker
+from services.orchestrator.models import RunKey, RunMarker, Wait
 
 _ACTIVE = "RUN_ACTIVE"
 
@@ -58,9 +59,11 @@ class KeyValueMarkers:
         except Aborted:
             return None
 
-    async def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None], None]:
+    async def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None] | None, None]:
         async for entry in self._active.watch():
-            if entry is not None:
+            if entry is None:
+                yield None
+            else:
                 yield RunKey.named(entry.key), None if entry.value is None else _decode(entry)
 
     async def take_legacy_lease(self, key: RunKey) -> bool:
@@ -74,6 +77,12 @@ class KeyValueMarkers:
 def _encode(marker: RunMarker) -> bytes:
     message = pb.RunMarker.FromString(marker.raw)
     message.owner, message.begun, message.parked = marker.owner, marker.begun, marker.parked
+    for name in ("wakes_at", "waiting_since", "subjects"):
+        message.ClearField(name)
+    if marker.wait is not None:
+        message.wakes_at.FromDatetime(marker.wait.until)
+        message.waiting_since.FromDatetime(marker.wait.since)
+        message.subjects.extend(marker.wait.subjects)
     return message.SerializeToString()
 
 
@@ -85,4 +94,13 @@ def _decode(entry: Entry) -> RunMarker:
         set_aside(_ACTIVE, entry.key, error)
         return RunMarker("", begun=True, revision=entry.revision)
     value = entry.value or b""
-    return RunMarker(message.owner, message.begun, message.parked, entry.revision, is_legacy=not value, raw=value)
+    return RunMarker(
+        message.owner, message.begun, message.parked, _wait(message), entry.revision, is_legacy=not value, raw=value
+    )
+
+
+def _wait(message: pb.RunMarker) -> Wait | None:
+    if not (message.HasField("wakes_at") and message.HasField("waiting_since")):
+        return None
+    since, until = (each.ToDatetime(tzinfo=UTC) for each in (message.waiting_since, message.wakes_at))
+    return Wait(since, until, tuple(message.subjects))

@@ -11,7 +11,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as api
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
 from services.orchestrator.adapters.codec import enum_from_number, enum_number, fill, read
-from services.orchestrator.log.events import Answer, Budgets, RunError, RunMode, RunStatus, Usage
+from services.orchestrator.log.events import Answer, Approval, Budgets, RunError, RunMode, RunStatus, Usage
 from services.orchestrator.models import Outcome, RunKey, RunRecord, RunRequest
 
 E = TypeVar("E", bound=Enum)
@@ -44,6 +44,7 @@ def decode(key: RunKey, data: bytes) -> RunRecord:
         message.traceparent,
         frozenset(message.scopes),
         Outcome(_part(message, "answer", Answer), _part(message, "usage", Usage), _part(message, "error", RunError)),
+        tuple(read(each, Approval) for each in message.pending),
     )
 
 
@@ -63,6 +64,7 @@ def parse(data: bytes) -> pb.RunRecord:
 def set_end(message: pb.RunRecord, record: RunRecord) -> None:
     """Writes how the run ended; of one whose text was erased only that. An answer that does not fit is left out: the log has it."""
     set_status(message, record.status)
+    message.ClearField("pending")
     assert record.finished_at is not None
     message.finished_at.FromDatetime(record.finished_at)
     for name in ("answer", "usage", "error"):
@@ -85,15 +87,23 @@ def set_forgotten(message: pb.RunRecord, at: datetime) -> None:
 
 
 def drop_outcome(message: pb.RunRecord) -> None:
-    """Takes out what the run wrote. What it cost has no text."""
+    """Takes out what the run wrote and asks. What it cost has no text."""
     message.ClearField("answer")
     message.ClearField("error")
+    message.ClearField("pending")
 
 
-def set_going_on(message: pb.RunRecord, status: RunStatus) -> None:
-    """Writes a status that is no end, unless the run has ended."""
-    if not message.HasField("finished_at"):
-        set_status(message, status)
+def set_going_on(message: pb.RunRecord, record: RunRecord) -> None:
+    """Writes a status that is no end and what the run asks, unless the run has ended. Questions that do not fit are left out: the
+    log has them."""
+    if message.HasField("finished_at"):
+        return
+    set_status(message, record.status)
+    message.ClearField("pending")
+    for approval in record.pending:
+        fill(message.pending.add(), approval)
+    if message.ByteSize() > _MAX_BYTES:
+        message.ClearField("pending")
 
 
 def set_status(message: pb.RunRecord, status: RunStatus) -> None:

@@ -69,7 +69,7 @@ class KeyValueRunStore:
         await self.forget_active(record.key)
 
     async def set_status(self, record: RunRecord) -> None:
-        await self._change(record.key, lambda message: records.set_going_on(message, record.status))
+        await self._change(record.key, lambda message: records.set_going_on(message, record))
 
     async def drop_outcome(self, key: RunKey) -> None:
         await self._change(key, records.drop_outcome)

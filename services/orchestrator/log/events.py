@@ -258,6 +258,11 @@ class Approval:
     decision: ApprovalDecision = ApprovalDecision.PENDING
     decided_by: str = ""
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether somebody has decided; a question that has expired is closed by the run itself."""
+        return self.decision in (ApprovalDecision.ALLOWED, ApprovalDecision.DENIED)
+
 
 @dataclass(frozen=True)
 class Unknown:

@@ -13,8 +13,10 @@ from typing import Any
 
 import structlog
 
-from kit.errors import Unavailable
+from kit.errors import GroundworkError, Unavailable
+from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import (
+    Approval,
     Degradation,
     Done,
     Payload,
@@ -67,6 +69,9 @@ class Journal:
         self._log = log
         self.position = position
         """Of the last entry in the log, as far as we know."""
+        self.takes_in_decisions = False
+        """Whether a decision that somebody has appended meanwhile is taken in. Any other entry of another writer says that the run
+        is theirs."""
         self._clock = clock
         self._worked_before_s = progress.worked_s
         self._opened_at = clock()
@@ -153,11 +158,37 @@ class Journal:
             event = self._next(step, payload, state)
             if self.durable:
                 try:
-                    self.position = await self._log.append(self.key, event, self.position)
+                    event = await self._appended(step, payload, state)
                 except Unavailable as error:
                     self._go_on_live(error)
                     event = self._next(step, payload, state)
             self._publish(event)
+
+    async def _appended(self, step: str, payload: Payload, state: StepState) -> RunEvent:
+        """Raises FencedOff, Unavailable."""
+        while True:
+            event = self._next(step, payload, state)
+            try:
+                self.position = await self._log.append(self.key, event, self.position)
+            except FencedOff:
+                if not self.takes_in_decisions or not await self._take_in_decisions():
+                    raise
+            else:
+                return event
+
+    async def _take_in_decisions(self) -> bool:
+        """Whether decisions, and nothing else, have come behind our last entry; they are taken in."""
+        try:
+            events, position = await self._log.read(self.key)
+        except GroundworkError:
+            return False
+        new = [event for event in events if event.seq > self.progress.seq]
+        if not new or not all(isinstance(event.payload, Approval) and event.payload.is_decided for event in new):
+            return False
+        for event in new:
+            self._publish(event)
+        self.position = position
+        return True
 
     async def go_on_live(self, error: Unavailable) -> None:
         """From now on nothing is written to the log any more; who follows live is told."""

@@ -1,13 +1,15 @@
 """How far a run has come: the fold of its log. Whoever continues the run starts from here."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from services.orchestrator.log.events import (
     AgentChosen,
     Answer,
     Approval,
+    ApprovalDecision,
     Budgets,
     Done,
     Payload,
@@ -40,6 +42,11 @@ _STEPS_BEFORE_STEPS: Mapping[type, str] = {
 """Logs of versions that named no steps: which step's result an event of this kind is."""
 
 
+def approval_id(run_id: str, step: str) -> str:
+    """Of the question that a step asks. It names the run, so that a decision finds it, and fits a segment of a URL's path."""
+    return f"{run_id}-{hashlib.sha256(step.encode()).hexdigest()[:12]}"
+
+
 @dataclass(frozen=True)
 class Recorded:
     """The event that tells of a step's result, or of an effect that is about to be caused."""
@@ -68,7 +75,11 @@ class Progress:
     intents: dict[str, Recorded] = field(default_factory=dict)
     """Of effects, by step; those whose result is known are in here too."""
     approvals: dict[str, Approval] = field(default_factory=dict)
-    """By step: the question, or the decision once there is one."""
+    """By step, in the order in which they were asked: the question, or the decision once there is one."""
+    asked_at: dict[str, datetime] = field(default_factory=dict)
+    """By step: when its question was asked."""
+    has_unread_decision: bool = False
+    """Somebody has decided since a worker last began."""
     spent: dict[str, StepUsage] = field(default_factory=dict)
     """By step, in order of their beginning."""
     began_at: datetime | None = None
@@ -90,6 +101,17 @@ class Progress:
         return TIME_UP in self.results
 
     @property
+    def pending(self) -> Sequence[Approval]:
+        """The questions that nobody has decided."""
+        return [each for each in self.approvals.values() if each.decision is ApprovalDecision.PENDING]
+
+    @property
+    def waiting_since(self) -> datetime | None:
+        """When the oldest of those was asked."""
+        pending = (step for step, each in self.approvals.items() if each.decision is ApprovalDecision.PENDING)
+        return min((self.asked_at[step] for step in pending), default=None)
+
+    @property
     def outcome(self) -> Outcome:
         return Outcome(self.answer, self.usage, self.error)
 
@@ -97,6 +119,7 @@ class Progress:
         is_resume = isinstance(event.payload, Thinking) and event.payload.phase == RESUMED
         self.resumes += is_resume
         self.fruitless_resumes = self.fruitless_resumes + 1 if is_resume else 0
+        self.has_unread_decision = self.has_unread_decision and not is_resume
         self._count_time(event, is_resume=is_resume)
         self.seq = event.seq
         self.began_at = self.began_at or event.at
@@ -129,11 +152,17 @@ class Progress:
         if state.spent is not None:
             self.spent[step] = state.spent
         if isinstance(event.payload, Approval):
-            self.approvals[step] = event.payload
+            self._apply_approval(event, event.payload)
         elif state.phase is StepPhase.RESULT:
             self.results[step] = Recorded(event.payload, state)
         elif state.phase is StepPhase.INTENT:
             self.intents[step] = Recorded(event.payload, state)
+
+    def _apply_approval(self, event: RunEvent, approval: Approval) -> None:
+        # Earlier releases called a question as its step.
+        self.approvals[event.step] = replace(approval, approval_id=approval_id(event.run_id, event.step))
+        self.asked_at.setdefault(event.step, event.at)
+        self.has_unread_decision |= approval.is_decided
 
     def _count_time(self, event: RunEvent, *, is_resume: bool) -> None:
         if event.state is not None:

@@ -86,6 +86,8 @@ class Execution:
         self._is_lost = False
         self._working = False
         self._finishing = False
+        self.waits_until: datetime | None = None
+        """Of a run that is to be parked."""
 
     def cancel(self) -> None:
         """Ends the run as cancelled, from whatever it is doing; without effect once it is ending."""
@@ -128,6 +130,7 @@ class Execution:
         except Parked as parked:
             if not await self._is_cancelled():
                 _log.info("run_parked", run_id=self.record.key.run_id, until=parked.until.isoformat())
+                self.waits_until = parked.until
                 return Ending.PARKED
             status = await self._end(RunStatus.CANCELLED)
         if not self.journal.durable:

@@ -124,7 +124,7 @@ class Executions:
         key = execution.record.key
         if ending is Ending.UNSETTLED:
             await self._ownership.release(key)
-        elif ending is Ending.PARKED:
-            await self._parking.park(execution.record, execution.journal.position)
+        elif execution.waits_until is not None:
+            await self._parking.park(execution.record, execution.journal, execution.waits_until)
         else:
             self._ownership.drop(key)

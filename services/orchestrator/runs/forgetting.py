@@ -2,7 +2,8 @@
 
 A run notes its sources before it writes their text, and then asks whether one of them is forgotten; forgetting marks the source
 and then lists the runs that noted it. So no order of the two leaves text behind. A run that is going on is given a moment, then
-cancelled, then cut off: its log is sealed, and whoever still writes it is refused by the store. Every step may be repeated.
+cancelled, then cut off: its log is sealed, and whoever still writes it is refused by the store. One that waits for a person is
+cancelled at once, which wakes it. Every step may be repeated.
 
     of a document    the events and answers of the runs that quote it, and of runs that were shown their answers; the answers in
     threads.
@@ -25,7 +26,7 @@ from kit.errors import GroundworkError
 from kit.forgetting import ForgetRequest, Source, SourceKind
 from kit.principal import Principal, use_principal
 from services.orchestrator.errors import RunDamaged
-from services.orchestrator.log.events import Evidence, Retrieval
+from services.orchestrator.log.events import Evidence, Retrieval, RunStatus
 from services.orchestrator.metrics import FORGOTTEN_RUNS
 from services.orchestrator.models import Dependent, RunKey, RunRecord
 from services.orchestrator.ports import EventLog, Memory, RunSources, RunStore, Tools
@@ -160,7 +161,8 @@ class Forgetting:
             waited = abs(now - request.requested_at)
             if waited >= CUT_OFF_AFTER:
                 return None
-            if request.source.kind is not SourceKind.DOCUMENT or waited >= GRACE:
+            is_waiting = record.status is RunStatus.WAITING  # for a person, so that it does not end by itself
+            if request.source.kind is not SourceKind.DOCUMENT or is_waiting or waited >= GRACE:
                 await self._store.request_cancel(run.key)
             return RECHECK_S
         settles_in = record.finished_at + SETTLE - now

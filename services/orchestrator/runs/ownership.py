@@ -10,7 +10,7 @@ more.
     owner lives              nobody (its own process: when it does not hold the run any more)
     owner's lease is gone    anybody
     no owner                 anybody
-    parked                   who resumes it
+    parked                   who resumes it; anybody when its wait is over
     of an earlier release    who gets its lease of that release
 """
 
@@ -19,13 +19,14 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import structlog
 
 from kit.errors import Unavailable
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import RunEvent
-from services.orchestrator.models import RunKey, RunMarker
+from services.orchestrator.models import RunKey, RunMarker, Wait
 from services.orchestrator.ports import Markers, RunLog
 
 _log = structlog.get_logger()
@@ -34,15 +35,24 @@ _log = structlog.get_logger()
 class Ownership:
     """The lease of this process, and the runs that it holds."""
 
-    def __init__(self, markers: Markers, lease_s: float, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        markers: Markers,
+        lease_s: float,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self.owner = secrets.token_hex(8)
         self._markers = markers
         self._lease_s = lease_s
         self._monotonic = monotonic
+        self._now = now
         self._held_until = float("-inf")
         """By our own clock, counted from before the renewal was sent: the store's lease lasts at least as long."""
         self._held: dict[RunKey, RunMarker] = {}
-        self._claiming: set[RunKey] = set()
+        self._marking: set[RunKey] = set()
+        """Runs whose marker is being written."""
 
     async def keep_lease(self) -> None:
         """Renews the lease three times in its lifetime. Runs until cancelled."""
@@ -63,7 +73,7 @@ class Ownership:
         return await self._markers.is_alive(owner)
 
     def holds(self, key: RunKey) -> bool:
-        return key in self._held or key in self._claiming
+        return key in self._held or key in self._marking
 
     async def claim(self, key: RunKey) -> bool:
         """Makes a new run ours. False when it has an owner, or is parked. Raises Unavailable."""
@@ -82,7 +92,7 @@ class Ownership:
         # While the marker is written, another task of this process could read it and take the run for one that was let go.
         if self.holds(key):
             return None
-        self._claiming.add(key)
+        self._marking.add(key)
         try:
             await self._renew_if_spent()
             marker = await self._marked(key, new, is_new=is_new, resume=resume)
@@ -90,7 +100,7 @@ class Ownership:
                 self._held[key] = marker
             return marker
         finally:
-            self._claiming.discard(key)
+            self._marking.discard(key)
 
     async def _marked(self, key: RunKey, new: RunMarker, *, is_new: bool, resume: bool) -> RunMarker | None:
         """The marker with us as the owner; `new` where there was none."""
@@ -100,7 +110,7 @@ class Ownership:
         if marker is None:
             revision = await self._markers.create(key, new)
         elif await self._is_free(key, marker, resume=resume):
-            new = replace(marker, owner=self.owner, parked=False)
+            new = replace(marker, owner=self.owner, parked=False, wait=None)
             revision = await self._markers.update(key, new)
         else:
             return None
@@ -108,7 +118,7 @@ class Ownership:
 
     async def _is_free(self, key: RunKey, marker: RunMarker, *, resume: bool) -> bool:
         if marker.parked:
-            return resume
+            return resume or marker.is_due(self._now())
         if marker.owner == self.owner:
             return True  # we do not hold it: our work on it ended without the store being told
         if marker.is_legacy:
@@ -132,22 +142,29 @@ class Ownership:
 
     async def release(self, key: RunKey) -> None:
         """Leaves a run to whoever takes it. Raises Unavailable."""
-        await self._give_up(key, parked=False)
+        await self._give_up(key, None)
 
-    async def park(self, key: RunKey) -> None:
-        """Leaves a run to whoever resumes it. Raises Unavailable."""
-        await self._give_up(key, parked=True)
+    async def park(self, key: RunKey, wait: Wait) -> None:
+        """Leaves a run to whoever resumes it, and to anybody once the wait is over. Raises Unavailable."""
+        await self._give_up(key, wait)
 
-    async def unpark(self, key: RunKey) -> None:
-        """Leaves a parked run to whoever takes it. Raises Unavailable."""
-        if await self.adopt(key, resume=True) is not None:
-            await self.release(key)
+    async def wake_by(self, key: RunKey, at: datetime) -> None:
+        """Lets anybody go on with a parked run from `at` on, if not earlier. Does nothing with one that is not parked, or is being
+        taken up. Raises Unavailable."""
+        marker = await self._markers.read(key)
+        if marker is not None and marker.parked and marker.wait is not None and marker.wait.until > at:
+            await self._markers.update(key, replace(marker, wait=replace(marker.wait, until=at)))
 
-    async def _give_up(self, key: RunKey, *, parked: bool) -> None:
+    async def _give_up(self, key: RunKey, wait: Wait | None) -> None:
         marker = self._held.pop(key, None)
-        if marker is not None:
+        if marker is None:
+            return
+        self._marking.add(key)  # until the marker says so, a task of ours that reads it would take the run back
+        try:
             # Refused when it is another's by now. When only the answer was lost, our own sweeper finds it.
-            await self._markers.update(key, replace(marker, owner="", parked=parked))
+            await self._markers.update(key, replace(marker, owner="", parked=wait is not None, wait=wait))
+        finally:
+            self._marking.discard(key)
 
     async def _renew_if_spent(self) -> None:
         """No run may be marked as ours without a lease: it would be taken from us at once."""

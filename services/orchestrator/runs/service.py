@@ -2,7 +2,7 @@
 falls silent another orchestrator continues it from the log."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,8 +28,9 @@ from services.orchestrator.errors import (
 from services.orchestrator.log.events import RunEvent, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.state import Progress
-from services.orchestrator.models import Dependent, Page, RunKey, RunLimits, RunMarker, RunRecord, RunRequest
+from services.orchestrator.models import Dependent, Page, RunKey, RunLimits, RunMarker, RunRecord, RunRequest, Wait
 from services.orchestrator.ports import EventLog, Markers, RunSources, RunStore
+from services.orchestrator.runs.approvals import Approvals
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import Execution, Worker
 from services.orchestrator.runs.executions import Executions
@@ -61,16 +62,19 @@ class Runs:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self.ownership = Ownership(markers, limits.lease_s)
+        self.ownership = Ownership(markers, limits.lease_s, now=now)
         self._store = store
         self._log = log
         self._sources = sources
         self._limits = limits
         self._brought = brought
         self._now = now
-        parking = Parking(store, log, self.ownership)
-        self._executions = Executions(store, worker, limits, now, self.ownership, parking, brought, tally)
-        self._sweeper = Sweeper(markers, self.ownership, self._take_over, self._executions.lose, limits.lease_s / 2)
+        self._parking = Parking(store, log, self.ownership)
+        self._executions = Executions(store, worker, limits, now, self.ownership, self._parking, brought, tally)
+        self._sweeper = Sweeper(
+            markers, self.ownership, self._take_over, self._executions.lose, limits.lease_s / 2, now=now
+        )
+        self.approvals = Approvals(store, log, self, now)
         self._starting = 0
         self._draining = False
 
@@ -171,9 +175,17 @@ class Runs:
         """Goes on with a parked run, whose log has what it waited for; here, or elsewhere when this process takes none now. Does
         nothing when somebody works on it: they find the entry. Raises Unavailable."""
         if self._draining or self._is_full():
-            await self.ownership.unpark(key)
+            await self._parking.unpark(key)
         else:
             await self._take_over(key, resume=True)
+
+    async def wake_by(self, key: RunKey, at: datetime) -> None:
+        """Has a parked run go on at `at` at the latest, wherever it may. Raises Unavailable."""
+        await self.ownership.wake_by(key, at)
+
+    async def parked(self, tenant_id: str) -> Mapping[RunKey, Wait]:
+        """The runs of a tenant that wait for a person. Raises Unavailable."""
+        return await self._sweeper.parked(tenant_id)
 
     async def get(self, key: RunKey) -> RunRecord:
         """For whoever may see it; see `visible`. Raises RunNotFound, RunDamaged."""
@@ -222,8 +234,18 @@ class Runs:
             await self.ownership.leave()
 
     async def _watch_cancels(self) -> None:
+        await self._sweeper.caught_up()
         async for key in patiently(self._store.watch_cancels):
             self._executions.cancel(key)
+            if self._sweeper.is_parked(key):
+                await self._wake_to_end(key)
+
+    async def _wake_to_end(self, key: RunKey) -> None:
+        """A parked run has nobody who would hear that it is to stop."""
+        try:
+            await self.resume(key)
+        except GroundworkError as error:
+            _log.warning("cancelled_run_not_resumed", run_id=key.run_id, reason=error.reason, error=error.message)
 
     def _is_full(self) -> bool:
         return len(self._executions) + self._starting >= self._limits.max_concurrent_runs
@@ -300,7 +322,7 @@ class Runs:
     async def _running(self, record: RunRecord) -> RunRecord:
         """The record, which does not say any more that the run waits."""
         if record.status is RunStatus.WAITING:
-            record = replace(record, status=RunStatus.RUNNING)
+            record = replace(record, status=RunStatus.RUNNING, pending=())
             await self._store.set_status(record)
         return record
 

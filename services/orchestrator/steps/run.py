@@ -35,7 +35,8 @@ from services.orchestrator.log.events import (
     ToolResult,
 )
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.log.state import RESUMED, TIME_UP, Recorded
+from services.orchestrator.log.state import RESUMED, TIME_UP, Recorded, approval_id
+from services.orchestrator.models import Wait
 from services.orchestrator.steps import effects
 from services.orchestrator.steps.approvals import ApprovalRequest, Decision
 from services.orchestrator.steps.budgets import Ledger, in_force
@@ -67,6 +68,7 @@ class Run:
 
     def __init__(self, journal: Journal, started: RunStarted) -> None:
         self.journal = journal
+        journal.takes_in_decisions = True  # people decide while other steps of the run are at work
         self.budgets = Ledger(started.budgets, journal)
         self._claimed: set[str] = set()
 
@@ -171,15 +173,16 @@ class Run:
         Raises ReadOnlyRun when the question cannot be logged, and StepDiverged when it was asked about other arguments.
         """
         self._claim(key)
-        asked = self.journal.progress.approvals.get(key)
+        progress = self.journal.progress
+        asked = progress.approvals.get(key)
         if asked is None:
-            asked = approval.question(key)
+            asked = approval.question(approval_id(self.journal.key.run_id, key))
             await self._note(key, asked)
         if asked.arguments_hash != arguments_hash(approval.arguments):
             raise StepDiverged(f"step {key} has asked about other arguments; the run cannot go on")
         if asked.decision is not ApprovalDecision.PENDING:
             return Decision.of(asked)
-        if asked.expires_at > self.journal.now():
+        if not Wait(progress.asked_at[key], asked.expires_at).is_over(self.journal.now()):
             raise Parked(key, asked.expires_at)
         expired = replace(asked, decision=ApprovalDecision.EXPIRED)
         await self._note(key, expired)

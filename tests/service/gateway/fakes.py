@@ -20,6 +20,8 @@ AT = Timestamp(seconds=1_750_000_000)
 RUN_ID = "0197c0ffee01" + "a" * 20
 OTHER_RUN_ID = "0197c0ffee02" + "b" * 20
 """One that no service knows."""
+APPROVAL_ID = f"{RUN_ID}-{'c' * 12}"
+ARGUMENTS_HASH = "d" * 64
 
 
 def document(document_id: str = "d0000001", **fields: Any) -> ingest_pb2.Document:
@@ -307,6 +309,9 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.repeat_last = False
         self.usage_requests: list[run_pb.GetUsageRequest] = []
         self.set_models: list[run_pb.SetModelRequest] = []
+        self.approval_pages: list[run_pb.ListApprovalsRequest] = []
+        self.decisions: list[run_pb.ResolveApprovalRequest] = []
+        self.decision_failure: GroundworkError | None = None
 
     async def _play(self, after_seq: int) -> AsyncIterator[run_pb.RunEvent]:
         if self.pause_after == 0:
@@ -372,6 +377,29 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         row = run_pb.UsageRow(key="qwen")
         row.MergeFrom(total)
         return run_pb.GetUsageResponse(rows=[row], total=total)
+
+    def _approval(self) -> run_pb.PendingApproval:
+        asked = run_pb.Approval(
+            approval_id=APPROVAL_ID,
+            tool="send_email",
+            arguments_hash=ARGUMENTS_HASH,
+            expires_at=AT,
+            decision=run_pb.APPROVAL_DECISION_PENDING,
+        )
+        asked.arguments.update({"to": "bob@example.com"})
+        return run_pb.PendingApproval(run_id=RUN_ID, subject="ann", approval=asked, yours_to_decide=True)
+
+    async def ListApprovals(self, request: Any, context: Any) -> run_pb.ListApprovalsResponse:
+        self.approval_pages.append(request)
+        return run_pb.ListApprovalsResponse(approvals=[self._approval()], next_page_token="next")
+
+    async def ResolveApproval(self, request: Any, context: Any) -> run_pb.ResolveApprovalResponse:
+        self.decisions.append(request)
+        if self.decision_failure is not None:
+            raise self.decision_failure
+        decided = self._approval()
+        decided.approval.decision, decided.approval.decided_by = request.decision, current_principal().subject
+        return run_pb.ResolveApprovalResponse(approval=decided)
 
     def _models(self, operation: str, *first: run_pb.ModelName) -> run_pb.OperationModels:
         return run_pb.OperationModels(

@@ -19,16 +19,26 @@ from kit.errors import Internal
 from services.ingest.documents import naming
 from services.memory import threads
 from services.orchestrator import handlers as orchestrator
-from services.orchestrator.runs import requests
+from services.orchestrator.runs import approvals, requests
 from services.retriever import validation
 from services.retriever.adapters import search_wire
 from tests.service.gateway.conftest import Settings, World, in_process
-from tests.service.gateway.fakes import RUN_ID, FakeIngest, FakeMemory, FakeOrchestrator, FakeRetriever, document
+from tests.service.gateway.fakes import (
+    APPROVAL_ID,
+    ARGUMENTS_HASH,
+    RUN_ID,
+    FakeIngest,
+    FakeMemory,
+    FakeOrchestrator,
+    FakeRetriever,
+    document,
+)
 
 PATHS = {
     "collection_id": "contracts",
     "document_id": "d0000001",
     "run_id": RUN_ID,
+    "approval_id": APPROVAL_ID,
     "thread_id": "0123456789ab",
     "chunk_id": "c1",
     "dead_letter_id": "1e000001",
@@ -43,6 +53,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "ThreadTitle": {"title": "Notice"},
     "RequeueMany": {},
     "ModelChoice": {"provider": "gpu", "model": "qwen"},
+    "ApprovalChoice": {"decision": "allow", "arguments_hash": ARGUMENTS_HASH},
 }
 """A small body of each kind that is accepted; members are replaced one at a time."""
 
@@ -97,6 +108,10 @@ class CheckedOrchestrator(FakeOrchestrator):
     async def GetRun(self, request: Any, context: Any) -> Any:
         _must_be_one(orchestrator._RUN_ID.fullmatch(request.run_id))
         return await super().GetRun(request, context)
+
+    async def ResolveApproval(self, request: Any, context: Any) -> Any:
+        _must_be_one(approvals._ID.fullmatch(request.approval_id))
+        return await super().ResolveApproval(request, context)
 
 
 def _must_be_one(is_one: object) -> None:

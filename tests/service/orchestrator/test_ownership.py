@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from kit.jetstream import KeyValue, Nats, connect
 from kit.testing.nats import NatsServer
 from services.orchestrator.adapters.markers import KeyValueMarkers
 from services.orchestrator.log.events import Answer, Done, RunEvent, RunStatus, Thinking
-from services.orchestrator.models import RunKey
+from services.orchestrator.models import RunKey, Wait
 from services.orchestrator.runs.ownership import Ownership
 from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect, now
 from tests.service.orchestrator.proxy import Proxy
@@ -143,10 +144,19 @@ async def test_what_a_newer_version_put_into_a_marker_survives_every_change(jets
     ownership = Ownership(markers, LONG_S)
     assert await ownership.adopt(KEY)
     await ownership.note_begun(KEY)
-    await ownership.park(KEY)
+    wait = Wait(now(), now() + timedelta(hours=1), ("ann",))
+    await ownership.park(KEY, wait)
     entry = await active.get(KEY.name)
     assert entry is not None
-    assert entry.value == pb.RunMarker(begun=True, parked=True).SerializeToString() + newer
+    parked = pb.RunMarker(begun=True, parked=True, subjects=["ann"])
+    parked.waiting_since.FromDatetime(wait.since)
+    parked.wakes_at.FromDatetime(wait.until)
+    assert entry.value == parked.SerializeToString() + newer
+    assert await ownership.adopt(KEY, resume=True)
+    await ownership.release(KEY)
+    entry = await active.get(KEY.name)
+    assert entry is not None
+    assert entry.value == pb.RunMarker(begun=True).SerializeToString() + newer
 
 
 async def test_nothing_is_claimed_with_a_lease_that_is_spent(jetstream: Nats) -> None:

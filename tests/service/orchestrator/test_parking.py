@@ -74,7 +74,9 @@ async def test_parked_run_has_no_owner_no_task_and_no_time_that_runs_out(
     assert await _has_status(orchestrator, key, RunStatus.WAITING)
     entry = await (await KeyValue.open(jetstream, "RUN_ACTIVE")).get(key.name)
     assert entry is not None
-    assert pb.RunMarker.FromString(entry.value or b"") == pb.RunMarker(parked=True, begun=True)
+    marker = pb.RunMarker.FromString(entry.value or b"")
+    assert (marker.parked, marker.begun, marker.owner, marker.subjects) == (True, True, "", ["ann"])
+    assert marker.wakes_at.ToDatetime() > marker.waiting_since.ToDatetime() + timedelta(minutes=59)
     assert not orchestrator.runs._executions
     assert not orchestrator.runs._executions._tasks
     assert not orchestrator.runs.ownership.holds(key)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kit.errors import GroundworkError, NotFound, Unavailable
+from kit.errors import DeadlineExceeded, GroundworkError, NotFound, Unavailable
 from services.gateway.errors import StreamInterrupted
 from services.gateway.models import RunEvent
 from services.gateway.runs import ReattachPolicy, follow
@@ -75,3 +75,33 @@ async def test_gives_up_when_nothing_comes_for_too_long_and_says_how_to_resume()
     with pytest.raises(StreamInterrupted, match=r"GET /v1/runs/r1/events\?after=2") as raised:
         await log.seen(policy=policy)
     assert raised.value.metadata == {"run_id": "r1", "after_seq": "2"}
+
+
+class SlowRunLog(FakeRunLog):
+    """Each attachment takes its time before it tells anything."""
+
+    def __init__(self, attachment_s: float, *streams: list[int | GroundworkError]) -> None:
+        super().__init__(*streams)
+        self.policy = ReattachPolicy(give_up_after_s=10, first_backoff_s=0.0, clock=lambda: self.now)
+        self.now = 0.0
+        self._attachment_s = attachment_s
+
+    async def _next(self) -> AsyncIterator[RunEvent]:
+        self.now += self._attachment_s
+        async for event in super()._next():
+            yield event
+
+
+def _silent(times: int) -> list[list[int | GroundworkError]]:
+    return [[DeadlineExceeded("its time is over")] for _ in range(times)]
+
+
+async def test_stream_of_a_run_that_waits_for_days_is_opened_again_whenever_its_life_is_over() -> None:
+    log = SlowRunLog(3600.0, [1, 2, BROKEN], *_silent(50), [3, 4, 5])
+    assert await log.seen(policy=log.policy) == [1, 2, 3, 4, 5]
+
+
+async def test_deadline_that_comes_soon_is_a_break_like_any_other() -> None:
+    log = SlowRunLog(1.0, [1, 2, BROKEN], *_silent(50))
+    with pytest.raises(StreamInterrupted):
+        await log.seen(policy=log.policy)

@@ -71,6 +71,7 @@ def test_providers_come_from_a_value_or_a_file_and_stand_beside_the_default(
             "provider 'default' is the one of GROUNDWORK_LLM_BASE_URL",
         ),
         ({"egress_allowed_networks": "10.0.0.1/8"}, "EGRESS_ALLOWED_NETWORKS=10.0.0.1/8 is not valid: 10.0.0.1/8 has"),
+        ({"approval_expiry_s": "604800"}, "APPROVAL_EXPIRY_S=604800 is not valid: it must be at most 518400"),
         ({"model_credentials_life_s": "4000"}, "MODEL_CREDENTIALS_LIFE_S=4000 is not valid: it must be at most 3600"),
     ],
 )
@@ -83,3 +84,10 @@ def test_a_wrong_setting_is_one_line_without_a_key(
     assert told in said
     assert said.count("\n") == 1
     assert "sk-secret" not in said
+
+
+def test_a_question_to_a_person_stands_for_no_longer_than_half_the_life_of_its_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert settings(monkeypatch).approval_life_s == 86_400.0
+    assert settings(monkeypatch, run_retention_days="1").approval_life_s == 43_200.0

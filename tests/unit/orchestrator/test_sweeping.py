@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from kit.errors import Unavailable
-from services.orchestrator.models import RunKey, RunMarker
+from services.orchestrator.models import RunKey, RunMarker, Wait
 from services.orchestrator.runs.ownership import Ownership
 from services.orchestrator.runs.sweeping import Sweeper
+
+AT = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
 class MemoryMarkers:
@@ -20,7 +23,7 @@ class MemoryMarkers:
         self.alive: set[str] = set()
         self.asked: list[str | RunKey] = []
         self.down = False
-        self._changes: asyncio.Queue[tuple[RunKey, RunMarker | None]] = asyncio.Queue()
+        self._changes: asyncio.Queue[tuple[RunKey, RunMarker | None] | None] = asyncio.Queue()
 
     async def renew(self, owner: str) -> None:
         self.alive.add(owner)
@@ -50,9 +53,13 @@ class MemoryMarkers:
         self._changes.put_nowait((key, self.markers[key]))
         return marker.revision + 1
 
-    async def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None], None]:
+    async def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None] | None, None]:
         while True:
             yield await self._changes.get()
+
+    def has_told_all(self) -> None:
+        """What a watch says behind the markers that were there."""
+        self._changes.put_nowait(None)
 
     async def take_legacy_lease(self, key: RunKey) -> bool:
         return True
@@ -73,13 +80,20 @@ class Rig:
 
     def __init__(self) -> None:
         self.store = MemoryMarkers()
-        self.ownership = Ownership(self.store, 5.0)
+        self.at = AT
+        self.ownership = Ownership(self.store, 5.0, now=lambda: self.at)
         self.clock = 100.0
         self.adopted: list[RunKey] = []
         self.lost: list[RunKey] = []
         self.broken: set[RunKey] = set()
         self.sweeper = Sweeper(
-            self.store, self.ownership, self._adopt, self.lost.append, 2.5, monotonic=lambda: self.clock
+            self.store,
+            self.ownership,
+            self._adopt,
+            self.lost.append,
+            2.5,
+            monotonic=lambda: self.clock,
+            now=lambda: self.at,
         )
 
     async def _adopt(self, run: RunKey) -> None:
@@ -114,11 +128,43 @@ async def test_runs_of_owners_that_live_are_not_touched_and_each_owner_is_asked_
 
 
 async def test_parked_runs_and_those_in_hand_are_left_alone(rig: Rig) -> None:
-    await rig.store.create(key(1), RunMarker("", parked=True))
+    await rig.store.create(key(1), RunMarker("", parked=True, wait=Wait(AT, AT + timedelta(hours=1))))
     assert await rig.ownership.claim(key(2))
     await rig.store.create(key(3), RunMarker(""))
     await rig.store.create(key(4), RunMarker(rig.ownership.owner))  # ours once, and no more worked on
     assert await rig.swept() == [key(3), key(4)]
+
+
+async def test_parked_run_is_taken_when_its_wait_is_over_and_not_before(rig: Rig) -> None:
+    await rig.store.create(key(1), RunMarker("", parked=True, wait=Wait(AT, AT + timedelta(hours=1))))
+    await rig.store.create(key(2), RunMarker("", parked=True, wait=Wait(AT, AT + timedelta(hours=2))))
+    await rig.store.create(key(3), RunMarker("", parked=True))  # by an earlier release, which noted no wait
+    rig.at = AT + timedelta(minutes=59)
+    assert await rig.swept() == [key(3)]
+    rig.at = AT + timedelta(hours=1)
+    assert await rig.ownership.adopt(key(2)) is None
+    assert await rig.swept() == [key(1), key(3)]
+    assert await rig.ownership.adopt(key(1)) is not None
+    assert rig.store.markers[key(1)] == RunMarker(rig.ownership.owner, parked=False, revision=2)
+
+
+@pytest.mark.parametrize("days", [-30, 30])
+async def test_clock_that_jumps_lets_no_run_sleep_for_longer(rig: Rig, days: int) -> None:
+    await rig.store.create(key(1), RunMarker("", parked=True, wait=Wait(AT, AT + timedelta(days=1))))
+    rig.at = AT + timedelta(days=days)
+    assert await rig.swept() == [key(1)]
+
+
+async def test_waiting_runs_are_known_once_all_markers_were_read(rig: Rig) -> None:
+    wait = Wait(AT, AT + timedelta(hours=1), ("ann",))
+    await rig.store.create(key(1), RunMarker("", parked=True, wait=wait))
+    await rig.store.create(key(2), RunMarker("alive"))
+    listing = asyncio.create_task(rig.sweeper.parked("acme"))
+    await rig.store.told()
+    assert not listing.done()
+    rig.store.has_told_all()
+    assert await listing == {key(1): wait}
+    assert await rig.sweeper.parked("other") == {}
 
 
 async def test_run_that_fails_waits_longer_each_time_and_keeps_no_other_waiting(rig: Rig) -> None:
@@ -159,3 +205,17 @@ async def test_run_that_is_let_go_is_taken_at_once(rig: Rig) -> None:
             await asyncio.sleep(0)
     sweeping.cancel()
     await asyncio.gather(sweeping, return_exceptions=True)
+
+
+async def test_run_that_is_being_parked_is_not_taken_back_by_a_task_of_its_own_process(rig: Rig) -> None:
+    assert await rig.ownership.claim(key(1))
+    update, taken = rig.store.update, []
+
+    async def looked_at(run: RunKey, marker: RunMarker) -> int | None:
+        taken.append(await rig.ownership.adopt(run))
+        return await update(run, marker)
+
+    rig.store.update = looked_at  # type: ignore[method-assign]
+    await rig.ownership.park(key(1), Wait(AT, AT + timedelta(hours=1)))
+    assert taken == [None]
+    assert rig.store.markers[key(1)].parked

@@ -1612,7 +1612,7 @@ class Approval(_message.Message):
     DECISION_FIELD_NUMBER: _builtins.int
     DECIDED_BY_FIELD_NUMBER: _builtins.int
     approval_id: _builtins.str
-    """Unique within the tenant."""
+    """Unique within the tenant: `<run id>-<12 hex digits>`."""
     tool: _builtins.str
     """Tool that is to be called."""
     arguments_hash: _builtins.str
@@ -1714,10 +1714,13 @@ class PendingApproval(_message.Message):
     RUN_ID_FIELD_NUMBER: _builtins.int
     SUBJECT_FIELD_NUMBER: _builtins.int
     APPROVAL_FIELD_NUMBER: _builtins.int
+    YOURS_TO_DECIDE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Its run."""
     subject: _builtins.str
     """Whose run it is."""
+    yours_to_decide: _builtins.bool
+    """Whether the caller may decide it."""
     @_builtins.property
     def approval(self) -> Global___Approval:
         """The question."""
@@ -1728,10 +1731,11 @@ class PendingApproval(_message.Message):
         run_id: _builtins.str = ...,
         subject: _builtins.str = ...,
         approval: Global___Approval | None = ...,
+        yours_to_decide: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "run_id", b"run_id", "subject", b"subject"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "run_id", b"run_id", "subject", b"subject", "yours_to_decide", b"yours_to_decide"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

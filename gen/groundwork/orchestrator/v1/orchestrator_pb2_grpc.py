@@ -146,7 +146,9 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListApprovals(self, request, context):
-        """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant.
+        """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant. What has expired
+        is not listed. A question appears once its run has nothing else to do. What is decided between two pages may move questions of
+        the same run to a later one; none is missed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -154,8 +156,9 @@ class OrchestratorServiceServicer:
 
     def ResolveApproval(self, request, context):
         """Decides about a call that waits, and lets its run go on, on any replica. Harmless when repeated. NOT_FOUND with
-        APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about; FAILED_PRECONDITION with APPROVAL_CLOSED when
-        it was decided otherwise, or expired.
+        APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about, and when the caller may neither decide nor see
+        the run; PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when they may see it only; FAILED_PRECONDITION with APPROVAL_CLOSED when it
+        was decided otherwise or has expired, or when its run has ended or is being cancelled.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -50,11 +50,15 @@ class OrchestratorServiceStub:
     ListRuns: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]
     """The caller's runs, newest first; with the scope "operator" all of the tenant."""
     ListApprovals: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListApprovalsRequest, _orchestrator_pb2.ListApprovalsResponse]
-    """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant."""
+    """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant. What has expired
+    is not listed. A question appears once its run has nothing else to do. What is decided between two pages may move questions of
+    the same run to a later one; none is missed.
+    """
     ResolveApproval: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ResolveApprovalRequest, _orchestrator_pb2.ResolveApprovalResponse]
     """Decides about a call that waits, and lets its run go on, on any replica. Harmless when repeated. NOT_FOUND with
-    APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about; FAILED_PRECONDITION with APPROVAL_CLOSED when
-    it was decided otherwise, or expired.
+    APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about, and when the caller may neither decide nor see
+    the run; PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when they may see it only; FAILED_PRECONDITION with APPROVAL_CLOSED when it
+    was decided otherwise or has expired, or when its run has ended or is being cancelled.
     """
     ListTools: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListToolsRequest, _orchestrator_pb2.ListToolsResponse]
     """The tools that a run of the caller may use, by name."""
@@ -89,11 +93,15 @@ class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
     ListRuns: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]  # type: ignore[assignment]
     """The caller's runs, newest first; with the scope "operator" all of the tenant."""
     ListApprovals: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListApprovalsRequest, _orchestrator_pb2.ListApprovalsResponse]  # type: ignore[assignment]
-    """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant."""
+    """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant. What has expired
+    is not listed. A question appears once its run has nothing else to do. What is decided between two pages may move questions of
+    the same run to a later one; none is missed.
+    """
     ResolveApproval: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ResolveApprovalRequest, _orchestrator_pb2.ResolveApprovalResponse]  # type: ignore[assignment]
     """Decides about a call that waits, and lets its run go on, on any replica. Harmless when repeated. NOT_FOUND with
-    APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about; FAILED_PRECONDITION with APPROVAL_CLOSED when
-    it was decided otherwise, or expired.
+    APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about, and when the caller may neither decide nor see
+    the run; PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when they may see it only; FAILED_PRECONDITION with APPROVAL_CLOSED when it
+    was decided otherwise or has expired, or when its run has ended or is being cancelled.
     """
     ListTools: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListToolsRequest, _orchestrator_pb2.ListToolsResponse]  # type: ignore[assignment]
     """The tools that a run of the caller may use, by name."""
@@ -167,7 +175,10 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _orchestrator_pb2.ListApprovalsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.ListApprovalsResponse, _abc.Awaitable[_orchestrator_pb2.ListApprovalsResponse]]:
-        """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant."""
+        """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant. What has expired
+        is not listed. A question appears once its run has nothing else to do. What is decided between two pages may move questions of
+        the same run to a later one; none is missed.
+        """
 
     @_abc_1.abstractmethod
     def ResolveApproval(
@@ -176,8 +187,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.ResolveApprovalResponse, _abc.Awaitable[_orchestrator_pb2.ResolveApprovalResponse]]:
         """Decides about a call that waits, and lets its run go on, on any replica. Harmless when repeated. NOT_FOUND with
-        APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about; FAILED_PRECONDITION with APPROVAL_CLOSED when
-        it was decided otherwise, or expired.
+        APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about, and when the caller may neither decide nor see
+        the run; PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when they may see it only; FAILED_PRECONDITION with APPROVAL_CLOSED when it
+        was decided otherwise or has expired, or when its run has ended or is being cancelled.
         """
 
     @_abc_1.abstractmethod

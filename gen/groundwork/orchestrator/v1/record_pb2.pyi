@@ -41,6 +41,7 @@ class RunRecord(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    PENDING_FIELD_NUMBER: _builtins.int
     subject: _builtins.str
     """Who asked: the run is theirs."""
     status: _orchestrator_pb2.RunStatus.ValueType
@@ -79,6 +80,12 @@ class RunRecord(_message.Message):
     def error(self) -> _orchestrator_pb2.RunError:
         """Why it failed, when it did."""
 
+    @_builtins.property
+    def pending(self) -> _containers.RepeatedCompositeFieldContainer[_orchestrator_pb2.Approval]:
+        """What the run asks while it is WAITING, in the order in which it was asked; for listings, the log is the truth. Empty when the
+        questions are too long to be kept twice.
+        """
+
     def __init__(
         self,
         *,
@@ -93,10 +100,11 @@ class RunRecord(_message.Message):
         answer: _orchestrator_pb2.Answer | None = ...,
         usage: _orchestrator_pb2.Usage | None = ...,
         error: _orchestrator_pb2.RunError | None = ...,
+        pending: _abc.Iterable[_orchestrator_pb2.Approval] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "request", b"request", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "request", b"request", "scopes", b"scopes", "status", b"status", "subject", b"subject", "traceparent", b"traceparent", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "created_at", b"created_at", "error", b"error", "finished_at", b"finished_at", "forgotten_at", b"forgotten_at", "pending", b"pending", "request", b"request", "scopes", b"scopes", "status", b"status", "subject", b"subject", "traceparent", b"traceparent", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -113,22 +121,42 @@ class RunMarker(_message.Message):
     OWNER_FIELD_NUMBER: _builtins.int
     BEGUN_FIELD_NUMBER: _builtins.int
     PARKED_FIELD_NUMBER: _builtins.int
+    WAKES_AT_FIELD_NUMBER: _builtins.int
+    WAITING_SINCE_FIELD_NUMBER: _builtins.int
+    SUBJECTS_FIELD_NUMBER: _builtins.int
     owner: _builtins.str
     """The orchestrator process that works on the run: a key of RUN_OWNERS while that process lives. Empty when nobody does."""
     begun: _builtins.bool
     """Whether an entry of the run's log is on disk: a log that is empty all the same has been lost."""
     parked: _builtins.bool
-    """The run waits for somebody's decision: nobody works on it until it is resumed."""
+    """The run waits for somebody's decision: nobody works on it until it is resumed, or `wakes_at` has come."""
+    @_builtins.property
+    def wakes_at(self) -> _timestamp_pb2.Timestamp:
+        """Of a parked run: when anybody may go on with it, because its question expires. Absent in markers of releases before this field:
+        anybody may look at once.
+        """
+
+    @_builtins.property
+    def waiting_since(self) -> _timestamp_pb2.Timestamp:
+        """Of a parked run: when the oldest of its questions was asked."""
+
+    @_builtins.property
+    def subjects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Of a parked run: the subjects whom its questions concern: whose run it is, and who may decide."""
+
     def __init__(
         self,
         *,
         owner: _builtins.str = ...,
         begun: _builtins.bool = ...,
         parked: _builtins.bool = ...,
+        wakes_at: _timestamp_pb2.Timestamp | None = ...,
+        waiting_since: _timestamp_pb2.Timestamp | None = ...,
+        subjects: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["waiting_since", b"waiting_since", "wakes_at", b"wakes_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["begun", b"begun", "owner", b"owner", "parked", b"parked"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begun", b"begun", "owner", b"owner", "parked", b"parked", "subjects", b"subjects", "waiting_since", b"waiting_since", "wakes_at", b"wakes_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,12 +1,15 @@
 """A run that asks a person: parked without a worker, continued by any worker once there is a decision, or there can be none."""
 
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import cast
 
 import pytest
 
 from kit.errors import GroundworkError, Unavailable
+from kit.principal import Principal
 from services.orchestrator.errors import (
     ApprovalClosed,
     ApprovalNotFound,
@@ -28,8 +31,11 @@ from services.orchestrator.log.events import (
     ToolResult,
 )
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import RunKey, RunRecord, RunRequest
-from services.orchestrator.steps.approvals import ApprovalRequest, Approvals
+from services.orchestrator.log.state import approval_id
+from services.orchestrator.models import RunKey, RunRecord, RunRequest, Wait
+from services.orchestrator.ports import RunStore
+from services.orchestrator.runs.approvals import Approvals
+from services.orchestrator.steps.approvals import ApprovalRequest
 from services.orchestrator.steps.effects import arguments_hash
 from services.orchestrator.steps.run import Run
 from tests.unit.orchestrator.cutting import AT, KEY, Cut, Died, DyingLog, cuts, told
@@ -42,13 +48,30 @@ ASK = "pay/approval"
 
 
 class WakeUps:
-    """The part of RunStore that decisions need."""
+    """What decisions need of RunStore and of Runs."""
 
     def __init__(self) -> None:
-        self.unparked: list[RunKey] = []
+        self.resumed: list[RunKey] = []
+        self.wakes: list[datetime] = []
+        self.cancelled = False
+        self.broken = False
 
-    async def unpark(self, key: RunKey) -> None:
-        self.unparked.append(key)
+    async def get(self, key: RunKey) -> RunRecord | None:
+        return RECORD if key == KEY else None
+
+    async def is_cancelled(self, key: RunKey) -> bool:
+        return self.cancelled
+
+    async def wake_by(self, key: RunKey, at: datetime) -> None:
+        self.wakes.append(at)
+
+    async def resume(self, key: RunKey) -> None:
+        self.resumed.append(key)
+        if self.broken:
+            raise Unavailable("the store is down")
+
+    async def parked(self, tenant_id: str) -> Mapping[RunKey, Wait]:
+        return {}
 
 
 @dataclass
@@ -85,8 +108,10 @@ class Office:
         await run.end(RunStatus.COMPLETED if decision.allowed else RunStatus.REFUSED)
 
     async def decide(self, *, allowed: bool, subject: str = "ann", hash_: str = HASH, step: str = ASK) -> Approval:
-        approvals = Approvals(self.log, self.store.unpark, self.now)
-        return await approvals.decide(RECORD, step, hash_, subject, allowed=allowed)
+        approvals = Approvals(cast("RunStore", self.store), self.log, self.store, self.now)
+        asked = approval_id(KEY.run_id, step)
+        decided = await approvals.resolve(Principal(KEY.tenant_id, subject), asked, hash_, allowed=allowed)
+        return decided.approval
 
     def last(self) -> object:
         return self.log.events[KEY][-1].payload
@@ -99,7 +124,7 @@ async def test_run_waits_until_somebody_allows_it_and_then_acts_once() -> None:
     assert office.bank.made == {}
     decided = await office.decide(allowed=True)
     assert (decided.decision, decided.decided_by) == (ApprovalDecision.ALLOWED, "ann")
-    assert office.store.unparked == [KEY]
+    assert office.store.resumed == [KEY]
     office.at += timedelta(days=2)  # the decision came in time; when it is found does not matter
     await office.work()
     assert office.last() == Done(RunStatus.COMPLETED)
@@ -159,7 +184,7 @@ async def test_decision_may_be_repeated_but_not_changed() -> None:
     await office.work()
     for _ in range(2):
         await office.decide(allowed=True)
-    assert len(office.store.unparked) == 2, "whoever died before waking the run is helped by asking again"
+    assert len(office.store.resumed) == 2, "whoever died before waking the run is helped by asking again"
     with pytest.raises(ApprovalClosed, match="allowed"):
         await office.decide(allowed=False)
     assert sum(isinstance(event.payload, Approval) for event in office.log.events[KEY]) == 2
@@ -168,11 +193,11 @@ async def test_decision_may_be_repeated_but_not_changed() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"subject": "bob"}, NotYoursToDecide),
+        ({"subject": "bob"}, ApprovalNotFound),
         ({"hash_": arguments_hash({"amount": 4})}, ApprovalNotFound),
         ({"step": "pay/another"}, ApprovalNotFound),
     ],
-    ids=["not his", "other arguments", "never asked"],
+    ids=["not his to see", "other arguments", "never asked"],
 )
 async def test_decision_is_about_one_call_and_by_those_who_may(
     changes: dict[str, str], expected: type[GroundworkError]
@@ -181,7 +206,7 @@ async def test_decision_is_about_one_call_and_by_those_who_may(
     await office.work()
     with pytest.raises(expected):
         await office.decide(allowed=True, **changes)  # type: ignore[arg-type]
-    assert office.store.unparked == []
+    assert office.store.resumed == []
 
 
 async def test_named_people_decide_instead_of_the_asker() -> None:
@@ -208,7 +233,7 @@ async def test_decision_that_cannot_be_written_is_not_taken() -> None:
     office.log.down = True
     with pytest.raises(Unavailable):
         await office.decide(allowed=True)
-    assert office.store.unparked == []
+    assert office.store.resumed == []
 
 
 async def test_decision_looks_again_when_another_one_came_first() -> None:
@@ -252,3 +277,76 @@ async def test_log_that_is_lost_at_the_intent_stops_the_effect() -> None:
     log.down = True
     assert (await run.effect("pay", Transfer(bank, EffectClass.ONCE))).error_reason == "RUN_READ_ONLY"
     assert bank.made == {}
+
+
+async def test_decision_that_was_heeded_wakes_nobody_when_it_is_repeated() -> None:
+    office = Office()
+    await office.work()
+    await office.decide(allowed=True)
+    await office.work()
+    assert (await office.decide(allowed=True)).decision is ApprovalDecision.ALLOWED
+    assert office.store.resumed == [KEY]
+
+
+async def test_decision_stands_when_the_run_cannot_be_woken() -> None:
+    office = Office()
+    await office.work()
+    office.store.broken = True
+    assert (await office.decide(allowed=True)).decision is ApprovalDecision.ALLOWED
+    assert office.store.wakes == [AT + timedelta(seconds=10)], "said before, so that somebody finds the run"
+
+
+async def test_run_that_is_being_cancelled_is_not_decided_about() -> None:
+    office = Office()
+    await office.work()
+    office.store.cancelled = True
+    with pytest.raises(ApprovalClosed, match="cancelled"):
+        await office.decide(allowed=True)
+
+
+@pytest.mark.parametrize("days", [-30, 30])
+async def test_clock_that_jumps_makes_no_question_stand_for_longer_and_allows_nothing(days: int) -> None:
+    office = Office()
+    await office.work()
+    office.at += timedelta(days=days)
+    with pytest.raises(ApprovalClosed, match="expired"):
+        await office.decide(allowed=True)
+    await office.work()
+    assert office.last() == Done(RunStatus.REFUSED)
+    assert office.bank.made == {}
+
+
+async def test_clock_that_is_set_back_a_little_expires_nothing() -> None:
+    office = Office()
+    await office.work()
+    office.at -= timedelta(minutes=30)
+    await office.work()
+    await office.decide(allowed=True)
+    await office.work()
+    assert office.last() == Done(RunStatus.COMPLETED)
+
+
+async def test_question_of_an_earlier_release_is_decided_by_its_new_id() -> None:
+    office = Office()
+    events = list(await office.work())
+    asked = events[-1].payload
+    assert isinstance(asked, Approval)
+    assert asked.approval_id == approval_id(KEY.run_id, ASK)
+    events[-1] = replace(events[-1], payload=replace(asked, approval_id=ASK))
+    office.log.events[KEY] = events
+    assert (await office.decide(allowed=True)).approval_id == asked.approval_id
+    await office.work()
+    assert office.last() == Done(RunStatus.COMPLETED)
+
+
+async def test_run_with_several_questions_waits_for_the_first_to_expire() -> None:
+    office = Office()
+    run = await Run.begin(await Journal.open(KEY, office.log, office.now), RunStarted(RunMode.CHAT, "?"))
+    asks = [
+        run.ask(f"call{hours}/approval", ApprovalRequest("transfer", {"n": hours}, AT + timedelta(hours=hours)))
+        for hours in (5, 2, 3)
+    ]
+    with pytest.raises(Parked) as parked:
+        await run.all(*asks)
+    assert parked.value.until == AT + timedelta(hours=2)
+    assert len(run.journal.progress.pending) == 3
