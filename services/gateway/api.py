@@ -17,6 +17,7 @@ from services.gateway.edge import Edge
 from services.gateway.guard import Guard
 from services.gateway.lobby import stream_limit
 from services.gateway.routes import (
+    chat,
     collections,
     console,
     documents,
@@ -28,9 +29,11 @@ from services.gateway.routes import (
     runs,
     search,
     threads,
+    tools,
     upload,
     usage,
 )
+from services.gateway.schemas.chat import ToolChatResponse
 from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.problem import Problem
 from services.gateway.schemas.runs import QaResponse
@@ -59,7 +62,21 @@ def create_api(backends: Backends) -> FastAPI:
     app.state.backends = backends
     app.state.stream_shares = StreamShares(stream_limit(settings))
     app.state.local_principal = Principal(settings.local_tenant_id, settings.local_subject, frozenset({OPERATOR}))
-    for module in (upload, documents, events, collections, jobs, models, search, questions, runs, threads, usage):
+    for module in (
+        upload,
+        documents,
+        events,
+        collections,
+        jobs,
+        models,
+        search,
+        questions,
+        chat,
+        tools,
+        runs,
+        threads,
+        usage,
+    ):
         app.include_router(module.router, dependencies=[Depends(authenticated)])
     app.include_router(health.router)
     app.include_router(console.console_router(console.load_assets(_console_directory())))
@@ -84,7 +101,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema:
         return app.openapi_schema
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    models: list[type[BaseModel]] = [*EVENT_MODELS.values(), Problem, QaResponse]
+    models: list[type[BaseModel]] = [*EVENT_MODELS.values(), Problem, QaResponse, ToolChatResponse]
     _, extra = models_json_schema(
         [(model, "serialization") for model in models],
         ref_template="#/components/schemas/{model}",
