@@ -62,8 +62,8 @@ class Gathered:
         if kind == "tool":
             call = {name: data[name] for name in ("call_id", "name", "arguments", "step")}
             self.calls[str(data["call_id"])] = {**call, "ok": None, "summary": "", "duration_ms": None, "error": None}
-        elif call := self.calls.get(str(data["call_id"])):
-            call.update({name: data[name] for name in ("ok", "summary", "duration_ms", "error")})
+        elif data["call_id"] in self.calls:
+            self.calls[data["call_id"]] |= {name: data[name] for name in ("ok", "summary", "duration_ms", "error")}
 
     def _take_approval(self, data: Json) -> None:
         if data["decision"] == "pending":
