@@ -152,6 +152,11 @@ class Position:
     looks_only: bool = False
     """Whether the run is somebody else's concern: leaving it does not cancel it."""
 
+    def note_break(self, opened_at: float) -> None:
+        """A stream that was silent for long without breaking was sound: its run waits for a person."""
+        if (now := asyncio.get_running_loop().time()) - opened_at > RESUME_FOR_S:
+            self.heard_at = now
+
     def is_lost(self) -> bool:
         """Whether it is time to give up."""
         return asyncio.get_running_loop().time() - self.heard_at > RESUME_FOR_S
@@ -182,15 +187,18 @@ async def _follow(gateway: Gateway, asked: Asked | None, position: Position) -> 
     position.heard_at = asyncio.get_running_loop().time()
     method, path, body, params = _begin(asked) if asked else _read_on(position)
     while True:
+        opened_at = asyncio.get_running_loop().time()
         try:
             async with gateway.events(method, path, json=body, params=params) as (run_id, events):
                 position.run_id = run_id or position.run_id
                 async for event in _fresh(events, position):
                     yield event
         except (httpx.TransportError, ApiError) as error:
+            position.note_break(opened_at)
             _raise_unless_passing(gateway, error, position)
         if position.done:
             return
+        position.note_break(opened_at)
         if not position.run_id:
             raise CliError("The server ended the answer before it began. Ask again.")
         if position.is_lost():

@@ -75,6 +75,7 @@ export async function* readEvents(response) {
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const ATTEMPTS = 12;
+const SOUND_MS = 60000; // a stream that lived that long was sound, although its run, which waits for a person, said nothing
 
 /**
  * Follows a run to its last event across dropped connections: `start` opens the first stream (null: attach at once), every
@@ -85,6 +86,7 @@ export async function followRun({ start, runId = "", onEvent, onRun = () => {}, 
   let failures = 0;
   let open = start || (() => attach(runId, last, signal));
   for (;;) {
+    const opened = Date.now();
     try {
       const response = await open();
       if (response.status === 204) return;
@@ -105,6 +107,7 @@ export async function followRun({ start, runId = "", onEvent, onRun = () => {}, 
       if (!runId || (error instanceof Problem && !error.retryable)) throw error;
     }
     if (!runId) throw new Error("The connection was lost before the answer began. Ask again.");
+    if (Date.now() - opened > SOUND_MS) failures = 0;
     failures += 1;
     if (failures > ATTEMPTS) throw new Error("The connection is lost. The answer may still be in the making: reload this page.");
     onTrouble(true);

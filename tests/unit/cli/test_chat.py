@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -245,18 +246,19 @@ class Terminal:
     def __init__(self, ours: int) -> None:
         self._ours = ours
         self.text = ""
+        self._expected = 0
 
     def type(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
     def expect(self, text: str) -> None:
-        """Reads on until `text` has been shown."""
-        start = len(self.text)
-        while text not in self.text[start:]:
+        """Reads on until `text` has been shown after what was expected before."""
+        while (at := self.text.find(text, self._expected)) < 0:
             try:
                 self.text += os.read(self._ours, 4096).decode(errors="replace")
             except OSError:
                 raise AssertionError(f"{text!r} was not shown: {self.text}") from None
+        self._expected = at + len(text)
 
 
 @contextmanager
@@ -358,3 +360,13 @@ def test_leaving_a_run_that_is_only_followed_does_not_cancel_it(server: FakeServ
         assert process.wait(60) == 130
     left.set()
     assert not server.asked("POST")
+
+
+async def test_a_run_that_was_silent_on_a_sound_stream_is_not_lost() -> None:
+    position = asking.Position(run_id="r1")
+    position.heard_at = asyncio.get_running_loop().time() - 2 * asking.RESUME_FOR_S
+    assert position.is_lost()
+    position.note_break(opened_at=asyncio.get_running_loop().time())
+    assert position.is_lost(), "it broke at once"
+    position.note_break(opened_at=position.heard_at)
+    assert not position.is_lost()
