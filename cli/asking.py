@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import httpx
@@ -19,7 +19,17 @@ RESUME_FOR_S = 60.0
 """A server that is restarted is back within seconds; after a minute without it, it is gone."""
 RESUME_DELAY_S = 0.5
 CANCEL_TIMEOUT_S = 5.0
+ENVELOPE = frozenset({"run_id", "seq", "at"})
+"""What every event carries."""
 PASSING_STATUSES = frozenset({429, 502, 503, 504})
+
+
+class Asked(Protocol):
+    """Something that begins a run."""
+
+    def start(self) -> tuple[str, Json]:
+        """Where to POST it, and the body."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,30 @@ class Question:
     collection_ids: tuple[str, ...]
     thread_id: str | None = None
     agent: str | None = None
+
+    def start(self) -> tuple[str, Json]:
+        if len(self.collection_ids) == 1:
+            path = f"/v1/collections/{quote(self.collection_ids[0], safe='')}/chat"
+            return path, {"message": self.text, "thread_id": self.thread_id, "agent": self.agent}
+        return "/v1/qa", {"question": self.text, "collection_ids": list(self.collection_ids)}
+
+
+@dataclass(frozen=True)
+class Message:
+    """The next message of a chat."""
+
+    text: str
+    thread_id: str | None = None
+    tools: tuple[str, ...] | None = None
+    """None means all."""
+    collection_ids: tuple[str, ...] | None = None
+    """What tools may read; None means all."""
+
+    def start(self) -> tuple[str, Json]:
+        body: Json = {"message": self.text, "thread_id": self.thread_id}
+        body["tools"] = None if self.tools is None else list(self.tools)
+        body["collection_ids"] = None if self.collection_ids is None else list(self.collection_ids)
+        return "/v1/chat", body
 
 
 @dataclass
@@ -44,22 +78,24 @@ class Outcome:
     degraded: list[Json] = field(default_factory=list)
     usage: Json = field(default_factory=dict)
     error: Json | None = None
-    evidence_count: int = 0
+    thread_id: str | None = None
+    calls: dict[str, Json] = field(default_factory=dict)
+    """Calls of tools by their id, in order of their beginning."""
+    pending: dict[str, Json] = field(default_factory=dict)
+    """Approvals that nobody has decided about, by their id."""
 
     def add(self, event: Event) -> None:
         """Takes an event in. A token piece that starts below what is there replaces it from there."""
         data = event.data
         match event.kind:
             case "run":
-                self.run_id = data["run_id"]
+                self.run_id, self.thread_id = data["run_id"], data.get("thread_id")
             case "token":
                 self.text = self.text[: data["offset"]] + data["text"]
-            case "thinking":
+            case "thinking" | "retrieval":
                 self._note(data.get("degraded"))
-            case "retrieval":
-                self.evidence_count = len(data["evidence"])
-                for degradation in data.get("degraded", ()):
-                    self._note(degradation)
+            case "tool" | "tool_result" | "approval":
+                self._take_step(event.kind, data)
             case "answer":
                 self.final, self.text = data, data["text"]
             case "usage":
@@ -69,9 +105,19 @@ class Outcome:
             case "done":
                 self.status = data["status"]
 
-    def _note(self, degradation: Json | None) -> None:
-        if degradation and degradation not in self.degraded:
-            self.degraded.append(degradation)
+    def _note(self, degraded: Json | list[Json] | None) -> None:
+        told = degraded if isinstance(degraded, list) else [degraded] if degraded else []
+        self.degraded += [each for each in told if each not in self.degraded]
+
+    def _take_step(self, kind: str, data: Json) -> None:
+        own = {key: value for key, value in data.items() if key not in ENVELOPE}
+        if kind == "approval":
+            if data["decision"] == "pending":
+                self.pending[data["approval_id"]] = data
+            else:
+                self.pending.pop(data["approval_id"], None)
+        else:
+            self.calls.setdefault(data["call_id"], {}).update(own)
 
     def as_json(self) -> Json:
         """For --json."""
@@ -84,63 +130,93 @@ class Outcome:
             "support_status": final.get("support_status"),
             "method": final.get("method"),
             "degraded": self.degraded,
-            "usage": {key: value for key, value in self.usage.items() if key not in {"run_id", "seq", "at"}},
+            "usage": {key: value for key, value in self.usage.items() if key not in ENVELOPE},
             "error": self.error,
         }
 
-
-async def ask(gateway: Gateway, question: Question) -> AsyncIterator[Event]:
-    """The run's events, each once, to `done`. Closing or cancelling this before the end cancels the run."""
-    method, path, body = _start(question)
-    position = _Position()
-    try:
-        async for event in _follow(gateway, method, path, body, position):
-            yield event
-    except (asyncio.CancelledError, GeneratorExit):
-        if position.run_id and not position.done:
-            await _cancel(gateway, position.run_id)
-        raise
+    def with_steps_as_json(self) -> Json:
+        """For --json of a run that may use tools."""
+        approvals = [{**each, "id": id_} for id_, each in self.pending.items()]
+        more = {"thread_id": self.thread_id, "tool_calls": list(self.calls.values()), "approvals": approvals}
+        return {**self.as_json(), **more}
 
 
 @dataclass
-class _Position:
+class Position:
     """Where in the run's log we are, and since when nothing new has come."""
 
     run_id: str = ""
     seq: int = 0
     done: bool = False
     heard_at: float = 0.0
+    looks_only: bool = False
+    """Whether the run is somebody else's concern: leaving it does not cancel it."""
+
+    def note_break(self, opened_at: float) -> None:
+        """A stream that was silent for long without breaking was sound: its run waits for a person."""
+        if (now := asyncio.get_running_loop().time()) - opened_at > RESUME_FOR_S:
+            self.heard_at = now
 
     def is_lost(self) -> bool:
         """Whether it is time to give up."""
         return asyncio.get_running_loop().time() - self.heard_at > RESUME_FOR_S
 
 
-async def _follow(
-    gateway: Gateway, method: str, path: str, body: Json | None, position: _Position
+async def ask(
+    gateway: Gateway,
+    asked: Asked | None,
+    position: Position | None = None,
+    until: Callable[[Event], bool] = lambda _: False,
 ) -> AsyncIterator[Event]:
+    """The run's events, each once, to `done`, or to one that `until` is true of: then the run goes on without us, and another call
+    with the same position and nothing `asked` reads on. Closing or cancelling this before the end cancels the run, unless the
+    position only looks."""
+    position = position or Position()
+    try:
+        async for event in _follow(gateway, asked, position):
+            yield event
+            if until(event):
+                return
+    except (asyncio.CancelledError, GeneratorExit):
+        if position.run_id and not position.done and not position.looks_only:
+            await cancel(gateway, position.run_id)
+        raise
+
+
+async def _follow(gateway: Gateway, asked: Asked | None, position: Position) -> AsyncIterator[Event]:
     position.heard_at = asyncio.get_running_loop().time()
-    params: dict[str, Any] = {}
+    method, path, body, params = _begin(asked) if asked else _read_on(position)
     while True:
+        opened_at = asyncio.get_running_loop().time()
         try:
             async with gateway.events(method, path, json=body, params=params) as (run_id, events):
                 position.run_id = run_id or position.run_id
                 async for event in _fresh(events, position):
                     yield event
         except (httpx.TransportError, ApiError) as error:
+            position.note_break(opened_at)
             _raise_unless_passing(gateway, error, position)
         if position.done:
             return
+        position.note_break(opened_at)
         if not position.run_id:
             raise CliError("The server ended the answer before it began. Ask again.")
         if position.is_lost():
             raise CliError(f"Run {position.run_id} gave no sign for {RESUME_FOR_S:.0f} s. See `groundwork status`.")
         await asyncio.sleep(RESUME_DELAY_S)
-        method, path, body = "GET", f"/v1/runs/{quote(position.run_id, safe='')}/events", None
-        params = {"after": position.seq}
+        method, path, body, params = _read_on(position)
 
 
-def _raise_unless_passing(gateway: Gateway, error: httpx.TransportError | ApiError, position: _Position) -> None:
+def _begin(asked: Asked) -> tuple[str, str, Json | None, Json]:
+    path, body = asked.start()
+    return "POST", path, body, {}
+
+
+def _read_on(position: Position) -> tuple[str, str, Json | None, Json]:
+    return "GET", f"/v1/runs/{quote(position.run_id, safe='')}/events", None, {"after": position.seq}
+
+
+def _raise_unless_passing(gateway: Gateway, error: httpx.TransportError | ApiError, position: Position) -> None:
     """A run that has begun goes on without us; what broke on the way to it may heal."""
     if isinstance(error, ApiError):
         if not position.run_id or error.status not in PASSING_STATUSES:
@@ -149,7 +225,7 @@ def _raise_unless_passing(gateway: Gateway, error: httpx.TransportError | ApiErr
         raise gateway.unreachable(error) from error
 
 
-async def _fresh(events: AsyncIterator[Event], position: _Position) -> AsyncIterator[Event]:
+async def _fresh(events: AsyncIterator[Event], position: Position) -> AsyncIterator[Event]:
     """Events of the run's log, each once. An `error` without a seq is the gateway's: the stream broke, the run goes on."""
     async for event in events:
         if event.seq is None and event.kind == "error" and not event.data.get("retryable"):
@@ -164,14 +240,8 @@ async def _fresh(events: AsyncIterator[Event], position: _Position) -> AsyncIter
             return
 
 
-def _start(question: Question) -> tuple[str, str, Json]:
-    if len(question.collection_ids) == 1:
-        path = f"/v1/collections/{quote(question.collection_ids[0], safe='')}/chat"
-        return "POST", path, {"message": question.text, "thread_id": question.thread_id, "agent": question.agent}
-    return "POST", "/v1/qa", {"question": question.text, "collection_ids": list(question.collection_ids)}
-
-
-async def _cancel(gateway: Gateway, run_id: str) -> None:
+async def cancel(gateway: Gateway, run_id: str) -> None:
+    """Asks for the run to be stopped, and waits a moment for the answer."""
     # Shielded by its own task: we may be here because our own task was cancelled.
     call = asyncio.ensure_future(gateway.request("POST", f"/v1/runs/{quote(run_id, safe='')}/cancel"))
     with contextlib.suppress(CliError, TimeoutError):

@@ -1,11 +1,26 @@
 """What ends a command early: printed as it is, without a traceback.
 
-Exit codes: 1 the server or a document said no, 2 the command or the machine must be put right first, 130 Ctrl-C.
+Exit codes: 1 the server or a document said no, 2 the command or the machine must be put right first, 3 the run waits for a
+person's decision, 130 Ctrl-C.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+WAITING = 3
+"""Exit code of a command whose run waits for a person's decision."""
+_ARGUMENTS = {
+    "message": "the question",
+    "question": "the question",
+    "query": "the query",
+    "thread_id": "--thread",
+    "agent": "--agent",
+    "tools": "--tool",
+    "collection_id": "--collection",
+    "collection_ids": "--collection",
+}
+"""Members of requests as the commands call them."""
 
 
 class CliError(Exception):
@@ -34,4 +49,21 @@ class ApiError(CliError):
         self.problem = problem
         self.retry_after_s = retry_after_s
         self.reason = str(problem.get("reason", f"HTTP_{status}"))
-        super().__init__(f"{problem.get('detail') or f'the server answered with HTTP {status}'} ({self.reason})")
+        told = _wrong_words(problem) or problem.get("detail") or f"the server answered with HTTP {status}"
+        super().__init__(f"{told} ({self.reason})")
+
+
+def _wrong_words(problem: dict[str, Any]) -> str:
+    """What is wrong with a request, in the words of the command; empty when it is something else."""
+    told = []
+    for each in problem.get("errors") or ():
+        field, message = str(each.get("field", "")), str(each.get("message", ""))
+        told.append(f"{_ARGUMENTS.get(field.partition('.')[0], field)}: {message}")
+    return f"That cannot be asked: {'; '.join(told)}" if told else ""
+
+
+def in_words(text: str, what: str) -> str:
+    """The text, which must say something. Raises UsageError that names `what` is missing."""
+    if not text.strip():
+        raise UsageError(f"The {what} is empty. Write it in quotation marks behind the command.")
+    return text.encode("utf-8", "replace").decode()  # a broken byte on the command line is no text

@@ -10,9 +10,12 @@ from urllib.parse import quote
 
 import typer
 
-from cli.asking import Outcome, Question, ask
+from cli.answering import RunView
+from cli.approvals import approvals
+from cli.asking import Question
+from cli.chatting import chat
 from cli.deleting import delete_each
-from cli.errors import UsageError
+from cli.errors import UsageError, in_words
 from cli.finding import find_files
 from cli.gateway import Gateway, Json
 from cli.ingestion import Ingestion, ingest
@@ -24,7 +27,7 @@ from cli.running import run as run_connected
 from cli.runs import runs
 from cli.searching import SearchRerank, SearchStrategy, metadata_of
 from cli.store import backup, doctor, restore
-from cli.terminal import harmless
+from cli.tools import tools
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -38,6 +41,9 @@ app.add_typer(jobs, name="jobs")
 app.add_typer(runs, name="runs")
 app.add_typer(models, name="models")
 app.add_typer(keys, name="keys")
+app.add_typer(approvals, name="approvals")
+app.command()(chat)
+app.command()(tools)
 app.command()(backup)
 app.command()(restore)
 app.command()(doctor)
@@ -100,9 +106,10 @@ def ask_command(
     async def run(gateway: Gateway) -> int:
         if thread and len(collection) > 1:
             raise UsageError("A thread continues over one collection: give one --collection.")
-        asked = Question(question, tuple(collection), thread, agent)
-        outcome = await _show_answer(gateway, asked, output)
-        return 0 if outcome.status in {"completed", "refused"} else 1
+        view = RunView(output)
+        await view.follow(gateway, Question(in_words(question, "question"), tuple(collection), thread, agent))
+        view.finish()
+        return view.exit_code
 
     run_connected(run, interrupted="Cancelled.")
 
@@ -130,7 +137,7 @@ def search(
 
     async def run(gateway: Gateway) -> int:
         body = {
-            "query": query,
+            "query": in_words(query, "query"),
             "collection_ids": collection,
             "top_k": top_k,
             "must": must,
@@ -216,35 +223,6 @@ def status(as_json: AsJson = False) -> None:
         return 0 if ready else 1
 
     run_connected(run)
-
-
-async def _show_answer(gateway: Gateway, question: Question, output: Output) -> Outcome:
-    """Streams to a terminal; a pipe gets the finished answer, since there a correction could not replace anything."""
-    outcome, live = Outcome(), sys.stdout.isatty() and not output.as_json
-    shown = ""
-    async for event in ask(gateway, question):
-        outcome.add(event)
-        if live and event.kind in {"token", "answer"}:
-            text = harmless(outcome.text)
-            _write_live(shown, text)
-            shown = text
-    if output.as_json:
-        output.json(outcome.as_json())
-        return outcome
-    sys.stdout.write(("" if live else harmless(outcome.text)) + ("\n\n" if outcome.text else ""))
-    sys.stdout.flush()
-    output.grounds(outcome)
-    return outcome
-
-
-def _write_live(shown: str, text: str) -> None:
-    if text == shown:
-        return
-    if text.startswith(shown):
-        sys.stdout.write(text[len(shown) :])
-    else:  # another writer took over, or the model's answer was replaced: what scrolled by cannot be taken back
-        sys.stdout.write(f"\n\n(The answer was revised:)\n\n{text}")
-    sys.stdout.flush()
 
 
 async def _all_documents(gateway: Gateway, collection: str, statuses: list[str]) -> list[Json]:

@@ -22,24 +22,33 @@ INTERRUPTED = 130
 
 def run(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str = "Interrupted.") -> None:
     """Runs `command` and leaves with the exit code that it returns."""
+    raise typer.Exit(exit_code_of(command, interrupted))
+
+
+def exit_code_of(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str = "Interrupted.") -> int:
+    """Runs `command`; what ends it early is told in a line."""
 
     async def connected() -> int:
         async with Gateway.open(CliSettings().base_url) as gateway:
             return await command(gateway)
 
     try:
-        exit_code = asyncio.run(connected())
+        return asyncio.run(connected())
     except CliError as error:
-        sys.stderr.write(f"{harmless(str(error))}\n")
-        exit_code = error.exit_code
+        tell(error)
+        return error.exit_code
     except ValidationError as error:
         problem = error.errors()[0]
         sys.stderr.write(f"GROUNDWORK_{str(problem['loc'][0]).upper()} is not valid: {problem['msg']}\n")
-        exit_code = UsageError.exit_code
+        return UsageError.exit_code
     except KeyboardInterrupt:
         sys.stderr.write(f"\n{interrupted}\n")
-        exit_code = INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: nothing left to say
-        exit_code = 1
-    raise typer.Exit(exit_code)
+        return 1
+
+
+def tell(error: CliError) -> None:
+    """The error on a line of its own."""
+    sys.stderr.write(f"{harmless(str(error))}\n")

@@ -1,4 +1,4 @@
-"""`groundwork runs`: what was asked, and removing it."""
+"""`groundwork runs`: what was asked, what became of it, and removing it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from cli.chatting import follow
 from cli.deleting import delete_each
 from cli.gateway import Gateway
 from cli.output import Output
 from cli.running import run
 
-runs = typer.Typer(no_args_is_help=True, help="Runs: list, delete.")
+runs = typer.Typer(no_args_is_help=True, help="Runs: list, follow, delete.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
@@ -37,6 +38,12 @@ def list_runs(
         return 0
 
     run(command)
+
+
+@runs.command(name="follow")
+def follow_run(run_id: Annotated[str, typer.Argument(help="The run.")], as_json: AsJson = False) -> None:
+    """Show a run from its beginning, its steps and its answer, to its end; and ask you what it waits for."""
+    raise typer.Exit(follow(run_id, Output(as_json=as_json)))
 
 
 @runs.command(name="delete")

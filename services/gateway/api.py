@@ -18,6 +18,7 @@ from services.gateway.guard import Guard
 from services.gateway.lobby import stream_limit
 from services.gateway.routes import (
     approvals,
+    chat,
     collections,
     console,
     documents,
@@ -29,9 +30,11 @@ from services.gateway.routes import (
     runs,
     search,
     threads,
+    tools,
     upload,
     usage,
 )
+from services.gateway.schemas.chat import ToolChatResponse
 from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.problem import Problem
 from services.gateway.schemas.runs import QaResponse
@@ -69,6 +72,8 @@ def create_api(backends: Backends) -> FastAPI:
         models,
         search,
         questions,
+        chat,
+        tools,
         runs,
         approvals,
         threads,
@@ -98,7 +103,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema:
         return app.openapi_schema
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    models: list[type[BaseModel]] = [*EVENT_MODELS.values(), Problem, QaResponse]
+    models: list[type[BaseModel]] = [*EVENT_MODELS.values(), Problem, QaResponse, ToolChatResponse]
     _, extra = models_json_schema(
         [(model, "serialization") for model in models],
         ref_template="#/components/schemas/{model}",

@@ -10,7 +10,6 @@ from datetime import UTC
 from functools import lru_cache, partial
 from typing import Any
 
-from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
@@ -20,6 +19,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.gateway.models import Json
 from services.gateway.schemas.times import rfc3339
 
+_MOST_EXACT = 2.0**53
+"""Beyond it a float does not hold every whole number."""
 _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -92,11 +93,37 @@ def _timestamp(value: Timestamp) -> str:
     return rfc3339(value.ToDatetime(tzinfo=UTC))
 
 
+def _struct(value: Struct) -> Json:
+    return {key: _json_value(member) for key, member in sorted(value.fields.items())}
+
+
+def _list(value: ListValue) -> list[Any]:
+    return [_json_value(member) for member in value.values]
+
+
+def _json_value(value: Value) -> Any:
+    """A Struct knows floats only: a whole number becomes one again, so that 5 is not shown as 5.0."""
+    match value.WhichOneof("kind"):
+        case "number_value":
+            number = value.number_value
+            return int(number) if number.is_integer() and abs(number) <= _MOST_EXACT else _finite(number)
+        case "struct_value":
+            return _struct(value.struct_value)
+        case "list_value":
+            return _list(value.list_value)
+        case "string_value" | "bool_value" as kind:
+            return getattr(value, kind)
+        case _:
+            return None
+
+
 _DURATION = Duration.DESCRIPTOR.full_name
 _WELL_KNOWN: dict[str, Callable[[Any], Any]] = {
     Timestamp.DESCRIPTOR.full_name: _timestamp,
     _DURATION: lambda value: value.ToTimedelta().total_seconds(),
-    **{kind.DESCRIPTOR.full_name: json_format.MessageToDict for kind in (Struct, Value, ListValue)},
+    Struct.DESCRIPTOR.full_name: _struct,
+    ListValue.DESCRIPTOR.full_name: _list,
+    Value.DESCRIPTOR.full_name: _json_value,
 }
 
 

@@ -12,8 +12,25 @@ def run_event(message: pb.RunEvent) -> RunEvent:
     kind = message.WhichOneof("payload") or "unknown"
     data = encode(message)
     del data["state"]  # the orchestrator's own; it keeps it to itself anyway
-    payload = data.pop(kind, None) or {}
+    payload = _public(kind, data.pop(kind, None) or {})
     return RunEvent(run_id=message.run_id, seq=message.seq, kind=kind, data={**data, **payload})
+
+
+def _public(kind: str, payload: Json) -> Json:
+    """The payload in its public shape, where that is not the contract's."""
+    match kind:
+        case "tool" | "approval":
+            return {**payload, "arguments": payload["arguments"] or {}}
+        case "tool_result":
+            reason, message = payload.pop("error_reason"), payload.pop("error_message")
+            seconds = payload.pop("duration_s")
+            return {
+                **payload,
+                "duration_ms": None if seconds is None else round(seconds * 1000, 1),
+                "error": {"reason": reason, "message": message} if reason or not payload["ok"] else None,
+            }
+        case _:
+            return payload
 
 
 def start_request(request: RunRequest) -> pb.StartRunRequest:
@@ -30,6 +47,8 @@ def start_request(request: RunRequest) -> pb.StartRunRequest:
         idempotency_key=request.idempotency_key,
         budgets=_budgets(request.budgets),
         model_credentials=_credentials(brought) if brought else None,
+        tools=None if request.tools is None else pb.ToolSelection(names=request.tools),
+        memory=request.memory,
     )
 
 
@@ -45,7 +64,14 @@ def _credentials(model: BroughtModel) -> pb.ModelCredentials:
 def _budgets(asked: Budgets) -> pb.Budgets | None:
     if asked == Budgets():
         return None
-    budgets = pb.Budgets(answer_tokens=asked.answer_tokens, tokens=asked.tokens, cost_usd=asked.cost_usd)
+    budgets = pb.Budgets(
+        answer_tokens=asked.answer_tokens,
+        tokens=asked.tokens,
+        cost_usd=asked.cost_usd,
+        reasoning_steps=asked.reasoning_steps,
+        tool_calls=asked.tool_calls,
+        parallel_calls=asked.parallel_calls,
+    )
     budgets.wall_clock.FromMilliseconds(round(asked.wall_clock_s * 1000))
     return budgets
 

@@ -34,6 +34,9 @@ class Budgets:
     answer_tokens: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    reasoning_steps: int = 0
+    tool_calls: int = 0
+    parallel_calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,9 @@ class RunRequest:
     idempotency_key: str = ""
     budgets: Budgets = Budgets()
     brought_model: BroughtModel | None = None
+    tools: tuple[str, ...] | None = None
+    """Tools that the run may use; None means all that the tenant may."""
+    memory: str = ""
 
 
 class HealthState(StrEnum):

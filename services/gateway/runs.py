@@ -29,6 +29,9 @@ class ReattachPolicy:
 
     give_up_after_s: float = 30.0
     """Seconds without a new event, counted from the break."""
+    sound_after_s: float = 60.0
+    """Seconds after which a stream that breaks was sound although nothing came: its run waits, perhaps for a person. No attempt that
+    fails takes so long."""
     first_backoff_s: float = 0.1
     max_backoff_s: float = 2.0
     clock: Callable[[], float] = time.monotonic
@@ -64,10 +67,8 @@ async def follow(
             if not run_id or error.code not in _WORTH_ANOTHER_TRY:
                 raise
             cause, told = error.message, detail(error)
-            if error.code is Code.DEADLINE_EXCEEDED and policy.clock() - opened_at >= policy.give_up_after_s:
-                # It lived for as long as a stream may; a run that waits for a person says nothing for hours.
-                broken_at, attempt = None, 0
-        broken_at = policy.clock() if broken_at is None else broken_at
+        if broken_at is None or policy.clock() - opened_at >= policy.sound_after_s:
+            broken_at = policy.clock()
         if policy.clock() - broken_at >= policy.give_up_after_s:
             raise StreamInterrupted(
                 f"the stream of run {run_id} broke and could not be taken up again ({told}); the run may still be going "

@@ -1,8 +1,8 @@
 """What one tenant may take of the event streams: they last, so a client that opens many would leave no connection to the others."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -45,11 +45,27 @@ async def _place(request: Request, principal: Annotated[Principal, Depends(authe
 async def _place_if_streamed(
     request: Request, principal: Annotated[Principal, Depends(authenticated)]
 ) -> AsyncIterator[None]:
-    if EVENT_STREAM not in request.headers.get("accept", "").lower():
+    place = _shares(request).place(principal.tenant_id) if wants_stream(request.headers) else nullcontext()
+    with place:
         yield
-        return
-    with _shares(request).place(principal.tenant_id):
+
+
+async def _place_unless_json(
+    request: Request, principal: Annotated[Principal, Depends(authenticated)]
+) -> AsyncIterator[None]:
+    place = nullcontext() if wants_json(request.headers) else _shares(request).place(principal.tenant_id)
+    with place:
         yield
+
+
+def wants_stream(headers: Mapping[str, str]) -> bool:
+    """Whether the client names event streams among what it accepts."""
+    return EVENT_STREAM in headers.get("accept", "").lower()
+
+
+def wants_json(headers: Mapping[str, str]) -> bool:
+    """Whether the client names JSON among what it accepts, and event streams not."""
+    return "application/json" in headers.get("accept", "").lower() and not wants_stream(headers)
 
 
 def _shares(request: Request) -> StreamShares:
@@ -62,3 +78,6 @@ STREAM_PLACE: Any = Depends(_place)
 
 STREAM_PLACE_IF_STREAMED: Any = Depends(_place_if_streamed)
 """The same for a route that streams only to who accepts it."""
+
+STREAM_PLACE_UNLESS_JSON: Any = Depends(_place_unless_json)
+"""The same for a route that streams to all but those who ask for JSON."""

@@ -1,8 +1,11 @@
 // One question and its answer, as its events tell it.
 
+import { Decisions } from "./approvals.js";
+import { mark } from "./citations.js";
 import { byId, make, setText } from "./dom.js";
 import { openPassage } from "./passage.js";
-import { applyToken, duration, pieces, place } from "./text.js";
+import { StepTrace } from "./steps.js";
+import { applyToken, dollars, duration, pieces, place } from "./text.js";
 
 const VERDICTS = {
   supported: "Every sentence is carried by its sources.",
@@ -20,6 +23,8 @@ export class AnswerView {
   #notes = new Set();
   #method = "";
   #quotes = false;
+  #steps = new StepTrace();
+  #decisions = new Decisions();
 
   constructor(question) {
     byId("answer-card").hidden = false;
@@ -36,8 +41,14 @@ export class AnswerView {
     setText(byId("progress"), text);
   }
 
+  /** Whether the run waits for a person, and can be left meanwhile. */
+  get isWaiting() {
+    return this.#decisions.arePending;
+  }
+
   /** Takes the next event of the run. */
   take({ event, data }) {
+    this.#steps.take({ event, data });
     const take = {
       run: () => data.question && setText(byId("asked"), data.question),
       thinking: () => this.#thinking(data),
@@ -45,6 +56,8 @@ export class AnswerView {
       retrieval: () => this.#retrieval(data),
       token: () => this.#token(data),
       tool: () => this.say(`Using ${data.name} …`),
+      tool_result: () => this.say("Thinking …"),
+      approval: () => this.#approval(data),
       verification: () => this.say("Checking each sentence against its sources …"),
       answer: () => this.#answer(data),
       usage: () => this.#usage(data),
@@ -81,6 +94,11 @@ export class AnswerView {
     this.say(evidence.length ? `Reading ${evidence.length} passage${evidence.length > 1 ? "s" : ""} …` : "Nothing fitting was found …");
   }
 
+  #approval(data) {
+    this.#decisions.take(data);
+    this.say(this.isWaiting ? "Waiting for your decision. You may ask something else meanwhile." : "Going on …");
+  }
+
   #token(token) {
     this.#text = applyToken(this.#text, token);
     this.#draw();
@@ -101,16 +119,19 @@ export class AnswerView {
     }
   }
 
-  #usage({ seconds, model, prompt_tokens: read, completion_tokens: written }) {
+  #usage({ seconds, model, prompt_tokens: read, completion_tokens: written, cost_usd: cost, tool_calls: calls }) {
     const quoted = this.#quotes ? "Quoted from your documents, no model used" : "No model used";
     const parts = [this.#method === "model" || model ? model || "Written by the model" : quoted];
     if (read || written) parts.push(`${read} + ${written} tokens`);
+    if (calls) parts.push(`${calls} tool call${calls > 1 ? "s" : ""}`);
+    if (cost) parts.push(dollars(cost));
     if (seconds) parts.push(duration(seconds));
     setText(byId("cost"), parts.join(" · "));
     byId("cost").hidden = false;
   }
 
   #done({ status }) {
+    this.#decisions.end();
     const words = {
       completed: "Answered.",
       refused: "Nothing found that answers this.",
@@ -146,21 +167,10 @@ export class AnswerView {
       drawn.text = piece.text;
       return;
     }
-    const node = piece.text === undefined ? this.#mark(piece.number) : document.createTextNode(piece.text);
+    const node = piece.text === undefined ? mark(this.#cited.get(piece.number)) : document.createTextNode(piece.text);
     if (drawn) drawn.node.replaceWith(node);
     else answer.append(node);
     this.#nodes[index] = { ...piece, node };
-  }
-
-  #mark(number) {
-    const button = make("button", {
-      type: "button",
-      textContent: String(number),
-      dataset: { testid: "citation", number: String(number) },
-      attributes: { "aria-label": `Source ${number}: ${this.#cited.get(number).document_name}` },
-    });
-    button.addEventListener("click", () => openPassage(this.#cited.get(number)));
-    return make("sup", { className: "mark" }, button);
   }
 
   #sources(citations) {

@@ -1,59 +1,115 @@
 // The page: asks, follows, stops; says how the system is.
 
 import { AnswerView } from "./answer.js";
+import { startApprovals } from "./approvals.js";
+import { send, showEarlier, useThread } from "./conversation.js";
 import { startLibrary } from "./documents.js";
 import { byId, make, setText } from "./dom.js";
 import { call, followRun } from "./sse.js";
 
 const RUN_KEY = "groundwork.run";
+const MODE_KEY = "groundwork.mode";
 const THEME_KEY = "groundwork.theme";
 
 const form = byId("ask");
 const question = byId("question");
 const stop = byId("stop");
-let runId = "";
-let busy = false;
+let current = null; // the run in the card, while it goes on
 
 const collection = () => byId("collection").value || "default";
 
+const isChat = () => byId("mode-chat").checked;
+
+/** Shows a run in the card: a new one that `start` begins, or the one that is known. The run before is left; it goes on. */
 async function follow(view, start, known = "") {
-  busy = true;
-  runId = known;
+  current?.leaving.abort();
+  const mine = { view, leaving: new AbortController(), runId: known };
+  current = mine;
   byId("ask-button").disabled = true;
   stop.hidden = false;
   stop.disabled = !known;
+  const { signal } = mine.leaving;
   try {
     await followRun({
-      start,
+      start: start && (() => start(signal)),
       runId: known,
+      signal,
       onRun: (id) => {
-        runId = id;
+        mine.runId = id;
+        if (current !== mine) return;
         stop.disabled = false;
         sessionStorage.setItem(RUN_KEY, id); // a reload of the page reads on
       },
-      onEvent: (event) => view.take(event),
-      onTrouble: (lost) => lost && view.say("The connection was lost; reading on …"),
+      onEvent: (event) => current === mine && take(mine, event),
+      onTrouble: (lost) => lost && current === mine && view.say("The connection was lost; reading on …"),
     });
-    view.end(byId("progress").textContent);
+    if (current === mine) view.end(byId("progress").textContent);
   } catch (error) {
-    view.fail(error.message);
-  } finally {
-    busy = false;
-    sessionStorage.removeItem(RUN_KEY);
-    stop.hidden = true;
-    byId("ask-button").disabled = false;
+    if (current === mine) view.fail(error.message);
   }
+  if (current !== mine) return;
+  current = null;
+  sessionStorage.removeItem(RUN_KEY);
+  stop.hidden = true;
+  byId("ask-button").disabled = false;
+}
+
+function take({ view, runId }, event) {
+  if (event.event === "run" && event.data.mode === "chat") {
+    choose("chat");
+    useThread(event.data.thread_id);
+    showEarlier(runId);
+  }
+  view.take(event);
+  byId("ask-button").disabled = !view.isWaiting;
 }
 
 function ask() {
   const text = question.value.trim();
-  if (!text || busy) {
+  if (!text || (current && !current.view.isWaiting)) {
     question.focus();
+    return;
+  }
+  if (isChat()) {
+    question.value = "";
+    follow(new AnswerView(text), (signal) => send(text, signal));
     return;
   }
   const body = JSON.stringify({ question: text, collection_ids: [collection()] });
   const headers = { "Content-Type": "application/json", Accept: "text/event-stream" };
-  follow(new AnswerView(text), () => call("/v1/qa", { method: "POST", headers, body }));
+  follow(new AnswerView(text), (signal) => call("/v1/qa", { method: "POST", headers, body, signal }));
+}
+
+const HEADS = {
+  documents: ["Ask your documents", "Every sentence of the answer carries its source. When the documents do not say, so will the answer."],
+  chat: ["Chat with all tools", "Each step is shown as it comes, and what would change something outside is asked about first."],
+};
+
+/** Documents or all tools; remembered until the tab is closed. */
+function choose(mode) {
+  sessionStorage.setItem(MODE_KEY, mode);
+  const [title, lead] = HEADS[mode];
+  setText(byId("ask-title"), title);
+  setText(byId("lead"), lead);
+  byId(mode === "chat" ? "mode-chat" : "mode-documents").checked = true;
+  byId("collection-label").hidden = isChat() || byId("collection").options.length < 2;
+  if (!isChat()) byId("earlier").hidden = true;
+}
+
+function startModes() {
+  for (const each of document.querySelectorAll("input[name=mode]")) {
+    each.addEventListener("change", () => {
+      choose(each.value);
+      if (isChat()) showEarlier(current?.runId);
+    });
+  }
+  byId("new-conversation").addEventListener("click", () => {
+    useThread("");
+    showEarlier();
+    question.focus();
+  });
+  choose(sessionStorage.getItem(MODE_KEY) === "chat" ? "chat" : "documents");
+  if (isChat()) showEarlier(sessionStorage.getItem(RUN_KEY) || "");
 }
 
 form.addEventListener("submit", (event) => {
@@ -69,7 +125,7 @@ question.addEventListener("keydown", (event) => {
 stop.addEventListener("click", async () => {
   stop.disabled = true;
   try {
-    await call(`/v1/runs/${encodeURIComponent(runId)}/cancel`, { method: "POST" });
+    await call(`/v1/runs/${encodeURIComponent(current.runId)}/cancel`, { method: "POST" });
   } catch (error) {
     stop.disabled = false;
     setText(byId("progress"), error.message);
@@ -100,7 +156,7 @@ async function listCollections() {
     const { collections } = await (await call("/v1/collections")).json();
     byId("collection").replaceChildren(...collections.map(({ id, name }) => make("option", { value: id }, name || id)));
     byId("collection").value = "default";
-    byId("collection-label").hidden = collections.length < 2;
+    byId("collection-label").hidden = isChat() || collections.length < 2;
   } catch {
     // without a list everything goes to the default collection
   }
@@ -125,6 +181,8 @@ function startTheme() {
 
 startTheme();
 startLibrary(collection);
+startModes();
+startApprovals((runId) => current?.runId !== runId && follow(new AnswerView(""), null, runId));
 listCollections();
 watchSystem();
 const unfinished = sessionStorage.getItem(RUN_KEY);

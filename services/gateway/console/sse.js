@@ -75,16 +75,18 @@ export async function* readEvents(response) {
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const ATTEMPTS = 12;
+const SOUND_MS = 60000; // a stream that lived that long was sound, although its run, which waits for a person, said nothing
 
 /**
  * Follows a run to its last event across dropped connections: `start` opens the first stream (null: attach at once), every
- * later one reads on after the last event seen. Each event is handed to `onEvent` once, in order.
+ * later one reads on after the last event seen. Each event is handed to `onEvent` once, in order. `signal` ends it, not the run.
  */
-export async function followRun({ start, runId = "", onEvent, onRun = () => {}, onTrouble = () => {} }) {
+export async function followRun({ start, runId = "", onEvent, onRun = () => {}, onTrouble = () => {}, signal }) {
   let last = 0;
   let failures = 0;
-  let open = start || (() => attach(runId, last));
+  let open = start || (() => attach(runId, last, signal));
   for (;;) {
+    const opened = Date.now();
     try {
       const response = await open();
       if (response.status === 204) return;
@@ -101,20 +103,23 @@ export async function followRun({ start, runId = "", onEvent, onRun = () => {}, 
         if (event.event === "done") return;
       }
     } catch (error) {
+      if (signal?.aborted) return;
       if (!runId || (error instanceof Problem && !error.retryable)) throw error;
     }
     if (!runId) throw new Error("The connection was lost before the answer began. Ask again.");
+    if (Date.now() - opened > SOUND_MS) failures = 0;
     failures += 1;
     if (failures > ATTEMPTS) throw new Error("The connection is lost. The answer may still be in the making: reload this page.");
     onTrouble(true);
     await pause(Math.min(5000, 250 * 2 ** failures));
-    open = () => attach(runId, last);
+    if (signal?.aborted) return;
+    open = () => attach(runId, last, signal);
   }
 }
 
-function attach(runId, after) {
+function attach(runId, after, signal) {
   const headers = { Accept: "text/event-stream", "Last-Event-ID": String(after) };
-  return call(`/v1/runs/${encodeURIComponent(runId)}/events?after=${after}`, { headers });
+  return call(`/v1/runs/${encodeURIComponent(runId)}/events?after=${after}`, { headers, signal });
 }
 
 /** Follows a stream without end, opening it again whenever it ends. */

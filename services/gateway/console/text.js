@@ -40,6 +40,22 @@ export function place({ page, heading_path: headings }) {
   return [page ? `Page ${page}` : "", (headings || []).join(" › ")].filter(Boolean).join(" · ");
 }
 
+/** An argument of a tool, as a person reads it. */
+export function argumentText(value) {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** What a step took, as the `usage` event has it: "1200 + 56 tokens · $0.0021 · 1.2 s · qwen". */
+export function stepCost({ seconds, prompt_tokens: read, completion_tokens: written, cost_usd: cost, model }) {
+  const tokens = read || written ? `${read || 0} + ${written || 0} tokens` : "";
+  return [tokens, cost ? dollars(cost) : "", seconds ? duration(seconds) : "", model || ""].filter(Boolean).join(" · ");
+}
+
+/** 0.00213 → "$0.0021", 1.5 → "$1.50". */
+export function dollars(amount) {
+  return `$${amount.toFixed(amount < 1 ? 4 : 2)}`;
+}
+
 /** 182044 → "178 kB". */
 export function size(bytes) {
   if (bytes < 1024) return `${bytes} B`;

@@ -9,7 +9,6 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
-from services.gateway.routes.questions import policy, tell, told
 from services.gateway.runs import follow
 from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import DIGITS, PageSize, PageToken, Pattern, RunPath
@@ -17,6 +16,7 @@ from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import Run, RunList, RunWithAnswer
 from services.gateway.shares import STREAM_PLACE
 from services.gateway.sse import EventStream, ServerSentEvent
+from services.gateway.streaming import policy, tell, told
 
 _LAST_SEQ = 10**18 - 1
 _EVENT_ID = Pattern("^[0-9]{1,18}$", "is no id of an event of this run; it is a whole number")

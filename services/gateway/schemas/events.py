@@ -26,7 +26,11 @@ class BudgetsInForce(BaseModel):
 
     wall_clock_s: float | None = Field(description="Seconds that may be worked on the run.")
     answer_tokens: int = Field(description="Tokens a model may write in the answer.")
-    steps: int = Field(description="Steps whose result is recorded; 0 means no limit, here and below.")
+    steps: int = Field(
+        description="Steps whose result is recorded, of any kind; 0 means no limit, here and below. What a request calls `steps` "
+        "is `reasoning_steps`."
+    )
+    reasoning_steps: int = Field(description="How often the model may ask for tools before it has to answer.")
     tool_calls: int = Field(description="Calls of tools.")
     parallel_calls: int = Field(description="Calls of tools under way at once.")
     tokens: int = Field(description="Tokens that models may read and write in all.")
@@ -36,7 +40,7 @@ class BudgetsInForce(BaseModel):
 class RunStartedEvent(Event):
     """`run`: the run begins."""
 
-    mode: str | None = Field(description="Pipeline: `qa` or `grounded`.")
+    mode: str | None = Field(description="Pipeline: `qa`, `grounded` or `chat`.")
     thread_id: str | None = Field(description="Thread, if any.")
     question: str = Field(description="The user's words.")
     collection_ids: list[str] = Field(description="Collections.")
@@ -154,7 +158,16 @@ class ToolEvent(Event):
 
     call_id: str | None = Field(description="The call.")
     name: str = Field(description="The tool.")
-    arguments: dict[str, Any] | None = Field(description="Its arguments.")
+    arguments: dict[str, Any] = Field(description="Its arguments.")
+
+
+class ToolError(BaseModel):
+    """Why a call of a tool did not work."""
+
+    reason: str = Field(
+        description="UPPER_SNAKE. `IN_DOUBT`: nobody knows whether the call took effect, and it is not repeated."
+    )
+    message: str = Field(description="What happened and what to do, for a person.")
 
 
 class ToolResultEvent(Event):
@@ -163,16 +176,18 @@ class ToolResultEvent(Event):
     call_id: str | None = Field(description="The call.")
     ok: bool = Field(description="Whether it worked.")
     summary: str = Field(description="What came out, shortened.")
-    duration_s: float | None = Field(description="How long it took, seconds.")
-    error_reason: str = Field(description="UPPER_SNAKE, when it did not work.")
+    duration_ms: float | None = Field(description="How long it took, milliseconds.")
+    error: ToolError | None = Field(description="Why it did not work; null when it did.")
 
 
 class ApprovalEvent(Event):
     """`approval`: a person's decision is asked for, or has come."""
 
-    approval_id: str | None = Field(description="The question, unique within the tenant; see /v1/approvals.")
+    approval_id: str | None = Field(
+        description="The question. Unique in the tenant. Decide with POST /v1/approvals/{approval_id}; until then the run waits."
+    )
     tool: str = Field(description="Tool that is to be called.")
-    arguments: dict[str, Any] | None = Field(description="Arguments that it is to be called with.")
+    arguments: dict[str, Any] = Field(description="Arguments that it is to be called with.")
     arguments_hash: str = Field(description="SHA-256 of the arguments: a decision is about these and no others.")
     may_decide: list[str] = Field(description="Subjects who may decide; empty means the one whose run it is.")
     expires_at: Moment | None = Field(description="After it nobody can decide any more.")

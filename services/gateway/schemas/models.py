@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from services.gateway import models
 from services.gateway.schemas.fields import RequestBody
 from services.gateway.schemas.times import Moment
 
@@ -82,3 +83,7 @@ class BroughtModel(RequestBody):
     preset: Preset | None = Field(
         default=None, description="Kind of provider; null means that it is told by the address."
     )
+
+    def brought(self) -> models.BroughtModel:
+        """For a run."""
+        return models.BroughtModel(self.base_url, self.api_key, self.model, self.preset or "")

@@ -1,5 +1,6 @@
 """Questions, runs and threads as clients see them."""
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
@@ -45,6 +46,29 @@ class AskedBudgets(RequestBody):
     def asked(self) -> Budgets:
         """Zero for what was left out."""
         return Budgets(self.wall_clock_s or 0.0, self.answer_tokens or 0, self.tokens or 0, self.cost_usd or 0.0)
+
+
+class ToolBudgets(AskedBudgets):
+    """Limits of a run that may use tools."""
+
+    steps: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = Field(
+        default=None, description="How often the model may ask for tools before it has to answer."
+    )
+    tool_calls: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = Field(
+        default=None, description="Calls of tools in all. For none at all give an empty list of `tools`."
+    )
+    parallel_calls: Annotated[int, Field(ge=1, le=100), WHOLE] | None = Field(
+        default=None, description="Calls of tools under way at once."
+    )
+
+    def asked(self) -> Budgets:
+        """Zero for what was left out."""
+        return replace(
+            super().asked(),
+            reasoning_steps=self.steps or 0,
+            tool_calls=self.tool_calls or 0,
+            parallel_calls=self.parallel_calls or 0,
+        )
 
 
 class QaRequest(RequestBody):
@@ -140,7 +164,7 @@ class Run(BaseModel):
     """A run's summary."""
 
     id: str = Field(validation_alias=AliasChoices("id", "run_id"), description="Unique within the tenant.")
-    mode: str | None = Field(description="Pipeline: `qa` or `grounded`.")
+    mode: str | None = Field(description="Pipeline: `qa`, `grounded` or `chat`.")
     status: RunStatus | None = Field(description="State.")
     subject: str = Field(description="Who asked. Operators see the runs of others too.")
     question: str = Field(description="The user's words.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kit.errors import GroundworkError
+from kit.grounding import let_go_of_texts
 from kit.llm import LanguageModel, Operation
 from services.orchestrator.answering.drafting import (
     EXTRACTIVE,
@@ -50,7 +51,7 @@ from services.orchestrator.toolloop.loop import (
     ToolLoop,
     ToolsNotSupported,
 )
-from services.orchestrator.verification import cite, let_go_of_texts
+from services.orchestrator.verification import cite
 
 _MOST_RESERVED = 0.25
 """Share of the run's time that is kept back for the answer, at most: a short run must find time to act as well."""

@@ -12,6 +12,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
+from groundwork.tools.v1 import tools_pb2
 
 from kit.errors import AlreadyExists, FailedPrecondition, GroundworkError, InvalidArgument, NotFound, Unavailable
 from kit.principal import Principal, current_principal, require_operator
@@ -288,6 +289,46 @@ def answered_run() -> list[run_pb.RunEvent]:
     ]
 
 
+def tool(name: str, **arguments: Any) -> run_pb.ToolCall:
+    call = run_pb.ToolCall(call_id=f"{RUN_ID}/{name}", name=name)
+    call.arguments.update(arguments)
+    return call
+
+
+def approval(decision: Any = run_pb.APPROVAL_DECISION_PENDING) -> run_pb.Approval:
+    """The question whether a mail may be sent, or what was decided about it."""
+    asked = run_pb.Approval(
+        approval_id="ap1", tool="send_email", arguments_hash="ab" * 32, decision=decision, expires_at=AT
+    )
+    asked.arguments.update({"to": "<b>ann@example.org", "retries": 2})
+    return asked
+
+
+def run_with_tools() -> list[run_pb.RunEvent]:
+    """A chat that calls two tools, of which one must be allowed first. The approval is asked for at seq 4: 10 events."""
+    found = run_pb.ToolResult(call_id=f"{RUN_ID}/search", ok=True, summary="2 passages of handbook.pdf")
+    found.duration.FromMilliseconds(1500)
+    failed = run_pb.ToolResult(
+        call_id=f"{RUN_ID}/send_email",
+        error_reason="SMTP_REFUSED",
+        error_message="the server takes no mail; ask its operator",
+    )
+    usage = run_pb.Usage(seconds=2.5, cost_usd=0.002, tool_calls=2)
+    usage.steps.add(step="round1/search", seconds=1.5)
+    return [
+        event(1, run=run_pb.RunStarted(mode=run_pb.RUN_MODE_CHAT, question="Mail it", thread_id="0123456789ab")),
+        event(2, tool=tool("search", query="notice", top_k=3), step="round1/search"),
+        event(3, tool_result=found, step="round1/search"),
+        event(4, approval=approval()),
+        event(5, approval=approval(run_pb.APPROVAL_DECISION_ALLOWED)),
+        event(6, tool=tool("send_email", to="<b>ann@example.org", retries=2), step="round2/mail"),
+        event(7, tool_result=failed, step="round2/mail"),
+        event(8, answer=run_pb.Answer(text="It was not sent.", method="model")),
+        event(9, usage=usage),
+        event(10, done=run_pb.Done(status=run_pb.RUN_STATUS_COMPLETED)),
+    ]
+
+
 class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     """Plays `log`. With `pause_after` it stops there (0: before the first event) until `resume` is set: the place to be
     killed."""
@@ -312,6 +353,8 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.approval_pages: list[run_pb.ListApprovalsRequest] = []
         self.decisions: list[run_pb.ResolveApprovalRequest] = []
         self.decision_failure: GroundworkError | None = None
+        self.looked_at = asyncio.Event()
+        """Set by each GetRun."""
 
     async def _play(self, after_seq: int) -> AsyncIterator[run_pb.RunEvent]:
         if self.pause_after == 0:
@@ -406,7 +449,16 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             operation=operation, chain=[*first, run_pb.ModelName(provider="gpu", model="qwen")]
         )
 
+    async def ListTools(self, request: Any, context: Any) -> run_pb.ListToolsResponse:
+        mail = tools_pb2.Tool(
+            name="send_email", description="Sends a mail.", needs_approval=True, effect=tools_pb2.TOOL_EFFECT_ONCE
+        )
+        mail.timeout.FromSeconds(5)
+        mail.parameters.update({"type": "object", "properties": {"to": {"type": "string", "maxLength": 200}}})
+        return run_pb.ListToolsResponse(tools=[mail])
+
     async def GetRun(self, request: Any, context: Any) -> run_pb.GetRunResponse:
+        self.looked_at.set()
         return run_pb.GetRunResponse(run=self._run(request.run_id))
 
     async def ListRuns(self, request: Any, context: Any) -> run_pb.ListRunsResponse:

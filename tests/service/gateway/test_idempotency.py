@@ -13,6 +13,7 @@ HEADERS = {"Idempotency-Key": KEY}
 STARTS: dict[str, dict[str, Any]] = {
     "/v1/qa": {"json": {"question": "How long?"}},
     "/v1/collections/default/chat": {"json": {"message": "How long?"}},
+    "/v1/chat": {"json": {"message": "How long?"}},
     "/v1/threads": {"json": {"title": "Notice"}},
     "/v1/collections": {"json": {"id": "contracts"}},
     "/v1/collections/default/documents": {"files": {"file": ("a.txt", b"text")}},
@@ -30,7 +31,8 @@ async def test_key_is_documented_where_something_is_started(client: httpx.AsyncC
 async def test_key_is_handed_on(client: httpx.AsyncClient, world: World) -> None:
     await client.post("/v1/qa", **STARTS["/v1/qa"], headers=HEADERS)
     await client.post("/v1/collections/default/chat", **STARTS["/v1/collections/default/chat"], headers=HEADERS)
-    assert [each.idempotency_key for each in world.orchestrator.requests] == [KEY, KEY]
+    await client.post("/v1/chat", **STARTS["/v1/chat"], headers=HEADERS)
+    assert [each.idempotency_key for each in world.orchestrator.requests] == [KEY, KEY, KEY]
     await client.post("/v1/qa", **STARTS["/v1/qa"])
     assert world.orchestrator.requests[-1].idempotency_key == ""
 

@@ -48,6 +48,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "SearchRequest": {"query": "notice"},
     "QaRequest": {"question": "How long?"},
     "ChatRequest": {"message": "How long?"},
+    "ToolChatRequest": {"message": "How long?"},
     "NewCollection": {"id": "contracts"},
     "NewThread": {},
     "ThreadTitle": {"title": "Notice"},

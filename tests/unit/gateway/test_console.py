@@ -77,7 +77,7 @@ def test_pieces_marks_and_quotes_count_characters_as_the_api_does(tmp_path: Path
     run_script(
         tmp_path,
         r"""
-        import { applyToken, pieces, quoted, place, size } from "./text.mjs";
+        import { applyToken, argumentText, dollars, pieces, quoted, place, size, stepCost } from "./text.mjs";
         assert.equal(applyToken("a🙂b", { text: "c", offset: 3 }), "a🙂bc");
         assert.equal(applyToken("a🙂bcd", { text: "X", offset: 2 }), "a🙂X");
         const known = (number) => number <= 2;
@@ -91,6 +91,11 @@ def test_pieces_marks_and_quotes_count_characters_as_the_api_does(tmp_path: Path
         assert.equal(place({ page: 3, heading_path: ["Terms", "Notice"] }), "Page 3 · Terms › Notice");
         assert.equal(place({ page: null, heading_path: [] }), "");
         assert.equal(size(182044), "178 kB");
+        assert.deepEqual([argumentText("a b"), argumentText(3), argumentText({ a: [1] })], ["a b", "3", '{"a":[1]}']);
+        assert.deepEqual([dollars(0.00213), dollars(1.5)], ["$0.0021", "$1.50"]);
+        const step = { seconds: 1.24, prompt_tokens: 1200, completion_tokens: 0, cost_usd: 0.01, model: "qwen" };
+        assert.equal(stepCost(step), "1200 + 0 tokens · $0.0100 · 1.2 s · qwen");
+        assert.equal(stepCost({ seconds: null, cost_usd: null }), "");
         """,
     )
 
@@ -106,7 +111,9 @@ def test_no_data_ever_becomes_markup_and_nothing_comes_from_elsewhere() -> None:
     assert not re.search(r"<script(?![^>]*src=)|\son\w+=", page)
 
 
-@pytest.mark.parametrize("name", ["file-input", "question-input", "ask-button", "answer", "passage"])
+@pytest.mark.parametrize(
+    "name", ["file-input", "question-input", "ask-button", "answer", "passage", "trace", "approvals"]
+)
 def test_page_has_the_handles_that_browser_tests_use(name: str) -> None:
     assert f'data-testid="{name}"' in (CONSOLE / "index.html").read_text()
 

@@ -1,0 +1,76 @@
+"""A run in the terminal: its steps and its answer as they come, and at the end what the answer rests on. Steps go to stderr, the
+answer to stdout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from cli.asking import Asked, Outcome, Position, ask
+from cli.gateway import Gateway
+from cli.output import Output
+from cli.sse import Event
+from cli.steps import cost_line, step_line
+from cli.terminal import harmless
+
+
+class RunView:
+    """One run, a new one or the one at `position`. It may be left at an event and read on later."""
+
+    def __init__(self, output: Output, position: Position | None = None, *, with_steps: bool = False) -> None:
+        self.outcome = Outcome()
+        self.position = position or Position()
+        self._output = output
+        self._with_steps = with_steps
+        # A pipe gets the finished answer, since there a correction could not replace anything.
+        self._live = sys.stdout.isatty() and not output.as_json
+        self._shown = ""
+        self._names: dict[str, str] = {}
+
+    @property
+    def exit_code(self) -> int:
+        """That of a command which has read the run to its end."""
+        return 0 if self.outcome.status in {"completed", "refused"} else 1
+
+    async def follow(
+        self, gateway: Gateway, asked: Asked | None = None, until: Callable[[Event], bool] = lambda _: False
+    ) -> None:
+        """Shows the run to its end, or to an event that `until` is true of. Without something `asked` it reads on."""
+        async for event in ask(gateway, asked, self.position, until):
+            self.outcome.add(event)
+            if self._with_steps and not self._output.as_json:
+                self._step(event)
+            if self._live and event.kind in {"token", "answer"}:
+                self._write(harmless(self.outcome.text))
+
+    def finish(self) -> None:
+        """Shows what the answer rests on, and to a pipe the answer itself."""
+        if self._output.as_json:
+            shown = self.outcome.with_steps_as_json() if self._with_steps else self.outcome.as_json()
+            self._output.json(shown)
+            return
+        text = self.outcome.text
+        sys.stdout.write(("" if self._live else harmless(text)) + ("\n\n" if text else ""))
+        sys.stdout.flush()
+        self._output.grounds(self.outcome)
+        if self._with_steps and (cost := cost_line(self.outcome.usage)):
+            self._output.err.print(f"[dim]{cost}[/dim]")
+
+    def _step(self, event: Event) -> None:
+        line = step_line(event, self._names)
+        if not line:
+            return
+        if self._live and self._shown and not self._shown.endswith("\n"):
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        self._output.err.print(line)
+
+    def _write(self, text: str) -> None:
+        shown, self._shown = self._shown, text
+        if text == shown:
+            return
+        if text.startswith(shown):
+            sys.stdout.write(text[len(shown) :])
+        else:  # another writer took over, or the model's answer was replaced: what scrolled by cannot be taken back
+            sys.stdout.write(f"\n\n(The answer was revised:)\n\n{text}")
+        sys.stdout.flush()

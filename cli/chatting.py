@@ -1,0 +1,178 @@
+"""`groundwork chat`: a conversation in which the model may use tools. Questions to the person are asked between two stretches of
+following the run, never while events are being read: a run goes on, or waits, without us."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from functools import partial
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from cli.answering import RunView
+from cli.approvals import Choice, choose, decide, waiting
+from cli.asking import Message, Position, cancel
+from cli.errors import WAITING, ApiError, ServerUnreachable, in_words
+from cli.gateway import Gateway, Json
+from cli.output import Output
+from cli.running import INTERRUPTED, exit_code_of, tell
+from cli.sse import Event
+
+PROMPT = "> "
+
+
+def chat(
+    message: Annotated[str | None, typer.Argument(help="What to say; left out: a conversation, line by line.")] = None,
+    thread: Annotated[str | None, typer.Option(help="Thread to continue.")] = None,
+    tool: Annotated[list[str], typer.Option("--tool", help="Only this tool; repeatable.")] = [],  # noqa: B006 - typer copies it
+    collection: Annotated[
+        list[str], typer.Option("--collection", "-c", help="Tools read only this collection; repeatable.")
+    ] = [],  # noqa: B006
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON document for each answer.")] = False,
+) -> None:
+    """Talk; the model may use tools, and asks before it acts. Ctrl-C cancels an answer, Ctrl-D leaves."""
+    session = Session(Output(as_json=as_json), thread, tuple(tool) or None, tuple(collection) or None)
+    raise typer.Exit(session.converse() if message is None else session.say(message))
+
+
+class Session:
+    """One conversation."""
+
+    def __init__(
+        self,
+        output: Output,
+        thread_id: str | None,
+        tools: tuple[str, ...] | None,
+        collection_ids: tuple[str, ...] | None,
+    ) -> None:
+        self._output = output
+        self._thread_id = thread_id
+        self._tools = tools
+        self._collection_ids = collection_ids
+        self._interactive = sys.stdin.isatty() and not output.as_json
+
+    def converse(self) -> int:
+        """Each line of the input is a message, until it ends. Returns the exit code: of a person's conversation 0, else that of the
+        last message that failed."""
+        code = exit_code_of(self._look_up_thread)
+        if code:
+            return code
+        if self._interactive:
+            self._output.err.print("[dim]Ctrl-C cancels an answer, Ctrl-D leaves.[/dim]")
+        while (line := self._read()) is not None:
+            if line.strip():
+                code = self.say(line.strip(), keep_thread=True) or code
+                if code == ServerUnreachable.exit_code and not self._interactive:
+                    break  # nobody is there to start the server before the next line
+        if self._interactive and self._thread_id:
+            self._output.err.print(f"\nGo on with: groundwork chat --thread {self._thread_id}", markup=False)
+        return 0 if self._interactive else code
+
+    def say(self, text: str, *, keep_thread: bool = False) -> int:
+        """Sends a message and shows the run to its end, or until it waits for a decision that is not made here. With
+        `keep_thread` a thread is made for it where there is none."""
+        view = RunView(self._output, with_steps=True)
+
+        async def begin(gateway: Gateway) -> int:
+            said = in_words(text, "message")
+            if keep_thread and not self._thread_id:
+                self._thread_id = (await gateway.request("POST", "/v1/threads", json={}))["id"]
+            message = Message(said, self._thread_id, self._tools, self._collection_ids)
+            await view.follow(gateway, message, until=asks_person)
+            return 0
+
+        return self.see_through(view, exit_code_of(begin, "Cancelled."))
+
+    def see_through(self, view: RunView, code: int) -> int:
+        """From where following stopped to the end of the run, deciding what it asks."""
+        while code == 0 and not view.position.done:
+            asked = _last_asked(view)
+            choice = choose(asked, self._output) if self._interactive else Choice.LATER
+            if choice is Choice.LATER:
+                return self._leave(view)
+            code = exit_code_of(partial(_go_on, view=view, asked=asked, choice=choice), "Cancelled.")
+        if code == 0:
+            view.finish()
+            return view.exit_code
+        return code
+
+    def _leave(self, view: RunView) -> int:
+        if self._output.as_json:
+            view.outcome.status = "waiting"
+            view.finish()
+        else:
+            self._output.err.print(
+                f"Run {view.position.run_id} waits. Decide with: groundwork approvals; "
+                f"then see: groundwork runs follow {view.position.run_id}",
+                markup=False,
+            )
+        return WAITING
+
+    async def _look_up_thread(self, gateway: Gateway) -> int:
+        if self._thread_id:
+            await gateway.request("GET", f"/v1/threads/{quote(self._thread_id, safe='')}")
+        return 0
+
+    def _read(self) -> str | None:
+        """The next line; None at the end of the input."""
+        while True:
+            try:
+                if not self._interactive:
+                    return sys.stdin.readline() or None
+                return _prompted()
+            except EOFError:
+                return None
+            except KeyboardInterrupt:
+                sys.stderr.write("\n")
+                if not self._interactive:
+                    raise typer.Exit(INTERRUPTED) from None
+
+
+def follow(run_id: str, output: Output) -> int:
+    """Shows a run from its beginning to its end, and asks what it waits for. Leaving it does not cancel it."""
+    view = RunView(output, Position(run_id=run_id, looks_only=True), with_steps=True)
+    session = Session(output, None, None, None)
+
+    async def begin(gateway: Gateway) -> int:
+        open_ = {each["id"] for each in await waiting(gateway) if each["run_id"] == run_id}
+        await view.follow(gateway, until=lambda event: asks_person(event) and event.data["approval_id"] in open_)
+        return 0
+
+    return session.see_through(view, exit_code_of(begin, "Left; the run goes on."))
+
+
+def asks_person(event: Event) -> bool:
+    """Whether a person is to decide now."""
+    return event.kind == "approval" and event.data["decision"] == "pending"
+
+
+def _last_asked(view: RunView) -> Json:
+    *_, asked = view.outcome.pending.values()
+    return {**asked, "id": asked["approval_id"]}
+
+
+async def _go_on(gateway: Gateway, *, view: RunView, asked: Json, choice: Choice) -> int:
+    if choice is Choice.CANCEL:
+        await cancel(gateway, view.position.run_id)
+    else:
+        try:
+            await decide(gateway, asked, choice)
+        except ApiError as error:
+            tell(error)  # decided elsewhere, or expired: the run's next events say what became of it
+    await view.follow(gateway, until=asks_person)
+    return 0
+
+
+def _prompted() -> str:
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401, PLC0415 - gives `input` editing and history, where there is one
+    if sys.stdout.isatty():
+        return input(PROMPT)
+    sys.stderr.write(PROMPT)
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line

@@ -1,0 +1,136 @@
+// Calls of tools that wait for a person: asked about in the run's card, and listed for all runs, also after a reload.
+
+import { byId, make, setText } from "./dom.js";
+import { Problem, call } from "./sse.js";
+import { argumentList } from "./steps.js";
+
+const LOOK_EVERY_MS = 20000;
+const dialog = byId("approvals");
+let showRun = () => {};
+let looking = null;
+
+/** The questions of the run in the card. Make a new one for each run. */
+export class Decisions {
+  #boxes = new Map();
+
+  constructor() {
+    byId("decisions").replaceChildren();
+  }
+
+  /** Whether the run waits for a person. */
+  get arePending() {
+    return this.#boxes.size > 0;
+  }
+
+  /** Takes an `approval` event. */
+  take(data) {
+    const id = data.approval_id;
+    if (data.decision === "pending") {
+      const box = questionBox({ ...data, id });
+      this.#boxes.set(id, box);
+      byId("decisions").append(box);
+    } else {
+      this.#boxes.get(id)?.remove();
+      this.#boxes.delete(id);
+    }
+    refreshApprovals();
+  }
+
+  /** The run has ended: nothing can be decided any more. */
+  end() {
+    if (!this.arePending) return;
+    byId("decisions").replaceChildren();
+    this.#boxes.clear();
+    refreshApprovals();
+  }
+}
+
+/** Watches what waits, for the badge and the list. `show(runId)` brings a run into the card. */
+export function startApprovals(show) {
+  showRun = show;
+  byId("approvals-open").addEventListener("click", () => {
+    dialog.showModal();
+    refreshApprovals();
+  });
+  byId("approvals-close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close(); // the backdrop
+  });
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && refreshApprovals());
+  refreshApprovals();
+}
+
+/** Looks what waits now. */
+export function refreshApprovals() {
+  clearTimeout(looking);
+  looking = setTimeout(look, 0); // events that come together are one reason to look
+}
+
+async function look() {
+  try {
+    const { approvals } = await (await call("/v1/approvals")).json();
+    drawList(approvals);
+    setText(byId("approvals-state"), approvals.length ? "" : "Nothing waits any more.");
+  } catch (error) {
+    setText(byId("approvals-state"), error instanceof Problem ? error.message : "The server does not answer.");
+  }
+  clearTimeout(looking);
+  looking = setTimeout(() => (document.visibilityState === "visible" ? look() : undefined), LOOK_EVERY_MS);
+}
+
+function drawList(approvals) {
+  setText(byId("approvals-count"), String(approvals.length));
+  byId("approvals-open").hidden = approvals.length === 0 && !dialog.open;
+  const list = byId("approvals-list");
+  const ids = new Set(approvals.map(({ id }) => id));
+  for (const box of [...list.children]) if (!ids.has(box.dataset.id)) box.remove();
+  const drawn = new Set([...list.children].map((box) => box.dataset.id));
+  // What is drawn stays as it is, so that a focused button keeps its focus.
+  list.append(...approvals.filter(({ id }) => !drawn.has(id)).map((asked) => questionBox(asked, true)));
+}
+
+/** A call with its arguments, and the buttons that decide about it. */
+function questionBox(asked, listed = false) {
+  const failure = make("p", { className: "failure", hidden: true, attributes: { role: "alert" } });
+  const choice = (word, decision, className) =>
+    make("button", { type: "button", className, dataset: { testid: decision }, attributes: { "aria-label": `${word} ${asked.tool}` } }, word);
+  const allow = choice("Allow", "allow", "primary");
+  const deny = choice("Deny", "deny", "secondary");
+  const open = make("button", { type: "button", className: "link", hidden: !listed, dataset: { testid: "show-run" } }, "Show the run");
+  const decide = async (decision) => {
+    allow.disabled = deny.disabled = true;
+    failure.hidden = true;
+    try {
+      const body = JSON.stringify({ decision, arguments_hash: asked.arguments_hash });
+      await call(`/v1/approvals/${encodeURIComponent(asked.id)}`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+      setText(failure, "");
+      if (listed) show(asked.run_id);
+      refreshApprovals();
+    } catch (error) {
+      setText(failure, error.message);
+      failure.hidden = false;
+      allow.disabled = deny.disabled = false;
+    }
+  };
+  allow.addEventListener("click", () => decide("allow"));
+  deny.addEventListener("click", () => decide("deny"));
+  open.addEventListener("click", () => show(asked.run_id));
+  return make(
+    "section",
+    { className: "question", dataset: { testid: "question", id: asked.id }, attributes: { "aria-label": `May ${asked.tool} be called?` } },
+    make("p", { className: "question-title" }, "May ", make("strong", {}, asked.tool), " be called with this?"),
+    argumentList(asked.arguments) || make("p", { className: "hint" }, "It takes no arguments."),
+    make("p", { className: "hint" }, expiry(asked.expires_at)),
+    failure,
+    make("div", { className: "question-actions" }, open, deny, allow),
+  );
+}
+
+function show(runId) {
+  dialog.close();
+  showRun(runId);
+}
+
+function expiry(moment) {
+  return moment ? `If nobody decides before ${new Date(moment).toLocaleString()}, it is not called.` : "";
+}

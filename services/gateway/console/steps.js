@@ -1,0 +1,128 @@
+// The steps of a run as they come: what was looked for, which tool was called with what, what came of it, how long it took and
+// what it cost.
+
+import { byId, make, setText } from "./dom.js";
+import { argumentText, duration, stepCost } from "./text.js";
+
+const DECISIONS = { allowed: "Allowed", denied: "Denied", expired: "Nobody decided in time" };
+
+/** Draws into the card's list of steps. Make a new one for each run. */
+export class StepTrace {
+  #calls = new Map();
+  #steps = new Map();
+  #lastNote = "";
+
+  constructor() {
+    byId("steps").replaceChildren();
+    byId("trace").hidden = true;
+    byId("trace").open = false;
+  }
+
+  /** Takes the next event of the run. */
+  take({ event, data }) {
+    const take = {
+      thinking: () => this.#thinking(data),
+      plan: () => this.#note(`Searching for ${data.queries.join(" · ")}`),
+      retrieval: () => this.#retrieval(data),
+      tool: () => this.#tool(data),
+      tool_result: () => this.#result(data),
+      approval: () => this.#approval(data),
+      verification: () => this.#note(`Checked ${data.sentences.length} sentence${data.sentences.length === 1 ? "" : "s"}`),
+      usage: () => this.#usage(data),
+      done: () => this.#done(),
+    }[event];
+    if (take) take();
+  }
+
+  #thinking({ text, degraded }) {
+    if (degraded) this.#note(degraded.message || degraded.part, "degraded");
+    else if (text) this.#note(text);
+  }
+
+  #retrieval({ evidence, degraded, step }) {
+    const item = this.#note(evidence.length ? `Found ${evidence.length} passage${evidence.length > 1 ? "s" : ""}` : "Found nothing fitting");
+    if (item && step) this.#steps.set(step, item);
+    degraded.forEach((each) => this.#note(each.message || each.part, "degraded"));
+  }
+
+  #tool({ call_id: id, name, arguments: given, step }) {
+    byId("trace").open = true;
+    const item = this.#add("running", name, given);
+    setText(item.summary, "Running …");
+    this.#calls.set(id, item);
+    if (step) this.#steps.set(step, item);
+  }
+
+  #result({ call_id: id, ok, summary, duration_ms: ms, error }) {
+    const item = this.#calls.get(id);
+    if (!item) return;
+    item.element.dataset.state = ok ? "ok" : "failed";
+    setText(item.summary, ok ? summary || "Done" : [error?.message || summary || "Did not work", error?.reason && `(${error.reason})`].filter(Boolean).join(" "));
+    item.took = ms ? duration(ms / 1000) : "";
+    setText(item.cost, item.took);
+  }
+
+  #approval({ approval_id: id, tool, decision, decided_by: by }) {
+    if (decision === "pending") this.#calls.set(`approval ${id}`, this.#note(`${tool} waits for a decision`, "waiting"));
+    else {
+      const item = this.#calls.get(`approval ${id}`);
+      if (!item) return;
+      item.element.dataset.state = decision === "allowed" ? "ok" : "failed";
+      setText(item.summary, `${tool}: ${DECISIONS[decision] || decision}${by ? ` by ${by}` : ""}`);
+    }
+  }
+
+  // What a step of ours cost stands with it; of the others, such as a model's words, at the end.
+  #usage({ steps = [] }) {
+    for (const each of steps) {
+      const cost = stepCost(each);
+      const item = this.#steps.get(each.step);
+      if (!cost) continue;
+      if (item) setText(item.cost, item.took ? [item.took, stepCost({ ...each, seconds: 0 })].filter(Boolean).join(" · ") : cost);
+      else setText(this.#add("cost", each.step, {}).cost, cost);
+    }
+  }
+
+  #done() {
+    for (const { element, summary } of this.#calls.values()) {
+      if (element.dataset.state !== "running" && element.dataset.state !== "waiting") continue;
+      element.dataset.state = "failed";
+      setText(summary, "Not finished");
+    }
+  }
+
+  /** A line without a tool; nothing when it says what the line before says. */
+  #note(text, state = "note") {
+    if (text === this.#lastNote && state === "note") return undefined;
+    this.#lastNote = text;
+    const item = this.#add(state, "", {});
+    setText(item.summary, text);
+    return item;
+  }
+
+  #add(state, name, given) {
+    const summary = make("p", { className: "step-summary" });
+    const cost = make("span", { className: "hint step-cost", dataset: { testid: "step-cost" } });
+    const title = name ? make("span", { className: "step-name" }, name) : "";
+    const element = make(
+      "li",
+      { className: "step", dataset: { testid: "step", state } },
+      make("div", { className: "step-head" }, title, cost),
+      argumentList(given),
+      summary,
+    );
+    byId("steps").append(element);
+    byId("trace").hidden = false;
+    const count = byId("steps").childElementCount;
+    setText(byId("trace-title"), `${count} step${count === 1 ? "" : "s"}`);
+    return { element, summary, cost, took: "" };
+  }
+}
+
+/** Arguments as a list of names and values; nothing when there are none. */
+export function argumentList(given) {
+  const names = Object.keys(given);
+  if (!names.length) return null;
+  const rows = names.flatMap((name) => [make("dt", {}, name), make("dd", {}, argumentText(given[name]))]);
+  return make("dl", { className: "arguments" }, ...rows);
+}

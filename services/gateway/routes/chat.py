@@ -1,0 +1,94 @@
+"""The general chat: a message, the tools that are used for it, and the answer."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from services.gateway.answers import Gathered, gathered
+from services.gateway.backends import Services
+from services.gateway.existence import require_existing
+from services.gateway.models import Json, RunRequest
+from services.gateway.schemas.chat import ToolChatRequest, ToolChatResponse, WaitingRun
+from services.gateway.schemas.events import run_stream_response
+from services.gateway.schemas.fields import IdempotencyKey
+from services.gateway.schemas.problem import problems
+from services.gateway.shares import STREAM_PLACE_UNLESS_JSON, wants_json
+from services.gateway.sse import EventStream
+from services.gateway.streaming import run_stream, started
+
+router = APIRouter(prefix="/v1", tags=["chat"])
+
+
+def _responses() -> dict[int | str, dict[str, Any]]:
+    """A stream by default, and JSON in two shapes."""
+    streamed = run_stream_response("The steps and the answer as they come; as JSON with `Accept: application/json`.")
+    answered = {"schema": {"$ref": f"#/components/schemas/{ToolChatResponse.__name__}"}}
+    streamed[200]["content"]["application/json"] = answered
+    waiting = {"description": "With `Accept: application/json`: the run waits for a person.", "model": WaitingRun}
+    return {**streamed, 202: waiting, **problems(404, 409, 413, 415, 429, 504)}
+
+
+@router.post(
+    "/chat",
+    status_code=200,
+    response_class=EventStream,
+    dependencies=[STREAM_PLACE_UNLESS_JSON],
+    responses=_responses(),
+)
+async def chat(
+    message: ToolChatRequest, request: Request, services: Services, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """The next message of a conversation in which the model may use tools, answered as a stream of events, or with
+    `Accept: application/json` as JSON. When a call needs a person's approval the stream says so and stays open; JSON answers 202
+    with what is to be decided. When the connection drops, read on with GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID
+    header."""
+    await require_existing(services, message.collection_ids or [], message.thread_id or "")
+    events = started(services, _run_request(message, idempotency_key or ""))
+    if not wants_json(request.headers):
+        return await run_stream(events, services)
+    found = await gathered(events, services)
+    headers = {"X-Run-Id": found.run_id}
+    if found.status == "waiting":
+        headers["Location"] = f"/v1/runs/{found.run_id}"
+        return JSONResponse(_waiting(found), status_code=202, headers=headers)
+    return JSONResponse(_answered(found), headers=headers)
+
+
+def _run_request(message: ToolChatRequest, idempotency_key: str) -> RunRequest:
+    return RunRequest(
+        mode="chat",
+        question=message.message,
+        collection_ids=tuple(message.collection_ids or ()),
+        thread_id=message.thread_id or "",
+        idempotency_key=idempotency_key,
+        budgets=message.budgets.asked(),
+        brought_model=message.model.brought() if message.model else None,
+        tools=None if message.tools is None else tuple(message.tools),
+        memory=message.memory,
+    )
+
+
+def _answered(found: Gathered) -> Json:
+    body = {**found.body(), **_so_far(found)}
+    return ToolChatResponse.model_validate(body).model_dump(mode="json")
+
+
+def _waiting(found: Gathered) -> Json:
+    how = (
+        "Read the arguments, then allow or deny each call with POST /v1/approvals/{id} and "
+        '{"decision": "allow" | "deny", "arguments_hash": …}. The run goes on by itself: '
+        f"follow it at GET /v1/runs/{found.run_id}/events, or fetch its answer from GET /v1/runs/{found.run_id}."
+    )
+    approvals = [{**each, "id": id_} for id_, each in found.pending.items()]
+    body = {**_so_far(found), "approvals": approvals, "next": how}
+    return WaitingRun.model_validate(body).model_dump(mode="json")
+
+
+def _so_far(found: Gathered) -> Json:
+    return {
+        "run_id": found.run_id,
+        "status": found.status,
+        "thread_id": found.thread_id,
+        "tool_calls": list(found.calls.values()),
+    }

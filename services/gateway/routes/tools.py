@@ -1,0 +1,18 @@
+"""Tools that runs may use."""
+
+from fastapi import APIRouter
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+
+from services.gateway.backends import Services
+from services.gateway.encoding import encode
+from services.gateway.schemas.problem import problems
+from services.gateway.schemas.tools import ToolList
+
+router = APIRouter(prefix="/v1/tools", tags=["tools"])
+
+
+@router.get("", responses=problems())
+async def list_tools(services: Services) -> ToolList:
+    """The tools that your runs may use, with the shape of their arguments and what a call does to the world."""
+    answer = await services.orchestrator.ListTools(pb.ListToolsRequest(), timeout=services.settings.rpc_timeout_s)
+    return ToolList.model_validate(encode(answer))

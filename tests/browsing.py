@@ -1,0 +1,72 @@
+"""A real browser for tests of the console, and a visit that notes what a page should not do."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+WAIT_MS = 20_000
+VIOLATIONS = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if executable is None:
+        pytest.skip("no browser: install chromium, on Debian and Ubuntu with: sudo apt install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Visit:
+    """A page and everything it did that it should not."""
+
+    page: Page
+    host: str
+    complaints: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
+        self.page.on("request", self._on_request)
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.complaints.append(f"console: {message.text}")
+
+    def _on_request(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in {"http", "https", "ws", "wss"} and parts.netloc != self.host:
+            self.complaints.append(f"asked another host: {request.url}")
+
+
+@contextmanager
+def visiting(browser: Browser, base_url: str, prepare: Callable[[Page], object] = lambda _: None) -> Iterator[Visit]:
+    """The page at `/`, in a profile of its own. `prepare` is called before it is opened. Fails at the end when it did what it
+    should not."""
+    context = browser.new_context(base_url=base_url)
+    context.add_init_script(VIOLATIONS)
+    context.set_default_timeout(WAIT_MS)
+    page = context.new_page()
+    visit = Visit(page, urlsplit(base_url).netloc)
+    try:
+        prepare(page)
+        page.goto("/")
+        yield visit
+        assert page.evaluate("window.violations") == []
+        assert visit.complaints == []
+    finally:
+        context.close()

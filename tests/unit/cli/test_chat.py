@@ -1,0 +1,372 @@
+"""`groundwork chat`, `approvals`, `tools` and `runs follow` against a small scripted server, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from cli import asking
+from cli.main import app
+from tests.unit.cli.conftest import FakeServer, Handler, run_event
+
+Command = Callable[..., Result]
+STARTED = run_event("run", 1, mode="chat", question="q", model="", thread_id="0123456789ab")
+CALL = run_event(
+    "tool", 2, call_id="r1/a", name="search", arguments={"query": "leave", "top_k": 3}, step="round1/call1"
+)
+CAME = run_event(
+    "tool_result", 3, call_id="r1/a", ok=True, summary="2 passages of handbook.pdf", duration_ms=1500.0, error=None
+)
+ASKED = {"approval_id": "ap1", "tool": "send_email", "arguments_hash": "ab12", "expires_at": "2026-01-01T01:00:00.000Z"}
+MAIL = {"to": "ann@example.org", "text": "Hello\n\x1b[2JAnn"}
+
+
+def approval(seq: int, decision: str = "pending", **more: Any) -> bytes:
+    return run_event("approval", seq, **{**ASKED, "arguments": MAIL, "decision": decision, "decided_by": "", **more})
+
+
+def finished(seq: int, text: str = "Done. [1]", status: str = "completed") -> tuple[bytes, ...]:
+    usage = {
+        "seconds": 2.5,
+        "prompt_tokens": 1200,
+        "completion_tokens": 56,
+        "cost_usd": 0.002,
+        "tool_calls": 2,
+        "model": "qwen",
+    }
+    return (
+        run_event("answer", seq, text=text, citations=[], support_status=None, method="model"),
+        run_event("usage", seq + 1, **usage),
+        run_event("done", seq + 2, status=status),
+    )
+
+
+def pending(**more: Any) -> dict[str, Any]:
+    listed = {key: value for key, value in ASKED.items() if key != "approval_id"}
+    return {"id": "ap1", "run_id": "r1", "arguments": MAIL, **listed, **more}
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "RESUME_DELAY_S", 0.01)
+    monkeypatch.setattr(asking, "RESUME_FOR_S", 1.0)
+
+
+@pytest.fixture
+def waiting(server: FakeServer) -> FakeServer:
+    """A server whose run asks for an approval, and goes on once there is a decision."""
+    decided: list[str] = []
+
+    def decide(http: Handler) -> None:
+        decided.append(json.loads(http.body)["decision"])
+        http.json(pending())
+
+    def rest(http: Handler) -> None:
+        after = int(http.path.rpartition("=")[2])
+        word = {"allow": "allowed", "deny": "denied"}.get(decided[0] if decided else "", "")
+        events = [STARTED, CALL, CAME, approval(4), approval(5, word, decided_by="ann"), *finished(6)]
+        http.stream(*(events if word else events[:4])[after:])
+
+    server.on("POST", "/v1/chat", lambda http: http.stream(STARTED, CALL, CAME, approval(4)))
+    server.on("GET", "/v1/runs/r1/events", rest)
+    server.on("POST", "/v1/approvals/ap1", decide)
+    server.on("GET", "/v1/approvals", lambda http: http.json({"approvals": [] if decided else [pending()]}))
+    return server
+
+
+def test_one_message_shows_its_steps_its_answer_and_what_it_cost(server: FakeServer, groundwork: Command) -> None:
+    failure = {"reason": "SMTP_REFUSED", "message": "the server takes no mail"}
+    mail = run_event("tool", 4, call_id="r1/b", name="send_email", arguments={"to": "ann"}, step="round2/call1")
+    failed = run_event("tool_result", 5, call_id="r1/b", ok=False, summary="", duration_ms=20.0, error=failure)
+    server.on("POST", "/v1/chat", lambda http: http.stream(STARTED, CALL, CAME, mail, failed, *finished(6)))
+    result = groundwork("chat", "Mail it", "--tool", "search", "--tool", "send_email", "-c", "hr")
+    assert (result.exit_code, result.stdout) == (0, "Done. [1]\n\n")
+    assert result.stderr.splitlines() == [
+        '→ search(query="leave", top_k=3)',
+        "  ✓ search: 2 passages of handbook.pdf  1.5 s",
+        '→ send_email(to="ann")',
+        "  ✗ send_email: the server takes no mail (SMTP_REFUSED)  20 ms",
+        "2 tool calls · 1200 + 56 tokens · $0.0020 · 2.5 s · qwen",
+    ]
+    sent = json.loads(server.requests[0][2])
+    assert sent == {
+        "message": "Mail it",
+        "thread_id": None,
+        "tools": ["search", "send_email"],
+        "collection_ids": ["hr"],
+    }
+
+
+def test_without_options_all_tools_and_collections_are_offered(server: FakeServer, groundwork: Command) -> None:
+    server.on("POST", "/v1/chat", lambda http: http.stream(STARTED, *finished(2)))
+    assert groundwork("chat", "Hi", "--thread", "0123456789ab").exit_code == 0
+    sent = json.loads(server.requests[0][2])
+    assert sent == {"message": "Hi", "thread_id": "0123456789ab", "tools": None, "collection_ids": None}
+
+
+def test_a_dropped_connection_is_taken_up_again_and_no_step_is_shown_twice(
+    server: FakeServer, groundwork: Command
+) -> None:
+    server.on("POST", "/v1/chat", lambda http: http.stream(STARTED, CALL))
+    server.on("GET", "/v1/runs/r1/events", lambda http: http.stream(CALL, CAME, *finished(4)))
+    result = groundwork("chat", "Hi", "--json")
+    assert server.asked("GET") == ["/v1/runs/r1/events?after=2"]
+    told = json.loads(result.stdout)
+    assert (told["answer"], told["thread_id"], told["approvals"]) == ("Done. [1]", "0123456789ab", [])
+    (call,) = told["tool_calls"]
+    assert (call["name"], call["arguments"], call["ok"]) == ("search", {"query": "leave", "top_k": 3}, True)
+
+
+def test_lines_of_a_pipe_are_a_conversation_on_one_thread(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWORK_URL", server.url)
+    server.on("POST", "/v1/threads", lambda http: http.json({"id": "0123456789ab"}, 201))
+    server.on("POST", "/v1/chat", lambda http: http.stream(STARTED, *finished(2, "Yes.")))
+    result = CliRunner().invoke(app, ["chat"], input="Hello\n\n  \nAnd then?\n", catch_exceptions=False)
+    assert (result.exit_code, result.stdout) == (0, "Yes.\n\nYes.\n\n")
+    assert ">" not in result.stderr, "nobody is prompted"
+    bodies = [json.loads(body) for _, path, body in server.requests if path == "/v1/chat"]
+    assert [(each["message"], each["thread_id"]) for each in bodies] == [
+        ("Hello", "0123456789ab"),
+        ("And then?", "0123456789ab"),
+    ]
+    assert server.asked("POST").count("/v1/threads") == 1
+
+
+def test_a_thread_that_is_not_there_is_told_before_anything_is_said(server: FakeServer, groundwork: Command) -> None:
+    server.on("GET", "/v1/threads/x", lambda http: http.problem(404, "THREAD_NOT_FOUND", "there is no thread x"))
+    result = groundwork("chat", "--thread", "x")
+    assert (result.exit_code, result.stderr) == (1, "there is no thread x (THREAD_NOT_FOUND)\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [(("ask", ""), "question"), (("ask", " "), "question"), (("chat", ""), "message"), (("search", ""), "query")],
+)
+def test_an_empty_text_is_told_in_the_words_of_the_command(
+    server: FakeServer, groundwork: Command, arguments: tuple[str, ...], what: str
+) -> None:
+    result = groundwork(*arguments)
+    assert (result.exit_code, server.requests) == (2, [])
+    assert result.stderr == f"The {what} is empty. Write it in quotation marks behind the command.\n"
+
+
+def test_what_the_server_refuses_is_told_by_the_option_it_came_from(server: FakeServer, groundwork: Command) -> None:
+    errors = [{"field": "tools.0", "message": "'a b' is no tool's name", "type": "value_error"}]
+    problem = {"reason": "VALIDATION_FAILED", "detail": "the request is not valid: tools.0: …", "errors": errors}
+    server.on("POST", "/v1/chat", lambda http: http.json(problem, 400))
+    result = groundwork("chat", "Hi", "--tool", "a b")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "That cannot be asked: --tool: 'a b' is no tool's name (VALIDATION_FAILED)\n",
+    )
+
+
+def test_a_run_that_waits_is_left_where_nobody_can_be_asked(waiting: FakeServer, groundwork: Command) -> None:
+    result = groundwork("chat", "Mail it")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "send_email needs your approval" in result.stderr
+    assert "Run r1 waits. Decide with: groundwork approvals; then see: groundwork runs follow r1" in result.stderr
+    told = json.loads(groundwork("chat", "Mail it", "--json").stdout)
+    assert (told["status"], told["approvals"][0]["id"], told["run_id"]) == ("waiting", "ap1", "r1")
+    assert "/v1/runs/r1/cancel" not in waiting.asked("POST"), "it goes on waiting"
+
+
+def test_approvals_are_listed_shown_in_full_and_decided_about_with_their_hash(
+    waiting: FakeServer, groundwork: Command
+) -> None:
+    listed = [line.split()[:2] for line in groundwork("approvals").stdout.splitlines()]
+    assert listed == [["id", "tool"], ["ap1", "send_email"]]
+    assert json.loads(groundwork("approvals", "list", "--json").stdout) == {"approvals": [pending()]}
+    result = groundwork("approvals", "allow", "ap1")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        "send_email waits for a decision before 2026-01-01T01:00:00.000Z:",
+        "  to: ann@example.org",
+        "  text: Hello",
+        "    \ufffd[2JAnn",
+    ]
+    assert result.stdout == "allowed ap1; see: groundwork runs follow r1\n"
+    (body,) = (json.loads(body) for method, path, body in waiting.requests if path == "/v1/approvals/ap1")
+    assert body == {"decision": "allow", "arguments_hash": "ab12"}
+    late = groundwork("approvals", "deny", "ap1")
+    assert (late.exit_code, "No approval ap1 waits" in late.stderr) == (1, True)
+    assert groundwork("approvals").stdout == "Nothing waits for a decision.\n"
+
+
+def test_approvals_come_in_pages(server: FakeServer, groundwork: Command) -> None:
+    def pages(http: Handler) -> None:
+        last = "page_token=next" in http.path
+        http.json({"approvals": [pending(id="b" if last else "a")], "next_page_token": None if last else "next"})
+
+    server.on("GET", "/v1/approvals", pages)
+    told = json.loads(groundwork("approvals", "--json").stdout)
+    assert [each["id"] for each in told["approvals"]] == ["a", "b"]
+
+
+def test_a_run_is_found_again_and_what_was_decided_is_not_asked_again(waiting: FakeServer, groundwork: Command) -> None:
+    assert groundwork("runs", "follow", "r1").exit_code == 3
+    groundwork("approvals", "deny", "ap1")
+    result = groundwork("runs", "follow", "r1")
+    assert (result.exit_code, result.stdout) == (0, "Done. [1]\n\n")
+    assert "  send_email was denied by ann" in result.stderr.splitlines()
+
+
+def test_tools_are_listed(server: FakeServer, groundwork: Command) -> None:
+    mail = {"name": "send_email", "description": "Sends a mail.\nMore.", "effect": "once", "needs_approval": True}
+    clock = {"name": "time_now", "description": "Tells the time.", "effect": "none", "needs_approval": False}
+    server.on("GET", "/v1/tools", lambda http: http.json({"tools": [mail, clock]}))
+    lines = [" ".join(line.split()) for line in groundwork("tools").stdout.splitlines()]
+    assert lines == [
+        "name effect asks first what it does",
+        "send_email acts once yes Sends a mail.",
+        "time_now reads only Tells the time.",
+    ]
+    assert json.loads(groundwork("tools", "--json").stdout) == {"tools": [mail, clock]}
+
+
+OWN_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from cli.main import app; app()"
+"""The command with its terminal as that of its session, so that Ctrl-C typed there reaches it."""
+
+
+class Terminal:
+    """The command at a terminal, read and written as a person would."""
+
+    def __init__(self, ours: int) -> None:
+        self._ours = ours
+        self.text = ""
+        self._expected = 0
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def expect(self, text: str) -> None:
+        """Reads on until `text` has been shown after what was expected before."""
+        while (at := self.text.find(text, self._expected)) < 0:
+            try:
+                self.text += os.read(self._ours, 4096).decode(errors="replace")
+            except OSError:
+                raise AssertionError(f"{text!r} was not shown: {self.text}") from None
+        self._expected = at + len(text)
+
+
+@contextmanager
+def at_terminal(server: FakeServer, *arguments: str) -> Iterator[tuple[Terminal, subprocess.Popen[bytes]]]:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "GROUNDWORK_URL": server.url, "NO_COLOR": "1", "TERM": "dumb"}
+    command = [sys.executable, "-c", OWN_TERMINAL, *arguments]
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        watchdog = threading.Timer(120, process.kill)  # a test that waits in vain ends, instead of the suite
+        watchdog.start()
+        try:
+            yield Terminal(ours), process
+        finally:
+            watchdog.cancel()
+            process.kill()
+            os.close(ours)
+
+
+def test_a_person_is_asked_right_in_the_conversation(waiting: FakeServer) -> None:
+    waiting.on("POST", "/v1/threads", lambda http: http.json({"id": "0123456789ab"}, 201))
+    with at_terminal(waiting, "chat") as (terminal, process):
+        terminal.expect("> ")
+        terminal.type("Mail it\n")
+        terminal.expect("to: ann@example.org")
+        terminal.expect("[l]ater: ")
+        terminal.type("maybe\n")
+        terminal.expect("[l]ater: ")
+        terminal.type("y\n")
+        terminal.expect("send_email was allowed by ann")
+        terminal.expect("Done. [1]")
+        terminal.expect("$0.0020")
+        terminal.expect("> ")
+        terminal.type("\x04")
+        terminal.expect("groundwork chat --thread 0123456789ab")
+        assert process.wait(60) == 0
+    assert "\x1b[2J" not in terminal.text
+    assert "/v1/runs/r1/events?after=4" in waiting.asked("GET"), "it read on where it had stopped"
+
+
+def test_ctrl_c_cancels_the_answer_and_the_conversation_goes_on(server: FakeServer) -> None:
+    cancelled = threading.Event()
+
+    def hang(http: Handler) -> None:
+        http.stream(STARTED, CALL)
+        cancelled.wait(60)
+
+    def cancel(http: Handler) -> None:
+        http.json({"id": "r1"}, 202)
+        cancelled.set()
+
+    server.on("POST", "/v1/threads", lambda http: http.json({"id": "0123456789ab"}, 201))
+    server.on("POST", "/v1/chat", hang)
+    server.on("POST", "/v1/runs/r1/cancel", cancel)
+    with at_terminal(server, "chat") as (terminal, process):
+        terminal.expect("> ")
+        terminal.type("Hi\n")
+        terminal.expect("search(")
+        terminal.type("\x03")
+        terminal.expect("Cancelled.")
+        terminal.expect("> ")
+        terminal.type("\x04")
+        assert process.wait(60) == 0
+    assert cancelled.is_set()
+
+
+def test_ctrl_c_at_the_question_cancels_the_run(waiting: FakeServer) -> None:
+    waiting.on("POST", "/v1/runs/r1/cancel", lambda http: http.json({"id": "r1"}, 202))
+    ended = run_event("done", 5, status="cancelled")
+    waiting.on("GET", "/v1/runs/r1/events", lambda http: http.stream(ended))
+    with at_terminal(waiting, "chat", "Mail it") as (terminal, process):
+        terminal.expect("[l]ater: ")
+        terminal.type("\x03")
+        terminal.expect("ended as cancelled")
+        assert process.wait(60) == 1
+    assert waiting.asked("POST")[-1] == "/v1/runs/r1/cancel"
+
+
+def test_leaving_a_run_that_is_only_followed_does_not_cancel_it(server: FakeServer) -> None:
+    left = threading.Event()
+
+    def hang(http: Handler) -> None:
+        http.stream(STARTED, CALL)
+        left.wait(60)
+
+    server.on("GET", "/v1/approvals", lambda http: http.json({"approvals": []}))
+    server.on("GET", "/v1/runs/r1/events", hang)
+    with at_terminal(server, "runs", "follow", "r1") as (terminal, process):
+        terminal.expect("search(")
+        terminal.type("\x03")
+        terminal.expect("Left; the run goes on.")
+        assert process.wait(60) == 130
+    left.set()
+    assert not server.asked("POST")
+
+
+async def test_a_run_that_was_silent_on_a_sound_stream_is_not_lost() -> None:
+    position = asking.Position(run_id="r1")
+    position.heard_at = asyncio.get_running_loop().time() - 2 * asking.RESUME_FOR_S
+    assert position.is_lost()
+    position.note_break(opened_at=asyncio.get_running_loop().time())
+    assert position.is_lost(), "it broke at once"
+    position.note_break(opened_at=position.heard_at)
+    assert not position.is_lost()
