@@ -3,7 +3,14 @@ client that a process without a model does not need."""
 
 from kit.llm.endpoint.encoding import tools_text
 from kit.llm.endpoint.estimate import estimate_tokens
-from kit.llm.errors import CredentialsRefused, ModelRejected, ModelUnavailable, PromptTooLong, WrongEndpoint
+from kit.llm.errors import (
+    CredentialsRefused,
+    ModelRejected,
+    ModelUnavailable,
+    PromptTooLong,
+    ToolsRefused,
+    WrongEndpoint,
+)
 from kit.llm.messages import (
     ChatMessage,
     Delta,
@@ -48,6 +55,7 @@ __all__ = [
     "ToolCall",
     "ToolCallDelta",
     "ToolSpec",
+    "ToolsRefused",
     "WrongEndpoint",
     "estimate_tokens",
     "tools_text",

@@ -3,6 +3,7 @@
 ModelUnavailable       asking again, or asking another, may help
 ModelRejected          asking the same again will not help
 ├── PromptTooLong      the prompt does not fit the model's context
+├── ToolsRefused       the model, or its server as it was started, takes no tools
 ├── CredentialsRefused the key is wrong, or may not use this model
 └── WrongEndpoint      what answers is no chat API: the base URL is wrong
 """
@@ -26,6 +27,12 @@ class PromptTooLong(ModelRejected):
     """Prompt and answer together are longer than the model's context."""
 
     reason = "LLM_PROMPT_TOO_LONG"
+
+
+class ToolsRefused(ModelRejected):
+    """The model cannot call tools, or its server was started without support for it."""
+
+    reason = "LLM_TOOLS_REFUSED"
 
 
 class CredentialsRefused(ModelRejected):

@@ -11,7 +11,14 @@ from typing import Any
 from kit.errors import GroundworkError
 from kit.llm.endpoint.decoding import error_of, parsed
 from kit.llm.endpoint.unicode import well_formed
-from kit.llm.errors import CredentialsRefused, ModelRejected, ModelUnavailable, PromptTooLong, WrongEndpoint
+from kit.llm.errors import (
+    CredentialsRefused,
+    ModelRejected,
+    ModelUnavailable,
+    PromptTooLong,
+    ToolsRefused,
+    WrongEndpoint,
+)
 
 SHOWN_CHARACTERS = 200
 _SHORTEST_KEY = 8
@@ -21,6 +28,12 @@ _OVERFLOW = re.compile(
     r"|prompt is too long|maximum prompt length|input token count.{0,40}exceeds|too many (?:input )?tokens",
     re.IGNORECASE,
 )
+_TOOLS_REFUSED = re.compile(
+    r"enable-auto-tool-choice|tool-call-parser|requires --jinja|(?:not|n't) support(?:ed)? (?:tool|function)"
+    r"|(?:tool|function)[\w\s`'-]{0,30}(?:is|are) not supported|support tool use",
+    re.IGNORECASE,
+)
+"""vLLM and llama.cpp as started without support; Ollama, Groq and OpenRouter of models that have none."""
 _UNKNOWN_FIELD = re.compile(
     r"unsupported|not supported|does not support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed"
     r"|extra inputs?|invalid (?:field|parameter|argument)",
@@ -48,8 +61,8 @@ class Failures:
     def of_status(self, status: int, body: str, retry_after: str | None) -> GroundworkError:
         """The error for an answer other than 200."""
         said = _Said.read(body)
-        if _OVERFLOW.search(said.text) and (status < 500 or said.is_error):
-            return self.too_long(said)
+        if (rejected := self._rejected_by_words(status, said)) is not None:
+            return rejected
         if status in _CREDENTIALS:
             return CredentialsRefused(
                 f"model {self._model} was refused with HTTP {status}; check {self._setting('api_key')} and what it may use"
@@ -66,6 +79,14 @@ class Failures:
         return ModelRejected(
             f"model {self._model} refused with HTTP {status}{self._excerpt(said)}; check {self._setting('model')}"
         )
+
+    def _rejected_by_words(self, status: int, said: "_Said") -> ModelRejected | None:
+        """What the words say, whatever the status: servers disagree about it."""
+        if _OVERFLOW.search(said.text) and (status < HTTPStatus.INTERNAL_SERVER_ERROR or said.is_error):
+            return self.too_long(said)
+        if _TOOLS_REFUSED.search(said.text):
+            return ToolsRefused(f"model {self._model} takes no tools{self._excerpt(said)}")
+        return None
 
     def of_redirect(self, status: int) -> WrongEndpoint:
         return self.wrong_endpoint(f"it redirects (HTTP {status}), which is not followed with a key")

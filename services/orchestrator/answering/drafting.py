@@ -9,7 +9,7 @@ from kit.llm import FinishReason, Meter, Operation, Restart
 from services.orchestrator.answering import extractive
 from services.orchestrator.answering.citations import finished_part
 from services.orchestrator.answering.extractive import ExtractiveSettings, Passage
-from services.orchestrator.answering.generation import Generated, Generator, Listener
+from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.answering.refusals import refusal
 from services.orchestrator.log.events import Degradation, Evidence, SupportStatus, Thinking, Verification
 from services.orchestrator.log.journal import Journal
@@ -132,7 +132,7 @@ class Drafter:
             text = f"{generated.invented_citations} citation(s) of sources that do not exist were removed."
             await journal.write(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
         judge = Judge(question.evidence, question.text)
-        text = attribute(await _told_apart(generated, journal), judge)
+        text = attribute(await finished_text(generated.text, generated.reason, journal), judge)
         return _as_far_as_it_got(_checked(text, MODEL, verify(text, judge)), generated.reason)
 
     async def _extract(self, question: Question, journal: Journal, screen: Screen) -> Draft:
@@ -150,16 +150,16 @@ class Drafter:
         return _checked(text, EXTRACTIVE, verify(text, Judge(question.evidence)))
 
 
-async def _told_apart(generated: Generated, journal: Journal) -> str:
+async def finished_text(text: str, reason: FinishReason, journal: Journal) -> str:
     """The text that may be judged: of an answer that is not whole, its finished sentences; that it is not whole is said."""
-    if generated.reason.is_whole:
-        return generated.text
-    text = finished_part(generated.text)
-    reason, message = _ENDINGS[generated.reason]
-    note = Degradation("llm", reason, message)
-    said = f"{message} Its unfinished last sentence was cut off." if text != generated.text else message
+    if reason.is_whole:
+        return text
+    finished = finished_part(text)
+    ending, message = _ENDINGS[reason]
+    note = Degradation("llm", ending, message)
+    said = f"{message} Its unfinished last sentence was cut off." if finished != text else message
     await journal.write(Thinking("answer", said, note))
-    return text
+    return finished
 
 
 def _as_far_as_it_got(draft: Draft, reason: FinishReason) -> Draft:

@@ -78,9 +78,9 @@ class Generator:
         with self._held():  # who is asked is who the prompt was made for
             prompt = await compose(question, history, evidence, self.model, answer_tokens=max_tokens)
             request = Request(prompt.messages, prompt.max_tokens, meter=meter)
-            return await self._written(request, _Writing({source.number for source in evidence}, screen), listener)
+            return await self._written(request, Writing({source.number for source in evidence}, screen), listener)
 
-    async def _written(self, request: Request, writing: "_Writing", listener: Listener) -> Generated:
+    async def _written(self, request: Request, writing: "Writing", listener: Listener) -> Generated:
         async with aclosing(coalesced(self.model.complete(request), self._clock)) as deltas:
             async for delta in deltas:
                 match delta:
@@ -102,7 +102,7 @@ class Generator:
         return writing.finished(FinishReason.INCOMPLETE)
 
 
-class _Writing:
+class Writing:
     """The answer so far."""
 
     def __init__(self, numbers: set[int], screen: Screen) -> None:

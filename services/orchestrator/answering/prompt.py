@@ -69,7 +69,7 @@ async def compose(
         [SYSTEM_PROMPT], Operation.ANSWER
     )  # the context of a server is known once it has been asked
     info = model.info(Operation.ANSWER)
-    blocks = [_source_block(source) for source in evidence]
+    blocks = [source_block(source) for source in evidence]
     composition = _Composition(question, _turns(history), blocks, tools_text(tools) if tools else "")
 
     async def exactly(texts: Sequence[str]) -> Sequence[int]:
@@ -144,7 +144,7 @@ def _turns(history: Sequence[Turn]) -> list[Turn]:
     return turns
 
 
-def _source_block(source: Evidence) -> str:
+def source_block(source: Evidence) -> str:
     place = f", page {source.page}" if source.page else ""
     return f"[{source.number}] ({source.document_name}{place})\n{source.text}"
 

@@ -61,6 +61,16 @@ class Ledger:
         limit_s = self.budgets.wall_clock_s
         return max(0.0, limit_s - self._journal.worked_s) if limit_s else None
 
+    @property
+    def steps_left(self) -> int | None:
+        """None where nothing limits them."""
+        return max(0, self.budgets.steps - len(self._steps)) if self.budgets.steps else None
+
+    @property
+    def calls_left(self) -> int | None:
+        """None where nothing limits them."""
+        return max(0, self.budgets.tool_calls - len(self._calls)) if self.budgets.tool_calls else None
+
     def enter_step(self, key: str) -> None:
         """Raises BudgetSpent("steps"), or BudgetSpent("wall_clock") when there is no time for it."""
         if key not in self._steps:

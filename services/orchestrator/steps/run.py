@@ -86,11 +86,13 @@ class Run:
         *,
         show: Callable[[T], Payload] | None = None,
         of_steps: bool = False,
+        is_last_resort: bool = False,
     ) -> T:
         """What `do` returns: done now and recorded under `key`, or as it was recorded.
 
         The event that records it is the result itself, or what `show` makes of a result that is no payload; such a result must be a
-        dataclass that JSON can hold. With `of_steps` it consists of other steps and is not counted itself.
+        dataclass that JSON can hold. With `of_steps` it consists of other steps and is not counted itself. The last resort is also
+        taken when the budgets of steps and of time are spent: it is what then answers.
         Raises BudgetSpent, and whatever `do` raises; then nothing is recorded.
         """
         self._claim(key)
@@ -99,7 +101,7 @@ class Run:
             found = _result(key, recorded, result, in_payload=show is None)
             if found is not None:
                 return found
-        if not of_steps:
+        if not of_steps and not is_last_resort:
             self.budgets.enter_step(key)
         with self.journal.step(key, counted=not of_steps):
             value = await do()
@@ -107,6 +109,10 @@ class Run:
             payload = show(value) if show else cast("Payload", value)
             await self.journal.record(key, payload, StepState(StepPhase.RESULT, noted))
         return value
+
+    def is_recorded(self, key: str) -> bool:
+        """Whether the step was done, or is an effect that has begun: to come to it again costs nothing, or must be done."""
+        return key in self.journal.progress.results or key in self.journal.progress.intents
 
     async def effect(self, key: str, call: Call) -> ToolOutcome:
         """The outcome of a call that is made once. One that failed, was refused or is in doubt is an outcome too.

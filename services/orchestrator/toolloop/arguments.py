@@ -1,0 +1,163 @@
+"""What a model writes as arguments, read: JSON, or what one repair makes of it, checked against the tool's schema."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import json_repair
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+_LONGEST_CHARS = 200_000
+"""Of arguments that are JSON: an event of the log holds 1 MB."""
+_LONGEST_REPAIRED_CHARS = 16_384
+_MOST_OPENED = 200
+"""Brackets in a text that is repaired: the library takes quadratic time for nesting. With both bounds a repair takes
+milliseconds."""
+_LONGEST_SCHEMA_CHARS = 2_000
+_MAX_SHOWN_CHARS = 200
+_OPENERS = "{[("
+
+
+class UnreadableArguments(Exception):
+    """What is wrong with the arguments, in words for the model."""
+
+
+def read_arguments(text: str, schema: Mapping[str, Any], *, may_repair: bool) -> dict[str, Any]:
+    """The arguments, with values brought to the schema's types where that loses nothing.
+
+    `may_repair` also takes what is nearly JSON: code fences, trailing commas, single quotes, bare keys, Python's literals, brackets
+    that are not closed. A repair may guess wrong, so it is not for calls that change something.
+    Raises UnreadableArguments.
+    """
+    value = _parsed(text, may_repair=may_repair)
+    if isinstance(value, str) and may_repair:  # encoded twice
+        value = _parsed(value, may_repair=True)
+    if not isinstance(value, dict):
+        raise UnreadableArguments(f"The arguments must be one JSON object. {_asked(schema)}")
+    arguments: dict[str, Any] = _coerced(value, schema)
+    error = best_match(Draft202012Validator(schema).iter_errors(arguments))
+    if error is not None:
+        place = f"`{error.json_path.removeprefix('$.')}`: " if error.json_path != "$" else ""
+        raise UnreadableArguments(
+            f"The arguments do not fit: {place}{error.message[:_MAX_SHOWN_CHARS]}. {_asked(schema)}"
+        )
+    return arguments
+
+
+def _parsed(text: str, *, may_repair: bool) -> Any:
+    if not text.strip():
+        return {}
+    if len(text) > _LONGEST_CHARS:
+        raise UnreadableArguments(f"The arguments are too long: at most {_LONGEST_CHARS} characters.")
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        if not may_repair:
+            raise UnreadableArguments(
+                f"The arguments are not JSON ({type(error).__name__}). Write them again."
+            ) from error
+    return repaired(text)
+
+
+def repaired(text: str) -> Any:
+    """The value that a text which is nearly JSON stands for. Raises UnreadableArguments."""
+    if len(text) > _LONGEST_REPAIRED_CHARS or sum(map(text.count, _OPENERS)) > _MOST_OPENED:
+        raise UnreadableArguments("The arguments are not JSON, and too long to guess what they mean. Write them again.")
+    try:
+        value = json_repair.loads(text, skip_json_loads=True)
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableArguments("The arguments are not JSON. Write them again.") from error
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _asked(schema: Mapping[str, Any]) -> str:
+    return f"Call the tool again with arguments that follow this JSON Schema: {_schema_text(schema)}"
+
+
+def _schema_text(schema: Mapping[str, Any]) -> str:
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))[:_LONGEST_SCHEMA_CHARS]
+
+
+def _coerced(value: Any, schema: Any) -> Any:
+    """`value` with strings read as the numbers, booleans, lists and objects that the schema wants, whole floats as integers, and
+    a lone value where a list is wanted as a list of one. A null for what may be left out is left out: models write it for "no
+    value"."""
+    if not isinstance(schema, Mapping):
+        return value
+    kinds = _kinds(schema)
+    if isinstance(value, dict) and (not kinds or "object" in kinds):
+        properties = schema.get("properties", {})
+        required = schema.get("required", ())
+        return {
+            name: _coerced(each, properties.get(name))
+            for name, each in value.items()
+            if each is not None or name in required or name not in properties or _takes_null(properties[name])
+        }
+    if isinstance(value, list) and (not kinds or "array" in kinds):
+        return [_coerced(each, schema.get("items")) for each in value]
+    if not kinds or _is_of(value, kinds):
+        return value
+    return _converted(value, kinds, schema)
+
+
+def _kinds(schema: Mapping[str, Any]) -> frozenset[str]:
+    kind = schema.get("type", ())
+    return frozenset([kind] if isinstance(kind, str) else kind)
+
+
+def _takes_null(schema: Any) -> bool:
+    if not isinstance(schema, Mapping):
+        return True
+    return not (kinds := _kinds(schema)) or "null" in kinds
+
+
+def _is_of(value: Any, kinds: frozenset[str]) -> bool:
+    match value:
+        case bool():
+            return "boolean" in kinds
+        case str():
+            return "string" in kinds
+        case int():
+            return bool(kinds & {"integer", "number"})
+        case float():
+            return "number" in kinds
+        case None:
+            return "null" in kinds
+        case _:
+            return True
+
+
+def _converted(value: Any, kinds: frozenset[str], schema: Mapping[str, Any]) -> Any:
+    if isinstance(value, float) and "integer" in kinds and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and (read := _read(value, kinds)) is not None:
+        return _coerced(read, schema) if isinstance(read, dict | list) else read
+    if isinstance(value, int | float) and not isinstance(value, bool) and kinds == {"string"}:
+        return json.dumps(value)
+    if "array" in kinds and isinstance(value, str | int | float) and not isinstance(value, bool):
+        return [_coerced(value, schema.get("items"))]
+    return value
+
+
+def _read(text: str, kinds: frozenset[str]) -> Any:
+    """What the text says as one of these kinds; None when it is none of them."""
+    if "boolean" in kinds and text.strip().lower() in ("true", "false"):
+        return text.strip().lower() == "true"
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, float) and "number" not in kinds:
+        value = int(value) if "integer" in kinds and value.is_integer() else None
+    if isinstance(value, bool) or value is None:
+        return None
+    wanted = {dict: "object", list: "array", int: "integer", float: "number"}.get(type(value))
+    if wanted == "integer" and kinds & {"integer", "number"}:
+        return value
+    return value if wanted in kinds else None

@@ -1,0 +1,97 @@
+"""The calls of a round, made as planned: batch after batch, a person asked first where a tool needs it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from kit import deadline
+from kit.llm import ToolCall
+from services.orchestrator.errors import BudgetSpent, ReadOnlyRun
+from services.orchestrator.models import Tool
+from services.orchestrator.ports import Tools
+from services.orchestrator.steps.approvals import ApprovalRequest, Decision
+from services.orchestrator.steps.effects import ToolOutcome
+from services.orchestrator.steps.run import Run
+from services.orchestrator.toolloop.evidence import NotedCall
+from services.orchestrator.toolloop.planner import RoundPlan
+from services.orchestrator.toolloop.task import LoopLimits, LoopTask
+
+OUT_OF_TIME = "OUT_OF_TIME"
+_FEWEST_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Called:
+    """What came of a planned call."""
+
+    outcome: ToolOutcome
+    was_made: bool = True
+    was_denied: bool = False
+
+
+class Calling:
+    """Makes the calls of one run."""
+
+    def __init__(self, run: Run, task: LoopTask, tools: Tools, limits: LoopLimits) -> None:
+        self._run = run
+        self._task = task
+        self._tools = tools
+        self._limits = limits
+        self._by_name = {tool.name: tool for tool in task.offered}
+
+    async def outcomes(
+        self, number: int, calls: Sequence[ToolCall], arguments: Sequence[Mapping[str, Any]], plan: RoundPlan
+    ) -> Sequence[Called | None]:
+        """By position; None for a call that the planner dropped. Raises Parked and FencedOff."""
+        called: list[Called | None] = [None] * len(calls)
+        for batch in plan.batches:
+            steps = [self._called(f"round{number}/call{index + 1}", calls[index], arguments[index]) for index in batch]
+            for index, outcome in zip(batch, await self._run.all(*steps), strict=True):
+                called[index] = outcome
+        return called
+
+    async def _called(self, key: str, call: ToolCall, arguments: Mapping[str, Any]) -> Called:
+        tool = self._by_name.get(call.name)
+        if tool is None:  # taken away since the round was planned
+            return _not_made("WITHHELD", f"{call.name} is not offered any more.")
+        if not self._run.is_recorded(key) and self._time_s() == 0.0:
+            return _not_made(OUT_OF_TIME, f"{call.name} was not called: the run's time is nearly over.")
+        try:
+            if tool.needs_approval:
+                decision = await self._decision(key, tool, arguments)
+                if not decision.allowed:
+                    return _denied(tool, decision)
+            made = NotedCall(self._tools.call(tool, arguments, self._task.collection_ids), self._task.note)
+            with deadline.within(self._time_s()):
+                return Called(await self._run.effect(key, made))
+        except (BudgetSpent, ReadOnlyRun) as error:
+            return _not_made(error.reason, f"{tool.name} was not called: {error.message}")
+
+    async def _decision(self, key: str, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
+        expires_at = self._run.journal.now() + timedelta(seconds=self._limits.approval_timeout_s)
+        asked = ApprovalRequest(tool.name, arguments, expires_at, self._task.may_decide)
+        return await self._run.ask(f"{key}/approval", asked)
+
+    def _time_s(self) -> float | None:
+        """For calls; None for no limit. The rest of the run's time is for the answer."""
+        left_s = self._run.budgets.remaining_s
+        if left_s is None:
+            return None
+        left_s -= self._limits.reserve_s
+        return left_s if left_s > _FEWEST_SECONDS else 0.0
+
+
+def _not_made(reason: str, said: str) -> Called:
+    return Called(ToolOutcome(False, {"error": reason, "message": said}, said, reason), was_made=False)
+
+
+def _denied(tool: Tool, decision: Decision) -> Called:
+    if decision.expired:
+        said = f"Nobody allowed {tool.name} in time, so it was not called."
+        reason = "APPROVAL_EXPIRED"
+    else:
+        said = f"A person refused the call of {tool.name}. It was not made; do not try it again."
+        reason = "APPROVAL_DENIED"
+    outcome = ToolOutcome(False, {"error": reason, "message": said}, said, reason)
+    return Called(outcome, was_made=False, was_denied=True)

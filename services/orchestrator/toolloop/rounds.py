@@ -1,0 +1,233 @@
+"""The rounds of one run of the loop: a completion with tools, what the planner makes of its calls, the calls, what they said."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from kit import deadline
+from kit.llm import LanguageModel, ModelRejected, ModelUnavailable, PromptTooLong, Request, ToolCall
+from services.orchestrator.answering.drafting import finished_text
+from services.orchestrator.errors import QuestionTooLong
+from services.orchestrator.log.events import Degradation, EffectClass, Payload, Thinking
+from services.orchestrator.log.screen import LONGEST_PIECE_CHARS
+from services.orchestrator.ports import Tools
+from services.orchestrator.steps.run import Run
+from services.orchestrator.toolloop import observations
+from services.orchestrator.toolloop.calling import Called, Calling
+from services.orchestrator.toolloop.completion import Completer, Completion
+from services.orchestrator.toolloop.conversation import Conversation, fitted, spec_of
+from services.orchestrator.toolloop.evidence import EvidenceBook
+from services.orchestrator.toolloop.failure import Failure
+from services.orchestrator.toolloop.planner import Allowance, Drop, History, RoundPlan, plan
+from services.orchestrator.toolloop.requests import Offer, requested_calls
+from services.orchestrator.toolloop.task import LoopEnd, LoopLimits, LoopResult, LoopTask
+
+_STEPS_OF_A_ROUND = 3
+"""A completion, a call, and the completion that answers: with fewer left, tools are not worth offering."""
+_SHARES_OF_CONTEXT = (1.0, 0.6, 0.3)
+"""Tried one after the other with a server that finds the prompt too long by its own count."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a completion said and what was decided about it, as it is recorded."""
+
+    text: str = ""
+    calls: Sequence[ToolCall] = ()
+    """As they are shown to the model again: with ids of their own and arguments that are JSON."""
+    arguments: Sequence[Mapping[str, Any]] = ()
+    """Of each call, as it is made."""
+    plan: RoundPlan = field(default_factory=RoundPlan)
+    invented_citations: int = 0
+    failure: Failure | None = None
+
+
+class Rounds:
+    """The state of a run of the loop. It is built up anew from the log by whoever continues the run."""
+
+    def __init__(
+        self,
+        run: Run,
+        task: LoopTask,
+        model: LanguageModel,
+        tools: Tools,
+        completer: Completer,
+        limits: LoopLimits,
+        held: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._run = run
+        self._task = task
+        self._model = model
+        self._completer = completer
+        self._limits = limits
+        self._held = held
+        self._offer = Offer(task.offered, task.withheld)
+        self._calling = Calling(run, task, tools, limits)
+        self._history = History()
+        self._number = 0
+        self._used: dict[str, None] = {}
+        self.conversation = Conversation(task.messages)
+        self.book = EvidenceBook(task.evidence)
+        self.said: list[str] = []
+        """What each call came to, for a person."""
+
+    @property
+    def has_called(self) -> bool:
+        """Whether anything has been called: then there is something to answer from."""
+        return bool(self.said or self._task.evidence)
+
+    def spent(self) -> str:
+        """The budget that allows no further round; empty while none does. A round that is in the log is gone through again whatever
+        is left by now."""
+        budgets = self._run.budgets.budgets
+        if self._number >= (budgets.reasoning_steps or self._limits.reasoning_steps):
+            return "reasoning_steps"
+        if budgets.tool_calls and self._history.calls >= budgets.tool_calls:
+            return "tool_calls"
+        if self._run.is_recorded(self._key(self._number + 1)):
+            return ""
+        return self._spent_by_now()
+
+    def _spent_by_now(self) -> str:
+        ledger = self._run.budgets
+        if ledger.steps_left is not None and ledger.steps_left < _STEPS_OF_A_ROUND:
+            return "steps"
+        if self._time_s() == 0.0:
+            return "wall_clock"
+        return ""
+
+    async def next(self) -> Round:
+        """The next round, with its calls made. Raises BudgetSpent, Parked and FencedOff."""
+        self._number += 1
+        key = self._key(self._number)
+        if not self._run.is_recorded(key):
+            self._run.budgets.require_model()
+        said = await self._run.once(key, self._asked, Round, show=_told_of)
+        if said.calls:
+            self._take_in(said, await self._calling.outcomes(self._number, said.calls, said.arguments, said.plan))
+        return said
+
+    def result(self, text: str, end: LoopEnd) -> LoopResult:
+        return LoopResult(text, self.book.all, end, tools_used=tuple(self._used))
+
+    def _key(self, number: int) -> str:
+        return f"round{number}/model"
+
+    def _time_s(self) -> float | None:
+        """Until nothing may be begun any more; None for no limit."""
+        left_s = self._run.budgets.remaining_s
+        return None if left_s is None else max(0.0, left_s - self._limits.reserve_s)
+
+    async def _asked(self) -> Round:
+        try:
+            completion = await self._completion()
+        except (ModelUnavailable, ModelRejected, QuestionTooLong) as error:
+            await self._completer.screen.settle("")
+            return Round(failure=Failure.of(error))
+        except TimeoutError:
+            await self._completer.screen.settle("")
+            return Round(failure=Failure.late())
+        if not completion.calls:
+            return await self._answer(completion)
+        return await self._planned(completion)
+
+    async def _completion(self) -> Completion:
+        time_s = self._time_s()
+        names = [tool.name for tool in self._task.offered]
+        with self._held(), deadline.within(time_s):
+            async with asyncio.timeout(time_s):
+                for share in _SHARES_OF_CONTEXT:
+                    try:
+                        request = await self._request(share)
+                        return await self._completer.complete(request, self.book.numbers, names)
+                    except PromptTooLong:
+                        if share == _SHARES_OF_CONTEXT[-1]:
+                            raise
+        raise AssertionError("unreachable")
+
+    async def _request(self, share: float) -> Request:
+        left = self._run.budgets.tokens_left
+        tokens = self._task.answer_tokens if left is None else min(self._task.answer_tokens, max(1, left))
+        specs = [spec_of(tool) for tool in self._task.offered]
+        fit = await fitted(self.conversation.messages, specs, self._model, tokens, share=share)
+        choice = self._task.tool_choice if self._number == 1 else "auto"
+        return Request(fit.messages, fit.max_tokens, tools=specs, tool_choice=choice)
+
+    async def _answer(self, completion: Completion) -> Round:
+        if completion.invented_citations:
+            text = f"{completion.invented_citations} citation(s) of sources that do not exist were removed."
+            await self._run.say(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
+        text = await finished_text(completion.text, completion.reason, self._run.journal)
+        await self._completer.screen.settle(text)
+        return Round(text, invented_citations=completion.invented_citations)
+
+    async def _planned(self, completion: Completion) -> Round:
+        if text := completion.text[:LONGEST_PIECE_CHARS]:
+            await self._run.say(Thinking("reason", text))
+        calls = requested_calls(completion, self._offer, self._number)
+        decided = plan([call.requested for call in calls], self._history, self._allowance())
+        return Round(text, [call.shown for call in calls], [call.requested.arguments for call in calls], decided)
+
+    def _allowance(self) -> Allowance:
+        """What the round may call. One step is kept for the answer."""
+        ledger = self._run.budgets
+        steps = None if ledger.steps_left is None else max(0, ledger.steps_left - 1)
+        calls = [each for each in (steps, ledger.calls_left) if each is not None]
+        parallel = ledger.budgets.parallel_calls or self._limits.parallel_calls
+        return Allowance(min(calls) if calls else None, parallel)
+
+    def _take_in(self, said: Round, called: Sequence[Called | None]) -> None:
+        """Notes what came of the round's calls: None for one that the planner dropped."""
+        told: list[str] = []
+        found: list[str] = []
+        for call, decision, each in zip(said.calls, said.plan.decisions, called, strict=True):
+            if each is None:
+                budget = self._run.budgets.budgets.tool_calls
+                told.append(observations.of_dropped(decision, call.name, self._offer.names, budget))
+                continue
+            self._note(call.name, decision.fingerprint, each)
+            told.append(observations.of_outcome(each.outcome, self.book, self._limits.observation_chars))
+            found += observations.findings(each.outcome)
+        self._history.note_findings(self._number, found)
+        self.conversation.add_round(said.text, said.calls, told)
+
+    def _note(self, name: str, print_: str, called: Called) -> None:
+        outcome = called.outcome
+        self.said.append(f"{name}: {outcome.summary or ('done' if outcome.ok else outcome.error_reason)}")
+        if called.was_denied:
+            self._history.note_denial(self._number, print_)
+        if called.was_made:
+            tool = self._offer.named(name)
+            is_once = tool is not None and tool.effect is EffectClass.ONCE
+            self._history.note_call(self._number, print_, is_effect=is_once and (outcome.ok or outcome.is_in_doubt))
+            self._used[name] = None
+
+
+def _told_of(said: Round) -> Payload:
+    if said.failure is not None:
+        return Thinking("answer", "The model failed.", Degradation("llm", said.failure.reason, said.failure.message))
+    if not said.calls:
+        return Thinking("answer", "Answered without calling more tools." if said.text else "The model said nothing.")
+    made: list[str] = []
+    dropped: list[str] = []
+    for call, decision in zip(said.calls, said.plan.decisions, strict=True):
+        if decision.dropped is None:
+            made.append(call.name)
+        else:
+            dropped.append(f"{call.name} ({_WHY[decision.dropped]})")
+    parts = [f"Calling {', '.join(made)}." if made else "", f"Not calling {', '.join(dropped)}." if dropped else ""]
+    return Thinking("plan", " ".join(part for part in parts if part))
+
+
+_WHY = {
+    Drop.REPEATED: "nothing new was found since it was called",
+    Drop.TWICE: "requested twice",
+    Drop.DONE: "done already",
+    Drop.DENIED: "not allowed",
+    Drop.OVER_BUDGET: "no calls left",
+    Drop.UNKNOWN: "no such tool",
+    Drop.WITHHELD: "not for this run",
+    Drop.UNREADABLE: "unreadable arguments",
+}

@@ -1,0 +1,113 @@
+"""What the tool loop is given and what it gives back."""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from kit.errors import FailedPrecondition, Unavailable
+from kit.llm import ChatMessage
+from services.orchestrator.log.events import Degradation, Evidence
+from services.orchestrator.models import Tool
+
+Note = Callable[[Sequence[Evidence]], Awaitable[Collection[str]]]
+"""Notes that the run is about to write the text of these passages; returns the ids of documents that are forgotten, whose text must
+not be written."""
+
+
+async def _all_may_be_written(_: Sequence[Evidence]) -> Collection[str]:
+    return ()
+
+
+@dataclass(frozen=True)
+class LoopLimits:
+    """Numbers of the loop. What a run may spend is in its budgets; see settings.py for the reasons."""
+
+    reasoning_steps: int = 3
+    """Completions in which tools may be called, where the run's budgets do not say."""
+
+    parallel_calls: int = 3
+    """Calls that run beside each other, where the run's budgets do not say."""
+
+    observation_chars: int = 12_000
+    """Longest observation of one call: about 3 000 tokens. Eight passages fit; a page that a tool fetched is cut."""
+
+    reserve_s: float = 15.0
+    """Kept back of the run's wall clock for the answer to what was found. The loop acts no more when less than this is left."""
+
+    approval_timeout_s: float = 900.0
+    """How long a person has to allow a call."""
+
+
+@dataclass(frozen=True)
+class LoopTask:
+    """One question. `messages` are the system prompt, the history and the question, in this order."""
+
+    question: str
+    """The user's words, for the answer that is quoted from the evidence when no model can write one."""
+
+    messages: Sequence[ChatMessage]
+    offered: Sequence[Tool]
+    answer_tokens: int
+    collection_ids: Sequence[str] = ()
+    evidence: Sequence[Evidence] = ()
+    """What was found before the loop began, numbered from 1; the messages show it."""
+
+    withheld: Collection[str] = ()
+    """Names of tools that exist and that this run may not use."""
+
+    tool_choice: str = "auto"
+    """Of the first completion: "auto", "required", or the name of the tool that must be called."""
+
+    note: Note = _all_may_be_written
+    shows_thinking: bool = False
+    """Whether what a reasoning model thinks is written to the log."""
+
+    may_decide: Sequence[str] = ()
+    """Subjects that may allow calls; empty means the subject whose run it is."""
+
+
+class LoopEnd(Enum):
+    """How the answer came about."""
+
+    ANSWERED = "answered"
+    """The model answered by itself."""
+    FORCED = "forced"
+    """A budget was spent: the model was made to answer without tools."""
+    FALLBACK = "fallback"
+    """Without a model: what was found is quoted, or it is said what the tools said."""
+
+
+@dataclass(frozen=True)
+class LoopResult:
+    """The answer, which is also what the screen shows."""
+
+    text: str
+    evidence: Sequence[Evidence]
+    """All passages that tools brought, each chunk once, numbered 1, 2, 3 … as the text cites them."""
+
+    end: LoopEnd
+    reason: str = ""
+    """Why the model did not answer by itself: `reasoning_steps`, `tool_calls`, `steps`, `tokens`, `cost_usd`, `wall_clock`, or the
+    reason of the model's failure. Empty when it did."""
+
+    tools_used: Sequence[str] = ()
+    """Names of the tools that were called, in order of their first call."""
+
+    degraded: Sequence[Degradation] = ()
+    """What was done in a lesser way; each was told as it happened."""
+
+    @property
+    def is_by_model(self) -> bool:
+        return self.end is not LoopEnd.FALLBACK
+
+
+class ToolsNotSupported(FailedPrecondition):
+    """The model's endpoint takes no tools. Raised before anything was called, and recorded: a resumed run comes to it again."""
+
+    reason = "TOOLS_NOT_SUPPORTED"
+
+
+class NoFirstWord(Unavailable):
+    """The model failed before anything was called: there is nothing to answer from. `reason` is the model's. Recorded too."""
+
+    reason = "LLM_UNAVAILABLE"
