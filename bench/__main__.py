@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import (
+    agents,
     answering,
     clean_clone,
     following,
@@ -41,6 +42,7 @@ PARTS = (
     "streams",
     "steps",
     "following",
+    "agents",
     "peer",
 )
 DEFAULT_PARTS = PARTS[:-1]
@@ -66,6 +68,7 @@ def main() -> None:
         "streams": streams.measure,
         "steps": steps.measure,
         "following": following.measure,
+        "agents": agents.measure,
         "clean-clone": clean_clone.measure,
     }
     gc.freeze()  # a collector that looks through all modules would be in the latencies

@@ -1,10 +1,8 @@
 """Side by side with a peer library of this field: the same documents, queries, model weights and machine."""
 
 import asyncio
-import json
 import os
 import statistics
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.corpus import make_documents
-from bench.peer_environment import peer_python
+from bench.peer_environment import ask_peer
 from bench.report import Figure, Part
 from bench.uploading import ingest
 from cli.gateway import Gateway
@@ -174,16 +172,7 @@ def _ask_peer(collection: TestCollection, queries: Sequence[Query], *, tuned: bo
         "depth": CANDIDATES,
         "top_k": TOP_K,
     }
-    python = peer_python()
-    with tempfile.TemporaryDirectory(prefix="groundwork-peer-") as folder:
-        asked, answered = Path(folder, "job.json"), Path(folder, "answer.json")
-        asked.write_text(json.dumps(job), "utf-8")
-        command = [str(python), str(Path(__file__).with_name("peer_llamaindex.py")), str(asked), str(answered)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-        if done.returncode:
-            raise RuntimeError(f"the peer failed:\n{done.stderr[-3000:]}")
-        answer: dict[str, Any] = json.loads(answered.read_text("utf-8"))
-        return answer
+    return ask_peer("peer_llamaindex", job, _TIMEOUT_S)
 
 
 def _peer_side(answer: Mapping[str, Any], collection: TestCollection) -> _Side:

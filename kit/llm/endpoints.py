@@ -24,6 +24,8 @@ class Address:
     """Tokens of prompt and answer together; 0 where nobody said, so that the endpoint finds out or takes its preset's."""
     tokenizer_file: Path | None = None
     """A tokenizer.json, for a server that does not count tokens."""
+    makes_schema_calls: bool = False
+    """Whether it calls tools by a JSON Schema; see schema_calls.py."""
     is_brought: bool = False
     """A user named it, not the operator: it is connected to through the guard of kit.egress."""
 

@@ -151,15 +151,16 @@ class Models:
         async with self._opening:
             if choice not in self._routes:
                 provider = self.catalog.require(choice)
-                context_tokens = provider.spec(choice.model).context_tokens
+                spec = provider.spec(choice.model)
                 address = Address(
                     choice.provider,
                     provider.preset,
                     provider.url,
                     provider.key(),
                     choice.model,
-                    context_tokens,
+                    spec.context_tokens,
                     provider.tokenizer_file,
+                    makes_schema_calls=spec.tool_calls == "schema",
                 )
                 endpoint = await self._stack.enter_async_context(self._open_endpoint(address))
                 self._routes[choice] = Route(choice, endpoint, self._providers[choice.provider], self._retrying)

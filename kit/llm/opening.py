@@ -10,6 +10,7 @@ from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected
 from kit.llm.messages import LanguageModel
 from kit.llm.providers import DEFAULT
+from kit.llm.schema_calls import SchemaCalls
 
 
 def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_timeout_s: float) -> OpenEndpoint:
@@ -34,7 +35,7 @@ def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_ti
             await _check(guard, address.base_url)
             transport = guarded_transport(guard)
         async with open_endpoint(config, transport) as endpoint:
-            yield endpoint
+            yield SchemaCalls(endpoint) if address.makes_schema_calls else endpoint
 
     return open_one
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError, field_validator
@@ -27,6 +27,8 @@ PRESET_URLS: Mapping[str, str] = {**{name: preset.base_url for name, preset in P
 """The kinds of provider, and where each is unless `base_url` says otherwise. One that is not named is told by its address."""
 
 DEFAULT = "default"
+
+ToolCalls = Literal["native", "schema"]
 
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,39}$")]
 
@@ -48,6 +50,9 @@ class ModelSpec(BaseModel):
     """Dollars per million tokens that it reads."""
     completion_usd: float = Field(default=0.0, ge=0)
     """Dollars per million tokens that it writes."""
+    tool_calls: ToolCalls = "native"
+    """How it calls tools: `native`, by the API's tool calls; or `schema`, by a JSON Schema that its server holds it to, for models
+    and servers that know no tool calls."""
 
 
 class Provider(BaseModel):

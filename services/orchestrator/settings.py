@@ -9,7 +9,16 @@ from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from kit.egress import parse_networks
 from kit.llm.endpoint.counting import check_tokenizer_file
 from kit.llm.endpoint.presets import preset_named
-from kit.llm.providers import DEFAULT, Catalog, ModelSpec, Provider, is_endpoint_url, make_catalog, parse_providers
+from kit.llm.providers import (
+    DEFAULT,
+    Catalog,
+    ModelSpec,
+    Provider,
+    ToolCalls,
+    is_endpoint_url,
+    make_catalog,
+    parse_providers,
+)
 from kit.settings import SigningServiceSettings
 
 
@@ -46,6 +55,10 @@ class OrchestratorSettings(SigningServiceSettings):
 
     llm_context_tokens: int = Field(default=0, ge=0)
     """Tokens of prompt and answer together. 0: as the server says, else the preset's, else 4 096."""
+
+    llm_tool_calls: ToolCalls = "native"
+    """How that model calls tools: `native`, by the API's tool calls; or `schema`, by a JSON Schema that its server holds it to, for
+    models and servers that know no tool calls. Such a model makes one call at a time."""
 
     llm_tokenizer_file: Path | None = None
     """A tokenizer.json of the model, for a server that does not count tokens. Without it they are estimated from above."""
@@ -242,6 +255,7 @@ _SETTINGS_OF_MODELS = {
     "llm_providers",
     "llm_providers_file",
     "llm_tokenizer_file",
+    "llm_tool_calls",
 }
 
 
@@ -256,7 +270,10 @@ def _catalog(
         if DEFAULT in providers:
             raise ValueError(f"provider {DEFAULT!r} is the one of GROUNDWORK_LLM_BASE_URL; give the other another name")
         spec = ModelSpec(
-            context_tokens=settings["llm_context_tokens"], prompt_usd=prompt_usd, completion_usd=completion_usd
+            context_tokens=settings["llm_context_tokens"],
+            prompt_usd=prompt_usd,
+            completion_usd=completion_usd,
+            tool_calls=settings["llm_tool_calls"],
         )
         providers[DEFAULT] = Provider(
             base_url=settings["llm_base_url"],

@@ -240,4 +240,6 @@ def _local_llm_client(installation: Installation, port: int) -> dict[str, str]:
         "GROUNDWORK_LLM_BASE_URL": f"http://{LOOPBACK}:{port}/v1",
         "GROUNDWORK_LLM_MODEL": LOCAL_LLM_MODEL,
         "GROUNDWORK_LLM_API_KEY": installation.llm_api_key,
+        # Its chat template has no words for tools.
+        "GROUNDWORK_LLM_TOOL_CALLS": "schema",
     }

@@ -1,13 +1,14 @@
 """The peer's answers are judged as ours are, and its environment is made once."""
 
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from bench import peer_environment
 from bench.peer import _peer_side
-from bench.peer_environment import peer_python
+from bench.peer_environment import interpreter
 from evals.models import Document, Query, TestCollection
 
 COLLECTION = TestCollection(
@@ -30,37 +31,45 @@ def test_peer_is_scored_in_the_order_of_the_queries() -> None:
     assert side.latency_ms.median == 2.0
 
 
+@dataclass(frozen=True)
+class _Peer:
+    """An environment whose commands are noted and not run."""
+
+    environment: Path
+    requirements: Path
+    commands: list[list[str]]
+
+    def make(self) -> None:
+        interpreter(self.environment, self.requirements)
+
+
 @pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Commands that would make the environment, which is a folder of this test."""
-    called: list[list[str]] = []
+def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Peer:
+    peer = _Peer(tmp_path / "peer", tmp_path / "requirements.txt", [])
 
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        called.append(command)
-        (tmp_path / "peer").mkdir(exist_ok=True)
+        peer.commands.append(command)
+        peer.environment.mkdir(exist_ok=True)
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    requirements = tmp_path / "requirements.txt"
-    requirements.write_text("library==1.0\n")
+    peer.requirements.write_text("library==1.0\n")
     monkeypatch.setattr(peer_environment.subprocess, "run", run)
-    monkeypatch.setattr(peer_environment, "ENVIRONMENT", tmp_path / "peer")
-    monkeypatch.setattr(peer_environment, "REQUIREMENTS", requirements)
-    return called
+    return peer
 
 
-def test_environment_is_made_once_and_again_for_other_versions(commands: list[list[str]]) -> None:
-    peer_python()
-    assert [command[1:3] for command in commands] == [["-m", "venv"], ["-m", "pip"]]
-    peer_python()
-    assert len(commands) == 2
-    peer_environment.REQUIREMENTS.write_text("library==2.0\n")
-    peer_python()
-    assert len(commands) == 4
+def test_environment_is_made_once_and_again_for_other_versions(peer: _Peer) -> None:
+    peer.make()
+    assert [command[1:3] for command in peer.commands] == [["-m", "venv"], ["-m", "pip"]]
+    peer.make()
+    assert len(peer.commands) == 2
+    peer.requirements.write_text("library==2.0\n")
+    peer.make()
+    assert len(peer.commands) == 4
 
 
-def test_failed_installation_is_not_taken_for_done(commands: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_installation_is_not_taken_for_done(peer: _Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = lambda command, **_: subprocess.CompletedProcess(command, 1, "", "no such version")  # noqa: E731
     monkeypatch.setattr(peer_environment.subprocess, "run", failing)
     with pytest.raises(RuntimeError, match="no such version"):
-        peer_python()
-    assert not (peer_environment.ENVIRONMENT / ".installed").exists()
+        peer.make()
+    assert not (peer.environment / ".installed").exists()

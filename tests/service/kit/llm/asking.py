@@ -5,7 +5,17 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from kit.llm import ChatMessage, Delta, Finish, ReasoningDelta, Request, TextDelta, ToolCallDelta, ToolSpec
+from kit.llm import (
+    ChatMessage,
+    Delta,
+    Finish,
+    LanguageModel,
+    ReasoningDelta,
+    Request,
+    TextDelta,
+    ToolCallDelta,
+    ToolSpec,
+)
 from kit.llm.endpoint.endpoint import Endpoint, EndpointConfig, open_endpoint
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
 
@@ -32,7 +42,7 @@ async def asked(*replies: Reply, **config: Any) -> AsyncIterator[tuple[ScriptedM
             yield script, endpoint
 
 
-async def answer(endpoint: Endpoint, request: Request = QUESTION) -> list[Delta]:
+async def answer(endpoint: LanguageModel, request: Request = QUESTION) -> list[Delta]:
     return [delta async for delta in endpoint.complete(request)]
 
 

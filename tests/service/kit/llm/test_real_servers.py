@@ -17,6 +17,7 @@ from kit.llm import (
 )
 from kit.llm.endpoint.endpoint import EndpointConfig, open_endpoint
 from kit.llm.endpoint.presets import TokenizerApi
+from kit.llm.schema_calls import SchemaCalls
 from tests.data.scripts import TEXTS
 from tests.real_models import LLAMA_CPP_CONTEXT_TOKENS, LLAMA_CPP_KEY
 from tests.service.kit.llm.asking import SEARCH, answer, calls_of, finish_of, text_of
@@ -74,6 +75,18 @@ async def test_forced_call_that_runs_out_of_tokens_has_no_text(real_model: Endpo
     assert text_of(deltas) == ""
     assert finish_of(deltas).reason is FinishReason.LENGTH
     assert len(calls_of(deltas)) <= 1
+
+
+@pytest.mark.parametrize("tool_choice", ["required", SEARCH.name])
+async def test_tool_is_called_by_schema(real_model: EndpointConfig, tool_choice: str) -> None:
+    question = [ChatMessage("user", "When was the tower built? Search for it.")]
+    request = Request(question, max_tokens=200, tools=(SEARCH,), tool_choice=tool_choice)
+    async with open_endpoint(real_model) as endpoint:
+        deltas = await answer(SchemaCalls(endpoint), request)
+    assert finish_of(deltas).reason is FinishReason.TOOL_CALLS
+    assert text_of(deltas) == ""
+    ((_, name, arguments),) = calls_of(deltas)
+    assert (name, list(json.loads(arguments))) == ("search", ["query"])
 
 
 async def test_prompt_that_is_too_long_is_told_apart_from_a_wrong_key(real_model: EndpointConfig) -> None:
