@@ -30,8 +30,8 @@ class ReattachPolicy:
     give_up_after_s: float = 30.0
     """Seconds without a new event, counted from the break."""
     sound_after_s: float = 60.0
-    """Seconds after which a stream that breaks was sound although nothing came: its run waits, perhaps for a person. No attempt that
-    fails takes so long."""
+    """Seconds after which a stream that breaks was sound although nothing came: its run waits for a person, perhaps. No attempt
+    that fails takes so long."""
     first_backoff_s: float = 0.1
     max_backoff_s: float = 2.0
     clock: Callable[[], float] = time.monotonic

@@ -168,7 +168,7 @@ def _whole(text: str, moment: Moment, order: DateOrder) -> Iterator[Period]:
         },
     )
     data = parser.get_date_data(bare)
-    time: datetime | None = data.date_obj if data is not None else None
+    time: datetime | None = data.date_obj
     if time is None or bare.isdecimal():
         return
     unit = data.period if data.period in {"week", "month", "year"} else "day"
