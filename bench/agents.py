@@ -81,12 +81,12 @@ def _about(versions: Mapping[str, str]) -> str:
     peer = ", ".join(f"{name} {number}" for name, number in versions.items())
     return (
         f"{RUNS} runs of {STEPS} steps, each a completion that asks for a tool and the call of it, and an answer. The model is "
-        "scripted and answers at once, the tool does nothing, both in process: what is left is the engine. A run's time by its number of "
-        f"steps. Peer: {peer}, in process as well: a graph of a model and its ToolNode, with the state in memory, with its "
-        "checkpointer for SQLite as it comes (it writes while the next step goes on), and with it told to write each step before "
-        "the next, as ours does. Ours notes three entries a step (what the model said, that the tool is called, what came of it), "
-        f"each synced to the disk (`GROUNDWORK_NATS_SYNC={SYNCED}`) and acknowledged by the message store before it goes on, and "
-        "plans, checks arguments and keeps books of budgets."
+        "scripted and answers at once, the tool does nothing, both in process: what is left is the engine. A run's time by its "
+        f"number of steps. Peer: {peer}, in process as well: a graph of a model and its ToolNode, with the state in memory, with "
+        "its checkpointer for SQLite as it comes (it writes while the next step goes on), and with it told to write each step "
+        "before the next, as ours does. Ours notes three entries a step (what the model said, that the tool is called, what came "
+        f"of it), each synced to the disk (`GROUNDWORK_NATS_SYNC={SYNCED}`) and acknowledged by the message store before it goes "
+        "on, and plans, checks arguments and keeps books of budgets."
     )
 
 
@@ -157,7 +157,7 @@ class _Tools:
     async def offered(self) -> Sequence[Tool]:
         return [_LOOK_UP]
 
-    def call(self, tool: Tool, arguments: Mapping[str, Any], _: Sequence[str]) -> "_Call":
+    def call(self, tool: Tool, arguments: Mapping[str, Any], *_: object) -> "_Call":
         return _Call(tool.name, arguments)
 
 

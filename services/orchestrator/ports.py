@@ -214,6 +214,10 @@ class Tools(Protocol):
         `progress` is told in short sentences what the tool is doing, at most twenty for a call."""
         ...
 
+
+class ToolNotes(Protocol):
+    """What the tools service has noted of calls."""
+
     async def forget_calls(self, run_id: str) -> None:
         """Erases what came of the calls of a run, and has those refused that still arrive. Harmless when repeated. Raises
         Unavailable."""

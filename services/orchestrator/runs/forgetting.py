@@ -29,7 +29,7 @@ from services.orchestrator.errors import RunDamaged
 from services.orchestrator.log.events import Evidence, Retrieval, RunStatus
 from services.orchestrator.metrics import FORGOTTEN_RUNS
 from services.orchestrator.models import Dependent, RunKey, RunRecord
-from services.orchestrator.ports import EventLog, Memory, RunSources, RunStore, Tools
+from services.orchestrator.ports import EventLog, Memory, RunSources, RunStore, ToolNotes
 from services.orchestrator.runs.brought_models import ModelStore
 
 RECHECK_S = 1.0
@@ -60,7 +60,7 @@ class Forgetting:
         sources: RunSources,
         memory: Memory,
         models: ModelStore,
-        tools: Tools,
+        tools: ToolNotes,
         *,
         now: Callable[[], datetime],
     ) -> None:
