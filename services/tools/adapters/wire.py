@@ -74,15 +74,15 @@ def decode_outcome(result: pb.ToolResult) -> ToolOutcome:
 def _passage(hit: retriever_pb2.Hit) -> Passage:
     chunk = hit.chunk
     return Passage(
-        chunk.chunk_id,
-        chunk.document_id,
-        chunk.document_name,
-        chunk.collection_id,
-        chunk.text,
-        chunk.page,
-        tuple(chunk.heading_path),
-        hit.score,
-        hit,
+        chunk_id=chunk.chunk_id,
+        document_id=chunk.document_id,
+        document_name=chunk.document_name,
+        collection_id=chunk.collection_id,
+        text=chunk.text,
+        page=chunk.page,
+        heading_path=tuple(chunk.heading_path),
+        score=hit.score,
+        hit=hit,
     )
 
 
