@@ -17,30 +17,6 @@ def set_remaining(seconds: float | None) -> None:
     _deadline.set(None if seconds is None else time.monotonic() + seconds)
 
 
-@contextmanager
-def limited_to(seconds: float) -> Iterator[None]:
-    """Within the block the deadline is so many seconds from now, whatever it is outside."""
-    token = _deadline.set(time.monotonic() + seconds)
-    try:
-        yield
-    finally:
-        _deadline.reset(token)
-
-
-@contextmanager
-def within(seconds: float | None) -> Iterator[None]:
-    """The block has this long, or what is left if that is less. None sets no limit of its own."""
-    if seconds is None:
-        yield
-        return
-    left = remaining_s()
-    token = _deadline.set(time.monotonic() + (seconds if left is None else min(seconds, left)))
-    try:
-        yield
-    finally:
-        _deadline.reset(token)
-
-
 def remaining_s() -> float | None:
     """Seconds left, never negative; None when nothing limits this task."""
     deadline = _deadline.get()
@@ -60,3 +36,25 @@ def is_spent() -> bool:
     """Whether the request in hand has no time left to call anybody: a call that just ran out of time took it all."""
     left = remaining_s()
     return left is not None and left <= 2 * MARGIN_S
+
+
+@contextmanager
+def limited_to(seconds: float) -> Iterator[None]:
+    """The block has this long, also where its caller has less left: for what goes on when the caller has hung up."""
+    token = _deadline.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+@contextmanager
+def within(seconds: float | None) -> Iterator[None]:
+    """The block has this long, or what is left if that is less. None sets no limit of its own."""
+    left = remaining_s()
+    limits = [limit for limit in (seconds, left) if limit is not None]
+    token = _deadline.set(time.monotonic() + min(limits) if limits else None)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
