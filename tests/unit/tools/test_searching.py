@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from kit.llm import estimate_tokens
+from services.tools import toolbox
+from services.tools.discovery import discover
 from services.tools.documents import CollectionMissing, CollectionNotAllowed
 from services.tools.errors import InvalidArguments, ToolError
 from services.tools.given import PassagesNotFound
-from services.tools.models import ToolOutput
+from services.tools.models import Effect, ToolOutput
 from services.tools.retrieval import Degradation, Strategy
 from services.tools.scope import TooManyCollections
 from services.tools.toolbox.fetch_docs import DocumentNotFound, fetch_docs
@@ -238,3 +240,30 @@ async def test_passages_of_another_document_than_was_named_are_not_read(retrieve
 async def test_nothing_to_fetch_is_refused(retriever: FakeRetriever) -> None:
     with pytest.raises(InvalidArguments, match="chunk_ids or a document_id"):
         await fetch_docs(_context(retriever))
+
+
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [
+        ("search", False),
+        ("fetch_docs", False),
+        ("verify", False),
+        ("rerank", True),
+        ("compose_context", True),
+        ("dedup_diversify", True),
+    ],
+)
+def test_tools_that_hold_text_are_remembered_nowhere_and_may_be_repeated(name: str, waits: bool) -> None:
+    tool = discover(toolbox)[name]
+    assert not tool.cacheable
+    assert tool.wants_context
+    assert tool.policy.effect is Effect.NONE
+    assert tool.policy.parallel_safe
+    assert not tool.policy.needs_approval
+    assert 4.0 <= tool.policy.timeout_s <= 5.0
+    assert tool.policy.requires_fresh_input is waits
+
+
+def test_a_search_for_more_of_the_same_is_the_same_search() -> None:
+    tool = discover(toolbox)["search"]
+    assert set(tool.parameters["properties"]) - set(tool.policy.key_arguments) == {"k", "strategy"}
