@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from kit.llm import estimate_tokens
 from services.tools import toolbox
@@ -17,7 +18,7 @@ from services.tools.models import Effect, ToolOutput
 from services.tools.retrieval import Degradation, Strategy
 from services.tools.scope import TooManyCollections
 from services.tools.toolbox.fetch_docs import DocumentNotFound, fetch_docs
-from services.tools.toolbox.search import search
+from services.tools.toolbox.search import SCHEMA, search
 from tests.unit.tools.document_fakes import FakeDocuments, tool_context
 from tests.unit.tools.search_fakes import FakeRetriever
 
@@ -116,6 +117,14 @@ async def test_filters_become_conditions_of_the_search(retriever: FakeRetriever)
 async def test_a_time_is_taken_as_it_is(retriever: FakeRetriever, given: str, moment: datetime) -> None:
     await search(_context(retriever), ["a"], {"date_to": given})
     assert retriever.queries[0].date_to == moment
+
+
+async def test_a_side_without_a_limit_may_be_null(retriever: FakeRetriever) -> None:
+    filters = {"date_from": "2024-01-01T00:00:00+01:00", "date_to": None}
+    Draft202012Validator(SCHEMA["function"]["parameters"]).validate({"queries": ["a"], "filters": filters})
+    await search(_context(retriever), ["a"], filters)
+    assert retriever.queries[0].date_from == datetime(2023, 12, 31, 23, tzinfo=UTC)
+    assert retriever.queries[0].date_to is None
 
 
 @pytest.mark.parametrize("date", ["last month", "31.12.2024", "9999-12-31", "2024-13-01"])
