@@ -31,7 +31,13 @@ STOPWORDS = words(
     "и в на что кто где когда как почему какой какая это по с из для"
 )
 
-_WORD = re.compile(r"\d+(?:[.,:/]\d+)*|[^\W\d_][\w]*(?:['’][^\W\d_]+)?")
+_MARKS = (
+    r"\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+    r"\u0900-\u0963\u0966-\u0dff\u0f71-\u0f84\u200c\u200d"
+)
+"""Vowel signs, accents and joiners within words, which are no letters to `re`: without them "किताब" would be three words of a
+letter each, which every text has. Those of scripts without spaces (Thai, Khmer) are left out: they take sentences apart."""
+_WORD = re.compile(rf"\d+(?:[.,:/]\d+)*|[^\W\d_][\w{_MARKS}]*(?:['’][^\W\d_]+)?")
 _IDEOGRAPH = re.compile(r"[぀-ヿ㐀-鿿豈-﫿가-힯]")
 # (suffix, replacement, shortest stem that may remain), first match wins. ~ Porter's steps 1 and a few of 2 to 4.
 _SUFFIXES = (

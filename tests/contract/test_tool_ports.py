@@ -16,6 +16,8 @@ from groundwork.retriever.v1 import retriever_pb2 as pb
 
 from kit.testing.harness import free_port, open_test_channel, running_service, running_servicer
 from kit.testing.nats import nats_server
+from services.reranker.app import run as run_models
+from services.reranker.settings import RerankerSettings
 from services.retriever.app import run
 from services.retriever.settings import RetrieverSettings
 from services.tools.adapters.reranker import RerankerModels
@@ -27,6 +29,8 @@ from tests.service.retriever.conftest import FakeModelServer, retriever_as
 from tests.unit.tools.search_fakes import FakeModels, FakeRetriever
 
 TEXTS = ["The notice period is six weeks.", "Probation ends after six months.", "Leave is 28 days."]
+PATIENCE_S = 60.0
+"""A busy machine is no service that is away."""
 QUERY = SearchQuery(["notice period"], ["default"], 1)
 
 
@@ -59,7 +63,9 @@ async def held(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             await running.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=20)
 
         async with open_test_channel(address) as channel:
-            yield _Held(RetrieverPassages(channel), [f"r1-{ordinal}" for ordinal in range(3)], delete)
+            yield _Held(
+                RetrieverPassages(channel, timeout_s=PATIENCE_S), [f"r1-{ordinal}" for ordinal in range(3)], delete
+            )
 
 
 @asynccontextmanager
@@ -137,16 +143,21 @@ async def test_nothing_of_a_deleted_document_is_left(held: _Held) -> None:
 
 
 @pytest.fixture(params=["fake", "service"])
-async def model_server(request: pytest.FixtureRequest) -> AsyncIterator[ModelServer]:
+async def model_server(request: pytest.FixtureRequest, models_dir: Path) -> AsyncIterator[ModelServer]:
     if request.param == "fake":
         yield FakeModels()
         return
-    async with _running_models(FakeModelServer()) as address, open_test_channel(address) as channel:
-        yield RerankerModels(channel)
+    settings = RerankerSettings(grpc_address=f"127.0.0.1:{free_port()}", models_dir=models_dir, reranker_store_bytes=0)
+    async with running_service(run_models, settings) as address, open_test_channel(address) as channel:
+        yield RerankerModels(channel, timeout_s=PATIENCE_S)
 
 
 async def test_every_text_has_a_score_and_a_vector_of_length_one(model_server: ModelServer) -> None:
-    assert len(await model_server.rerank("notice", TEXTS)) == len(TEXTS)
+    scores = await model_server.rerank("notice period", [*TEXTS[::-1]])
+    assert max(range(3), key=scores.__getitem__) == 2
+    assert list(await model_server.rerank("notice period", TEXTS, ["", "", ""])) == pytest.approx(
+        [*scores][::-1], abs=1e-3
+    )
     vectors = [*await model_server.embed_passages(TEXTS), await model_server.embed_query("notice period")]
     assert {vector.shape for vector in vectors} == {vectors[0].shape}
     assert np.linalg.norm(np.stack(vectors), axis=1) == pytest.approx(1.0, abs=1e-5)
@@ -155,7 +166,7 @@ async def test_every_text_has_a_score_and_a_vector_of_length_one(model_server: M
 async def test_a_query_and_a_passage_are_embedded_as_what_they_are() -> None:
     models = FakeModelServer()
     async with _running_models(models) as address, open_test_channel(address) as channel:
-        server = RerankerModels(channel)
+        server = RerankerModels(channel, timeout_s=PATIENCE_S)
         await server.embed_query("notice")
         await server.embed_passages(TEXTS)
     assert models.kinds == [reranker_pb2.EMBED_KIND_QUERY, reranker_pb2.EMBED_KIND_PASSAGE]

@@ -20,15 +20,16 @@ _ODD = "MODEL_SERVER_FAILED"
 class RerankerModels:
     """ModelServer over the model server's contract."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, *, timeout_s: float = _TIMEOUT_S) -> None:
         self._stub = rpc.RerankerServiceStub(channel)
+        self._timeout_s = timeout_s
 
     async def rerank(
         self, query_text: str, texts: Sequence[str], content_hashes: Sequence[str] = ()
     ) -> Sequence[float]:
         request = pb.RerankRequest(query_text=query_text, passages=texts, content_hashes=content_hashes)
         with put_plainly(_SERVICE, _AWAY):
-            response: pb.RerankResponse = await self._stub.Rerank(request, timeout=_TIMEOUT_S)
+            response: pb.RerankResponse = await self._stub.Rerank(request, timeout=self._timeout_s)
         if len(response.scores) != len(texts):
             raise ToolError(f"{_SERVICE} gave {len(response.scores)} scores for {len(texts)} passages", reason=_ODD)
         return list(response.scores)

@@ -25,12 +25,13 @@ _NAMES = {number: str(strategy) for strategy, number in _STRATEGIES.items() if n
 class RetrieverPassages:
     """Retriever over the retriever's contract."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, *, timeout_s: float = _TIMEOUT_S) -> None:
         self._stub = rpc.RetrieverServiceStub(channel)
+        self._timeout_s = timeout_s
 
     async def search(self, query: SearchQuery) -> Found:
         with put_plainly(_SERVICE, _AWAY):
-            response: pb.SearchResponse = await self._stub.Search(_search_request(query), timeout=_TIMEOUT_S)
+            response: pb.SearchResponse = await self._stub.Search(_search_request(query), timeout=self._timeout_s)
         return Found(
             tuple(passage_of(hit) for hit in response.hits),
             tuple(Degradation(each.part, each.reason, each.message) for each in response.degraded),
@@ -48,7 +49,7 @@ class RetrieverPassages:
 
     async def _fetched(self, request: pb.FetchChunksRequest) -> pb.FetchChunksResponse:
         with put_plainly(_SERVICE, _AWAY):
-            response: pb.FetchChunksResponse = await self._stub.FetchChunks(request, timeout=_TIMEOUT_S)
+            response: pb.FetchChunksResponse = await self._stub.FetchChunks(request, timeout=self._timeout_s)
         return response
 
 

@@ -21,7 +21,8 @@ _NAMES = {
     "minItems": 1,
     "maxItems": 50,
 }
-_DATE = {"type": "string", "maxLength": 40}
+_DATE = {"type": ["string", "null"], "maxLength": 40}
+"""null is what temporal_normalize says of a side without a limit."""
 SCHEMA = {
     "type": "function",
     "function": {
@@ -44,8 +45,9 @@ SCHEMA = {
                     "type": "object",
                     "description": "Conditions that every passage must meet. Leave out what was not asked for.",
                     "properties": {
-                        "date_from": _DATE | {"description": "Earliest date, ISO 8601: 2024-01-31."},
-                        "date_to": _DATE | {"description": "Latest date, ISO 8601, that day included: 2024-12-31."},
+                        "date_from": _DATE | {"description": "Earliest date or time, ISO 8601: 2024-01-31."},
+                        "date_to": _DATE
+                        | {"description": "Latest date, that day included, or the time before which it must be."},
                         "channel": _NAMES | {"description": "Names of chats or channels."},
                         "author": _NAMES | {"description": "Names of authors."},
                         "document_ids": _NAMES | {"description": "Ids of documents."},

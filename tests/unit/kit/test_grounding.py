@@ -52,6 +52,35 @@ def test_the_closest_sentence_shares_most_words() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        (
+            "यह किताब बहुत पुरानी है।",  # vowel signs are parts of words
+            "नगर का पुराना पुल राजा ने बनवाया था, और आज भी बहुत से लोग उस पर से तालाब की ओर जाते हैं; यह कर हटा दिया गया।",
+        ),
+        ("הַסֵּפֶר עַתִּיק", "הַסּוּס רָץ עַל פְּנֵי הַשָּׂדֶה, תִּינוֹק יָשֵׁן קֹדֶם"),
+        ("می‌خواهم کتاب‌ها", "می‌رود خواهم‌نوشت ها کتابخانه"),  # and so is a joiner
+    ],
+)
+def test_a_sentence_is_carried_by_its_words_and_not_by_the_letters_they_are_made_of(text: str, other: str) -> None:
+    judge = Judge((_Source(1, "a", text), _Source(2, "b", other)))
+    assert judge.supports(text, (1,))
+    assert not judge.supports(text, (2,))
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "share"),
+    [
+        ("Welche Kündigungsfristen gelten?", "Die Kündigungsfrist gilt für alle.", 1 / 2),
+        ("Какие сроки уведомления?", "Срок об уведомлении составляет месяц.", 2 / 3),
+        ("Which contract of 1989?", "The contracts of 1988.", 1 / 2),  # a number has one form
+    ],
+)
+def test_other_forms_of_a_word_count_for_coverage(question: str, passage: str, share: float) -> None:
+    assert question_coverage(question, [passage])[0] == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
     ("question", "share", "missing"),
     [
         ("Who built the tower?", 1.0, []),

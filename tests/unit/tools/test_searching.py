@@ -6,16 +6,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from kit.llm import estimate_tokens
+from services.tools import toolbox
+from services.tools.discovery import discover
 from services.tools.documents import CollectionMissing, CollectionNotAllowed
 from services.tools.errors import InvalidArguments, ToolError
 from services.tools.given import PassagesNotFound
-from services.tools.models import ToolOutput
+from services.tools.models import Effect, ToolOutput
 from services.tools.retrieval import Degradation, Strategy
 from services.tools.scope import TooManyCollections
 from services.tools.toolbox.fetch_docs import DocumentNotFound, fetch_docs
-from services.tools.toolbox.search import search
+from services.tools.toolbox.search import SCHEMA, search
 from tests.unit.tools.document_fakes import FakeDocuments, tool_context
 from tests.unit.tools.search_fakes import FakeRetriever
 
@@ -114,6 +117,14 @@ async def test_filters_become_conditions_of_the_search(retriever: FakeRetriever)
 async def test_a_time_is_taken_as_it_is(retriever: FakeRetriever, given: str, moment: datetime) -> None:
     await search(_context(retriever), ["a"], {"date_to": given})
     assert retriever.queries[0].date_to == moment
+
+
+async def test_a_side_without_a_limit_may_be_null(retriever: FakeRetriever) -> None:
+    filters = {"date_from": "2024-01-01T00:00:00+01:00", "date_to": None}
+    Draft202012Validator(SCHEMA["function"]["parameters"]).validate({"queries": ["a"], "filters": filters})
+    await search(_context(retriever), ["a"], filters)
+    assert retriever.queries[0].date_from == datetime(2023, 12, 31, 23, tzinfo=UTC)
+    assert retriever.queries[0].date_to is None
 
 
 @pytest.mark.parametrize("date", ["last month", "31.12.2024", "9999-12-31", "2024-13-01"])
@@ -238,3 +249,30 @@ async def test_passages_of_another_document_than_was_named_are_not_read(retrieve
 async def test_nothing_to_fetch_is_refused(retriever: FakeRetriever) -> None:
     with pytest.raises(InvalidArguments, match="chunk_ids or a document_id"):
         await fetch_docs(_context(retriever))
+
+
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [
+        ("search", False),
+        ("fetch_docs", False),
+        ("verify", False),
+        ("rerank", True),
+        ("compose_context", True),
+        ("dedup_diversify", True),
+    ],
+)
+def test_tools_that_hold_text_are_remembered_nowhere_and_may_be_repeated(name: str, waits: bool) -> None:
+    tool = discover(toolbox)[name]
+    assert not tool.cacheable
+    assert tool.wants_context
+    assert tool.policy.effect is Effect.NONE
+    assert tool.policy.parallel_safe
+    assert not tool.policy.needs_approval
+    assert 4.0 <= tool.policy.timeout_s <= 5.0
+    assert tool.policy.requires_fresh_input is waits
+
+
+def test_a_search_for_more_of_the_same_is_the_same_search() -> None:
+    tool = discover(toolbox)["search"]
+    assert set(tool.parameters["properties"]) - set(tool.policy.key_arguments) == {"k", "strategy"}
