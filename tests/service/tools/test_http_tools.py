@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from services.tools import http_asking
+from services.tools.adapters import http_servers
 from services.tools.settings import ToolsSettings
 from services.tools.toolbox import http_get, http_request
 from tests.service.tools.boxes import Box
@@ -67,11 +67,11 @@ async def test_what_is_not_text_is_left_out_and_said(content_type: str, more: di
 async def test_long_text_is_cut_and_said(size: int) -> None:
     async with http_server(HttpServer(lambda _: said("x" * size))) as server:
         outcome = await Box(_settings(server)).call("http_get", {"url": server.url()})
-    assert (len(outcome.output["text"]), outcome.output["truncated"]) == (http_asking.TEXT_CHARACTERS_MAX, True)
+    assert (len(outcome.output["text"]), outcome.output["truncated"]) == (http_servers.TEXT_CHARACTERS_MAX, True)
 
 
 async def test_server_that_never_ends_its_answer_is_read_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_asking, "BODY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(http_servers, "BODY_TIMEOUT_S", 0.2)
     begun = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nbegun"
     async with http_server(HttpServer(lambda _: begun, ends=asyncio.Event())) as server:
         outcome = await Box(_settings(server)).call("http_get", {"url": server.url()})
@@ -189,7 +189,7 @@ async def test_redirect_of_a_request_that_writes_is_told_and_not_followed() -> N
 async def test_server_that_does_not_answer_to_a_request_leaves_it_in_doubt(
     silent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_asking, "ANSWER_TIMEOUT_S", 2.0 if silent else 60.0)
+    monkeypatch.setattr(http_servers, "ANSWER_TIMEOUT_S", 2.0 if silent else 60.0)
     store = MemoryCallStore()
     server = HttpServer(lambda _: b"" if silent else None, ends=asyncio.Event())
     async with http_server(server):
