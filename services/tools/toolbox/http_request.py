@@ -33,7 +33,7 @@ SCHEMA = {
     },
 }
 POLICY = Policy(timeout_s=TIMEOUT_S, parallel_safe=False, needs_approval=True, effect=Effect.ONCE)
-NEEDS = "set GROUNDWORK_HTTP_HOSTS to the hosts that may be asked"
+NEEDS = "set GROUNDWORK_TOOLS_HTTP_HOSTS to the hosts that may be asked"
 
 
 def is_available(settings: ToolsSettings) -> bool:
