@@ -1,7 +1,8 @@
-"""Writes the reference pages that are made from the code: docs/settings.md and docs/openapi.json. With --check it writes nothing
-and fails when what is committed differs."""
+"""Writes the reference pages that are made from the code: docs/settings.md, docs/openapi.json and the table in docs/tools.md. With
+--check it writes nothing and fails when what is committed differs."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from services.orchestrator.settings import OrchestratorSettings
 from services.reranker.settings import RerankerSettings
 from services.retriever.settings import RetrieverSettings
 from services.standalone.settings import StandaloneSettings
+from services.tools import toolbox
+from services.tools.discovery import discover
+from services.tools.models import Tool
 from services.tools.settings import ToolsSettings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -72,8 +76,24 @@ def openapi_document() -> str:
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
+def tools_page(page: str) -> str:
+    """The page with its table made anew."""
+    rows = ["| tool | what the model is told | effect | approval | set up by |", "|---|---|---|---|---|"]
+    rows += [_tool_row(tool) for tool in discover(toolbox).values()]
+    table = "\n".join(["<!-- tools -->", *rows, "<!-- /tools -->"])
+    return re.sub(r"<!-- tools -->.*?<!-- /tools -->", lambda _: table, page, flags=re.DOTALL)
+
+
+def _tool_row(tool: Tool) -> str:
+    module = sys.modules[tool.function.__module__]
+    approval = "a person" if tool.policy.needs_approval else ""
+    set_up = "the operator" if hasattr(module, "is_available") else ""
+    return f"| `{tool.name}` | {tool.description.replace('|', '&#124;')} | {tool.policy.effect.value} | {approval} | {set_up} |"
+
+
 def main(*, check: bool) -> int:
-    pages = {"settings.md": settings_page(), "openapi.json": openapi_document()}
+    tools = tools_page(_read(DOCS / "tools.md") or "")
+    pages = {"settings.md": settings_page(), "openapi.json": openapi_document(), "tools.md": tools}
     stale = [name for name, text in pages.items() if _read(DOCS / name) != text]
     if check and stale:
         print(f"out of date: docs/{', docs/'.join(stale)}: run make gen and commit them", file=sys.stderr)

@@ -79,13 +79,13 @@ class ToolsSettings(ServiceSettings):
     """Address that e-mails come from, with a name if wanted: `Groundwork <assistant@example.com>`. Required with smtp_host."""
     smtp_recipient_domains: HostNames = ()
     """Domains, comma-separated, that e-mails may go to; `*.example.com` stands for all below example.com. Empty: all domains."""
-    http_hosts: HostNames = ()
+    tools_http_hosts: HostNames = ()
     """Hosts, comma-separated, that `http_get` and `http_request` may ask: `api.example.com`, `*.example.org` for all below, with a
     port where it is not the usual one. Asked over https; `http://intern.example.com:8080` allows that host over plain http. Empty:
     the two tools are not offered."""
-    http_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
+    tools_http_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
     """Headers that are sent to hosts, as JSON: {"api.example.com": {"Authorization": "Bearer ..."}}. Each host is written as in
-    http_hosts, without a wildcard. Neither the model nor the person sees them."""
+    tools_http_hosts, without a wildcard. Neither the model nor the person sees them."""
     egress_allowed_networks: str = ""
     """Networks that are not public and may be connected to when a listed host leads there, in CIDR notation with commas between
     them: `10.20.0.0/16`. None by default."""
@@ -111,13 +111,13 @@ class ToolsSettings(ServiceSettings):
             parse_sender(value)
         return value
 
-    @field_validator("http_hosts")
+    @field_validator("tools_http_hosts")
     @classmethod
     def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         parse_host_patterns(value)
         return value
 
-    @field_validator("http_headers")
+    @field_validator("tools_http_headers")
     @classmethod
     def _go_to_one_host(cls, value: dict[str, dict[str, SecretStr]]) -> dict[str, dict[str, SecretStr]]:
         if any(pattern.is_wildcard for pattern in parse_host_patterns(value)):

@@ -37,10 +37,14 @@ class Period:
 
 
 def read_periods(text: str, moment: Moment, order: DateOrder = DateOrder.DAY_FIRST) -> list[Period]:
-    """In the order of the text; only its beginning is read when it is long."""
+    """In the order of the text; only its beginning is read when it is long. By rules alone."""
     text = text[:TEXT_CHARACTERS_MAX]
-    found = [*_joined(text, find_expressions(text, order), moment)] or [*_whole(text, moment, order)]
-    return sorted(found, key=lambda period: period.start)
+    return sorted(_joined(text, find_expressions(text, order), moment), key=lambda period: period.start)
+
+
+def read_one(text: str, moment: Moment, order: DateOrder = DateOrder.DAY_FIRST) -> Period | None:
+    """The text as a single expression of any language that dateparser knows."""
+    return next(_whole(text, moment, order), None)
 
 
 def _joined(text: str, expressions: list[Expression], moment: Moment) -> Iterator[Period]:

@@ -1,8 +1,8 @@
 """Reads from an HTTP server that the operator has listed. What writes is `http_request`: policy belongs to a tool, and reading
 needs no approval."""
 
+from services.tools.adapters.http_servers import TIMEOUT_S, URL_CHARACTERS_MAX, Request, ask, is_set_up
 from services.tools.context import ToolContext
-from services.tools.http_asking import TIMEOUT_S, URL_CHARACTERS_MAX, Request, ask, is_set_up
 from services.tools.models import Policy, ToolOutput
 from services.tools.settings import ToolsSettings
 
@@ -32,6 +32,7 @@ SCHEMA = {
     },
 }
 POLICY = Policy(timeout_s=TIMEOUT_S)
+NEEDS = "set GROUNDWORK_TOOLS_HTTP_HOSTS to the hosts that may be asked"
 
 
 def is_available(settings: ToolsSettings) -> bool:

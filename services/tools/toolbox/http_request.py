@@ -4,9 +4,9 @@
 import json as json_format
 from typing import Any
 
+from services.tools.adapters.http_servers import TIMEOUT_S, URL_CHARACTERS_MAX, Request, ask, is_set_up
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
-from services.tools.http_asking import TIMEOUT_S, URL_CHARACTERS_MAX, Request, ask, is_set_up
 from services.tools.models import Effect, Policy, ToolOutput
 from services.tools.settings import ToolsSettings
 
@@ -33,6 +33,7 @@ SCHEMA = {
     },
 }
 POLICY = Policy(timeout_s=TIMEOUT_S, parallel_safe=False, needs_approval=True, effect=Effect.ONCE)
+NEEDS = "set GROUNDWORK_TOOLS_HTTP_HOSTS to the hosts that may be asked"
 
 
 def is_available(settings: ToolsSettings) -> bool:

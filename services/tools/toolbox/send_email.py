@@ -63,6 +63,7 @@ SCHEMA = {
     },
 }
 POLICY = Policy(timeout_s=30.0, parallel_safe=False, needs_approval=True, effect=Effect.ONCE)
+NEEDS = "set GROUNDWORK_SMTP_HOST to a mail server, and GROUNDWORK_SMTP_FROM"
 PREPARING_TIMEOUT_S = 12.0
 """For everything before the text: its end is certain, so it is not worth a long wait."""
 HANDING_OVER_TIMEOUT_S = 15.0

@@ -9,7 +9,7 @@ from services.tools.errors import ToolError
 from services.tools.models import Policy
 from services.tools.temporal.calendar import Moment
 from services.tools.temporal.expressions import DateOrder
-from services.tools.temporal.reading import TEXT_CHARACTERS_MAX, Period, read_periods
+from services.tools.temporal.reading import TEXT_CHARACTERS_MAX, Period, read_one, read_periods
 
 SCHEMA = {
     "type": "function",
@@ -51,14 +51,17 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=5.0)
+POLICY = Policy()
 
 
 def temporal_normalize(
     text: str, timezone: str = "UTC", reference_time: str = "", date_order: str = DateOrder.DAY_FIRST.value
 ) -> dict[str, Any]:
     """Each time that was found, and the dates that hold all of them; both null when there is none. ISO 8601 with offset."""
-    found = read_periods(text, reference_moment(timezone, reference_time), DateOrder(date_order))
+    moment, order = reference_moment(timezone, reference_time), DateOrder(date_order)
+    found = read_periods(text, moment, order)
+    if not found and (one := read_one(text, moment, order)):
+        found = [one]
     return {
         "expressions": [{"text": period.text, **_dates(period)} for period in found],
         **enclosing_dates(found),

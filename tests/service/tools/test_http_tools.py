@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from services.tools import http_asking
+from services.tools.adapters import http_servers
 from services.tools.settings import ToolsSettings
 from services.tools.toolbox import http_get, http_request
 from tests.service.tools.boxes import Box
@@ -24,7 +24,7 @@ LOOPBACK = "127.0.0.0/8"
 
 def _settings(server: HttpServer, **more: Any) -> ToolsSettings:
     listed = f"http://127.0.0.1:{server.port}"
-    return ToolsSettings(**{"http_hosts": listed, "egress_allowed_networks": LOOPBACK, **more})
+    return ToolsSettings(**{"tools_http_hosts": listed, "egress_allowed_networks": LOOPBACK, **more})
 
 
 async def test_text_and_json_are_read() -> None:
@@ -67,11 +67,11 @@ async def test_what_is_not_text_is_left_out_and_said(content_type: str, more: di
 async def test_long_text_is_cut_and_said(size: int) -> None:
     async with http_server(HttpServer(lambda _: said("x" * size))) as server:
         outcome = await Box(_settings(server)).call("http_get", {"url": server.url()})
-    assert (len(outcome.output["text"]), outcome.output["truncated"]) == (http_asking.TEXT_CHARACTERS_MAX, True)
+    assert (len(outcome.output["text"]), outcome.output["truncated"]) == (http_servers.TEXT_CHARACTERS_MAX, True)
 
 
 async def test_server_that_never_ends_its_answer_is_read_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_asking, "BODY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(http_servers, "BODY_TIMEOUT_S", 0.2)
     begun = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nbegun"
     async with http_server(HttpServer(lambda _: begun, ends=asyncio.Event())) as server:
         outcome = await Box(_settings(server)).call("http_get", {"url": server.url()})
@@ -144,7 +144,7 @@ async def test_headers_of_the_operator_go_to_their_host_and_are_never_told() -> 
     async with http_server(HttpServer(answer)) as server:
         here, there = f"http://127.0.0.1:{server.port}", f"http://localhost:{server.port}"
         settings = _settings(
-            server, http_hosts=f"{here},{there}", http_headers={here: {"Authorization": "Bearer hunter2"}}
+            server, tools_http_hosts=f"{here},{there}", tools_http_headers={here: {"Authorization": "Bearer hunter2"}}
         )
         outcome = await Box(settings).call("http_get", {"url": server.url("/echo")})
         await Box(settings).call("http_get", {"url": server.url("/away")})
@@ -189,7 +189,7 @@ async def test_redirect_of_a_request_that_writes_is_told_and_not_followed() -> N
 async def test_server_that_does_not_answer_to_a_request_leaves_it_in_doubt(
     silent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_asking, "ANSWER_TIMEOUT_S", 2.0 if silent else 60.0)
+    monkeypatch.setattr(http_servers, "ANSWER_TIMEOUT_S", 2.0 if silent else 60.0)
     store = MemoryCallStore()
     server = HttpServer(lambda _: b"" if silent else None, ends=asyncio.Event())
     async with http_server(server):
@@ -222,7 +222,7 @@ async def test_request_that_found_nobody_was_certainly_not_made(tmp_path: Path) 
     context.load_cert_chain(make_certificate(tmp_path / "own.pem"))
     async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context) as secured:
         place = f"127.0.0.1:{secured.sockets[0].getsockname()[1]}"
-        settings = ToolsSettings(http_hosts=place, egress_allowed_networks=LOOPBACK)
+        settings = ToolsSettings(tools_http_hosts=place, egress_allowed_networks=LOOPBACK)
         outcome = await Box(settings).call("http_request", {"method": "POST", "url": f"https://{place}/"})
     assert (outcome.error_reason, "certificate" in outcome.error_message.lower()) == ("HTTP_FAILED", True)
 
@@ -230,21 +230,32 @@ async def test_request_that_found_nobody_was_certainly_not_made(tmp_path: Path) 
 async def test_without_hosts_they_are_not_offered_and_say_so() -> None:
     assert not http_get.is_available(ToolsSettings())
     assert not http_request.is_available(ToolsSettings())
-    assert http_get.is_available(ToolsSettings(http_hosts="api.example.com"))
+    assert http_get.is_available(ToolsSettings(tools_http_hosts="api.example.com"))
     outcome = await Box(ToolsSettings()).call("http_get", {"url": "https://api.example.com/"})
     assert (outcome.error_reason, "these may: none" in outcome.error_message) == ("HOST_NOT_ALLOWED", True)
+
+
+def test_settings_come_from_the_environment_and_keep_their_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWORK_TOOLS_HTTP_HOSTS", "API.example.com, *.example.org")
+    monkeypatch.setenv("GROUNDWORK_TOOLS_HTTP_HEADERS", '{"api.example.com": {"X-Key": "hunter2"}}')
+    monkeypatch.setenv("GROUNDWORK_SMTP_PASSWORD", "hunter3")
+    settings = ToolsSettings()
+    assert settings.tools_http_hosts == ("api.example.com", "*.example.org")
+    assert settings.tools_http_headers["api.example.com"]["X-Key"].get_secret_value() == "hunter2"
+    assert settings.smtp_password.get_secret_value() == "hunter3"
+    assert "hunter" not in repr(settings)
 
 
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"http_hosts": "api.example.com/v1"}, "is not a host"),
-        ({"http_hosts": "*"}, "is not a host"),
-        ({"http_hosts": "ftp://api.example.com"}, "is not a host"),
-        ({"http_hosts": "user@api.example.com"}, "is not a host"),
-        ({"http_headers": {"*.example.com": {"X-Key": "1"}}}, "by its exact name"),
-        ({"http_headers": {"api.example.com": {"X-Key": "a\r\nb"}}}, "characters that a header cannot have"),
-        ({"http_headers": {"api.example.com": {"X Key": "a"}}}, "characters that a header cannot have"),
+        ({"tools_http_hosts": "api.example.com/v1"}, "is not a host"),
+        ({"tools_http_hosts": "*"}, "is not a host"),
+        ({"tools_http_hosts": "ftp://api.example.com"}, "is not a host"),
+        ({"tools_http_hosts": "user@api.example.com"}, "is not a host"),
+        ({"tools_http_headers": {"*.example.com": {"X-Key": "1"}}}, "by its exact name"),
+        ({"tools_http_headers": {"api.example.com": {"X-Key": "a\r\nb"}}}, "characters that a header cannot have"),
+        ({"tools_http_headers": {"api.example.com": {"X Key": "a"}}}, "characters that a header cannot have"),
         ({"egress_allowed_networks": "everything"}, "does not appear to be"),
     ],
 )

@@ -57,6 +57,29 @@ async def test_the_time_in_a_zone(stub: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "arguments", "key", "expected"),
+    [
+        ("temporal_normalize", {"text": "в январе 2024"}, "date_from", "2024-01-01T00:00:00+00:00"),
+        (
+            "temporal_normalize",
+            {"text": "先月", "reference_time": "2024-03-05T10:00:00Z"},
+            "date_to",
+            "2024-03-01T00:00:00+00:00",
+        ),
+        ("temporal_normalize", {"text": "since 2024-03-05"}, "date_to", None),
+        ("router_select", {"query": "E104"}, "strategy", "lexical"),
+        ("query_plan", {"query": "news of @durov in May 2024"}, "strategy", "lexical"),
+        ("multi_query_rewrite", {"query": "refunds", "count": 1}, "queries", ["reimbursements"]),
+    ],
+)
+async def test_questions_are_read_over_the_wire(
+    stub: Any, name: str, arguments: dict[str, Any], key: str, expected: Any
+) -> None:
+    result = await _call(stub, name, **arguments)
+    assert (result.ok, json_format.MessageToDict(result.output).get(key)) == (True, expected)
+
+
+@pytest.mark.parametrize(
     ("name", "arguments", "reason"),
     [
         ("time_now", {"timezone": "Mars/Olympus"}, "UNKNOWN_TIMEZONE"),

@@ -29,7 +29,6 @@ async def _called(function: Callable[..., Any], **arguments: Any) -> ToolOutcome
 def test_the_real_tools_are_found() -> None:
     tools = discover(real_toolbox)
     assert list(tools) == sorted(tools)
-    assert tools.keys() >= {"http_get", "http_request", "math_eval", "send_email", "time_now"}
     assert tools["math_eval"].cacheable
     assert not tools["time_now"].cacheable
 

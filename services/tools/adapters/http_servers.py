@@ -83,7 +83,7 @@ class Answer:
 
 def is_set_up(settings: ToolsSettings) -> bool:
     """Whether the operator has listed a host."""
-    return bool(settings.http_hosts)
+    return bool(settings.tools_http_hosts)
 
 
 async def ask(request: Request, settings: ToolsSettings, *, follow: bool, repeatable: bool) -> Answer:
@@ -160,10 +160,10 @@ async def _answer(
 def _permitted(url: str, settings: ToolsSettings) -> Place:
     """Where the URL leads, if the operator has listed that."""
     place = _place(url)
-    if not any(pattern.matches(place) for pattern in parse_host_patterns(settings.http_hosts)):
+    if not any(pattern.matches(place) for pattern in parse_host_patterns(settings.tools_http_hosts)):
         raise HttpFailed(
             f"{place.scheme}://{place.host}:{place.port} is not a host that may be asked; these may: "
-            f"{', '.join(settings.http_hosts) or 'none'}",
+            f"{', '.join(settings.tools_http_hosts) or 'none'}",
             reason="HOST_NOT_ALLOWED",
         )
     return place
@@ -183,7 +183,7 @@ def _place(url: str) -> Place:
 def _secrets(place: Place, settings: ToolsSettings) -> dict[str, str]:
     return {
         header: secret.get_secret_value()
-        for name, headers in settings.http_headers.items()
+        for name, headers in settings.tools_http_headers.items()
         if parse_host_patterns([name])[0].matches(place)
         for header, secret in headers.items()
     }

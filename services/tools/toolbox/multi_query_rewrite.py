@@ -1,0 +1,42 @@
+"""Other wordings of a query, without a model: see services.tools.queries.rewriting. For when a search found little."""
+
+from typing import Any
+
+from services.tools.models import Policy
+from services.tools.queries.rewriting import about, distinct, wordings
+
+QUERIES_MAX = 6
+SCHEMA = {
+    "type": "function",
+    "function": {
+        "name": "multi_query_rewrite",
+        "description": (
+            "Gives other wordings of a search query, without those that would find the same. Use it when a search found too little."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "minLength": 1, "maxLength": 2000},
+                "count": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": QUERIES_MAX,
+                    "description": "How many at most. Default: 4.",
+                },
+            },
+            "required": ["query"],
+            "additionalProperties": False,
+        },
+    },
+}
+CACHEABLE = True
+POLICY = Policy()
+_ENOUGH = 2
+
+
+def multi_query_rewrite(query: str, count: int = 4) -> dict[str, Any]:
+    """Wordings, best first, without the query itself."""
+    found = wordings(query)
+    if len(found) < _ENOUGH:
+        found = distinct([query, *found, *about(query)])[1:]
+    return {"queries": found[:count]}

@@ -1,0 +1,31 @@
+"""Chooses how to search for a query, by its shape and without a model: see services.tools.queries.shape."""
+
+from typing import Any
+
+from services.tools.models import Policy
+from services.tools.queries.shape import route
+
+SCHEMA = {
+    "type": "function",
+    "function": {
+        "name": "router_select",
+        "description": (
+            "Says how to search for a query: lexical for exact words, codes and names, dense for the meaning of long or abstract "
+            "questions, hybrid for both. The result is the strategy for search."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 2000}},
+            "required": ["query"],
+            "additionalProperties": False,
+        },
+    },
+}
+CACHEABLE = True
+POLICY = Policy()
+
+
+def router_select(query: str) -> dict[str, Any]:
+    """The strategy, and the reasons for it."""
+    chosen = route(query)
+    return {"strategy": chosen.strategy, "reasons": list(chosen.reasons)}
