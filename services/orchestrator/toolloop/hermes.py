@@ -21,7 +21,7 @@ _CLOSERS = {
 """`[TOOL_CALLS]` reaches to the end of the answer."""
 _MAY_BECOME_FENCE = re.compile(r"(?:`{1,2}|```[\w-]*[ \t]*\r?\n?\s*)$")
 _LONGEST_HELD_FENCE = 40
-_LONGEST_BLOCK_CHARS = 200_000
+_LONGEST_BLOCK_CHARS = 60_000
 _BARE_START = re.compile(r"\s*(?:```[\w-]*\s*)?[\[{]")
 _BARE_KEY = re.compile(r"""\s*(?:```[\w-]*\s*)?\[?\s*(?:\{\s*(?:["']?(?P<key>\w*)["']?\s*(?P<closed>:)?)?)?""")
 _KEYS_OF_CALLS = frozenset(

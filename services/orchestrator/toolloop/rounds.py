@@ -23,7 +23,7 @@ from services.orchestrator.toolloop.evidence import EvidenceBook
 from services.orchestrator.toolloop.failure import Failure
 from services.orchestrator.toolloop.planner import Allowance, Drop, History, RoundPlan, plan
 from services.orchestrator.toolloop.requests import Offer, requested_calls
-from services.orchestrator.toolloop.task import LoopEnd, LoopLimits, LoopResult, LoopTask
+from services.orchestrator.toolloop.task import LoopEnd, LoopLimits, LoopResult, LoopTask, time_to_act_s
 
 _STEPS_OF_A_ROUND = 3
 """A completion, a call, and the completion that answers: with fewer left, tools are not worth offering."""
@@ -126,9 +126,7 @@ class Rounds:
         return f"round{number}/model"
 
     def _time_s(self) -> float | None:
-        """Until nothing may be begun any more; None for no limit."""
-        left_s = self._run.budgets.remaining_s
-        return None if left_s is None else max(0.0, left_s - self._limits.reserve_s)
+        return time_to_act_s(self._run.budgets, self._limits)
 
     async def _asked(self) -> Round:
         try:
