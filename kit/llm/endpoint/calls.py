@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kit.llm.endpoint.unicode import SurrogateJoiner
-from kit.llm.messages import ToolCallDelta
+from kit.llm.messages import TextDelta, ToolCallDelta
 
 
 @dataclass
@@ -41,7 +41,7 @@ class CallAssembly:
         text = json.dumps(arguments) if isinstance(arguments, dict) else _text(arguments)
         wire_index = piece.get("index") if isinstance(piece.get("index"), int) else None
         call = self._by_wire_index.get(wire_index)
-        if call is None or _is_another(call, wire_id, name):
+        if call is None or _is_another(call, wire_id, name, text):
             call = self._opened(wire_index, wire_id, name)
             yield ToolCallDelta(
                 call.index, self._append(call, text), wire_id or self._new_id(), name, _signature(piece)
@@ -49,9 +49,10 @@ class CallAssembly:
         elif appended := self._append(call, text):
             yield ToolCallDelta(call.index, appended)
 
-    def finish(self) -> Iterator[ToolCallDelta]:
-        """What was held back; a call written as text that never ended counts as far as it got."""
-        yield from self.end_written()
+    def finish(self, *, is_whole: bool) -> Iterator[ToolCallDelta | TextDelta]:
+        """What was held back. A call written as text that never ended counts as far as it got; of an answer that was cut off, it is
+        dropped when it cannot be read."""
+        yield from (delta for delta in self.end_written() if is_whole or isinstance(delta, ToolCallDelta))
         for call in self._calls:
             if held := self._surrogates.finish(call.index):
                 yield ToolCallDelta(call.index, held)
@@ -60,18 +61,20 @@ class CallAssembly:
         """A piece of a call that the model writes as text, `{"name": …, "arguments": …}`."""
         self._written += text
 
-    def end_written(self) -> Iterator[ToolCallDelta]:
-        """The call that was written as text. What is no call is dropped: it was not meant for a reader either."""
+    def end_written(self) -> Iterator[ToolCallDelta | TextDelta]:
+        """The call that was written as text. What cannot be read is given back as it was: who offers tools may know how to mend it,
+        and knows that it is not meant for a reader."""
         written, self._written = self._written.strip(), ""
-        try:
-            value = json.loads(written)
-        except (ValueError, RecursionError):
+        if not written:
             return
-        if isinstance(value, dict) and _text(value.get("name")):
-            arguments = value.get("arguments", {})
+        value = _value(written)
+        if isinstance(value, dict) and _text(value.get("name")) and "arguments" in value:
+            arguments = value["arguments"]
             text = arguments if isinstance(arguments, str) else json.dumps(arguments)
             call = self._opened(object(), "", value["name"])
             yield ToolCallDelta(call.index, self._append(call, text), self._new_id(), call.name)
+        else:
+            yield TextDelta(f"<tool_call>{written}</tool_call>")
 
     def _opened(self, wire_index: object, wire_id: str, name: str) -> _Call:
         call = _Call(len(self._calls), wire_id, name)
@@ -85,19 +88,26 @@ class CallAssembly:
         return whole
 
 
-def _is_another(call: _Call, wire_id: str, name: str) -> bool:
-    """Whether a piece under the index of `call` begins another one."""
-    if wire_id and call.wire_id:
-        return wire_id != call.wire_id
-    return bool(name) and _is_json(call.arguments)
+def _is_another(call: _Call, wire_id: str, name: str, text: str) -> bool:
+    """Whether a piece under the index of `call` begins another one. Servers repeat the name with each piece, and one id for all
+    calls; what is behind arguments that are whole is the next call, unless it says nothing new."""
+    if wire_id and call.wire_id and wire_id != call.wire_id:
+        return True
+    if not name or not _is_json(call.arguments):
+        return False
+    return bool(text) or name != call.name
 
 
 def _is_json(text: str) -> bool:
+    return _value(text) is not None
+
+
+def _value(text: str) -> Any:
+    """The JSON value; None for what is none."""
     try:
-        json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return False
-    return True
+        return None
 
 
 def _signature(piece: dict[str, Any]) -> str:

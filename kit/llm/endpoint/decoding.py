@@ -86,7 +86,7 @@ class Decoder:
         yield from self._split(self._surrogates.finish(Part.TEXT))
         for part, text in self._markup.finish(is_whole=self.reason.is_whole):
             yield from self._part(part, text)
-        yield from self._calls.finish()
+        yield from self._calls.finish(is_whole=self.reason.is_whole)
 
     def _delta(self, delta: dict[str, Any]) -> Iterator[Delta]:
         thought = delta.get("reasoning_content") or delta.get("reasoning")
@@ -98,6 +98,8 @@ class Decoder:
         if isinstance(refusal := delta.get("refusal"), str) and refusal:
             self._refused = True
             yield from self._text(refusal)
+        if isinstance(call := delta.get("function_call"), dict):  # of the time before there were tools
+            yield from self._calls.feed({"function": call})
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, dict):

@@ -1,7 +1,7 @@
 """The messages of a run with tools: what the caller gave, then rounds of calls and observations. What does not fit the model's
 context is shortened, the oldest observations first."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kit.llm import ChatMessage, LanguageModel, Operation, ToolCall, ToolSpec, estimate_tokens, tools_text
@@ -53,6 +53,10 @@ class Conversation:
     @property
     def observations(self) -> Sequence[str]:
         return [message.content for message in self._rounds if message.role == "tool"]
+
+    @property
+    def call_ids(self) -> Collection[str]:
+        return {call.call_id for message in self._rounds for call in message.tool_calls}
 
     def ordered(self, order: str) -> Sequence[ChatMessage]:
         """The messages with an order behind the system prompt and behind the last observation. It is no message of its own: many

@@ -46,9 +46,11 @@ class Offer:
         return _folded(name) in self._withheld
 
 
-def requested_calls(completion: Completion, offer: Offer, round_number: int) -> Sequence[Call]:
-    """The calls of a completion, in its order."""
-    taken: set[str] = set()
+def requested_calls(
+    completion: Completion, offer: Offer, round_number: int, earlier_ids: Collection[str]
+) -> Sequence[Call]:
+    """The calls of a completion, in its order, with ids that no earlier call of the run has."""
+    taken = set(earlier_ids)
     calls = []
     for index, call in enumerate(completion.calls):
         is_last = index == len(completion.calls) - 1

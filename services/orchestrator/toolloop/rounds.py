@@ -176,7 +176,7 @@ class Rounds:
     async def _planned(self, completion: Completion) -> Round:
         if text := completion.text[:LONGEST_PIECE_CHARS]:
             await self._run.say(Thinking("reason", text))
-        calls = requested_calls(completion, self._offer, self._number)
+        calls = requested_calls(completion, self._offer, self._number, self.conversation.call_ids)
         decided = plan([call.requested for call in calls], self._history, self._allowance())
         return Round(text, [call.shown for call in calls], [call.requested.arguments for call in calls], decided)
 

@@ -8,19 +8,16 @@ from hypothesis import strategies as st
 
 from services.orchestrator.toolloop.arguments import UnreadableArguments, read_arguments
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string"},
-        "top_k": {"type": "integer", "minimum": 1},
-        "ratio": {"type": "number"},
-        "exact": {"type": "boolean"},
-        "ids": {"type": "array", "items": {"type": "integer"}},
-        "filter": {"type": "object", "properties": {"year": {"type": "integer"}}},
-        "page": {"type": ["integer", "null"]},
-    },
-    "additionalProperties": False,
+PROPERTIES = {
+    "query": {"type": "string"},
+    "top_k": {"type": "integer", "minimum": 1},
+    "ratio": {"type": "number"},
+    "exact": {"type": "boolean"},
+    "ids": {"type": "array", "items": {"type": "integer"}},
+    "filter": {"type": "object", "properties": {"year": {"type": "integer"}}},
+    "page": {"type": ["integer", "null"]},
 }
+SCHEMA = {"type": "object", "properties": PROPERTIES, "additionalProperties": False}
 
 
 @pytest.mark.parametrize(
@@ -99,4 +96,4 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         arguments = read_arguments(text, SCHEMA, may_repair=True)
     except UnreadableArguments:
         return
-    assert set(arguments) <= set(SCHEMA["properties"])  # type: ignore[arg-type]
+    assert arguments.keys() <= PROPERTIES.keys()

@@ -164,6 +164,13 @@ async def test_repeated_ids_are_told_apart_when_the_calls_are_sent_back() -> Non
     assert ids == [message.tool_call_id for message in model.requests[-1].messages if message.role == "tool"]
 
 
+async def test_ids_that_begin_anew_with_each_completion_are_told_apart() -> None:
+    model = ScriptedReplies([CALL, calls(call("search", '{"query": "b"}')), GOOD])
+    await Scene(model).run()
+    ids = [message.tool_call_id for message in model.requests[-1].messages if message.role == "tool"]
+    assert len(set(ids)) == 2
+
+
 async def test_duplicate_is_dropped_and_told_where_its_result_stands() -> None:
     model = ScriptedReplies([CALL, CALL, calls(call("search", '{"query": " TOWER "}')), GOOD])
     scene = Scene(model)
