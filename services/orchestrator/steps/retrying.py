@@ -7,6 +7,8 @@ from services.orchestrator.steps.run import Run
 
 _MOMENTARY = frozenset({"TOOLS_BUSY", "RESOURCE_EXHAUSTED", "ABORTED"})
 """Besides every reason that says that something is unavailable."""
+_LEFT_ALONE = "TOOL_UNAVAILABLE"
+"""The tool has failed so often that it is not even tried for a while."""
 
 
 async def effect_with_retry(run: Run, key: str, call: Call) -> ToolOutcome:
@@ -24,4 +26,4 @@ async def effect_with_retry(run: Run, key: str, call: Call) -> ToolOutcome:
 def is_momentary(outcome: ToolOutcome) -> bool:
     """Whether the call failed of something that may be over by now."""
     reason = outcome.error_reason
-    return not outcome.ok and (reason.endswith("UNAVAILABLE") or reason in _MOMENTARY)
+    return not outcome.ok and reason != _LEFT_ALONE and (reason.endswith("UNAVAILABLE") or reason in _MOMENTARY)

@@ -195,6 +195,12 @@ async def test_call_that_found_a_service_away_is_tried_once_more_under_its_own_k
     assert answer_of(payloads).text == GOOD
 
 
+async def test_tool_that_is_left_alone_is_not_tried_again() -> None:
+    tools = FakeTools(TOOLS, lambda name, arguments: ToolOutcome(False, {}, "it keeps failing", "TOOL_UNAVAILABLE"))
+    await Chatting(RepeatedReplies([FIND, "I could not search."]), tools).run()
+    assert len(tools.made) == 1
+
+
 async def test_call_that_changes_something_is_not_tried_again() -> None:
     pay = replace(PAY, needs_approval=False)
     tools = FakeTools([pay], lambda name, arguments: ToolOutcome(False, {}, "away", "UNAVAILABLE"))

@@ -71,7 +71,8 @@ async def test_time_that_runs_out_in_a_call_ends_in_an_answer_from_what_was_foun
         return clocks[-1]
 
     tools = HangingTools()
-    chat = Chatting(RepeatedReplies([FIND, SUM, "Never said."]), tools)
+    chat = Chatting(RepeatedReplies([FIND, SUM, "Never said."]), tools, thread_id="t1")
+    chat.memory.down = True  # which is said, once
     monkeypatch.setattr(asyncio, "timeout", noted)
     async with executed(chat):
         await tools.hanging.wait()
@@ -86,8 +87,9 @@ async def test_time_that_runs_out_in_a_call_ends_in_an_answer_from_what_was_foun
     assert said.degraded.reason == "RUN_TIMEOUT"
     assert not [each for each in payloads if isinstance(each, RunError)], "there is an answer"
     assert [each.error_reason for each in payloads if isinstance(each, ToolResult)] == ["", "CANCELLED"]
-    assert [type(each) for each in payloads[-2:]] == [Usage, Done]
+    assert [type(each) for each in payloads if not isinstance(each, Thinking)][-2:] == [Usage, Done]
     assert status_of(payloads) is RunStatus.TIMEOUT
+    assert len(chat.model.requests) == 2, "no model is asked any more"
     assert len(payloads) == len({repr(each) for each in payloads}), "nothing is said twice"
 
 
@@ -135,6 +137,12 @@ async def late(last: Reply) -> list[Payload]:
     chat = Chatting(RepeatedReplies([FIND, last]), FakeTools(TOOLS, slowly), limits=limits)
     await chat.work(await Journal.open(KEY, chat.log, now, clock=clock))
     return chat.payloads
+
+
+async def test_short_chat_finds_time_to_act_as_well() -> None:
+    chat = Chatting(RepeatedReplies([FIND, GOOD]), budgets=Budgets(wall_clock_s=4.0))
+    await chat.work(await Journal.open(KEY, chat.log, now, clock=Clock()))
+    assert [name for name, _ in chat.tools.made] == ["search"]
 
 
 async def test_little_time_is_left_for_an_answer_without_tools_and_that_is_said() -> None:
