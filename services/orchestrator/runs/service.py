@@ -138,7 +138,19 @@ class Runs:
             raise in_flight(record.key.run_id) from error
         finally:
             self._starting -= 1
-        return record.key, execution.journal.follow()
+        return record.key, self._whole(execution, execution.journal.follow())
+
+    async def _whole(self, execution: Execution, written: AsyncIterator[RunEvent]) -> AsyncIterator[RunEvent]:
+        """What is written here, and of a run that is parked what comes after, wherever it goes on."""
+        seq = 0
+        async with aclosing(written) as events:  # type: ignore[type-var] # a generator in fact
+            async for event in events:
+                seq = event.seq
+                yield event
+        if execution.waits_until is not None:
+            async with aclosing(self._log.follow(execution.record.key, seq, live=True)) as rest:
+                async for event in rest:
+                    yield event
 
     async def _has_ended(self, key: RunKey) -> bool:
         """False of a run that was never begun. Raises IdempotencyInFlight of one that goes on, RunNotFound of a deleted one."""

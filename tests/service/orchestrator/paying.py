@@ -46,17 +46,9 @@ class Pays:
         return decision.allowed
 
 
-async def begun(orchestrator: Orchestrator, principal: Principal = ANN) -> RunKey:
-    """A run that has come to where it waits."""
-    key, events = await orchestrator.runs.start(principal, QUESTION)
-    async for _ in events:
-        pass
-    return key
-
-
 async def parked(orchestrator: Orchestrator, principal: Principal = ANN) -> tuple[RunKey, Approval]:
     """A run that waits, and what it asks."""
-    key = await begun(orchestrator, principal)
+    key, _ = await orchestrator.runs.start(principal, QUESTION)
     await until(lambda: is_listed(orchestrator, key), seconds=LONG_S)
     return key, (await _questions(orchestrator, key))[0].approval
 

@@ -1,6 +1,7 @@
 """Runs that wait for a person, on a real NATS server: listed for those whom they concern, woken when their question expires,
 removed like any other."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -15,14 +16,13 @@ from services.orchestrator.errors import ApprovalClosed, ApprovalNotFound, Inval
 from services.orchestrator.log.events import Approval, ApprovalDecision, RunStatus
 from services.orchestrator.models import RunKey
 from services.orchestrator.runs.forgetting import CUT_OFF_AFTER, RECHECK_S
-from tests.service.orchestrator.conftest import ANN, Orchestrator, collect, now, servicer
+from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, now, servicer
 from tests.service.orchestrator.paying import (
     BOB,
     LONG_S,
     OPERATOR,
     Pays,
     Start,
-    begun,
     decide,
     is_listed,
     listed,
@@ -37,7 +37,7 @@ from tests.unit.orchestrator.steps.test_cuts import Bank
 async def test_question_that_nobody_decides_expires_by_itself_after_all_were_down(start_orchestrator: Start) -> None:
     bank = Bank()
     first = await start_orchestrator(worker=Pays(bank, life_s=2.0))
-    key = await begun(first)
+    key, _ = await first.runs.start(ANN, QUESTION)
     await until(lambda: _is_left(first, key), seconds=LONG_S)
     await first.stop()
     second = await start_orchestrator(worker=Pays(bank))
@@ -217,3 +217,16 @@ async def test_run_whose_marker_was_made_from_its_record_waits_as_before(
     assert [each.approval for each in await listed(second)] == [asked]
     await decide(second, asked, allowed=True)
     assert status_of(await collect(second.runs.attach(key, 0))) is RunStatus.COMPLETED
+
+
+async def test_who_started_the_run_sees_it_go_on_elsewhere(start_orchestrator: Start) -> None:
+    first, second = await start_orchestrator(worker=Pays(Bank())), await start_orchestrator(worker=Pays(Bank()))
+    key, events = await first.runs.start(ANN, QUESTION)
+    seen = asyncio.create_task(collect(events))
+    await until(lambda: is_listed(second, key), seconds=LONG_S)
+    first.runs.drain()
+    (question,) = await listed(second)
+    await decide(second, question.approval, allowed=True)
+    told = await seen
+    assert [event.seq for event in told] == list(range(1, len(told) + 1))
+    assert status_of(told) is RunStatus.COMPLETED
