@@ -47,10 +47,8 @@ def list_approvals(context: typer.Context, as_json: AsJson = False) -> None:
         elif not found:
             output.out.print("Nothing waits for a decision.")
         else:
-            rows = [
-                [each["id"], each["tool"], each["expires_at"] or "", _short(each), each["run_id"]] for each in found
-            ]
-            output.table(["id", "tool", "expires", "arguments", "run"], rows, whole={"id", "run"})
+            rows = [[each["id"], each["tool"], each["expires_at"] or "", _who(each), _short(each)] for each in found]
+            output.table(["id", "tool", "expires", "decides", "arguments"], rows, whole={"id"})
         return 0
 
     run(command)
@@ -119,7 +117,7 @@ def show(asked: Json, output: Output) -> None:
     """The call in full, on stderr."""
     expires = f" before {escape(asked['expires_at'])}" if asked.get("expires_at") else ""
     output.err.print(f"[bold]{escape(asked['tool'])}[/bold] waits for a decision{expires}:")
-    for line in arguments_lines(asked["arguments"]):
+    for line in arguments_lines(asked["arguments"] or {}):
         output.err.print(line)
 
 
@@ -152,5 +150,11 @@ def _chosen(asked: Json, output: Output) -> Choice:
             return choice
 
 
+def _who(asked: dict[str, Any]) -> str:
+    if asked.get("yours_to_decide", True):
+        return "you"
+    return ", ".join(asked.get("may_decide") or [asked.get("subject", "")])
+
+
 def _short(asked: dict[str, Any]) -> str:
-    return shortened(" ".join(line.strip() for line in arguments_lines(asked["arguments"])), 120)
+    return shortened(" ".join(line.strip() for line in arguments_lines(asked["arguments"] or {})), 120)

@@ -29,9 +29,6 @@ class ReattachPolicy:
 
     give_up_after_s: float = 30.0
     """Seconds without a new event, counted from the break."""
-    sound_after_s: float = 60.0
-    """Seconds after which a stream that breaks was sound although nothing came: its run waits for a person, perhaps. No attempt
-    that fails takes so long."""
     first_backoff_s: float = 0.1
     max_backoff_s: float = 2.0
     clock: Callable[[], float] = time.monotonic
@@ -67,8 +64,10 @@ async def follow(
             if not run_id or error.code not in _WORTH_ANOTHER_TRY:
                 raise
             cause, told = error.message, detail(error)
-        if broken_at is None or policy.clock() - opened_at >= policy.sound_after_s:
-            broken_at = policy.clock()
+            if error.code is Code.DEADLINE_EXCEEDED and policy.clock() - opened_at >= policy.give_up_after_s:
+                # It lived for as long as a stream may; a run that waits for a person says nothing for hours.
+                broken_at, attempt = None, 0
+        broken_at = policy.clock() if broken_at is None else broken_at
         if policy.clock() - broken_at >= policy.give_up_after_s:
             raise StreamInterrupted(
                 f"the stream of run {run_id} broke and could not be taken up again ({told}); the run may still be going "

@@ -79,7 +79,7 @@ async function look() {
 }
 
 function drawList(approvals) {
-  setText(byId("approvals-count"), String(approvals.length));
+  setText(byId("approvals-count"), String(approvals.filter(isMine).length));
   byId("approvals-open").hidden = approvals.length === 0 && !dialog.open;
   const list = byId("approvals-list");
   const ids = new Set(approvals.map(({ id }) => id));
@@ -122,9 +122,13 @@ function questionBox(asked, listed = false) {
     argumentList(asked.arguments) || make("p", { className: "hint" }, "It takes no arguments."),
     make("p", { className: "hint" }, expiry(asked.expires_at)),
     failure,
-    make("div", { className: "question-actions" }, open, deny, allow),
+    isMine(asked) ? "" : make("p", { className: "hint" }, `${(asked.may_decide || []).join(", ") || asked.subject} may decide.`),
+    make("div", { className: "question-actions" }, open, isMine(asked) ? deny : "", isMine(asked) ? allow : ""),
   );
 }
+
+/** Whether the one who looks may decide; the event of a run does not say, and then the server does. */
+const isMine = ({ yours_to_decide: mine = true }) => mine;
 
 function show(runId) {
   dialog.close();

@@ -121,7 +121,7 @@ export class StepTrace {
 
 /** Arguments as a list of names and values; nothing when there are none. */
 export function argumentList(given) {
-  const names = Object.keys(given);
+  const names = Object.keys(given || {});
   if (!names.length) return null;
   const rows = names.flatMap((name) => [make("dt", {}, name), make("dd", {}, argumentText(given[name]))]);
   return make("dl", { className: "arguments" }, ...rows);

@@ -212,6 +212,18 @@ def test_waiting_run_is_left_for_another_question_and_found_again_after_a_reload
     assert [decision["decision"] for _, decision in desk.decisions] == ["deny"]
 
 
+def test_what_others_decide_is_listed_without_buttons(visit: Visit, desk: Desk) -> None:
+    desk.waiting = [{**ASKED, "yours_to_decide": False, "may_decide": ["olga"], "subject": "ann"}]
+    page = visit.page
+    page.reload()
+    expect(page.get_by_test_id("approvals-count")).to_have_text("0")
+    page.get_by_test_id("approvals-button").click()
+    listed = page.get_by_test_id("approvals").get_by_test_id("question")
+    expect(listed).to_contain_text("olga may decide.")
+    expect(listed.get_by_test_id("allow")).to_have_count(0)
+    expect(listed.get_by_test_id("show-run")).to_be_visible()
+
+
 def test_decision_that_is_refused_says_why_and_can_be_made_again(visit: Visit, site: Site, desk: Desk) -> None:
     orchestrator = site.world.orchestrator
     orchestrator.log, orchestrator.pause_after, desk.waiting = run_with_tools(), 4, [ASKED]

@@ -186,8 +186,8 @@ def test_a_run_that_waits_is_left_where_nobody_can_be_asked(waiting: FakeServer,
 def test_approvals_are_listed_shown_in_full_and_decided_about_with_their_hash(
     waiting: FakeServer, groundwork: Command
 ) -> None:
-    listed = [line.split()[:2] for line in groundwork("approvals").stdout.splitlines()]
-    assert listed == [["id", "tool"], ["ap1", "send_email"]]
+    listed = [line.split()[:4] for line in groundwork("approvals").stdout.splitlines()]
+    assert listed == [["id", "tool", "expires", "decides"], ["ap1", "send_email", ASKED["expires_at"], "you"]]
     assert json.loads(groundwork("approvals", "list", "--json").stdout) == {"approvals": [pending()]}
     result = groundwork("approvals", "allow", "ap1")
     assert result.exit_code == 0
@@ -205,12 +205,14 @@ def test_approvals_are_listed_shown_in_full_and_decided_about_with_their_hash(
     assert groundwork("approvals").stdout == "Nothing waits for a decision.\n"
 
 
-def test_approvals_come_in_pages(server: FakeServer, groundwork: Command) -> None:
+def test_approvals_come_in_pages_and_say_who_decides(server: FakeServer, groundwork: Command) -> None:
     def pages(http: Handler) -> None:
         last = "page_token=next" in http.path
-        http.json({"approvals": [pending(id="b" if last else "a")], "next_page_token": None if last else "next"})
+        others = pending(id="b", yours_to_decide=False, may_decide=["olga"], arguments=None)
+        http.json({"approvals": [others if last else pending(id="a")], "next_page_token": None if last else "next"})
 
     server.on("GET", "/v1/approvals", pages)
+    assert [line.split()[3] for line in groundwork("approvals").stdout.splitlines()] == ["decides", "you", "olga"]
     told = json.loads(groundwork("approvals", "--json").stdout)
     assert [each["id"] for each in told["approvals"]] == ["a", "b"]
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kit.errors import GroundworkError, NotFound, Unavailable
+from kit.errors import DeadlineExceeded, GroundworkError, NotFound, Unavailable
 from services.gateway.errors import StreamInterrupted
 from services.gateway.models import RunEvent
 from services.gateway.runs import ReattachPolicy, follow
@@ -13,18 +13,14 @@ from services.gateway.runs import ReattachPolicy, follow
 class FakeRunLog:
     """RunLog whose streams are scripted: seqs to send, then an error or the end."""
 
-    def __init__(self, *streams: list[int | GroundworkError], last: int = 5, silent_s: float = 0.0) -> None:
+    def __init__(self, *streams: list[int | GroundworkError], last: int = 5) -> None:
         self.streams = list(streams)
         self.last = last
-        self.now = 0.0
-        self.silent_s = silent_s
-        """How long a stream lives before it breaks."""
         self.attached: list[int] = []
 
     async def _next(self) -> AsyncIterator[RunEvent]:
         for step in self.streams.pop(0):
             if isinstance(step, GroundworkError):
-                self.now += self.silent_s
                 raise step
             yield RunEvent("r1", step, "done" if step == self.last else "token", {})
 
@@ -81,13 +77,31 @@ async def test_gives_up_when_nothing_comes_for_too_long_and_says_how_to_resume()
     assert raised.value.metadata == {"run_id": "r1", "after_seq": "2"}
 
 
-async def test_run_that_waits_for_hours_is_followed_across_streams_that_end_in_silence() -> None:
-    log = FakeRunLog([1, BROKEN], *[[BROKEN]] * 50, [2, 3, 4, 5], silent_s=3600)
-    policy = ReattachPolicy(give_up_after_s=30, first_backoff_s=0.0, clock=lambda: log.now)
-    assert await log.seen(policy=policy) == [1, 2, 3, 4, 5]
+class SlowRunLog(FakeRunLog):
+    """Each attachment takes its time before it tells anything."""
+
+    def __init__(self, attachment_s: float, *streams: list[int | GroundworkError]) -> None:
+        super().__init__(*streams)
+        self.policy = ReattachPolicy(give_up_after_s=10, first_backoff_s=0.0, clock=lambda: self.now)
+        self.now = 0.0
+        self._attachment_s = attachment_s
+
+    async def _next(self) -> AsyncIterator[RunEvent]:
+        self.now += self._attachment_s
+        async for event in super()._next():
+            yield event
 
 
-async def test_streams_that_end_soon_are_given_up() -> None:
-    log = FakeRunLog([1, BROKEN], *[[BROKEN]] * 50, silent_s=1)
+def _silent(times: int) -> list[list[int | GroundworkError]]:
+    return [[DeadlineExceeded("its time is over")] for _ in range(times)]
+
+
+async def test_stream_of_a_run_that_waits_for_days_is_opened_again_whenever_its_life_is_over() -> None:
+    log = SlowRunLog(3600.0, [1, 2, BROKEN], *_silent(50), [3, 4, 5])
+    assert await log.seen(policy=log.policy) == [1, 2, 3, 4, 5]
+
+
+async def test_deadline_that_comes_soon_is_a_break_like_any_other() -> None:
+    log = SlowRunLog(1.0, [1, 2, BROKEN], *_silent(50))
     with pytest.raises(StreamInterrupted):
-        await log.seen(policy=ReattachPolicy(give_up_after_s=30, first_backoff_s=0.0, clock=lambda: log.now))
+        await log.seen(policy=log.policy)
