@@ -45,6 +45,7 @@ from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.usage import Metered
+from services.orchestrator.toolloop.task import LoopLimits
 
 _log = structlog.get_logger()
 _RETRY_AFTER_S = 2.0
@@ -201,6 +202,7 @@ def _chat_limits(settings: OrchestratorSettings) -> ChatLimits:
         history_turns=settings.history_turns,
         tool_calling=settings.chat_tool_calling,
         agentic_runs_max=settings.agentic_runs_max,
+        loop=LoopLimits(approval_timeout_s=settings.approval_life_s),
     )
 
 

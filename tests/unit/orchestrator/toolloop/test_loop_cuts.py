@@ -14,22 +14,22 @@ from services.orchestrator.errors import Parked
 from services.orchestrator.log.events import (
     Answer,
     Approval,
+    ApprovalDecision,
     Budgets,
     EffectClass,
     Payload,
     RunEvent,
-    RunMode,
-    RunStatus,
+    StepState,
     ToolCall,
     ToolResult,
     Usage,
 )
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import RunKey, RunRecord, RunRequest, Tool
-from services.orchestrator.steps.approvals import Approvals
+from services.orchestrator.log.state import approval_id
+from services.orchestrator.models import Tool
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.toolloop.loop import LoopEnd
-from tests.unit.orchestrator.cutting import AT, KEY, Cut, DyingLog, cut_and_continued, cuts, now, shown_by, told, worked
+from tests.unit.orchestrator.cutting import KEY, Cut, DyingLog, cut_and_continued, cuts, now, shown_by, told, worked
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeTools
 from tests.unit.orchestrator.toolloop.scripting import SCHEMA, SEARCH, Scene, ScriptedReplies, call, calls, found
 
@@ -136,7 +136,6 @@ class Desk:
     def __init__(self, *replies: Any) -> None:
         self.scene = Scene(ScriptedReplies(replies), tools(MAIL))
         self.log = DyingLog()
-        self.record = RunRecord(KEY, "ann", RunRequest(RunMode.CHAT, "?"), RunStatus.WAITING, AT)
 
     async def work(self, cut: Cut | None = None) -> list[RunEvent]:
         async def worker(journal: Journal) -> None:
@@ -146,12 +145,10 @@ class Desk:
         return await worked(self.log, worker, cut)
 
     async def decide(self, *, allowed: bool) -> None:
-        async def resume(key: RunKey) -> None:
-            pass
-
-        asked = next(each for each in only(self.log.events[KEY], Approval))
-        approvals = Approvals(self.log, resume, now)  # type: ignore[arg-type] # the part that decisions need
-        await approvals.decide(self.record, asked.approval_id, asked.arguments_hash, "ann", allowed=allowed)
+        journal = await Journal.open(KEY, self.log, now)
+        ((step, asked),) = journal.progress.approvals.items()
+        decision = ApprovalDecision.ALLOWED if allowed else ApprovalDecision.DENIED
+        await journal.record(step, replace(asked, decision=decision, decided_by="ann"), StepState())
 
 
 MAIL_AND_SEARCH = calls(search("a"), call("mail", '{"query": "bob"}', 1), search("b", 2))
@@ -172,7 +169,7 @@ async def test_call_that_needs_approval_waits_and_goes_on_with_the_same_keys(*, 
     desk, whole = await ended(None, None)
     question = only(whole, Approval)[0]
     assert (question.approval_id, question.tool, question.arguments) == (
-        "round1/call2/approval",
+        approval_id(KEY.run_id, "round1/call2/approval"),
         "mail",
         {"query": "bob"},
     )
