@@ -10,13 +10,13 @@ from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from google.protobuf.duration_pb2 import Duration
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import state_pb2
 
+from kit.structs import as_json
 from services.orchestrator.log import events
 from services.orchestrator.log.events import Budgets, Payload, RunEvent, StepState
 
@@ -33,7 +33,7 @@ _FIELDS = {kind: name for name, kind in _KINDS.items()}
 _WELL_KNOWN: dict[type, Callable[[Any], Any]] = {
     Duration: lambda value: value.ToNanoseconds() / 1e9,
     Timestamp: lambda value: value.ToDatetime(tzinfo=UTC),
-    Struct: MessageToDict,
+    Struct: as_json,
 }
 
 

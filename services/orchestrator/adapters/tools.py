@@ -7,12 +7,12 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf import json_format
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc as rpc
 
 from kit.channel import Channel
 from kit.errors import Cancelled, DeadlineExceeded, Internal, InvalidArgument, Unavailable
+from kit.structs import as_json
 from services.orchestrator.adapters.codec import enum_from_number
 from services.orchestrator.adapters.retriever import evidence_of
 from services.orchestrator.errors import ToolsSilent
@@ -110,7 +110,7 @@ def _tool(message: pb.Tool) -> Tool:
     return Tool(
         message.name,
         message.description,
-        json_format.MessageToDict(message.parameters),
+        as_json(message.parameters),
         enum_from_number(pb.ToolEffect.DESCRIPTOR, message.effect, EffectClass),
         message.parallel_safe,
         message.requires_fresh_input,
@@ -125,7 +125,7 @@ def _outcome(tool_name: str, result: pb.ToolResult, duration_s: float) -> ToolOu
         reason = IN_DOUBT if result.error_reason == _CALL_IN_DOUBT else result.error_reason or "TOOL_FAILED"
         said = result.error_message or f"{tool_name} failed and did not say why."
         return ToolOutcome(False, {"error": reason, "message": said}, said, reason, duration_s)
-    content = json_format.MessageToDict(result.output)
+    content = as_json(result.output)
     evidence = tuple(evidence_of(number, hit) for number, hit in enumerate(result.hits, start=1))
     return ToolOutcome(True, content, result.summary, "", duration_s, evidence)
 

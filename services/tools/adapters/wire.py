@@ -1,6 +1,5 @@
 """Calls and what comes of them, as the contract has them."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf import json_format
@@ -8,11 +7,11 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.struct_pb2 import Struct, Value
 from groundwork.tools.v1 import tools_pb2 as pb
 
+from kit.structs import as_json
 from services.tools.adapters.retriever import passage_of
 from services.tools.errors import InvalidArguments
 from services.tools.models import Effect, Tool, ToolOutcome
 
-EXACT_INTEGER_MAX = 2.0**53
 _EFFECTS = {
     Effect.NONE: pb.TOOL_EFFECT_NONE,
     Effect.IDEMPOTENT: pb.TOOL_EFFECT_IDEMPOTENT,
@@ -38,7 +37,7 @@ def encode_tool(tool: Tool) -> pb.Tool:
 def decode_arguments(arguments: Struct) -> dict[str, Any]:
     """Raises InvalidArguments for numbers that JSON does not have."""
     try:
-        return dict(_with_integers(json_format.MessageToDict(arguments)))
+        return dict(as_json(arguments))
     except json_format.SerializeToJsonError as error:
         raise InvalidArguments(
             "the arguments hold a number that JSON does not have: infinity, or none at all"
@@ -62,24 +61,13 @@ def decode_outcome(result: pb.ToolResult) -> ToolOutcome:
     return ToolOutcome(
         ok=result.ok,
         duration_s=result.duration.ToNanoseconds() / 1e9,
-        output=_with_integers(json_format.MessageToDict(result.output)) if result.ok else None,
+        output=as_json(result.output) if result.ok else None,
         error_reason=result.error_reason,
         error_message=result.error_message,
         cached=result.cached,
         summary=result.summary,
         passages=tuple(passage_of(hit) for hit in result.hits),
     )
-
-
-def _with_integers(value: Any) -> Any:
-    """A Struct has only doubles: what was written as 3 arrives as 3.0, and a tool that counts needs 3."""
-    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT_INTEGER_MAX:
-        return int(value)
-    if isinstance(value, Mapping):
-        return {key: _with_integers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_integers(item) for item in value]
-    return value
 
 
 def _duration(seconds: float) -> Duration:
