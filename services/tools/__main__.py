@@ -1,8 +1,8 @@
-"""``python -m services.tools``."""
-
-from kit.service import run_process
-from services.tools.app import run
-from services.tools.settings import ToolsSettings
+"""``python -m services.tools``. The processes of plain tools read this file too: what it imports at the top, each of them does."""
 
 if __name__ == "__main__":
+    from kit.service import run_process
+    from services.tools.app import run
+    from services.tools.settings import ToolsSettings
+
     run_process(run, ToolsSettings)

@@ -1,5 +1,7 @@
 """How a tool call fails. None of these is a status of the call: each becomes a result for the model and the person."""
 
+from kit.errors import FailedPrecondition
+
 
 class ToolError(Exception):
     """Raised by a tool that cannot do what was asked. `reason` is UPPER_SNAKE; the message says what to do."""
@@ -103,5 +105,7 @@ class CallNotRecorded(ToolError):
     reason = "CALL_NOT_RECORDED"
 
 
-class BrokenTool(Exception):
-    """A module of the toolbox is not a tool. The service does not start: this is a mistake in the code."""
+class BrokenTool(FailedPrecondition):
+    """A module of the toolbox is not a tool. The service does not start, and says so in a line: the module may be an operator's."""
+
+    reason = "BROKEN_TOOL"

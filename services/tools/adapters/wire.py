@@ -38,7 +38,7 @@ def decode_arguments(arguments: Struct) -> dict[str, Any]:
     """Raises InvalidArguments for numbers that JSON does not have."""
     try:
         return dict(as_json(arguments))
-    except json_format.SerializeToJsonError as error:
+    except ValueError as error:
         raise InvalidArguments(
             "the arguments hold a number that JSON does not have: infinity, or none at all"
         ) from error

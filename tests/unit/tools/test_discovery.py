@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.errors import GroundworkError
 from services.tools import toolbox
 from services.tools.calls import Calls
 from services.tools.discovery import discover
@@ -99,8 +100,9 @@ def test_module_that_cannot_be_a_tool_keeps_the_service_from_starting(
     tmp_path: Path, name: str, source: str, says: str
 ) -> None:
     (tmp_path / f"{name}.py").write_text(source)
-    with pytest.raises(BrokenTool, match=says):
+    with pytest.raises(BrokenTool, match=says) as caught:
         discover(toolbox, folders=[tmp_path])
+    assert isinstance(caught.value, GroundworkError), "which a process says in a line before it ends"
 
 
 def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

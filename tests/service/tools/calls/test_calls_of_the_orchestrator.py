@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from groundwork.tools.v1 import tools_pb2 as pb
+from groundwork.tools.v1 import tools_pb2_grpc as rpc
 
 from kit.channel import Channel
 from kit.errors import InvalidArgument, Unavailable
@@ -62,6 +64,15 @@ async def test_arguments_that_are_no_json_are_refused_before_they_are_sent(
 ) -> None:
     with pytest.raises(InvalidArgument, match="plain JSON"):
         await tools.call(await named(tools, "math_eval"), arguments, []).run("run1/a")
+
+
+async def test_number_that_json_does_not_have_is_a_result(channel: Channel) -> None:
+    """Of a caller that sends it all the same."""
+    request = pb.CallToolRequest(name="math_eval")
+    request.arguments.fields["expression"].number_value = math.inf
+    stub: Any = rpc.ToolsServiceStub(channel)
+    (event,) = [event async for event in stub.CallTool(request, timeout=30)]
+    assert (event.result.ok, event.result.error_reason) == (False, "INVALID_ARGUMENTS")
 
 
 async def test_progress_is_told_while_the_tool_works(tools: GrpcTools, control: Any) -> None:
