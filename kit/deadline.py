@@ -2,6 +2,8 @@
 everything else that waits take the smaller of their own limit and what is left."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
@@ -13,6 +15,16 @@ MARGIN_S = 0.02
 def set_remaining(seconds: float | None) -> None:
     """Sets the deadline of the current task, in seconds from now. None means no limit."""
     _deadline.set(None if seconds is None else time.monotonic() + seconds)
+
+
+@contextmanager
+def limited_to(seconds: float) -> Iterator[None]:
+    """Within the block the deadline is so many seconds from now, whatever it is outside."""
+    token = _deadline.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
 
 
 def remaining_s() -> float | None:

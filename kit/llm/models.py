@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextman
 from contextvars import ContextVar
 
 from kit import deadline
+from kit.breaker import BreakerState
 from kit.errors import GroundworkError
-from kit.llm.breaker import BreakerState
 from kit.llm.brought import BROUGHT, BroughtModel, brought_model, is_model_brought
 from kit.llm.endpoint.estimate import estimate_tokens
 from kit.llm.endpoints import Address, OpenEndpoint

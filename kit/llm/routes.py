@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from prometheus_client import Counter
 
 from kit import deadline
-from kit.llm.breaker import BreakerState, CircuitBreaker
+from kit.breaker import BreakerState, CircuitBreaker
 from kit.llm.errors import ModelRejected, ModelUnavailable
 from kit.llm.limiter import Limiter, ProviderBusy
 from kit.llm.messages import Delta, Finish, FinishReason, LanguageModel, Request, Restart

@@ -67,7 +67,7 @@ async def run(settings: OrchestratorSettings) -> None:
         tally = await KeyValueTally.open(nats, retention_days=settings.usage_retention_days)
         brought = BroughtModels(credentials, guard)
         runs = Runs(state.store, state.markers, state.log, state.sources, pipeline, limits, brought, tally)
-        forgetting = Forgetting(state.store, state.log, state.sources, memory, credentials, now=_now)
+        forgetting = Forgetting(state.store, state.log, state.sources, memory, credentials, tools, now=_now)
         service.stack.push_async_callback(runs.close)
         service.spawn(_forget(state, forgetting))
         service.spawn(state.log.work())

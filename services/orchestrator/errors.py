@@ -163,6 +163,12 @@ class SearchSilent(Unavailable):
     reason = "SEARCH_UNAVAILABLE"
 
 
+class ToolsSilent(Unavailable):
+    """The tools service is down, stopping, or did not answer in time."""
+
+    reason = "TOOLS_UNAVAILABLE"
+
+
 class MemorySilent(Unavailable):
     """The memory service is down, stopping, or did not answer in time."""
 

@@ -1,6 +1,6 @@
 """What the core needs from outside."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -203,8 +203,20 @@ class Tools(Protocol):
         """The tools that the tenant may use, by name. Raises Unavailable."""
         ...
 
-    def call(self, tool: Tool, arguments: Mapping[str, Any], collection_ids: Sequence[str]) -> Call:
-        """A call that may read these collections, all of the tenant's when there are none; ready to be made by `Run.effect`."""
+    def call(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        collection_ids: Sequence[str],
+        progress: Callable[[str], Awaitable[None]] | None = None,
+    ) -> Call:
+        """A call that may read these collections, all of the tenant's when there are none; ready to be made by `Run.effect`.
+        `progress` is told in short sentences what the tool is doing, at most twenty for a call."""
+        ...
+
+    async def forget_calls(self, run_id: str) -> None:
+        """Erases what came of the calls of a run, and has those refused that still arrive. Harmless when repeated. Raises
+        Unavailable."""
         ...
 
 

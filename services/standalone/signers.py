@@ -29,6 +29,7 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "retriever/Search",
         "reranker/Rerank",
         "tools/CallTool",
+        "tools/ForgetCalls",
         "tools/ListTools",
         # In its name, by tools:
         "ingest/CreateCollection",

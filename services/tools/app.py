@@ -1,5 +1,6 @@
 """Composition root of the tools service."""
 
+import asyncio
 from datetime import UTC, datetime
 from functools import partial
 
@@ -9,6 +10,7 @@ from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
+from kit.breaker import CircuitBreaker
 from kit.channel import Channel, open_channel
 from kit.jetstream import connect
 from kit.service import Service
@@ -23,6 +25,9 @@ from services.tools.discovery import discover
 from services.tools.execution import Toolbox
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Call
+from services.tools.progress import unheard
+from services.tools.record_search import RecordSearch
+from services.tools.records import load_records
 from services.tools.settings import ToolsSettings
 
 
@@ -34,13 +39,18 @@ async def run(settings: ToolsSettings) -> None:
         service.stack.push_async_callback(calls.close)
         services = await _services(service, settings)
         box = Toolbox(
-            discover(toolbox),
+            discover(toolbox, settings, settings.tools_folders),
             calls,
             calls_at_once=settings.tools_calls_at_once,
             calls_waiting=settings.tools_calls_waiting,
             processes=settings.tools_processes,
             allowed=settings.tools_allowed,
             context=partial(_context, settings, services),
+            breaker=lambda: CircuitBreaker(
+                failures=settings.tools_breaker_failures,
+                window_s=settings.tools_breaker_window_s,
+                open_s=settings.tools_breaker_open_s,
+            ),
         )
         service.require("nats", nats.check)
         service.add_servicer(
@@ -60,15 +70,17 @@ async def _services(service: Service, settings: ToolsSettings) -> Services:
         RetrieverPassages(await channel(settings.retriever_address, retriever_pb2.DESCRIPTOR, "RetrieverService")),
         RerankerModels(await channel(settings.reranker_address, reranker_pb2.DESCRIPTOR, "RerankerService")),
         IngestDocuments(await channel(settings.ingest_address, ingest_pb2.DESCRIPTOR, "IngestService")),
+        await asyncio.to_thread(_record_search, settings),
     )
 
 
+def _record_search(settings: ToolsSettings) -> RecordSearch:
+    records = load_records(settings.tools_records_file)
+    return RecordSearch(records, similarity_min=settings.tools_records_similarity_min)
+
+
 def _context(settings: ToolsSettings, services: Services, call: Call) -> ToolContext:
-    return ToolContext(call.call_id, call.collection_ids, settings, services, _now, _unheard)
-
-
-async def _unheard(_: str) -> None:
-    pass
+    return ToolContext(call.call_id, call.collection_ids, settings, services, _now, unheard)
 
 
 def _now() -> datetime:

@@ -6,7 +6,8 @@
     once         noted, or not made     the outcome that was noted       in doubt: never made again
 
 While a call is being made, whoever asks again waits for it. A call with an effect goes on to its end when its caller hangs up: half
-an e-mail is worse than one that nobody waits for.
+an e-mail is worse than one that nobody waits for. When a run is deleted, what came of its calls is erased, and calls of it that
+still arrive are refused.
 """
 
 import asyncio
@@ -19,13 +20,21 @@ from datetime import datetime, timedelta
 import structlog
 
 from kit.errors import Unavailable
-from services.tools.errors import CallIdMissing, CallIdReused, CallInDoubt, CallNotRecorded
+from services.tools.errors import (
+    CallForgotten,
+    CallIdMissing,
+    CallIdReused,
+    CallInDoubt,
+    CallNotRecorded,
+    InvalidArguments,
+)
 from services.tools.models import Call, Effect, Policy, ToolOutcome
 from services.tools.ports import CallStore, NotedCall
 
 _log = structlog.get_logger()
 _MARGIN = timedelta(seconds=1)
 """Between a call's time limit and the last moment at which its end may still be noted."""
+_CALL_ID_CHARACTERS_MAX = 200
 _LOOK_AGAIN_S = 0.1
 _END_TRIES = 5
 
@@ -51,6 +60,8 @@ class Calls:
             return await make()
         if not call.call_id:
             raise CallIdMissing(f"{call.name} changes something and needs a call_id; name the call, and call again")
+        if len(call.call_id) > _CALL_ID_CHARACTERS_MAX:
+            raise InvalidArguments(f"a call_id has at most {_CALL_ID_CHARACTERS_MAX} characters; use a shorter one")
         fingerprint = _fingerprint(call)
         key = (call.tenant_id, call.call_id)
         if key not in self._running:
@@ -60,6 +71,10 @@ class Calls:
         running, task = self._running[key]
         _check_same(call, running, fingerprint)
         return await asyncio.shield(task)
+
+    async def forget(self, tenant_id: str, caller: str) -> None:
+        """Erases what came of a run's calls; `caller` is its id. Raises Unavailable."""
+        await self._store.forget(tenant_id, caller)
 
     async def close(self) -> None:
         """Waits for the calls that go on without their callers."""
@@ -78,6 +93,8 @@ class Calls:
         if there is not None:
             _check_same(call, there.fingerprint, fingerprint)
             there = await self._settled(call, policy, there)
+            if there.forgotten:
+                raise CallForgotten(f"{call.name} is not called: the run that it was a part of has been deleted")
             if there.outcome is not None:
                 return there.outcome
             if policy.effect is Effect.ONCE:
@@ -92,7 +109,7 @@ class Calls:
     async def _settled(self, call: Call, policy: Policy, there: NotedCall) -> NotedCall:
         """The call once its maker, who may be another process, has noted its end or has had the time to."""
         given_up_at = there.begun_at + timedelta(seconds=policy.timeout_s) + _MARGIN
-        while there.outcome is None and self._now() < given_up_at:
+        while there.outcome is None and not there.forgotten and self._now() < given_up_at:
             await self._sleep(_LOOK_AGAIN_S)
             try:
                 there = await self._store.get(call.tenant_id, call.call_id) or there

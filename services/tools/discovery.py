@@ -1,14 +1,28 @@
-"""Finds the tools: every module of the toolbox is one. Nothing is registered anywhere.
+"""Finds the tools: every module of the toolbox is one, and every module in the folders of GROUNDWORK_TOOLS_FOLDERS. Nothing is
+registered anywhere.
 
-A tool module `name.py` has `SCHEMA` (the shape of OpenAI function calling), a plain or async function `name`, and may have
-`CACHEABLE` (bool, default False) and `POLICY` (services.tools.models.Policy). A coroutine function with a parameter `context` is
-given a ToolContext.
+A tool module `name.py` has
+
+    SCHEMA                  the shape of OpenAI function calling
+    name(…)                 a coroutine function, or a plain one, which runs in another process. It returns what JSON can hold, or a
+                            ToolOutput. A coroutine function with a parameter `context` is given a ToolContext
+
+and may have
+
+    POLICY                  a services.tools.models.Policy
+    CACHEABLE               whether what it returned may be used again for the same arguments; not with an effect (default False).
+                            What holds passages of documents is never kept
+    is_available(settings)  whether it is set up, by the ToolsSettings. One that is not is not offered
+    NEEDS                   what to set up where it is not: a sentence for the operator
+
+A file whose name begins with an underscore is no tool.
 """
 
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,16 +30,50 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from services.tools.errors import BrokenTool
-from services.tools.models import Policy, Tool
+from services.tools.folders import load_file
+from services.tools.models import Effect, Policy, Tool
+from services.tools.settings import ToolsSettings
+
+_NEEDS_UNSAID = "ask the operator to set it up"
 
 
-def discover(toolbox: ModuleType) -> dict[str, Tool]:
-    """Tools by name, sorted. Raises BrokenTool, naming the module and what is wrong with it."""
-    names = sorted(module.name for module in pkgutil.iter_modules(toolbox.__path__))
-    return {name: _load(importlib.import_module(f"{toolbox.__name__}.{name}"), name) for name in names}
+def discover(
+    toolbox: ModuleType, settings: ToolsSettings | None = None, folders: Sequence[Path] = ()
+) -> dict[str, Tool]:
+    """Tools by name, sorted. Without settings all are taken for set up. Raises BrokenTool, naming the module and what is wrong with
+    it."""
+    found: dict[str, Tool] = {}
+    for name, load in (*_in_package(toolbox), *_in_folders(folders)):
+        if name in found:
+            raise BrokenTool(f"two modules are called {name}; rename the one in the folder of GROUNDWORK_TOOLS_FOLDERS")
+        found[name] = _tool(_loaded(name, load), name, settings)
+    return dict(sorted(found.items()))
 
 
-def _load(module: ModuleType, name: str) -> Tool:
+def _in_package(toolbox: ModuleType) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
+    for module in pkgutil.iter_modules(toolbox.__path__):
+        full_name = f"{toolbox.__name__}.{module.name}"
+        if not module.name.startswith("_"):
+            yield module.name, lambda full_name=full_name: importlib.import_module(full_name)  # type: ignore[misc]
+
+
+def _in_folders(folders: Sequence[Path]) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
+    for folder in folders:
+        if not folder.is_dir():
+            raise BrokenTool(f"{folder} is not a folder; correct GROUNDWORK_TOOLS_FOLDERS")
+        for path in sorted(folder.glob("*.py")):
+            if not path.name.startswith("_"):
+                yield path.stem, lambda path=path: load_file(path.resolve())  # type: ignore[misc]
+
+
+def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
+    try:
+        return load()
+    except Exception as error:
+        raise BrokenTool(f"{name}: the module cannot be imported ({error!r})") from error
+
+
+def _tool(module: ModuleType, name: str, settings: ToolsSettings | None) -> Tool:
     try:
         function_schema = module.SCHEMA["function"]
         parameters = function_schema["parameters"]
@@ -38,22 +86,35 @@ def _load(module: ModuleType, name: str) -> Tool:
     function = getattr(module, name, None)
     if declared != name or not callable(function):
         raise BrokenTool(f"{module.__name__}: the schema and a function of the module must both be named {name!r}")
-    return Tool(
+    tool = Tool(
         name=name,
         description=description,
         parameters=parameters,
         function=function,
-        wants_context=_wants_context(module.__name__, function),
         cacheable=bool(getattr(module, "CACHEABLE", False)),
         policy=getattr(module, "POLICY", Policy()),
+        wants_context="context" in inspect.signature(function).parameters,
+        missing=_missing(module, settings),
     )
+    _check(module.__name__, tool)
+    return tool
 
 
-def _wants_context(module: str, function: Callable[..., Any]) -> bool:
-    if "context" not in inspect.signature(function).parameters:
-        return False
-    if not inspect.iscoroutinefunction(function):
+def _check(module: str, tool: Tool) -> None:
+    if tool.wants_context and not inspect.iscoroutinefunction(tool.function):
         raise BrokenTool(
             f"{module}: only a coroutine function can be given a context; a plain one runs in another process"
         )
-    return True
+    if tool.wants_context and "context" in tool.parameters.get("properties", {}):
+        raise BrokenTool(
+            f"{module}: no argument may be called context, which is the name of what a tool is given besides"
+        )
+    if tool.cacheable and tool.policy.effect is not Effect.NONE:
+        raise BrokenTool(f"{module}: what has an effect cannot be CACHEABLE: it would be done once for all that ask")
+
+
+def _missing(module: ModuleType, settings: ToolsSettings | None) -> str:
+    is_available: Callable[[Any], bool] | None = getattr(module, "is_available", None)
+    if settings is None or is_available is None or is_available(settings):
+        return ""
+    return str(getattr(module, "NEEDS", _NEEDS_UNSAID))

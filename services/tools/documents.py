@@ -69,13 +69,3 @@ def permitted(allowed: Sequence[str], collection_id: str) -> str:
             f"collection {collection_id!r:.80} is not one that this conversation may use; it may use: {', '.join(allowed)}"
         )
     return collection_id
-
-
-def unambiguous(allowed: Sequence[str], asked: str, default: str) -> str:
-    """The collection that is meant: `asked`; else the `default` where it is permitted; else the only one that is.
-
-    Raises CollectionNotAllowed.
-    """
-    if not asked and len(allowed) == 1:
-        return allowed[0]
-    return permitted(allowed, asked or default)

@@ -45,6 +45,22 @@ class ToolTimedOut(ToolError):
     reason = "TOOL_TIMEOUT"
 
 
+class ToolUnavailable(ToolError):
+    """The tool is not tried now: it is not set up, or has failed so often that it is left alone for a while."""
+
+    reason = "TOOL_UNAVAILABLE"
+
+
+class ServiceUnavailable(ToolError):
+    """Something that the tool needs does not answer."""
+
+    reason = "SERVICE_UNAVAILABLE"
+
+
+class ToolBroke(ToolError):
+    """The tool failed in a way that its author did not foresee."""
+
+
 class ToolsBusy(ToolError):
     """Too many calls wait already."""
 
@@ -73,6 +89,12 @@ class CallInDoubt(ToolError):
     """Whoever made the call died before its end was noted: nobody knows whether it was done."""
 
     reason = "CALL_IN_DOUBT"
+
+
+class CallForgotten(ToolError):
+    """What the call was a part of has been deleted."""
+
+    reason = "CALL_FORGOTTEN"
 
 
 class CallNotRecorded(ToolError):

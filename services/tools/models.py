@@ -48,6 +48,8 @@ class Tool:
     policy: Policy
     wants_context: bool = False
     """Whether it also takes a ToolContext, as `context`."""
+    missing: str = ""
+    """What to set up before it can be called; empty when it can. A tool that cannot be called is not offered."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ class Passage:
     """Whether `text` is only the beginning of the chunk's."""
     hit: Any = field(default=None, compare=False, repr=False)
     """The message that it came in, with this `text`; None where the text is not a document's."""
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self.hit.ByteSize()) if self.hit is not None else len(self.text.encode(errors="replace"))
 
 
 @dataclass(frozen=True)

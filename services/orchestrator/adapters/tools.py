@@ -1,8 +1,9 @@
 """The tools service: what it offers, and calls of it."""
 
+import json
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +12,21 @@ from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc as rpc
 
 from kit.channel import Channel
-from kit.errors import Internal
+from kit.errors import Cancelled, DeadlineExceeded, Internal, InvalidArgument, Unavailable
 from services.orchestrator.adapters.codec import enum_from_number
 from services.orchestrator.adapters.retriever import evidence_of
+from services.orchestrator.errors import ToolsSilent
 from services.orchestrator.log.events import EffectClass
 from services.orchestrator.models import Tool
-from services.orchestrator.steps.effects import Call, Fate, ToolOutcome
+from services.orchestrator.steps.effects import IN_DOUBT, Call, Fate, ToolOutcome
 
 ASKED_BY_TOOLS = ("retriever", "reranker", "ingest")
 """Rooms that tools ask in the name of their caller: they pass on the token of the call."""
-_MARGIN_S = 2.0
-"""For what a call takes beside the tool's own time."""
+_MARGIN_S = 10.0
+"""For what a call takes beside the tool's own time: its turn, and the start of a process."""
+_FORGET_TIMEOUT_S = 10.0
+_CALL_IN_DOUBT = "CALL_IN_DOUBT"
+"""What the tools service says of a call that may have been made and must not be made twice."""
 
 
 class GrpcTools:
@@ -33,14 +38,26 @@ class GrpcTools:
 
     async def messages(self) -> Sequence[pb.Tool]:
         """The tools as the contract has them."""
-        response: pb.ListToolsResponse = await self._stub.ListTools(pb.ListToolsRequest(), timeout=self._list_timeout_s)
-        return response.tools
+        with _in_our_words():
+            listed = await self._stub.ListTools(pb.ListToolsRequest(), timeout=self._list_timeout_s)
+        tools: Sequence[pb.Tool] = listed.tools
+        return tools
 
     async def offered(self) -> Sequence[Tool]:
         return [_tool(message) for message in await self.messages()]
 
-    def call(self, tool: Tool, arguments: Mapping[str, Any], collection_ids: Sequence[str]) -> Call:
-        return _GrpcCall(self._stub, tool, arguments, tuple(collection_ids))
+    def call(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        collection_ids: Sequence[str],
+        progress: Callable[[str], Awaitable[None]] | None = None,
+    ) -> Call:
+        return _GrpcCall(self._stub, tool, arguments, tuple(collection_ids), progress)
+
+    async def forget_calls(self, run_id: str) -> None:
+        with _in_our_words():
+            await self._stub.ForgetCalls(pb.ForgetCallsRequest(caller=run_id), timeout=_FORGET_TIMEOUT_S)
 
 
 @dataclass(frozen=True)
@@ -49,6 +66,7 @@ class _GrpcCall:
     tool: Tool
     arguments: Mapping[str, Any]
     collection_ids: tuple[str, ...]
+    progress: Callable[[str], Awaitable[None]] | None = None
 
     @property
     def name(self) -> str:
@@ -59,18 +77,33 @@ class _GrpcCall:
         return self.tool.effect
 
     async def run(self, call_id: str) -> ToolOutcome:
-        request = pb.CallToolRequest(name=self.name, call_id=call_id, collection_ids=self.collection_ids)
-        request.arguments.update(self.arguments)
+        request = self._request(call_id)
         began = time.monotonic()
-        async with aclosing(self.stub.CallTool(request, timeout=self.tool.timeout_s + _MARGIN_S)) as events:
-            async for event in events:
-                if event.WhichOneof("event") == "result":
-                    return _outcome(event.result, time.monotonic() - began)
+        with _in_our_words():
+            async with aclosing(self.stub.CallTool(request, timeout=self.tool.timeout_s + _MARGIN_S)) as events:
+                async for event in events:
+                    kind = event.WhichOneof("event")
+                    if kind == "result":
+                        return _outcome(self.name, event.result, time.monotonic() - began)
+                    if kind == "progress" and self.progress is not None:
+                        await self.progress(event.progress.message)
         raise Internal(f"the tools service ended the call of {self.name} without a result")
 
     async def find(self, call_id: str) -> ToolOutcome | Fate:
         """Asks again by the same id: the tools service makes a call with an effect once, and answers with what came of it."""
         return await self.run(call_id)
+
+    def _request(self, call_id: str) -> pb.CallToolRequest:
+        """Raises InvalidArgument for arguments that no message can hold."""
+        try:
+            json.dumps(self.arguments, allow_nan=False, ensure_ascii=False).encode()
+            request = pb.CallToolRequest(name=self.name, call_id=call_id, collection_ids=self.collection_ids)
+            request.arguments.update(self.arguments)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidArgument(
+                f"the arguments of {self.name} are not plain JSON; write them anew", reason="INVALID_ARGUMENTS"
+            ) from error
+        return request
 
 
 def _tool(message: pb.Tool) -> Tool:
@@ -87,10 +120,20 @@ def _tool(message: pb.Tool) -> Tool:
     )
 
 
-def _outcome(result: pb.ToolResult, duration_s: float) -> ToolOutcome:
+def _outcome(tool_name: str, result: pb.ToolResult, duration_s: float) -> ToolOutcome:
     if not result.ok:
-        content = {"error": result.error_reason, "message": result.error_message}
-        return ToolOutcome(False, content, result.error_message, result.error_reason, duration_s)
+        reason = IN_DOUBT if result.error_reason == _CALL_IN_DOUBT else result.error_reason or "TOOL_FAILED"
+        said = result.error_message or f"{tool_name} failed and did not say why."
+        return ToolOutcome(False, {"error": reason, "message": said}, said, reason, duration_s)
     content = json_format.MessageToDict(result.output)
     evidence = tuple(evidence_of(number, hit) for number, hit in enumerate(result.hits, start=1))
     return ToolOutcome(True, content, result.summary, "", duration_s, evidence)
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    """A user reads the message: gRPC's own names addresses and frames."""
+    try:
+        yield
+    except (Unavailable, DeadlineExceeded, Cancelled) as error:  # Cancelled is what a stopping server says
+        raise ToolsSilent("the tools do not answer now; try again in a minute") from error

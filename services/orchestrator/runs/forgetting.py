@@ -9,6 +9,9 @@ cancelled, then cut off: its log is sealed, and whoever still writes it is refus
                      The question stays, in the run's record and in the thread: it is the user's own words.
     of a thread      the runs of its questions, whole; its messages are the memory service's to remove.
     of a run         the run, whole; what it put into a thread stays there.
+
+What came of a run's calls, which the tools service keeps for a week, goes with its events each time. While that service is away
+the rest is erased, and the request comes back.
 """
 
 import asyncio
@@ -18,13 +21,14 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from kit.errors import Unavailable
 from kit.forgetting import ForgetRequest, Source, SourceKind
 from kit.principal import Principal, use_principal
 from services.orchestrator.errors import RunDamaged
 from services.orchestrator.log.events import Retrieval
 from services.orchestrator.metrics import FORGOTTEN_RUNS
 from services.orchestrator.models import Dependent, RunKey, RunRecord
-from services.orchestrator.ports import EventLog, Memory, RunSources, RunStore
+from services.orchestrator.ports import EventLog, Memory, RunSources, RunStore, Tools
 from services.orchestrator.runs.brought_models import ModelStore
 
 RECHECK_S = 1.0
@@ -39,6 +43,8 @@ SETTLE = timedelta(seconds=5)
 seconds."""
 _RETRY_FAILED_S = 5.0
 _AT_ONCE = 16
+_NOBODY = "forgetting"
+"""In whose name the calls of a run are erased when its request does not say whose it is: they belong to the tenant."""
 
 _log = structlog.get_logger()
 
@@ -53,6 +59,7 @@ class Forgetting:
         sources: RunSources,
         memory: Memory,
         models: ModelStore,
+        tools: Tools,
         *,
         now: Callable[[], datetime],
     ) -> None:
@@ -61,6 +68,7 @@ class Forgetting:
         self._sources = sources
         self._memory = memory
         self._models = models
+        self._tools = tools
         self._now = now
 
     async def forget(self, tenant_id: str, request: ForgetRequest) -> float | None:
@@ -114,19 +122,33 @@ class Forgetting:
             return wait_s
         await self._log.erase(run.key, deleted=request.source.kind is not SourceKind.DOCUMENT)
         await self._models.drop(run.key)  # of one that was cut off nobody else does
+        calls_erased = await self._erase_calls(run)
         if request.source.kind is SourceKind.DOCUMENT:
             # At once, though the memory service may be away; the note that nothing is left to do comes last.
             await self._store.drop_outcome(run.key)
             if run.thread_id:
                 with use_principal(Principal(run.key.tenant_id, run.subject)):
                     await self._memory.forget_answer(run.thread_id, run.key.run_id)
-            await self._store.forget(run.key, self._now())
+            if calls_erased:
+                await self._store.forget(run.key, self._now())
         else:
             await self._store.delete(run.key)
+        if not calls_erased:
+            return _RETRY_FAILED_S
         if request.source.kind is SourceKind.THREAD:
             await self._sources.drop_run(run.key)
         FORGOTTEN_RUNS.labels(source=request.source.kind.value).inc()
         return None
+
+    async def _erase_calls(self, run: Dependent) -> bool:
+        """Whether it is done: the rest of the run need not wait for the tools service."""
+        try:
+            with use_principal(Principal(run.key.tenant_id, run.subject or _NOBODY)):
+                await self._tools.forget_calls(run.key.run_id)
+        except Unavailable as error:
+            _log.warning("calls_not_forgotten", run_id=run.key.run_id, error=error.message)
+            return False
+        return True
 
     async def _wait_s(self, run: Dependent, record: RunRecord | None, request: ForgetRequest) -> float | None:
         """How long to leave the run alone; None when it can be erased. What a clock that was set back puts into the future is as

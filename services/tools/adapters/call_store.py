@@ -1,14 +1,19 @@
-"""Calls in a NATS key-value bucket."""
+"""Calls in a NATS key-value bucket. A call is noted before it looks whether its caller was forgotten, and forgetting marks the
+caller before it lists the calls: whichever comes first, one sees the other."""
 
 import hashlib
 import json
-from dataclasses import asdict, fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from kit.errors import AlreadyExists
+from google.protobuf.message import DecodeError
+from groundwork.tools.v1 import record_pb2
+
+from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
+from services.tools.adapters.wire import decode_outcome, encode_outcome
 from services.tools.models import ToolOutcome
 from services.tools.ports import NotedCall
 
@@ -18,10 +23,12 @@ _KEEP_S = 7 * 86_400.0
 _UNREADABLE = NotedCall("", datetime.fromtimestamp(0, UTC))
 """Stands for a note that cannot be read: somebody began something, long ago."""
 _OUTCOME = {field.name for field in fields(ToolOutcome)}
+_FORGOTTEN = "forgotten"
+"""In place of a call's digest: marks a caller whose calls were forgotten."""
 
 
 class KeyValueCallStore:
-    """CallStore over one bucket; keys are `<tenant>.<digest of the call id>`."""
+    """CallStore over one bucket; keys are `<tenant>.<digest of the caller>.<digest of the call id>`."""
 
     def __init__(self, bucket: KeyValue) -> None:
         self._bucket = bucket
@@ -31,42 +38,105 @@ class KeyValueCallStore:
         return cls(await KeyValue.open(nats, _BUCKET, ttl_s=_KEEP_S))
 
     async def begin(self, tenant_id: str, call_id: str, call: NotedCall) -> NotedCall | None:
+        if (older := await self._read(_older_key(tenant_id, call_id))) is not None:
+            return older
         while True:
             try:
                 await self._bucket.create(_key(tenant_id, call_id), _encode(call))
             except AlreadyExists:
-                if (there := await self.get(tenant_id, call_id)) is not None:
+                if (there := await self._read(_key(tenant_id, call_id))) is not None:
                     return there
             else:
-                return None
+                break
+        if not await self._caller_is_forgotten(tenant_id, call_id):
+            return None
+        await self._forget(_key(tenant_id, call_id))
+        return replace(call, forgotten=True)
 
     async def get(self, tenant_id: str, call_id: str) -> NotedCall | None:
-        entry = await self._bucket.get_current(_key(tenant_id, call_id))
-        return _decoded(entry) if entry else None
+        return await self._read(_key(tenant_id, call_id)) or await self._read(_older_key(tenant_id, call_id))
 
     async def end(self, tenant_id: str, call_id: str, call: NotedCall) -> None:
-        await self._bucket.put(_key(tenant_id, call_id), _encode(call))
+        key = _key(tenant_id, call_id)
+        while (entry := await self._bucket.get_current(key)) is not None and not _decoded(entry).forgotten:
+            if await self._caller_is_forgotten(tenant_id, call_id):
+                call = replace(call, outcome=None, forgotten=True)
+            if await self._replaced(entry, call):
+                return
+
+    async def forget(self, tenant_id: str, caller: str) -> None:
+        prefix = f"{tenant_id}.{_digest(caller)}"
+        await self._bucket.put(f"{prefix}.{_FORGOTTEN}", b"")
+        for key in await self._bucket.keys(f"{prefix}.*"):
+            if not key.endswith(f".{_FORGOTTEN}"):
+                await self._forget(key)
+
+    async def _forget(self, key: str) -> None:
+        while (entry := await self._bucket.get_current(key)) is not None:
+            call = _decoded(entry)
+            if call.forgotten or await self._replaced(entry, replace(call, outcome=None, forgotten=True)):
+                return
+
+    async def _replaced(self, entry: Entry, call: NotedCall) -> bool:
+        """False when somebody has written it meanwhile."""
+        try:
+            await self._bucket.update(entry.key, _encode(call), entry.revision)
+        except Aborted:
+            return False
+        return True
+
+    async def _caller_is_forgotten(self, tenant_id: str, call_id: str) -> bool:
+        mark = f"{tenant_id}.{_digest(_caller(call_id))}.{_FORGOTTEN}"
+        return await self._bucket.get_current(mark) is not None
+
+    async def _read(self, key: str) -> NotedCall | None:
+        entry = await self._bucket.get_current(key)
+        return _decoded(entry) if entry else None
 
 
 def _key(tenant_id: str, call_id: str) -> str:
-    return f"{tenant_id}.{hashlib.sha256(call_id.encode()).hexdigest()}"
+    return f"{tenant_id}.{_digest(_caller(call_id))}.{_digest(call_id)}"
+
+
+def _older_key(tenant_id: str, call_id: str) -> str:
+    """Where earlier releases noted a call. They wrote it for a week."""
+    return f"{tenant_id}.{_digest(call_id)}"
+
+
+def _caller(call_id: str) -> str:
+    return call_id.partition("/")[0]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _encode(call: NotedCall) -> bytes:
-    record = {
-        "fingerprint": call.fingerprint,
-        "begun_at": call.begun_at.isoformat(),
-        "outcome": asdict(call.outcome) if call.outcome else None,
-    }
-    return json.dumps(record, ensure_ascii=False).encode()
+    record = record_pb2.CallRecord(fingerprint=call.fingerprint, forgotten=call.forgotten)
+    record.begun_at.FromDatetime(call.begun_at)
+    if call.outcome is not None:
+        record.result.CopyFrom(encode_outcome(call.outcome))
+    return record.SerializeToString()
 
 
 def _decoded(entry: Entry) -> NotedCall:
+    data = entry.value or b""
     try:
-        record: dict[str, Any] = json.loads(entry.value or b"")
-        said = record["outcome"]
-        outcome = ToolOutcome(**{name: said[name] for name in said.keys() & _OUTCOME}) if said else None
-        return NotedCall(record["fingerprint"], datetime.fromisoformat(record["begun_at"]), outcome)
-    except UNREADABLE as error:
+        return _from_json(data) if data.startswith(b"{") else _from_record(data)
+    except (DecodeError, *UNREADABLE) as error:
         set_aside(_BUCKET, entry.key, error)
         return _UNREADABLE
+
+
+def _from_record(data: bytes) -> NotedCall:
+    record = record_pb2.CallRecord.FromString(data)
+    outcome = decode_outcome(record.result) if record.HasField("result") else None
+    return NotedCall(record.fingerprint, record.begun_at.ToDatetime(UTC), outcome, record.forgotten)
+
+
+def _from_json(data: bytes) -> NotedCall:
+    """As earlier releases wrote it; no message begins with this byte."""
+    record: dict[str, Any] = json.loads(data)
+    said = record["outcome"]
+    outcome = ToolOutcome(**{name: said[name] for name in said.keys() & _OUTCOME - {"passages"}}) if said else None
+    return NotedCall(record["fingerprint"], datetime.fromisoformat(record["begun_at"]), outcome)

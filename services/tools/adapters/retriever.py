@@ -33,7 +33,7 @@ class RetrieverPassages:
         with put_plainly(_SERVICE, _AWAY):
             response: pb.SearchResponse = await self._stub.Search(_search_request(query), timeout=self._timeout_s)
         return Found(
-            tuple(_passage(hit) for hit in response.hits),
+            tuple(passage_of(hit) for hit in response.hits),
             tuple(Degradation(each.part, each.reason, each.message) for each in response.degraded),
             _NAMES.get(response.strategy, ""),
         )
@@ -71,11 +71,11 @@ def _search_request(query: SearchQuery) -> pb.SearchRequest:
 
 
 def _window(message: pb.ChunkWindow) -> Window:
-    before, after = ([_passage(pb.Hit(chunk=chunk)) for chunk in side] for side in (message.before, message.after))
-    return Window(_passage(pb.Hit(chunk=message.chunk)), before, after)
+    before, after = ([passage_of(pb.Hit(chunk=chunk)) for chunk in side] for side in (message.before, message.after))
+    return Window(passage_of(pb.Hit(chunk=message.chunk)), before, after)
 
 
-def _passage(hit: pb.Hit) -> Passage:
+def passage_of(hit: pb.Hit) -> Passage:
     chunk = hit.chunk
     return Passage(
         chunk.chunk_id,

@@ -3,7 +3,7 @@
 import re
 
 from services.tools.context import ToolContext
-from services.tools.documents import CollectionMissing, Document, permitted, unambiguous
+from services.tools.documents import CollectionMissing, Document, permitted
 from services.tools.errors import ToolError
 from services.tools.models import Effect, Policy, ToolOutput
 
@@ -47,7 +47,7 @@ async def rag_forget(document: str, context: ToolContext, collection_id: str = "
     notes = context.settings.tools_notes_collection
     found = await _by_id(context, document, collection_id)
     if found is None:
-        collection = unambiguous(context.collection_ids, collection_id, notes)
+        collection = permitted(context.collection_ids, collection_id or notes)
         found = await _by_name(context, document, collection)
         if found is None:
             said = f"There is no document {document!r} in {collection}; it may have been deleted before."

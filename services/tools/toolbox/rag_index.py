@@ -10,12 +10,12 @@ import unicodedata
 from typing import Any
 
 from services.tools.context import ToolContext
-from services.tools.documents import CollectionMissing, Document, DocumentState, unambiguous
+from services.tools.documents import CollectionMissing, Document, DocumentState, permitted
 from services.tools.errors import ToolError
 from services.tools.models import Effect, Policy, ToolOutput
 
-TEXT_CHARACTERS_MAX = 200_000
-"""A call is recorded with its arguments in one message of the run's log, which may have 1 MiB. Larger files are uploaded."""
+TEXT_CHARACTERS_MAX = 100_000
+"""A call is recorded with its arguments in one message of the run's log, which may have 1 MiB. What is larger is uploaded."""
 TITLE_CHARACTERS_MAX = 200
 READY_WAIT_S = 20.0
 """How long a call waits for the text to be searchable; a page takes a second or two."""
@@ -63,14 +63,14 @@ async def rag_index(text: str, context: ToolContext, title: str = "", collection
     if not text.strip():
         raise ToolError("there is nothing to keep: the text is empty", reason="TEXT_EMPTY")
     notes = context.settings.tools_notes_collection
-    collection = unambiguous(context.collection_ids, collection_id, notes)
+    # A collection other than the notes has to be named, even the only one: who allows the call reads it in the arguments.
+    collection = permitted(context.collection_ids, collection_id or notes)
     name = document_name(title, text, context.call_id)
     await context.progress(f"Keeping {name} in {collection}")
     document = await _kept(context, collection, name, text)
     if not document.is_settled:
         await context.progress(f"Waiting until {name} is searchable")
-    documents = context.services.documents
-    return _output(await documents.settled(document.document_id, timeout_s=READY_WAIT_S), name)
+    return _output(await _settled(context, document), name)
 
 
 async def _kept(context: ToolContext, collection_id: str, name: str, text: str) -> Document:
@@ -83,6 +83,14 @@ async def _kept(context: ToolContext, collection_id: str, name: str, text: str) 
             raise
     await documents.create_collection(collection_id)
     return await documents.keep(collection_id, name, text, call_key=call_key)
+
+
+async def _settled(context: ToolContext, document: Document) -> Document | None:
+    """The document as it is after a while. Where that cannot be told, the document that was stored: the text is not lost."""
+    try:
+        return await context.services.documents.settled(document.document_id, timeout_s=READY_WAIT_S)
+    except ToolError:
+        return document
 
 
 def _output(document: Document | None, name: str) -> ToolOutput:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from services.tools.context import ToolContext
-from services.tools.documents import CollectionMissing, Document, DocumentPage, unambiguous
+from services.tools.documents import CollectionMissing, Document, DocumentPage, permitted
 from services.tools.models import Policy, ToolOutput
 
 DOCUMENTS_MAX = 100
@@ -45,7 +45,7 @@ POLICY = Policy(timeout_s=5.0)
 
 async def rag_list(context: ToolContext, collection_id: str = "", limit: int = 20, page_token: str = "") -> ToolOutput:
     """Documents of one collection; without a collection also the ids of those that may be listed."""
-    collection = unambiguous(context.collection_ids, collection_id, _default(context))
+    collection = permitted(context.collection_ids, collection_id or _default(context))
     documents = context.services.documents
     content: dict[str, Any] = {"collection_id": collection}
     if not collection_id:

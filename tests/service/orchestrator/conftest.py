@@ -36,7 +36,7 @@ from services.orchestrator.runs.execution import Worker
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.steps.usage import Metered, Price, free
-from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
+from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher, FakeTools
 
 ANN = Principal("acme", "ann")
 QUESTION = RunRequest(RunMode.QA, "When was the tower built?", ("default",))
@@ -47,13 +47,20 @@ class Orchestrator:
     """One orchestrator's run service with its background loops. `die()` stops it the way SIGKILL would: nothing is released."""
 
     def __init__(
-        self, runs: Runs, forgetting: Forgetting, queue: ForgetQueue, memory: FakeMemory, tally: KeyValueTally
+        self,
+        runs: Runs,
+        forgetting: Forgetting,
+        queue: ForgetQueue,
+        memory: FakeMemory,
+        tally: KeyValueTally,
+        tools: FakeTools,
     ) -> None:
         self.runs = runs
         self.forgetting = forgetting
         self.queue = queue
         self.memory = memory
         self.tally = tally
+        self.tools = tools
         self.deletion = RunDeletion(forgetting, queue.request, now)
         log = runs._log
         assert isinstance(log, JetStreamEventLog)
@@ -113,11 +120,12 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             queue = await ForgetQueue.open(nats, make_signer(), make_verifier())
             sealer = sealer or Sealer(KeySource(parse_signing_key, value=signing_key_text(), setting="TEST"))
             credentials = await SealedModelStore.open(nats, sealer, life_s=600.0)
-            forgetting = Forgetting(store, log, sources, memory, credentials, now=now)
+            tools = FakeTools()
+            forgetting = Forgetting(store, log, sources, memory, credentials, tools, now=now)
             brought = BroughtModels(credentials, EgressGuard())
             tally = await KeyValueTally.open(nats, retention_days=1)
             runs = Runs(store, markers, log, sources, worker or pipeline, run_limits, brought, tally)
-            orchestrator = Orchestrator(runs, forgetting, queue, memory, tally)
+            orchestrator = Orchestrator(runs, forgetting, queue, memory, tally, tools)
             stack.push_async_callback(orchestrator.stop)
             return orchestrator
 

@@ -143,6 +143,37 @@ async def test_memory_that_is_away_is_asked_again_and_the_log_is_erased_meanwhil
     assert len(orchestrator.memory.forgotten) == 1
 
 
+@pytest.mark.parametrize("kind", ["document", "thread", "run"])
+async def test_tools_service_that_is_away_is_asked_again_and_all_else_is_erased_meanwhile(
+    orchestrator: Orchestrator, jetstream: Nats, kind: str
+) -> None:
+    key = await ended(orchestrator, IN_THREAD)
+    source = {"document": TOWER, "thread": THREAD, "run": Source.run(key.run_id)}[kind]
+    orchestrator.tools.down = True
+    assert await forget(orchestrator, source) is not None
+    assert "1889" not in await stored(jetstream)
+    assert ((await orchestrator.runs.list("acme", 10, "")).runs == []) == (kind != "document")
+    orchestrator.tools.down = False
+    assert await forget(orchestrator, source) is None
+    assert orchestrator.tools.forgotten == [("acme", key.run_id)]
+
+
+async def test_run_is_deleted_for_its_user_while_the_tools_service_is_away(orchestrator: Orchestrator) -> None:
+    key = await ended(orchestrator)
+    orchestrator.tools.down = True
+    with use_principal(ANN):
+        await orchestrator.deletion.delete(key)
+    with pytest.raises(RunNotFound):
+        await orchestrator.runs.get(key)
+    orchestrator.tools.down = False
+    orchestrator.consume()
+
+    async def are_forgotten() -> bool:
+        return ("acme", key.run_id) in orchestrator.tools.forgotten
+
+    await until(are_forgotten, seconds=20)
+
+
 async def test_run_that_was_shown_an_answer_is_erased_with_it(start_orchestrator: Start) -> None:
     first = await start_orchestrator()
     quoting = await ended(first, IN_THREAD)
@@ -313,6 +344,7 @@ STEPS = [
     "_sources.dependents",
     "_store.get",
     "_log.erase",
+    "_tools.forget_calls",
     "_store.drop_outcome",
     "_memory.forget_answer",
     "_store.forget",
@@ -337,6 +369,7 @@ async def test_erasure_killed_at_any_step_is_finished_by_its_repetition(
             undo()
             assert await forget(orchestrator, source) is None, step
             assert "1889" not in await stored(jetstream), step
+            assert ("acme", key.run_id) in orchestrator.tools.forgotten, step
             if source is TOWER:
                 assert (await orchestrator.runs.get(key)).forgotten_at is not None
                 assert orchestrator.memory.forgotten[-1] == (ANN.subject, IN_THREAD.thread_id, key.run_id)

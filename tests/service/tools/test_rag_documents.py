@@ -2,64 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from google.protobuf import json_format
 from groundwork.ingest.v1 import ingest_pb2
-from groundwork.tools.v1 import tools_pb2 as pb
-from groundwork.tools.v1 import tools_pb2_grpc
 
 from kit.jetstream import KeyValue, connect
-from kit.principal import Principal
-from kit.testing.harness import TEST_PRINCIPAL, free_port, open_test_channel, running_service
-from services.tools.app import run
-from services.tools.settings import ToolsSettings
 from tests.service.ingest.conftest import TIMEOUT_S, System
-
-OTHER_TENANT = Principal("umbrella", "tester")
-
-
-class Tools:
-    """Calls of tools in the name of somebody."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-
-    async def call(
-        self,
-        name: str,
-        call_id: str = "",
-        *,
-        principal: Principal = TEST_PRINCIPAL,
-        collection_ids: Sequence[str] = (),
-        **arguments: Any,
-    ) -> dict[str, Any]:
-        """What came out; {"error": reason} when it failed."""
-        request = pb.CallToolRequest(name=name, call_id=call_id, collection_ids=collection_ids)
-        request.arguments.update(arguments)
-        async with open_test_channel(self._address, principal) as channel:
-            stub: Any = tools_pb2_grpc.ToolsServiceStub(channel)
-            events = [event async for event in stub.CallTool(request, timeout=TIMEOUT_S)]
-        result = events[-1].result
-        if not result.ok:
-            return {"error": result.error_reason, "message": result.error_message}
-        output: dict[str, Any] = json_format.MessageToDict(result.output)
-        return output
-
-
-@asynccontextmanager
-async def _tools(nats_url: str, ingest_address: str) -> AsyncIterator[Tools]:
-    settings = ToolsSettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url, ingest_address=ingest_address)
-    async with running_service(run, settings) as address:
-        yield Tools(address)
+from tests.service.tools.calling import OTHER_TENANT, Tools, running_tools
 
 
 @pytest.fixture
 async def tools(system: System, nats_url: str) -> AsyncIterator[Tools]:
-    async with _tools(nats_url, system.api_address) as tools:
+    async with running_tools(nats_url, ingest_address=system.api_address) as tools:
         yield tools
 
 
@@ -86,7 +42,7 @@ async def test_a_text_kept_again_by_the_same_name_replaces_it_and_by_the_same_ca
         second = await tools.call("rag_index", "run1/call2", text="New.", title="Plan")
         assert first["document_id"] == second["document_id"]
         # Asked again with nothing remembered of the call, as after a crash between the upload and its note.
-        async with _tools(await _without_call_notes(nats_url), system.api_address) as fresh:
+        async with running_tools(await _without_call_notes(nats_url), ingest_address=system.api_address) as fresh:
             again = await fresh.call("rag_index", "run1/call1", text="Old.", title="Plan")
     assert again["document_id"] == first["document_id"]
     assert [chunk.text for chunk in system.retriever.searchable(first["document_id"])] == ["New."]
@@ -140,7 +96,7 @@ async def test_what_the_store_of_documents_refuses_is_said(
 
 
 async def test_a_store_of_documents_that_is_away_is_said_in_plain_words(nats_url: str) -> None:
-    async with _tools(nats_url, f"127.0.0.1:{free_port()}") as tools:
+    async with running_tools(nats_url) as tools:
         refused = await tools.call("rag_index", "run1/call1", text="A note.")
         assert refused["error"] == "SERVICE_UNAVAILABLE"
         assert "try again in a minute" in refused["message"]

@@ -27,7 +27,7 @@ async def stub(nats_url: str) -> AsyncIterator[Any]:
 async def _call(stub: Any, name: str, **arguments: Any) -> pb.ToolResult:
     request = pb.CallToolRequest(name=name)
     request.arguments.update(arguments)
-    events = [event async for event in stub.CallTool(request, timeout=5)]
+    events = [event async for event in stub.CallTool(request, timeout=30)]
     assert [event.WhichOneof("event") for event in events][-1:] == ["result"]
     assert sum(event.HasField("result") for event in events) == 1
     return events[-1].result
@@ -35,8 +35,7 @@ async def _call(stub: Any, name: str, **arguments: Any) -> pb.ToolResult:
 
 async def test_tools_are_listed_with_schema_and_policy(stub: Any) -> None:
     tools = {tool.name: tool for tool in (await stub.ListTools(pb.ListToolsRequest(), timeout=5)).tools}
-    assert list(tools) == sorted(tools)
-    assert tools.keys() >= {"math_eval", "time_now"}
+    assert {"math_eval", "time_now"} <= set(tools)
     schema = json_format.MessageToDict(tools["math_eval"].parameters)
     assert schema["required"] == ["expression"]
     assert tools["math_eval"].cacheable

@@ -7,6 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from kit import deadline
+from kit.breaker import BreakerState
 from kit.llm import (
     Finish,
     FinishReason,
@@ -17,7 +18,6 @@ from kit.llm import (
     Restart,
     TextDelta,
 )
-from kit.llm.breaker import BreakerState
 from kit.llm.brought import BroughtModel, use_brought_model
 from kit.llm.providers import Choice, UnknownModel
 from tests.unit.kit.llm_fakes import END, USAGE, Script, catalog, collect, models_of, provider, says

@@ -1,7 +1,7 @@
 """Fakes of the orchestrator's ports, all in memory."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,14 +194,27 @@ class FakeTools:
     ) -> None:
         self.tools = list(tools)
         self.made: list[tuple[str, Mapping[str, Any]]] = []
+        self.forgotten: list[tuple[str, str]] = []
+        self.down = False
         self._answer = answer or (lambda name, _: ToolOutcome(True, {"said_by": name}, f"{name} answered."))
         self._outcomes: dict[str, ToolOutcome] = {}
 
     async def offered(self) -> Sequence[Tool]:
         return self.tools
 
-    def call(self, tool: Tool, arguments: Mapping[str, Any], collection_ids: Sequence[str]) -> Call:
+    def call(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        collection_ids: Sequence[str],
+        progress: Callable[[str], Awaitable[None]] | None = None,
+    ) -> Call:
         return _FakeCall(self, tool.name, arguments, tool.effect)
+
+    async def forget_calls(self, run_id: str) -> None:
+        if self.down:
+            raise Unavailable("the tools do not answer now")
+        self.forgotten.append((current_principal().tenant_id, run_id))
 
     async def outcome(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
         if call_id not in self._outcomes:

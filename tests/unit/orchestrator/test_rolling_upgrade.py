@@ -4,9 +4,8 @@ carried along and shown as unknown; it is never a reason to drop the run."""
 from typing import Any
 
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, struct_pb2, timestamp_pb2
-from google.protobuf import duration_pb2 as duration
-from groundwork.common.v1 import common_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.descriptor import FileDescriptor
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import state_pb2
 
@@ -42,8 +41,8 @@ STARTED = RunStarted(RunMode.CHAT, "?")
 def newer() -> dict[str, Any]:
     """The contract of a newer version: an event of a new kind, new fields in the envelope, in a payload and in a step's state."""
     pool = descriptor_pool.DescriptorPool()
-    for known in (timestamp_pb2, duration, struct_pb2, common_pb2):
-        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
+    for imported in pb.DESCRIPTOR.dependencies:
+        add_file(pool, imported)
     contract = descriptor_pb2.FileDescriptorProto.FromString(pb.DESCRIPTOR.serialized_pb)
     messages = {message.name: message for message in contract.message_type}
     debate = contract.message_type.add(name="Debate")
@@ -68,6 +67,13 @@ def newer() -> dict[str, Any]:
     pool.AddSerializedFile(state.SerializeToString())
     names = ("RunEvent", "StepState")
     return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in names}
+
+
+def add_file(pool: descriptor_pool.DescriptorPool, file: FileDescriptor) -> None:
+    """Adds a file with what it imports."""
+    for imported in file.dependencies:
+        add_file(pool, imported)
+    pool.AddSerializedFile(file.serialized_pb)
 
 
 def as_newer(newer: dict[str, Any], event: RunEvent) -> bytes:

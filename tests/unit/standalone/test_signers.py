@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.forgetting import SourceKind
+from services.orchestrator.adapters.tools import ASKED_BY_TOOLS
 from services.standalone.signers import SIGNERS
 
 SERVICES = Path(__file__).resolve().parents[3] / "services"
@@ -23,9 +24,9 @@ def methods(room: str) -> set[str]:
     }
 
 
-def calls_in(folder: Path) -> set[str]:
-    """Calls of stubs in a service's code, by the method's name, which is unique among those that a signer calls."""
-    text = "\n".join(path.read_text() for path in folder.rglob("*.py"))
+def calls_in(place: Path) -> set[str]:
+    """Calls of stubs in a service's code, or in one file, by the method's name, which is unique among those that a signer calls."""
+    text = "\n".join(path.read_text() for path in (place.rglob("*.py") if place.is_dir() else [place]))
     return set(re.findall(r"(?:stub|services\.\w+)\.([A-Z]\w+)\(", text)) - {"Check"}
 
 
@@ -39,12 +40,34 @@ def test_each_call_of_the_list_is_in_a_contract(signer: str) -> None:
 
 @pytest.mark.parametrize(
     ("room", "signers"),
-    [("orchestrator", ["orchestrator"]), ("ingest", ["ingest", "ingest-worker"]), ("retriever", ["retriever"])],
+    [("ingest", ["ingest", "ingest-worker"]), ("retriever", ["retriever"])],
 )
 def test_a_service_may_make_the_calls_that_its_code_makes_and_no_others(room: str, signers: list[str]) -> None:
     """A new call in an adapter needs a line in services/standalone/signers.py."""
     listed = {call for signer in signers for call in SIGNERS[signer]} - JOBS
     assert {call.partition("/")[2] for call in listed} == calls_in(SERVICES / room)
+
+
+def test_the_orchestrator_may_make_the_calls_that_its_code_makes() -> None:
+    assert calls_in(SERVICES / "orchestrator") <= {call.partition("/")[2] for call in SIGNERS["orchestrator"]}
+
+
+@pytest.mark.parametrize("room", [*ASKED_BY_TOOLS, "memory", "tools"])
+def test_the_orchestrator_may_besides_only_make_what_tools_ask_in_its_name(room: str) -> None:
+    """A new call in an adapter of the tools service needs a line in services/standalone/signers.py, and one that is gone none."""
+    adapter = SERVICES / "tools" / "adapters" / f"{room}.py"
+    asked_by_tools = calls_in(adapter) if room in ASKED_BY_TOOLS else set()
+    if room in ASKED_BY_TOOLS and not asked_by_tools:
+        pytest.skip(f"no tool asks the {room} service yet")
+    own = calls_in(SERVICES / "orchestrator")
+    listed = {call for call in SIGNERS["orchestrator"] if call.startswith(f"{room}/")}
+    assert listed == {call for call in methods(room) if call.partition("/")[2] in own | asked_by_tools}
+
+
+def test_tools_ask_only_the_rooms_that_their_caller_means_its_token_for() -> None:
+    folder = SERVICES / "tools"
+    in_adapters = set().union(*(calls_in(folder / "adapters" / f"{room}.py") for room in ASKED_BY_TOOLS))
+    assert calls_in(folder) == in_adapters
 
 
 def test_the_gateway_may_make_the_calls_that_its_code_makes() -> None:
@@ -64,6 +87,7 @@ def test_each_signer_has_texts_forgotten_of_its_own_kind_only() -> None:
 
 def test_nobody_but_the_gateway_may_do_what_users_do() -> None:
     for signer in set(SIGNERS) - {"gateway"}:
-        assert not [call for call in SIGNERS[signer] if call.startswith(("ingest/", "orchestrator/"))]
+        rooms = ("orchestrator/",) if signer == "orchestrator" else ("ingest/", "orchestrator/")  # tools keep documents
+        assert not [call for call in SIGNERS[signer] if call.startswith(rooms)]
         assert not [call for call in SIGNERS[signer] if call.endswith("/*")]
     assert not {"reranker", "tools"} & set(SIGNERS), "they only answer"

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from groundwork.retriever.v1 import retriever_pb2
+
 from services.tools.context import Services, ToolContext
 from services.tools.documents import CollectionMissing, Document, DocumentPage, DocumentState
+from services.tools.models import Passage
+from services.tools.retrieval import Degradation, Found, SearchQuery
 from services.tools.settings import ToolsSettings
 from tests.unit.tools.fakes import START
 
@@ -77,6 +81,35 @@ class FakeDocuments:
     def _check(self, collection_id: str) -> None:
         if collection_id not in self.collections:
             raise CollectionMissing(f"there is no collection {collection_id}")
+
+
+@dataclass
+class FakeRetriever:
+    """Finds the passages of the asked collections that hold a word of a query, in order."""
+
+    passages: list[Passage] = field(default_factory=list)
+    degraded: tuple[Degradation, ...] = ()
+    queries: list[SearchQuery] = field(default_factory=list)
+
+    def add(self, text: str, collection_id: str) -> None:
+        number = len(self.passages)
+        self.passages.append(
+            Passage(f"c{number}", f"d{number}", f"{number}.md", collection_id, text, hit=hit_of(f"c{number}", text))
+        )
+
+    async def search(self, query: SearchQuery) -> Found:
+        self.queries.append(query)
+        words = {word for text in query.queries for word in text.lower().split()}
+        found = [
+            passage
+            for passage in self.passages
+            if passage.collection_id in query.collection_ids and words & set(passage.text.lower().split())
+        ]
+        return Found(found[: query.top_k], self.degraded)
+
+
+def hit_of(chunk_id: str, text: str) -> retriever_pb2.Hit:
+    return retriever_pb2.Hit(chunk=retriever_pb2.Chunk(chunk_id=chunk_id, text=text))
 
 
 @dataclass

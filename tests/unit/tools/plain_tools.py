@@ -36,4 +36,4 @@ def odd(count: int) -> Any:
 
 
 def large(count: int) -> str:
-    return "x" * 100_001
+    return "x" * 200_001

@@ -67,6 +67,18 @@ async def test_a_text_that_is_not_searchable_in_time_is_said_to_be_stored(docume
     assert "stored safely" in content["message"]
 
 
+async def test_a_text_is_kept_although_nobody_can_say_whether_it_is_searchable(
+    documents: FakeDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(document_id: str, *, timeout_s: float) -> None:
+        raise ToolError("the store of documents does not answer now")
+
+    monkeypatch.setattr(documents, "settled", away)
+    content = _content(await rag_index("A note.", tool_context(documents=documents)))
+    assert (content["state"], content["searchable"]) == ("queued", False)
+    assert documents.texts == {content["document_id"]: "A note."}
+
+
 async def test_a_text_that_could_not_be_read_is_an_error_with_its_reason(documents: FakeDocuments) -> None:
     documents.settles_as, documents.error = DocumentState.FAILED, ("NO_TEXT", "the file has no text")
     with pytest.raises(ToolError, match="the file has no text") as failure:
@@ -88,12 +100,14 @@ async def test_a_collection_that_is_not_there_is_not_made_up(documents: FakeDocu
 async def test_a_bound_call_keeps_to_its_collections(documents: FakeDocuments) -> None:
     documents.collections |= {"reports", "law", "notes"}
     only = tool_context(documents=documents, collection_ids=["reports"])
-    assert _content(await rag_index("A note.", only))["collection_id"] == "reports"
+    assert _content(await rag_index("A note.", only, collection_id="reports"))["collection_id"] == "reports"
     with pytest.raises(CollectionNotAllowed, match="it may use: reports"):
         await rag_index("A note.", only, collection_id="law")
+    with pytest.raises(CollectionNotAllowed, match="it may use: reports"):
+        await rag_index("A note.", only)  # in the notes: a person who allows it sees no other collection named
     both = tool_context(documents=documents, collection_ids=["reports", "law"])
     with pytest.raises(CollectionNotAllowed, match="reports, law"):
-        await rag_index("A note.", both)  # the notes are not among them, and which of both is not said
+        await rag_index("A note.", both)
     foreign = documents.add("secret.md", "notes")
     for tool, named in ((rag_forget, foreign.document_id), (rag_forget, "secret.md")):
         with pytest.raises(CollectionNotAllowed):

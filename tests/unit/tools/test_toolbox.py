@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -15,53 +15,21 @@ import pytest
 
 from kit.deadline import set_remaining
 from services.tools import toolbox as real_toolbox
-from services.tools.calls import Calls
-from services.tools.context import ToolContext
 from services.tools.discovery import discover
 from services.tools.errors import BrokenTool
-from services.tools.execution import Toolbox
-from services.tools.models import Call, Policy, Tool, ToolOutcome
+from services.tools.models import Policy, ToolOutcome
 from tests.unit.tools import plain_tools
-from tests.unit.tools.fakes import START, MemoryCallStore
-
-PARAMETERS = {
-    "type": "object",
-    "properties": {"count": {"type": "integer", "minimum": 1}},
-    "required": ["count"],
-    "additionalProperties": False,
-}
-CALL = Call("acme", "probe", {"count": 1})
-
-
-def _box(
-    function: Callable[..., Any],
-    *,
-    timeout_s: float = 60.0,
-    waiting: int = 8,
-    cacheable: bool = False,
-    allowed: Mapping[str, list[str]] | None = None,
-) -> Toolbox:
-    tool = Tool("probe", "A probe.", PARAMETERS, function, cacheable, Policy(timeout_s=timeout_s))
-    other = replace(tool, name="other")
-    calls = Calls(MemoryCallStore(), now=lambda: START)
-    tools = {"other": other, "probe": tool}
-    return Toolbox(
-        tools, calls, calls_at_once=2, calls_waiting=waiting, processes=1, allowed=allowed, context=_no_context
-    )
-
-
-def _no_context(_: Call) -> ToolContext:
-    raise AssertionError("no tool in here asks for a context")
+from tests.unit.tools.boxes import CALL, make_box
 
 
 async def _called(function: Callable[..., Any], **arguments: Any) -> ToolOutcome:
-    return await _box(function).call(replace(CALL, arguments=arguments or CALL.arguments))
+    return await make_box(function).call(replace(CALL, arguments=arguments or CALL.arguments))
 
 
 def test_the_real_tools_are_found() -> None:
     tools = discover(real_toolbox)
     assert list(tools) == sorted(tools)
-    assert tools.keys() >= {"math_eval", "time_now"}
+    assert {"math_eval", "time_now"} <= set(tools)
     assert tools["math_eval"].cacheable
     assert not tools["time_now"].cacheable
 
@@ -114,13 +82,13 @@ async def test_arguments_that_do_not_fit_are_a_result(arguments: dict[str, Any],
 
 
 async def test_an_unknown_tool_is_a_result_that_names_the_known_ones() -> None:
-    outcome = await _box(plain_tools.give).call(replace(CALL, name="rm"))
+    outcome = await make_box(plain_tools.give).call(replace(CALL, name="rm"))
     assert outcome.error_reason == "TOOL_UNKNOWN"
     assert "other, probe" in outcome.error_message
 
 
 async def test_a_tool_that_a_tenant_or_a_caller_may_not_use_is_neither_offered_nor_called() -> None:
-    box = _box(plain_tools.give, allowed={"acme": ["other"]})
+    box = make_box(plain_tools.give, allowed={"acme": ["other"]})
     assert [tool.name for tool in box.offered("acme")] == ["other"]
     assert [tool.name for tool in box.offered("umbrella")] == ["other", "probe"]
     assert (await box.call(CALL)).error_reason == "TOOL_NOT_ALLOWED"
@@ -141,13 +109,13 @@ async def test_reason_of_a_tool_that_refuses_comes_back_from_its_process() -> No
 
 
 async def test_a_tool_whose_process_dies_is_a_result_and_the_next_call_works() -> None:
-    box = _box(plain_tools.dies)
+    box = make_box(plain_tools.dies)
     assert (await box.call(CALL)).error_reason == "TOOL_FAILED"
     assert (await _called(plain_tools.give)).ok
 
 
 async def test_a_plain_tool_that_hangs_loses_its_process_and_others_go_on() -> None:
-    box = _box(plain_tools.hangs, timeout_s=0.5)
+    box = make_box(plain_tools.hangs, policy=Policy(timeout_s=0.5))
     assert (await box.call(CALL)).error_reason == "TOOL_TIMEOUT"
     fine = replace(box.tools["probe"], function=plain_tools.give, policy=Policy(timeout_s=60.0))
     box.tools = {"probe": fine}  # of the one process that the box has
@@ -161,7 +129,7 @@ async def test_a_tool_that_takes_too_long_is_a_result(of: str) -> None:
 
     if of == "caller":
         set_remaining(0.1)
-    box = _box(waits, timeout_s=0.05 if of == "policy" else 60.0)
+    box = make_box(waits, policy=Policy(timeout_s=0.05 if of == "policy" else 60.0))
     assert (await box.call(CALL)).error_reason == "TOOL_TIMEOUT"
 
 
@@ -178,12 +146,12 @@ async def test_results_of_a_cacheable_tool_are_kept_for_the_tenant() -> None:
     async def counts(count: int) -> int:
         return next(numbers)
 
-    box = _box(counts, cacheable=True)
+    box = make_box(counts, cacheable=True)
     first, again = await box.call(CALL), await box.call(replace(CALL, call_id="other"))
     assert (first.output, first.cached, again.output, again.cached) == (0, False, 0, True)
     assert (await box.call(replace(CALL, tenant_id="umbrella"))).output == 1
     assert (await box.call(replace(CALL, arguments={"count": 2}))).output == 2
-    assert (await _box(counts).call(CALL)).output == 3
+    assert (await make_box(counts).call(CALL)).output == 3
 
 
 async def test_hanging_up_stops_a_tool_without_effect() -> None:
@@ -196,7 +164,7 @@ async def test_hanging_up_stops_a_tool_without_effect() -> None:
         finally:
             stopped.set()
 
-    calling = asyncio.create_task(_box(waits).call(CALL))
+    calling = asyncio.create_task(make_box(waits).call(CALL))
     await started.wait()
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -219,7 +187,7 @@ async def test_calls_wait_for_their_turn_and_too_many_are_turned_away() -> None:
         running -= 1
         return count
 
-    box = _box(holds, waiting=1)
+    box = make_box(holds, waiting=1)
     async with asyncio.TaskGroup() as group:
         calls = [group.create_task(box.call(CALL)) for _ in range(4)]
         await two_run.wait()

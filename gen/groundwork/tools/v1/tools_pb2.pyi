@@ -170,8 +170,8 @@ class CallToolRequest(_message.Message):
     """Tool."""
     call_id: _builtins.str
     """The caller's name for this call, 1 to 200 characters, for example run and step. Asked again, it is the same call: one with an effect
-    answers with what came of it. CALL_ID_REUSED for other arguments; CALL_IN_DOUBT when its end is not known and its effect is ONCE.
-    Must be set for tools with an effect.
+    answers with what came of it. CALL_ID_REUSED for other arguments; CALL_IN_DOUBT when its end is not known and its effect is ONCE;
+    CALL_FORGOTTEN after ForgetCalls. Must be set for tools with an effect.
     """
     @_builtins.property
     def arguments(self) -> _struct_pb2.Struct:
@@ -311,3 +311,42 @@ class ToolResult(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ToolResult: _TypeAlias = ToolResult  # noqa: Y015
+
+@_typing.final
+class ForgetCallsRequest(_message.Message):
+    """Names the calls that are to be forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALLER_FIELD_NUMBER: _builtins.int
+    caller: _builtins.str
+    """What their call ids begin with, up to the first slash: of the calls of a run, its id. 1 to 200 characters without a slash."""
+    def __init__(
+        self,
+        *,
+        caller: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetCallsRequest: _TypeAlias = ForgetCallsRequest  # noqa: Y015
+
+@_typing.final
+class ForgetCallsResponse(_message.Message):
+    """They are forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetCallsResponse: _TypeAlias = ForgetCallsResponse  # noqa: Y015

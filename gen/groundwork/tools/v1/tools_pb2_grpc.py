@@ -45,6 +45,11 @@ class ToolsServiceStub:
                 request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.CallToolRequest.SerializeToString,
                 response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.CallToolResponse.FromString,
                 _registered_method=True)
+        self.ForgetCalls = channel.unary_unary(
+                '/groundwork.tools.v1.ToolsService/ForgetCalls',
+                request_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsResponse.FromString,
+                _registered_method=True)
 
 
 class ToolsServiceServicer:
@@ -66,6 +71,13 @@ class ToolsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForgetCalls(self, request, context):
+        """Erases what came of the calls of one caller, and refuses those of its calls that still arrive. Harmless when repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ToolsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -78,6 +90,11 @@ def add_ToolsServiceServicer_to_server(servicer, server):
                     servicer.CallTool,
                     request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.CallToolRequest.FromString,
                     response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.CallToolResponse.SerializeToString,
+            ),
+            'ForgetCalls': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetCalls,
+                    request_deserializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsRequest.FromString,
+                    response_serializer=groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -135,6 +152,33 @@ class ToolsService:
             '/groundwork.tools.v1.ToolsService/CallTool',
             groundwork_dot_tools_dot_v1_dot_tools__pb2.CallToolRequest.SerializeToString,
             groundwork_dot_tools_dot_v1_dot_tools__pb2.CallToolResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetCalls(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.tools.v1.ToolsService/ForgetCalls',
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsRequest.SerializeToString,
+            groundwork_dot_tools_dot_v1_dot_tools__pb2.ForgetCallsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,8 @@ class ToolsServiceStub:
     """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
     the work of a tool without effect; another goes on to its end.
     """
+    ForgetCalls: _grpc.UnaryUnaryMultiCallable[_tools_pb2.ForgetCallsRequest, _tools_pb2.ForgetCallsResponse]
+    """Erases what came of the calls of one caller, and refuses those of its calls that still arrive. Harmless when repeated."""
 
 @_typing.type_check_only
 class ToolsServiceAsyncStub(ToolsServiceStub):
@@ -51,6 +53,8 @@ class ToolsServiceAsyncStub(ToolsServiceStub):
     """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
     the work of a tool without effect; another goes on to its end.
     """
+    ForgetCalls: _aio.UnaryUnaryMultiCallable[_tools_pb2.ForgetCallsRequest, _tools_pb2.ForgetCallsResponse]  # type: ignore[assignment]
+    """Erases what came of the calls of one caller, and refuses those of its calls that still arrive. Harmless when repeated."""
 
 class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
     """The toolbox. Tools are discovered, each one module."""
@@ -72,5 +76,13 @@ class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
         """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
         the work of a tool without effect; another goes on to its end.
         """
+
+    @_abc_1.abstractmethod
+    def ForgetCalls(
+        self,
+        request: _tools_pb2.ForgetCallsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tools_pb2.ForgetCallsResponse, _abc.Awaitable[_tools_pb2.ForgetCallsResponse]]:
+        """Erases what came of the calls of one caller, and refuses those of its calls that still arrive. Harmless when repeated."""
 
 def add_ToolsServiceServicer_to_server(servicer: ToolsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,4 +1,4 @@
-"""A circuit breaker: a provider that keeps failing is left alone for a while, then tried with one request."""
+"""A circuit breaker: what keeps failing (a provider of models, a tool) is left alone for a while, then tried with one request."""
 
 import time
 from collections import deque
@@ -18,8 +18,8 @@ class BreakerState(Enum):
 
 
 class CircuitBreaker:
-    """Of one provider. Whoever got True from `allow` says how it went: `succeeded`, `failed` or `abandoned`. A request that is
-    repeated is `abandoned` each time but the last, unless it is the probe.
+    """Of one provider or tool. Whoever got True from `allow` says how it went: `succeeded`, `failed` or `abandoned`. A request that
+    is repeated is `abandoned` each time but the last, unless it is the probe.
 
     The first pause is `open_s`; each probe that fails doubles it, up to a minute.
     """
@@ -80,11 +80,11 @@ class CircuitBreaker:
             self._open(self._pause_s)
 
     def pause(self, seconds: float) -> None:
-        """The provider asked to be left alone for so long (Retry-After). A minute at most: then a probe asks again."""
+        """It asked to be left alone for so long (Retry-After). A minute at most: then a probe asks again."""
         self._open(min(seconds, _LONGEST_PAUSE_S))
 
     def abandoned(self) -> None:
-        """The request was given up for a reason that says nothing about the provider: another may be the probe."""
+        """The request was given up for a reason that says nothing about who was asked: another may be the probe."""
         self._probing = False
 
     def _open(self, seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kit.llm.breaker import BreakerState, CircuitBreaker
+from kit.breaker import BreakerState, CircuitBreaker
 
 
 @dataclass

@@ -1,0 +1,88 @@
+"""Calls and what comes of them, as the contract has them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf import json_format
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.struct_pb2 import Struct, Value
+from groundwork.tools.v1 import tools_pb2 as pb
+
+from services.tools.adapters.retriever import passage_of
+from services.tools.errors import InvalidArguments
+from services.tools.models import Effect, Tool, ToolOutcome
+
+EXACT_INTEGER_MAX = 2.0**53
+_EFFECTS = {
+    Effect.NONE: pb.TOOL_EFFECT_NONE,
+    Effect.IDEMPOTENT: pb.TOOL_EFFECT_IDEMPOTENT,
+    Effect.ONCE: pb.TOOL_EFFECT_ONCE,
+}
+
+
+def encode_tool(tool: Tool) -> pb.Tool:
+    return pb.Tool(
+        name=tool.name,
+        description=tool.description,
+        parameters=json_format.ParseDict(dict(tool.parameters), Struct()),
+        parallel_safe=tool.policy.parallel_safe,
+        cacheable=tool.cacheable,
+        needs_approval=tool.policy.needs_approval,
+        timeout=_duration(tool.policy.timeout_s),
+        effect=_EFFECTS[tool.policy.effect],
+        requires_fresh_input=tool.policy.requires_fresh_input,
+        key_arguments=tool.policy.key_arguments,
+    )
+
+
+def decode_arguments(arguments: Struct) -> dict[str, Any]:
+    """Raises InvalidArguments for numbers that JSON does not have."""
+    try:
+        return dict(_with_integers(json_format.MessageToDict(arguments)))
+    except json_format.SerializeToJsonError as error:
+        raise InvalidArguments(
+            "the arguments hold a number that JSON does not have: infinity, or none at all"
+        ) from error
+
+
+def encode_outcome(outcome: ToolOutcome) -> pb.ToolResult:
+    return pb.ToolResult(
+        ok=outcome.ok,
+        output=json_format.ParseDict(outcome.output, Value()) if outcome.ok else None,
+        error_reason=outcome.error_reason,
+        error_message=outcome.error_message,
+        duration=_duration(outcome.duration_s),
+        cached=outcome.cached,
+        summary=outcome.summary,
+        hits=[passage.hit for passage in outcome.passages if passage.hit is not None],
+    )
+
+
+def decode_outcome(result: pb.ToolResult) -> ToolOutcome:
+    return ToolOutcome(
+        ok=result.ok,
+        duration_s=result.duration.ToNanoseconds() / 1e9,
+        output=_with_integers(json_format.MessageToDict(result.output)) if result.ok else None,
+        error_reason=result.error_reason,
+        error_message=result.error_message,
+        cached=result.cached,
+        summary=result.summary,
+        passages=tuple(passage_of(hit) for hit in result.hits),
+    )
+
+
+def _with_integers(value: Any) -> Any:
+    """A Struct has only doubles: what was written as 3 arrives as 3.0, and a tool that counts needs 3."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT_INTEGER_MAX:
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _with_integers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    return value
+
+
+def _duration(seconds: float) -> Duration:
+    duration = Duration()
+    duration.FromNanoseconds(round(seconds * 1e9))
+    return duration

@@ -1,0 +1,148 @@
+"""The orchestrator's adapter against the real tools service."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.channel import Channel
+from kit.errors import InvalidArgument, Unavailable
+from kit.principal import Principal, use_principal
+from kit.testing.harness import TEST_PRINCIPAL, free_port, open_test_channel
+from services.orchestrator.adapters.tools import GrpcTools
+from services.orchestrator.log.events import EffectClass
+from services.orchestrator.models import Tool
+from services.orchestrator.steps.effects import ToolOutcome
+from services.tools.folders import load_file
+from services.tools.progress import MESSAGES_MAX
+from tests.service.tools.conftest import CONTRACT, DROPPED, Serve, named
+
+
+@pytest.fixture
+def control(tools: GrpcTools) -> Any:
+    """Of the tool `tells`."""
+    module: Any = load_file(DROPPED / "tells.py")
+    module.control = module.Control()
+    return module.control
+
+
+@pytest.fixture
+def once(tmp_path: Path) -> dict[str, Any]:
+    """Arguments of a tool with an effect, whose process lives on: the file has its first line."""
+    file = tmp_path / "made"
+    file.write_text("made\n")
+    return {"file": str(file)}
+
+
+async def test_tools_are_offered_with_what_the_loop_needs_to_know(tools: GrpcTools) -> None:
+    transfers = await named(tools, "transfers")
+    assert (transfers.effect, transfers.timeout_s) == (EffectClass.ONCE, 1.0)
+    assert transfers.parameters["required"] == ["file"]
+    assert (await named(tools, "math_eval")).effect is EffectClass.NONE
+
+
+async def test_outcome_comes_with_content_or_with_what_to_do(tools: GrpcTools) -> None:
+    math_eval = await named(tools, "math_eval")
+    good = await tools.call(math_eval, {"expression": "6 * 7"}, []).run("run1/a")
+    assert (good.ok, good.content["result"], good.error_reason) == (True, "42", "")
+    bad = await tools.call(math_eval, {"expression": "6 /"}, []).run("run1/b")
+    assert (bad.ok, bad.error_reason) == (False, "MATH_ERROR")
+    assert bad.content == {"error": "MATH_ERROR", "message": bad.summary}
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"expression": math.nan}, {"expression": "\ud800"}, {"expression": b"1"}, {"expression": math.inf}]
+)
+async def test_arguments_that_are_no_json_are_refused_before_they_are_sent(
+    tools: GrpcTools, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidArgument, match="plain JSON"):
+        await tools.call(await named(tools, "math_eval"), arguments, []).run("run1/a")
+
+
+async def test_progress_is_told_while_the_tool_works(tools: GrpcTools, control: Any) -> None:
+    told: list[str] = []
+
+    async def tell(message: str) -> None:
+        told.append(message)
+        if len(told) == 2:
+            control.go_on.set()
+
+    outcome = await tools.call(await named(tools, "tells"), {}, [], progress=tell).run("run1/a")
+    assert (told, outcome.content) == (["Step 0.", "Step 1."], {"told": 2})
+
+
+async def test_progress_is_bounded_and_may_be_left_unheard(tools: GrpcTools, control: Any) -> None:
+    told: list[str] = []
+
+    async def tell(message: str) -> None:
+        told.append(message)
+
+    control.go_on.set()
+    tells = await named(tools, "tells")
+    assert (await tools.call(tells, {"times": 1000}, [], progress=tell).run("run1/a")).ok
+    assert len(told) == MESSAGES_MAX
+    assert (await tools.call(tells, {"times": 1000}, []).run("run1/b")).ok
+
+
+async def test_hanging_up_stops_a_tool_without_effect(tools: GrpcTools, control: Any) -> None:
+    began = asyncio.Event()
+
+    async def tell(message: str) -> None:
+        began.set()
+
+    calling = asyncio.create_task(tools.call(await named(tools, "tells"), {}, [], progress=tell).run("run1/a"))
+    await began.wait()
+    calling.cancel()
+    await asyncio.wait([calling])
+    async with asyncio.timeout(30):
+        await control.stopped.wait()
+
+
+@pytest.mark.parametrize("name", ["transfers", "keeps"])
+async def test_asked_again_by_its_id_a_call_with_an_effect_answers_what_it_did(
+    tools: GrpcTools, once: dict[str, Any], name: str
+) -> None:
+    call = tools.call(await named(tools, name), once, [])
+    first = await call.run("run1/a")
+    again = await call.find("run1/a")
+    assert isinstance(again, ToolOutcome)
+    assert (first.content, again.content) == ({"made": 2}, {"made": 2})
+    assert (await call.run("run1/b")).content == {"made": 3}
+
+
+async def test_calls_of_a_deleted_run_are_forgotten_for_its_tenant(
+    tools: GrpcTools, channel: Channel, once: dict[str, Any]
+) -> None:
+    call = tools.call(await named(tools, "transfers"), once, [])
+    with use_principal(Principal("umbrella", "eve")):
+        await tools.forget_calls("run1")
+    first = await call.run("run1/a")
+    await tools.forget_calls("run1")
+    assert first.ok
+    assert (await call.run("run1/a")).error_reason == "CALL_FORGOTTEN"
+    assert (await call.run("run1/b")).error_reason == "CALL_FORGOTTEN"
+    assert (await call.run("run2/a")).ok
+    for caller in ("", "run1/a", "r" * 201):
+        with pytest.raises(InvalidArgument):
+            await tools.forget_calls(caller)
+
+
+async def test_tools_that_are_away_are_said_to_be_in_plain_words(serve: Serve) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    async with open_test_channel(address, TEST_PRINCIPAL, CONTRACT) as channel:
+        tools = GrpcTools(channel, list_timeout_s=5.0)
+        tool = Tool("math_eval", "", {})
+        for asking in (
+            tools.offered(),
+            tools.call(tool, {}, []).run("run1/a"),
+            tools.call(tool, {}, []).find("run1/a"),
+            tools.forget_calls("run1"),
+        ):
+            with pytest.raises(Unavailable) as caught:
+                await asking
+            assert caught.value.message == "the tools do not answer now; try again in a minute"

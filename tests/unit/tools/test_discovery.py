@@ -1,0 +1,140 @@
+"""Tools that are set up, and tools from an operator's folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from services.tools import toolbox
+from services.tools.calls import Calls
+from services.tools.discovery import discover
+from services.tools.errors import BrokenTool
+from services.tools.execution import Toolbox
+from services.tools.models import Call
+from services.tools.settings import ToolsSettings
+from tests.unit.tools.boxes import make_box, make_context
+from tests.unit.tools.fakes import START, MemoryCallStore
+
+CALL = Call("acme", "greet", {"name": "Ann"})
+PARAMETERS = {"type": "object", "properties": {"name": {"type": "string"}}}
+GREET = """
+import os
+from services.tools.errors import ToolError
+
+SCHEMA = {"function": {"name": "greet", "description": "Greets.", "parameters": PARAMETERS}}
+
+class Rude(ToolError):
+    reason = "RUDE"
+
+ASYNC def greet(name MORE):
+    if name == "nobody":
+        raise Rude("say a name")
+    return {"text": f"Hello {name}", "process": os.getpid()}
+"""
+
+
+def greet(async_: str = "", more: str = "", last: str = "") -> str:
+    """The source of a tool."""
+    source = GREET.replace("ASYNC ", async_).replace("MORE", more).replace("PARAMETERS", repr(PARAMETERS))
+    return source + last
+
+
+@pytest.fixture(autouse=True)
+def _no_module_stays() -> Iterator[None]:
+    yield
+    for name in [name for name in sys.modules if name.startswith("groundwork_tool_")]:
+        del sys.modules[name]
+
+
+def box_with(folder: Path, settings: ToolsSettings | None = None) -> Toolbox:
+    box = make_box(lambda count: count)
+    tools = discover(toolbox, settings, [folder])
+    return Toolbox(
+        tools,
+        Calls(MemoryCallStore(), now=lambda: START),
+        calls_at_once=1,
+        calls_waiting=1,
+        processes=1,
+        context=make_context,
+        allowed={"umbrella": list(box.tools)},
+    )
+
+
+@pytest.mark.parametrize("async_", ["", "async "])
+async def test_module_in_a_folder_is_a_tool(tmp_path: Path, async_: str) -> None:
+    (tmp_path / "greet.py").write_text(greet(async_))
+    (tmp_path / "_shared.py").write_text("this is no tool")
+    (tmp_path / "README.md").write_text("nor is this")
+    box = box_with(tmp_path)
+    assert {"greet", "math_eval"} <= set(box.tools)
+    output = (await box.call(CALL)).output
+    assert output["text"] == "Hello Ann"
+    assert (output["process"] == os.getpid()) == bool(async_)
+    refusal = await box.call(replace(CALL, arguments={"name": "nobody"}))
+    assert (refusal.error_reason, refusal.error_message) == ("RUDE", "say a name")
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "says"),
+    [
+        ("math_eval", "", "two modules are called math_eval"),
+        ("greet", "import nowhere_to_be_found", "greet: the module cannot be imported"),
+        ("greet", greet(more=", context"), "only a coroutine function"),
+        ("greet", greet("async ", ", context").replace("'name':", "'context':"), "no argument may be called context"),
+        (
+            "greet",
+            greet(
+                last="CACHEABLE = True\nfrom services.tools.models import *\nPOLICY = Policy(effect=Effect.IDEMPOTENT)"
+            ),
+            "cannot be CACHEABLE",
+        ),
+    ],
+)
+def test_module_that_cannot_be_a_tool_keeps_the_service_from_starting(
+    tmp_path: Path, name: str, source: str, says: str
+) -> None:
+    (tmp_path / f"{name}.py").write_text(source)
+    with pytest.raises(BrokenTool, match=says):
+        discover(toolbox, folders=[tmp_path])
+
+
+def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BrokenTool, match="GROUNDWORK_TOOLS_FOLDERS"):
+        discover(toolbox, folders=[tmp_path / "nowhere"])
+
+
+def test_folders_are_written_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWORK_TOOLS_FOLDERS", "/opt/tools, /srv/more")
+    assert ToolsSettings().tools_folders == (Path("/opt/tools"), Path("/srv/more"))
+    assert ToolsSettings(tools_folders=()).tools_folders == ()
+
+
+IS_AVAILABLE = "def is_available(settings): return settings.retriever_address == 'here:1'\n"
+
+
+async def test_tool_that_is_not_set_up_is_not_offered_and_says_what_to_set(tmp_path: Path) -> None:
+    (tmp_path / "greet.py").write_text(
+        greet(last=f"{IS_AVAILABLE}NEEDS = 'set GROUNDWORK_RETRIEVER_ADDRESS to here:1'")
+    )
+    without, with_it = (
+        box_with(tmp_path, ToolsSettings()),
+        box_with(tmp_path, ToolsSettings(retriever_address="here:1")),
+    )
+    assert "greet" not in [tool.name for tool in without.offered("acme")]
+    assert "greet" in [tool.name for tool in with_it.offered("acme")]
+    outcome = await without.call(CALL)
+    assert outcome.error_reason == "TOOL_UNAVAILABLE"
+    assert "set GROUNDWORK_RETRIEVER_ADDRESS to here:1" in outcome.error_message
+    assert "greet" not in (await without.call(replace(CALL, name="nothing"))).error_message
+    assert (await with_it.call(CALL)).ok
+    assert (await without.call(replace(CALL, tenant_id="umbrella"))).error_reason == "TOOL_NOT_ALLOWED"
+
+
+def test_tool_that_does_not_say_what_it_needs_names_the_operator(tmp_path: Path) -> None:
+    (tmp_path / "greet.py").write_text(greet(last=IS_AVAILABLE))
+    assert "operator" in discover(toolbox, ToolsSettings(), [tmp_path])["greet"].missing
