@@ -6,7 +6,7 @@ from typing import Any
 from kit.llm import estimate_tokens
 from services.tools.context import ToolContext
 from services.tools.errors import InvalidArguments, ToolError
-from services.tools.given import CHUNK_IDS, askable, missing
+from services.tools.given import CHUNK_IDS, PASSAGES_MAX, askable, missing
 from services.tools.models import Passage, Policy, ToolOutput
 from services.tools.rendering import all_described, citable, counted, cut, sentences
 from services.tools.retrieval import Section, Window
@@ -149,7 +149,7 @@ def _with_room(
         if not shown and cost > budget_tokens:
             shown.append(cut(passage, budget_tokens))
             budget_tokens = 0
-        elif cost <= budget_tokens and not (in_order and left_out):
+        elif cost <= budget_tokens and len(shown) < PASSAGES_MAX and not (in_order and left_out):
             shown.append(passage)
             budget_tokens -= cost
         else:

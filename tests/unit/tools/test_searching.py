@@ -200,6 +200,13 @@ async def test_what_was_asked_for_comes_before_neighbours_and_what_is_left_out_i
     assert [*shown, *output.content["left_out"]] == [f"d3-{number}" for number in range(9)]
 
 
+async def test_short_passages_are_bounded_in_number(retriever: FakeRetriever) -> None:
+    ids = retriever.add("d3", *["Short."] * 300)
+    output = await fetch_docs(_context(retriever), ids[5:300:6], window=5)
+    assert len(output.passages) == 50
+    assert set(_ids(output, "passages")) >= set(ids[5:300:6])
+
+
 async def test_a_passage_longer_than_an_answer_may_be_is_cut(retriever: FakeRetriever) -> None:
     retriever.add("d3", LONG)
     output = await fetch_docs(_context(retriever), ["d3-0"])
