@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from services.tools.temporal import vocabulary as words
 from services.tools.temporal.calendar import Moment, Span
-from services.tools.temporal.expressions import DateOrder, Expression, Standing, find_expressions
+from services.tools.temporal.expressions import DateOrder, Expression, Standing
+from services.tools.temporal.rules import find_expressions
 
 TEXT_CHARACTERS_MAX = 2_000
 _ONE_EXPRESSION_CHARACTERS_MAX = 40
