@@ -5,7 +5,7 @@ import sys
 from typing import Any, TypeVar, get_args
 
 from pydantic import SecretStr, ValidationError
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsError
 
 EX_CONFIG = 78
 """Exit code of a process that refuses its settings (sysexits.h). Starting it again as it is would change nothing."""
@@ -29,8 +29,11 @@ def read_settings(settings_class: type[SettingsT]) -> SettingsT:
     try:
         return settings_class()
     except ValidationError as error:
-        sys.stderr.write("".join(f"{line}\n" for line in setting_problems(error, settings_class)))
-        sys.exit(EX_CONFIG)
+        lines = setting_problems(error, settings_class)
+    except SettingsError as error:
+        lines = [_unreadable(error, settings_class)]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.exit(EX_CONFIG)
 
 
 def setting_problems(error: ValidationError, settings_class: type[BaseSettings]) -> list[str]:
@@ -41,6 +44,13 @@ def setting_problems(error: ValidationError, settings_class: type[BaseSettings])
         variable = f"{settings_class.model_config.get('env_prefix', '')}{name}".upper() if name else "A setting"
         lines.setdefault(variable, _line(variable, name, problem, settings_class))
     return list(lines.values())
+
+
+def _unreadable(error: SettingsError, settings_class: type[BaseSettings]) -> str:
+    """A setting that is written as JSON, and is none: pydantic names the field and nothing else."""
+    name = re.search(r'field "(\w+)"', str(error))
+    variable = f"{settings_class.model_config.get('env_prefix', '')}{name[1] if name else ''}".upper()
+    return f"{variable} is not valid: it must be JSON"
 
 
 def _line(variable: str, name: str, problem: Any, settings_class: type[BaseSettings]) -> str:

@@ -7,7 +7,8 @@ from functools import cache
 
 from kit.language.questions import AnswerKind, read_question
 from kit.language.terms import Token
-from services.tools.temporal.expressions import DateOrder, find_expressions
+from services.tools.temporal.expressions import DateOrder
+from services.tools.temporal.rules import find_expressions
 
 LEXICAL, DENSE, HYBRID = "lexical", "dense", "hybrid"
 VERY_SHORT_WORDS = 2

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from services.tools.temporal import vocabulary as words
 from services.tools.temporal.calendar import Moment, Span
-from services.tools.temporal.expressions import DateOrder, Expression, Standing, find_expressions
+from services.tools.temporal.expressions import DateOrder, Expression, Standing
+from services.tools.temporal.rules import find_expressions
 
 TEXT_CHARACTERS_MAX = 2_000
 _ONE_EXPRESSION_CHARACTERS_MAX = 40
@@ -23,6 +24,8 @@ _OTHER_LANGUAGES = (
 )  # fmt: skip
 """Of dateparser: fixed, so that each call does not look through two hundred."""
 _LETTERS_MIN = 3
+_YEARS = range(1000, 9000)
+"""A calendar ends at both ends, and what dateparser reads beyond is no date."""
 _MARKS = " \t\n.,;:!?¿¡()\"'«»„“”"
 
 
@@ -40,11 +43,6 @@ def read_periods(text: str, moment: Moment, order: DateOrder = DateOrder.DAY_FIR
     """In the order of the text; only its beginning is read when it is long. By rules alone."""
     text = text[:TEXT_CHARACTERS_MAX]
     return sorted(_joined(text, find_expressions(text, order), moment), key=lambda period: period.start)
-
-
-def read_one(text: str, moment: Moment, order: DateOrder = DateOrder.DAY_FIRST) -> Period | None:
-    """The text as a single expression of any language that dateparser knows."""
-    return next(_whole(text, moment, order), None)
 
 
 def _joined(text: str, expressions: list[Expression], moment: Moment) -> Iterator[Period]:
@@ -154,11 +152,12 @@ def _pattern(name: str) -> "re.Pattern[str]":
     return re.compile(words.RANGE if name == "range" else words.RANGE_AND, re.IGNORECASE)
 
 
-def _whole(text: str, moment: Moment, order: DateOrder) -> Iterator[Period]:
-    """The text as one expression, by dateparser."""
+def read_one(text: str, moment: Moment, order: DateOrder = DateOrder.DAY_FIRST) -> Period | None:
+    """The text as a single expression of any language that dateparser knows."""
     bare = text.strip(_MARKS)
-    if not 1 < len(bare) <= _ONE_EXPRESSION_CHARACTERS_MAX or (bare.isascii() and len(bare) < _LETTERS_MIN):
-        return
+    is_long = len(bare) > _ONE_EXPRESSION_CHARACTERS_MAX
+    if is_long or bare.isdecimal() or len(bare) < (_LETTERS_MIN if bare.isascii() else 2):
+        return None
     # Takes 60 ms and 20 MB, which the service does not need to start, and few texts need at all.
     from dateparser.date import DateDataParser  # noqa: PLC0415
 
@@ -168,13 +167,12 @@ def _whole(text: str, moment: Moment, order: DateOrder) -> Iterator[Period]:
             "RELATIVE_BASE": moment.now.replace(tzinfo=None),
             "PREFER_DATES_FROM": "past",
             "DATE_ORDER": order.value,
-            "REQUIRE_PARTS": [],
         },
     )
     data = parser.get_date_data(bare)
     time: datetime | None = data.date_obj
-    if time is None or bare.isdecimal():
-        return
+    if time is None or time.year not in _YEARS:
+        return None
     unit = data.period if data.period in {"week", "month", "year"} else "day"
     start = text.find(bare)
-    yield Period(bare, start, start + len(bare), moment.span(unit, time.date()))
+    return Period(bare, start, start + len(bare), moment.span(unit, time.date()))

@@ -21,6 +21,7 @@ class ExampleSettings(ServiceSettings):
     share: float = Field(default=0.5, ge=0, le=1)
     switch: bool = False
     api_key: SecretStr | None = Field(default=None, max_length=3)
+    keys: dict[str, SecretStr] = Field(default_factory=dict)
 
 
 async def never_run(settings: ExampleSettings) -> None:
@@ -42,6 +43,7 @@ async def never_run(settings: ExampleSettings) -> None:
             "AUTH_PUBLIC_KEYS_FILE=keys.json is not valid: the key itself is set as well; set one of the two",
         ),
         ("API_KEY", "hush", "API_KEY is not valid: it must have at most 3 characters"),
+        ("KEYS", '{"a": hush}', "KEYS is not valid: it must be JSON"),
     ],
 )
 def test_a_wrong_setting_is_one_line_and_exit_code_78(

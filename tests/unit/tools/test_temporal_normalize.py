@@ -4,6 +4,8 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from services.tools.errors import ToolError
 from services.tools.toolbox.temporal_normalize import temporal_normalize
@@ -150,6 +152,34 @@ def test_times_are_found_in_a_text(text: str, expected: str) -> None:
     found = temporal_normalize(text, reference_time=NOW)["expressions"]
     shown = [f"{one['text']}: {_shown(one['date_from'])} {_shown(one['date_to'])}" for one in found]
     assert "; ".join(shown) == expected
+
+
+PIECES = (
+    "last",
+    "in",
+    "since",
+    "between",
+    "and",
+    "May",
+    "31",
+    "February",
+    "99",
+    "2024",
+    "0000",
+    "месяца",
+    "назад",
+    "9999",
+    "years",
+    "-",
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.one_of(st.text(min_size=1, max_size=40), st.lists(st.sampled_from(PIECES), min_size=1).map(" ".join)))
+def test_any_text_is_read(text: str) -> None:
+    for found in temporal_normalize(text, reference_time=NOW)["expressions"]:
+        assert found["text"] in " ".join(text.split()) or found["text"] in text
+        assert not (found["date_from"] and found["date_to"]) or found["date_from"] < found["date_to"]
 
 
 def test_dates_are_those_of_the_time_zone() -> None:
