@@ -1,4 +1,4 @@
-"""Calls that a model writes as text, where its server has not recognised them: Hermes and Qwen's `<tool_call>{…}</tool_call>`,
+"""Calls that a model writes as text, where its server has not recognised them: `<tool_call>…</tool_call>` of Hermes, Qwen and GLM,
 Llama's `<function=name>{…}</function>` and `<|python_tag|>{…}`, Mistral's `[TOOL_CALLS][…]`, and an answer that is nothing but the
 JSON of a call. They are told apart while the text streams, so that nobody is shown one."""
 
@@ -119,7 +119,7 @@ class CallTextFilter:
         """Takes the calls out of the body. What is no attempt at one is text, perhaps about the tag."""
         self._state = _State.TEXT
         written = self._written(body)
-        calls = calls_in(written)
+        calls = [WrittenCall(body.strip(), "")] if body.strip() in self._offered else calls_in(written)
         if not calls and not is_call_like(written):
             self._held, self._skips_fence = body + rest, False
             return self._opener
