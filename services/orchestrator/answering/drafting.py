@@ -8,7 +8,7 @@ from kit.errors import GroundworkError
 from kit.grounding import Judge
 from kit.llm import FinishReason, Meter, Operation, Restart
 from services.orchestrator.answering import extractive
-from services.orchestrator.answering.citations import finished_part
+from services.orchestrator.answering.citations import cited_numbers, finished_part
 from services.orchestrator.answering.extractive import ExtractiveSettings, Passage
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.answering.refusals import refusal
@@ -28,6 +28,7 @@ _ENDINGS = {
     FinishReason.CUT_OFF: ("ANSWER_CUT_OFF", "The model wrote longer than it may and was stopped."),
 }
 """What is said of an answer that is not whole."""
+_UNSUPPORTED = Degradation("llm", "UNSUPPORTED_ANSWER", "Nothing the model wrote is carried by the documents.")
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,19 @@ class Drafter:
         await screen.settle(draft.text)
         return draft
 
+    async def judge(self, text: str, question: Question, journal: Journal) -> Draft:
+        """A text that a model has written with the evidence before it, judged. When it cites passages and none of them carries
+        anything of it, the documents are quoted instead, if they answer the question."""
+        screen = Screen(journal)
+        draft = _judged(text, question)
+        if cited_numbers(draft.text) and not draft.carries_something and draft.verification is not None:
+            quoted = await self._extract(question, journal, screen)
+            instead = "" if quoted.is_refusal else " Quoting the documents instead."
+            await journal.write(Thinking("verify", f"{_UNSUPPORTED.message}{instead}", _UNSUPPORTED))
+            draft = draft if quoted.is_refusal else quoted
+        await screen.settle(draft.text)
+        return draft
+
     async def _best(self, question: Question, journal: Journal, screen: Screen) -> Draft:
         if self._generator is None or not self.model_name or not question.evidence:
             return await self._extract(question, journal, screen)
@@ -106,8 +120,7 @@ class Drafter:
             return await self._extract(question, journal, screen)
         if draft.is_refusal or draft.carries_something:
             return draft
-        note = Degradation("llm", "UNSUPPORTED_ANSWER", "Nothing the model wrote is carried by the documents.")
-        await journal.write(Thinking("verify", f"{note.message} Quoting the documents instead.", note))
+        await journal.write(Thinking("verify", f"{_UNSUPPORTED.message} Quoting the documents instead.", _UNSUPPORTED))
         return await self._extract(question, journal, screen)
 
     async def _generate(self, generator: Generator, question: Question, journal: Journal, screen: Screen) -> Draft:
@@ -172,9 +185,9 @@ def _as_far_as_it_got(draft: Draft, reason: FinishReason) -> Draft:
     return replace(draft, verification=verification, support_status=SupportStatus.PARTIAL)
 
 
-def judged(text: str, evidence: Sequence[Evidence], question: str) -> Draft:
-    """A model's answer with a mark behind each claim that a passage carries, and verdicts. One that claims nothing has none."""
-    judge = Judge(evidence, question)
+def _judged(text: str, question: Question) -> Draft:
+    """With a mark behind each claim that a passage carries. A text that claims nothing is not judged."""
+    judge = Judge(question.evidence, question.text)
     text = attribute(text, judge)
     verification = verify(text, judge)
     return _checked(text, MODEL, verification) if verification.sentences else Draft(text, MODEL, None, None)

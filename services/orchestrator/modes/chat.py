@@ -1,12 +1,11 @@
 """Mode chat: history → tools → plan → tool loop, or what the words of the message ask for → verify → answer → usage → remember. It
 reads as a plain program: what stands in `once` is done once, whoever works on the run."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from kit.errors import GroundworkError
 from kit.grounding import let_go_of_texts
 from kit.llm import LanguageModel, Operation
 from services.orchestrator.answering.drafting import (
@@ -14,8 +13,8 @@ from services.orchestrator.answering.drafting import (
     MODEL,
     Draft,
     Drafter,
+    Question,
     degraded,
-    judged,
     support_of_quotes,
 )
 from services.orchestrator.answering.generation import Generator
@@ -33,12 +32,13 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.metrics import SHED_CHATS
-from services.orchestrator.models import RunRecord, RunRequest, Tool
+from services.orchestrator.models import RunRecord, RunRequest
 from services.orchestrator.modes.drafts import answer_tokens, checked
 from services.orchestrator.modes.intents import Route
 from services.orchestrator.modes.proactive import Asked, Proactive, plan_for
 from services.orchestrator.modes.prompts import tool_messages
 from services.orchestrator.modes.threads import Threads, forgotten_documents
+from services.orchestrator.modes.toolboxes import Toolbox, Toolboxes
 from services.orchestrator.ports import Memory, RunSources, Tools
 from services.orchestrator.steps.budgets import in_force
 from services.orchestrator.steps.run import Run, check_not_breaking, end, just, status_of, tell_time_is_up
@@ -81,15 +81,6 @@ class ChatLimits:
     loop: LoopLimits = field(default_factory=LoopLimits)
 
 
-@dataclass(frozen=True)
-class Toolbox:
-    """The tools of a run, as they were when it began."""
-
-    offered: Sequence[Tool] = ()
-    withheld: Sequence[str] = ()
-    """Names of tools that the tenant has and this run may not use."""
-
-
 class Chat:
     """Runs the mode chat."""
 
@@ -113,6 +104,7 @@ class Chat:
         self._held = held
         self._threads = Threads(memory, sources, turns=limits.history_turns)
         self._proactive = Proactive(tools, sources, drafter, Generator(model, held=held))
+        self._toolboxes = Toolboxes(tools, model)
         self._agentic = 0
 
     async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
@@ -166,9 +158,16 @@ class Chat:
 
     async def _answer(self, run: Run, record: RunRecord, mode: RunMode) -> Answer:
         history = await self._threads.history(run, record, for_model=bool(self._model_name))
-        toolbox = await self._toolbox(run, record)
+        by_model = mode is RunMode.CHAT and self._limits.tool_calling and bool(self._model_name)
+        toolbox = await run.once(
+            "tools",
+            partial(self._toolboxes.listed, run, record.request, for_model=by_model),
+            Toolbox,
+            show=Toolbox.event,
+            is_last_resort=True,
+        )
         asked = Asked(run, record, history, {tool.name: tool for tool in toolbox.offered if not tool.needs_approval})
-        by_loop = mode is RunMode.CHAT and self._calls_tools(toolbox)
+        by_loop = by_model and toolbox.shown
         first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)
         plan = await run.once("plan", partial(just, first), Plan, is_last_resort=True)
         try:
@@ -184,42 +183,16 @@ class Chat:
         finally:
             let_go_of_texts()
 
-    def _calls_tools(self, toolbox: Toolbox) -> bool:
-        """Whether a model calls the tools."""
-        return bool(self._limits.tool_calling and self._model_name and toolbox.offered)
-
-    async def _toolbox(self, run: Run, record: RunRecord) -> Toolbox:
-        return await run.once(
-            "tools", partial(self._listed, run, record.request), Toolbox, show=_told, is_last_resort=True
-        )
-
-    async def _listed(self, run: Run, request: RunRequest) -> Toolbox:
-        """The tools that the request allows; none, said so, when the tools service does not answer."""
-        if request.tools is not None and not request.tools.names:
-            return Toolbox()
-        try:
-            known = await self._tools.offered()
-        except GroundworkError as error:
-            await run.say(degraded("tools", "tools", error, "Going on without tools."))
-            return Toolbox()
-        if request.tools is None:
-            return Toolbox(tuple(known))
-        names = set(request.tools.names)
-        return Toolbox(
-            tuple(tool for tool in known if tool.name in names),
-            tuple(tool.name for tool in known if tool.name not in names),
-        )
-
     async def _by_loop(self, asked: Asked, toolbox: Toolbox) -> Answer:
         run, record = asked.run, asked.record
         limits = self._loop_limits(run)
         task = LoopTask(
             question=asked.question,
             messages=tool_messages(asked.question, asked.history),
-            offered=toolbox.offered,
+            offered=toolbox.shown,
             answer_tokens=answer_tokens(run),
             collection_ids=record.request.collection_ids,
-            withheld=toolbox.withheld,
+            withheld=[*toolbox.withheld, *toolbox.left_out],
             note=partial(forgotten_documents, run, record, self._sources),
         )
         loop = ToolLoop(self._model, self._tools, self._drafter, limits, held=self._held)
@@ -228,10 +201,10 @@ class Chat:
             return await self._fallen_back(run, result, limits)
         if not result.evidence:
             return Answer(result.text, (), None, MODEL)
-        draft = await run.once(
-            "verify", partial(_verified, run, asked.question, result), Draft, show=checked, is_last_resort=True
-        )
-        return Answer(draft.text, cite(draft.text, result.evidence), draft.support_status, MODEL)
+        question = Question(asked.question, (), result.evidence, task.answer_tokens)
+        judge = partial(self._drafter.judge, result.text, question, run.journal)
+        draft = await run.once("verify", judge, Draft, show=checked, is_last_resort=True)
+        return Answer(draft.text, cite(draft.text, result.evidence), draft.support_status, draft.method)
 
     async def _fallen_back(self, run: Run, result: LoopResult, limits: LoopLimits) -> Answer:
         """What was found, quoted; when it was time that ran out, the run ends so."""
@@ -247,15 +220,3 @@ class Chat:
         if not limit_s:
             return self._limits.loop
         return replace(self._limits.loop, reserve_s=min(self._limits.loop.reserve_s, limit_s * _MOST_RESERVED))
-
-
-async def _verified(run: Run, question: str, result: LoopResult) -> Draft:
-    """The loop's answer, judged."""
-    draft = judged(result.text, result.evidence, question)
-    await Screen(run.journal).settle(draft.text)
-    return draft
-
-
-def _told(toolbox: Toolbox) -> Thinking:
-    names = ", ".join(tool.name for tool in toolbox.offered)
-    return Thinking("tools", f"Tools: {names}." if names else "No tools.")

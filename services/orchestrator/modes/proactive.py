@@ -134,7 +134,7 @@ class Proactive:
     async def _talked(self, asked: Asked) -> Answer:
         if self._drafter.model_name:
             try:
-                draft = await asked.run.once("talk", partial(self._talk, asked), Draft, show=checked)
+                draft = await asked.run.once("talk", partial(self._talk, asked), Draft, show=_unchecked)
                 return Answer(draft.text, (), None, MODEL)
             except (ModelUnavailable, ModelRejected, QuestionTooLong, BudgetSpent) as error:
                 await asked.run.say(degraded("answer", "llm", error, "Answering without the model."))
@@ -142,7 +142,8 @@ class Proactive:
         abilities = [said for name, said in _ABILITIES.items() if name in asked.tools]
         if is_small_talk:
             return await _said(asked.run, _introduction(abilities))
-        return await _said(asked.run, _cannot(abilities), SupportStatus.UNAVAILABLE)
+        withheld = asked.record.request.tools is not None
+        return await _said(asked.run, _cannot(abilities, is_withheld=withheld), SupportStatus.UNAVAILABLE)
 
     async def _talk(self, asked: Asked) -> Draft:
         asked.run.budgets.require_model()
@@ -157,6 +158,10 @@ class Proactive:
             raise ModelUnavailable("the model said nothing", reason="LLM_EMPTY")
         await screen.settle(text)
         return Draft(text, MODEL, None, None)
+
+
+def _unchecked(_: Draft) -> Thinking:
+    return Thinking("verify", "Not checked: no documents were read.")
 
 
 async def _tell_of_restart(run: Run, restart: Restart) -> None:
@@ -178,11 +183,11 @@ def _introduction(abilities: Sequence[str]) -> str:
     return f"Hello! No language model answers at the moment, so I cannot chat. {can}"
 
 
-def _cannot(abilities: Sequence[str]) -> str:
+def _cannot(abilities: Sequence[str], *, is_withheld: bool) -> str:
     can = f" I can {_listed(abilities)}." if abilities else ""
     return (
         f"I cannot answer this: no language model answers at the moment, and the documents cannot be searched here.{can} "
-        "Allow the tool search, or ask again in a minute."
+        f"{'Allow the tool search.' if is_withheld else 'Please ask again in a minute.'}"
     )
 
 

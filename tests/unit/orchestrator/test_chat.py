@@ -28,6 +28,7 @@ from services.orchestrator.models import Tool, ToolSelection, Turn
 from services.orchestrator.modes.chat import ChatLimits
 from services.orchestrator.steps.effects import ToolOutcome
 from tests.unit.orchestrator.chatting import (
+    MATH,
     PAY,
     SEARCH,
     TOOLS,
@@ -85,6 +86,16 @@ async def test_answer_that_nothing_found_carries_says_so() -> None:
     assert status_of(payloads) is RunStatus.COMPLETED
 
 
+async def test_answer_whose_citations_carry_nothing_gives_way_to_quotes() -> None:
+    chat = Chatting(RepeatedReplies([FIND, "The tower was built in 1874. [1]"]))
+    payloads = await chat.run()
+    answer = answer_of(payloads)
+    assert (answer.text, answer.method) == (GOOD, "extractive")
+    assert shown_by(chat.log.events[KEY]) == GOOD
+    assert "UNSUPPORTED_ANSWER" in reasons(payloads)
+    assert answer.support_status is SupportStatus.SUPPORTED
+
+
 async def test_numbers_count_over_all_calls_and_invented_ones_are_taken_out() -> None:
     third = replace(
         EVIDENCE[0], chunk_id="c3", document_id="d3", document_name="bell.txt", text="The bell weighs 13 tonnes."
@@ -134,6 +145,24 @@ async def test_only_tools_that_the_request_names_are_offered() -> None:
     payloads = await Chatting(model, selection=ToolSelection(())).run()
     assert not model.requests[0].tools
     assert answer_of(payloads).text == "Hello."
+
+
+async def test_tools_that_do_not_fit_the_models_context_are_left_out_and_that_is_said() -> None:
+    large = {
+        "type": "object",
+        "properties": {f"field{n}": {"type": "string", "description": "word " * 9} for n in range(16)},
+    }
+    others = [replace(MATH, name=f"large{n}", parameters=large) for n in range(4)]
+    model = RepeatedReplies([FIND, GOOD], context_tokens=4096)
+    payloads = await Chatting(model, FakeTools([*others, *TOOLS], answered)).run()
+    shown = [spec.name for spec in model.requests[0].tools]
+    assert shown[-3:] == ["search", "math_eval", "time_now"]
+    assert len(shown) < 7
+    assert "CONTEXT_TOO_SMALL" in reasons(payloads)
+    assert answer_of(payloads).text == GOOD
+    model = RepeatedReplies(["Hello."], context_tokens=4096)
+    await Chatting(model, FakeTools([*TOOLS, *others], answered), selection=ToolSelection(("large3", "search"))).run()
+    assert "large3" in [spec.name for spec in model.requests[0].tools], "what is asked for by name comes first"
 
 
 async def test_run_goes_on_without_tools_when_they_are_away_and_says_so() -> None:

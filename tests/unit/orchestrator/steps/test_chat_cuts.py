@@ -54,6 +54,7 @@ WORLDS: dict[str, partial[Chatting]] = {
     "retried": partial(Chatting, lambda: RepeatedReplies([FIND, GOOD]), failing_once),
     "refuses tools": partial(Chatting, lambda: RepeatedReplies([ToolsRefused("no")])),
     "model breaks": partial(Chatting, lambda: RepeatedReplies([FIND, ModelUnavailable("down")])),
+    "not carried": partial(Chatting, lambda: RepeatedReplies([FIND, "The tower was built in 1874. [1]"])),
     "forced": partial(Chatting, lambda: RepeatedReplies([FIND, GOOD]), budgets=Budgets(reasoning_steps=1)),
     "no model": partial(Chatting),
     "sum": partial(Chatting, question="6 * 7"),
