@@ -58,7 +58,9 @@ class AgentEvent(Event):
 class ThinkingEvent(Event):
     """`thinking`: progress, or a degradation."""
 
-    phase: str = Field(description="`memory`, `route`, `retrieve`, `reason`, `answer`, `verify` or `resume`.")
+    phase: str = Field(
+        description="`memory`, `tools`, `plan`, `tool`, `retrieve`, `reason`, `answer`, `verify`, `load` or `resume`."
+    )
     text: str = Field(description="For a person.")
     degraded: Degradation | None = Field(description="Set when something was done in a lesser way than asked.")
 

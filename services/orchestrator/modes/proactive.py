@@ -124,7 +124,7 @@ class Proactive:
     async def _called(self, asked: Asked, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
         """What came of the call. One that no budget allows, or that could not be logged, has failed."""
         run, record = asked.run, asked.record
-        call = self._tools.call(asked.tools[name], arguments, record.request.collection_ids)
+        call = self._tools.call(asked.tools[name], arguments, record.request.collection_ids, run.tell_progress)
         note = partial(forgotten_documents, run, record, self._sources)
         try:
             return await effect_with_retry(run, name, NotedCall(call, note))

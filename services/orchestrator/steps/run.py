@@ -197,6 +197,10 @@ class Run:
         """A visible event, nothing more. One that an earlier worker said in the same step is not said again."""
         await self.journal.write(payload)
 
+    async def tell_progress(self, text: str) -> None:
+        """What a tool is doing, for the person."""
+        await self.say(Thinking("tool", text))
+
     async def all(self, *steps: Awaitable[T]) -> list[T]:
         """The results of steps that are done at the same time. One that fails or waits does not stop the others: what they have
         begun ends. Then the first failure is raised, a signal before all others."""

@@ -62,9 +62,9 @@ class Calling:
                 decision = await self._decision(key, tool, arguments)
                 if not decision.allowed:
                     return _denied(tool, decision)
-            made = NotedCall(self._tools.call(tool, arguments, self._task.collection_ids), self._task.note)
+            made = self._tools.call(tool, arguments, self._task.collection_ids, self._run.tell_progress)
             with deadline.within(self._time_s()):
-                return Called(await effect_with_retry(self._run, key, made))
+                return Called(await effect_with_retry(self._run, key, NotedCall(made, self._task.note)))
         except (BudgetSpent, ReadOnlyRun) as error:
             return _not_made(error.reason, f"{tool.name} was not called: {error.message}")
 

@@ -955,7 +955,9 @@ class Thinking(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
     phase: _builtins.str
-    """"memory", "route", "retrieve", "reason" (what the model thinks), "answer", "verify", "resume"."""
+    """"memory", "tools" (which there are), "plan", "tool" (what one is doing), "retrieve", "reason" (what the model thinks), "answer", "verify",
+    "load" (served in a lesser way), "resume".
+    """
     text: _builtins.str
     """Short text for a person."""
     @_builtins.property

@@ -48,7 +48,7 @@ class WatchedTools:
     async def offered(self) -> Sequence[Tool]:
         return TOOLS
 
-    def call(self, tool: Tool, arguments: Mapping[str, Any], collection_ids: Sequence[str]) -> Call:
+    def call(self, tool: Tool, arguments: Mapping[str, Any], *_: Any) -> Call:
         return _WatchedCall(self, tool.name, arguments, tool.effect)
 
     def outcome(self, name: str, query: str) -> ToolOutcome:
