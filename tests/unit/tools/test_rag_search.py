@@ -34,9 +34,9 @@ def _context(retriever: FakeRetriever, collections: Sequence[str] = (), **more: 
 
 def _texts(output: ToolOutput) -> list[str]:
     assert [passage.hit.chunk.text for passage in output.passages] == [
-        each["text"] for each in output.content["passages"]
+        each["source"]["text"] for each in output.content["passages"]
     ]
-    return [each["text"] for each in output.content["passages"]]
+    return [each["source"]["text"] for each in output.content["passages"]]
 
 
 async def test_notes_and_all_that_may_be_read_are_searched(retriever: FakeRetriever) -> None:
