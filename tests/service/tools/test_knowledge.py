@@ -85,7 +85,7 @@ async def test_a_note_is_found_by_its_own_tenant_until_it_is_forgotten(
         await tools.call("rag_index", "run1/call2", **into_kb)
         await _until(lambda: tools.call("rag_list", collection_id="knowledge-base"), _is_all_ready)
         [passage] = (await tools.call("query_local_kb", **question))["passages"]
-        assert passage["document"] == "Handbook.md"
+        assert passage["source"]["document"] == "Handbook.md"
 
         assert (await tools.call("rag_forget", "run1/call3", document="Staging"))["deleted"]
         left = await tools.call("rag_search", collection_ids=["notes"], **question)
