@@ -18,6 +18,8 @@ from services.orchestrator.toolloop.planner import RoundPlan
 from services.orchestrator.toolloop.task import LoopLimits, LoopTask, time_to_act_s
 
 OUT_OF_TIME = "OUT_OF_TIME"
+_SETTLING_S = 2.0
+"""Of the time that is kept for the answer."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ class Calling:
                 if not decision.allowed:
                     return _denied(tool, decision)
             made = NotedCall(self._tools.call(tool, arguments, self._task.collection_ids), self._task.note)
-            with deadline.within(self._time_s()):
+            time_s = self._time_s()
+            # One that has begun is asked for by its id: what came of it must be known, whatever the time.
+            with deadline.within(_SETTLING_S if time_s == 0.0 else time_s):
                 return Called(await self._run.effect(key, made))
         except (BudgetSpent, ReadOnlyRun) as error:
             return _not_made(error.reason, f"{tool.name} was not called: {error.message}")
