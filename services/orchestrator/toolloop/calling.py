@@ -56,7 +56,7 @@ class Calling:
         tool = self._by_name.get(call.name)
         if tool is None:  # taken away since the round was planned
             return _not_made("WITHHELD", f"{call.name} is not offered any more.")
-        if not self._run.is_recorded(key) and self._time_s() == 0.0:
+        if not self._run.is_recorded(key) and time_to_act_s(self._run.budgets, self._limits) == 0.0:
             return _not_made(OUT_OF_TIME, f"{call.name} was not called: the run's time is nearly over.")
         try:
             if tool.needs_approval:
@@ -64,9 +64,7 @@ class Calling:
                 if not decision.allowed:
                     return _denied(tool, decision)
             made = NotedCall(self._tools.call(tool, arguments, self._task.collection_ids), self._task.note)
-            time_s = self._time_s()
-            # One that has begun is asked for by its id: what came of it must be known, whatever the time.
-            with deadline.within(_SETTLING_S if time_s == 0.0 else time_s):
+            with deadline.within(self._time_s()):
                 return Called(await self._run.effect(key, made))
         except (BudgetSpent, ReadOnlyRun) as error:
             return _not_made(error.reason, f"{tool.name} was not called: {error.message}")
@@ -77,7 +75,10 @@ class Calling:
         return await self._run.ask(f"{key}/approval", asked)
 
     def _time_s(self) -> float | None:
-        return time_to_act_s(self._run.budgets, self._limits)
+        """For a call; None for no limit. One that has begun is asked for by its id: what came of it must be known, whatever the
+        time."""
+        time_s = time_to_act_s(self._run.budgets, self._limits)
+        return _SETTLING_S if time_s == 0.0 else time_s
 
 
 def _not_made(reason: str, said: str) -> Called:
