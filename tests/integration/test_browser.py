@@ -55,7 +55,7 @@ def test_chat_with_tools_shows_its_steps(visit: Visit) -> None:
     page.get_by_test_id("mode-chat").check(force=True)
     page.get_by_test_id("question-input").fill("What is 12*7?")
     page.get_by_test_id("ask-button").click()
-    expect(page.get_by_test_id("answer")).to_contain_text("84")
+    expect(page.get_by_test_id("answer")).to_contain_text("84", timeout=WAIT_MS)
     step = page.get_by_test_id("step").filter(has_text="expression")
     expect(step).to_have_attribute("data-state", "ok")
     expect(step).to_contain_text("12*7")
