@@ -30,10 +30,13 @@ def chat(
     collection: Annotated[
         list[str], typer.Option("--collection", "-c", help="Tools read only this collection; repeatable.")
     ] = [],  # noqa: B006
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON document for each answer.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON document; in a conversation one on each line.")
+    ] = False,
 ) -> None:
     """Talk; the model may use tools, and asks before it acts. Ctrl-C cancels an answer, Ctrl-D leaves."""
-    session = Session(Output(as_json=as_json), thread, tuple(tool) or None, tuple(collection) or None)
+    output = Output(as_json=as_json, json_lines=message is None)
+    session = Session(output, thread, tuple(tool) or None, tuple(collection) or None)
     raise typer.Exit(session.converse() if message is None else session.say(message))
 
 

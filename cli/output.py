@@ -29,14 +29,16 @@ UNLIMITED_CHARACTERS = 1_000_000
 class Output:
     """stdout and stderr."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, json_lines: bool = False) -> None:
         self.as_json = as_json
+        self._indent = None if json_lines else 2
         self.out = Console(file=sys.stdout, highlight=False, soft_wrap=True)
         self.err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
 
     def json(self, value: Any) -> None:
-        """One JSON document on stdout."""
-        sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+        """One JSON document on stdout; with `json_lines` on one line."""
+        sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=self._indent) + "\n")
+        sys.stdout.flush()
 
     def progress_bar(self) -> Progress:
         """For ingestion; on stderr, and only there where somebody looks."""

@@ -50,6 +50,19 @@ def test_upload_ask_and_open_the_citation(visit: Visit) -> None:
     expect(answer.get_by_test_id("citation")).to_have_count(0)
 
 
+def test_chat_with_tools_shows_its_steps(visit: Visit) -> None:
+    page = visit.page
+    page.get_by_test_id("mode-chat").check(force=True)
+    page.get_by_test_id("question-input").fill("What is 12*7?")
+    page.get_by_test_id("ask-button").click()
+    expect(page.get_by_test_id("answer")).to_contain_text("84", timeout=WAIT_MS)
+    step = page.get_by_test_id("step").filter(has_text="expression")
+    expect(step).to_have_attribute("data-state", "ok")
+    expect(step).to_contain_text("12*7")
+    page.reload()
+    expect(page.get_by_test_id("message")).to_have_count(2)
+
+
 def test_a_file_that_cannot_be_read_and_markup_in_a_name_are_shown_as_text(visit: Visit) -> None:
     page = visit.page
     name = "<img src=x onerror=alert(1)>.pdf"

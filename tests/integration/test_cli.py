@@ -14,11 +14,12 @@ from tests.integration.system import Groundwork, clean_environment, groundwork_c
 pytestmark = pytest.mark.integration
 
 
-def groundwork(port: int, *arguments: str, exit_code: int = 0) -> "subprocess.CompletedProcess[str]":
+def groundwork(port: int, *arguments: str, exit_code: int = 0, given: str = "") -> "subprocess.CompletedProcess[str]":
     """Runs the command as a user does, and checks how it ended."""
     result = subprocess.run(
         [groundwork_command(), *arguments],
         env=clean_environment(GROUNDWORK_PORT=str(port), NO_COLOR="1", COLUMNS="160"),
+        input=given,
         capture_output=True,
         text=True,
         timeout=90,
@@ -69,6 +70,21 @@ def test_a_folder_is_ingested_and_questions_are_answered_from_it(
     ]
     refused = groundwork(port, "ask", "How long is the notice period during probation?", "-c", collection)
     assert "The documents do not say." in refused.stdout
+
+
+def test_a_chat_shows_its_tools_and_keeps_a_thread(system: Groundwork, api: Api) -> None:
+    once = groundwork(system.port, "chat", "What is 12*7?", "--tool", "math_eval")
+    assert "84" in once.stdout
+    assert '→ math_eval(expression="12*7")' in once.stderr
+    before = {each["id"] for each in api.get("/v1/threads")["threads"]}
+    conversation = groundwork(system.port, "chat", "--json", given="What is 2+2?\nWhat is 3*3?\n")
+    told = [json.loads(line) for line in conversation.stdout.splitlines()]
+    assert ["4" in told[0]["answer"], "9" in told[1]["answer"]] == [True, True]
+    (thread,) = {each["id"] for each in api.get("/v1/threads")["threads"]} - before
+    assert {each["thread_id"] for each in told} == {thread}
+    listed = json.loads(groundwork(system.port, "tools", "--json").stdout)["tools"]
+    assert {"math_eval", "time_now"} <= {each["name"] for each in listed}
+    assert groundwork(system.port, "approvals").stdout == "Nothing waits for a decision.\n"
 
 
 def test_a_file_that_fails_is_named_with_its_reason(system: Groundwork, collection: str, tmp_path: Path) -> None:

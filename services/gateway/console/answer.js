@@ -4,7 +4,7 @@ import { Decisions } from "./approvals.js";
 import { mark } from "./citations.js";
 import { byId, make, setText } from "./dom.js";
 import { openPassage } from "./passage.js";
-import { StepTrace } from "./steps.js";
+import { StepTrace, planned } from "./steps.js";
 import { applyToken, dollars, duration, pieces, place } from "./text.js";
 
 const VERDICTS = {
@@ -52,7 +52,7 @@ export class AnswerView {
     const take = {
       run: () => data.question && setText(byId("asked"), data.question),
       thinking: () => this.#thinking(data),
-      plan: () => this.say(`Searching for ${data.queries.map((query) => `“${query}”`).join(", ")} …`),
+      plan: () => this.say(planned(data)),
       retrieval: () => this.#retrieval(data),
       token: () => this.#token(data),
       tool: () => this.say(`Using ${data.name} …`),

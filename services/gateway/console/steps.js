@@ -6,6 +6,13 @@ import { argumentText, duration, stepCost } from "./text.js";
 
 const DECISIONS = { allowed: "Allowed", denied: "Denied", expired: "Nobody decided in time" };
 
+/** What was planned: a search, or another way to an answer. */
+export function planned({ route, queries }) {
+  const quoted = queries.map((query) => `“${query}”`).join(", ");
+  const words = { tools: "Choosing tools …", math: `Working out ${quoted} …`, time: "Looking at the clock …", talk: "Answering …" };
+  return words[route] || `Searching for ${quoted} …`;
+}
+
 /** Draws into the card's list of steps. Make a new one for each run. */
 export class StepTrace {
   #calls = new Map();
@@ -22,7 +29,7 @@ export class StepTrace {
   take({ event, data }) {
     const take = {
       thinking: () => this.#thinking(data),
-      plan: () => this.#note(`Searching for ${data.queries.join(" · ")}`),
+      plan: () => this.#note(planned(data)),
       retrieval: () => this.#retrieval(data),
       tool: () => this.#tool(data),
       tool_result: () => this.#result(data),
@@ -31,18 +38,20 @@ export class StepTrace {
       usage: () => this.#usage(data),
       done: () => this.#done(),
     }[event];
-    if (take) take();
+    if (!take) return;
+    const item = take();
+    if (item && data.step && !this.#steps.has(data.step)) this.#steps.set(data.step, item);
   }
 
   #thinking({ text, degraded }) {
-    if (degraded) this.#note(degraded.message || degraded.part, "degraded");
-    else if (text) this.#note(text);
+    if (degraded) return this.#note(degraded.message || degraded.part, "degraded");
+    return text && this.#note(text);
   }
 
-  #retrieval({ evidence, degraded, step }) {
+  #retrieval({ evidence, degraded }) {
     const item = this.#note(evidence.length ? `Found ${evidence.length} passage${evidence.length > 1 ? "s" : ""}` : "Found nothing fitting");
-    if (item && step) this.#steps.set(step, item);
     degraded.forEach((each) => this.#note(each.message || each.part, "degraded"));
+    return item;
   }
 
   #tool({ call_id: id, name, arguments: given, step }) {
@@ -50,7 +59,7 @@ export class StepTrace {
     const item = this.#add("running", name, given);
     setText(item.summary, "Running …");
     this.#calls.set(id, item);
-    if (step) this.#steps.set(step, item);
+    if (step) this.#steps.set(step, item); // rather than a note of the same step
   }
 
   #result({ call_id: id, ok, summary, duration_ms: ms, error }) {

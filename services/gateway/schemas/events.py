@@ -68,7 +68,9 @@ class ThinkingEvent(Event):
 class PlanEvent(Event):
     """`plan`: what will be searched."""
 
-    route: str = Field(description="`lexical`, `dense` or `hybrid`.")
+    route: str = Field(
+        description="`lexical`, `dense` or `hybrid`: a search. In a chat `tools`, `search`, `math`, `time` or `talk`."
+    )
     queries: list[str] = Field(description="Queries.")
 
 

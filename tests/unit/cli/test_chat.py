@@ -142,6 +142,8 @@ def test_lines_of_a_pipe_are_a_conversation_on_one_thread(server: FakeServer, mo
         ("And then?", "0123456789ab"),
     ]
     assert server.asked("POST").count("/v1/threads") == 1
+    result = CliRunner().invoke(app, ["chat", "--json"], input="Hello\nAnd then?\n", catch_exceptions=False)
+    assert [json.loads(line)["answer"] for line in result.stdout.splitlines()] == ["Yes.", "Yes."]
 
 
 def test_a_thread_that_is_not_there_is_told_before_anything_is_said(server: FakeServer, groundwork: Command) -> None:
