@@ -185,7 +185,7 @@ async def _client(settings: ToolsSettings, sender: str) -> aiosmtplib.SMTP:
         start_tls=settings.smtp_tls == "starttls",
         tls_context=await asyncio.to_thread(_trust, settings) if encrypted else None,
         local_hostname=sender.rpartition("@")[2],  # else it asks the resolver for this machine's name, and blocks
-        timeout=HANDING_OVER_TIMEOUT_S,
+        timeout=PREPARING_TIMEOUT_S,
     )
 
 
@@ -220,7 +220,7 @@ async def _hand_over(client: aiosmtplib.SMTP, message: bytes) -> None:
     """From the command DATA on, all but a refusal leaves open whether the server has taken the text (RFC 5321, 4.2.5 and 6.1)."""
     try:
         async with asyncio.timeout(HANDING_OVER_TIMEOUT_S):
-            await client.data(message)
+            await client.data(message, timeout=HANDING_OVER_TIMEOUT_S)
     except aiosmtplib.SMTPDataError as error:
         raise (_refused(error) if error.code >= _REFUSAL else _in_doubt(_said(error))) from error
     except (aiosmtplib.SMTPException, OSError) as error:
