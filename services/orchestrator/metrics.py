@@ -1,4 +1,4 @@
-"""Instruments of the orchestrator. Labels are bounded: mode, status and kind of source."""
+"""Instruments of the orchestrator. Labels are bounded: mode, status, kind of source, decision, stage."""
 
 from prometheus_client import Counter, Histogram
 
@@ -16,4 +16,14 @@ FORGOTTEN_RUNS = Counter(
     "groundwork_forgotten_runs",
     "Runs whose events were erased, by what was deleted: document, thread or run",
     ["source"],
+)
+REQUESTED_CALLS = Counter(
+    "groundwork_requested_tool_calls",
+    "Calls that models requested, by what the planner decided: made, or why not",
+    ["decision"],
+)
+FORCED_ANSWERS = Counter(
+    "groundwork_forced_answers",
+    "Answers that the model did not give by itself, by what gave them: the first attempt, the second, or the fallback",
+    ["stage"],
 )

@@ -8,8 +8,8 @@ import json_repair
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-_LONGEST_CHARS = 200_000
-"""Of arguments that are JSON: an event of the log holds 1 MB."""
+_LONGEST_CHARS = 60_000
+"""Of arguments that are JSON: see completion.py."""
 _LONGEST_REPAIRED_CHARS = 16_384
 _MOST_OPENED = 200
 """Brackets in a text that is repaired: the library takes quadratic time for nesting. With both bounds a repair takes

@@ -16,10 +16,9 @@ from services.orchestrator.steps.retrying import effect_with_retry
 from services.orchestrator.steps.run import Run
 from services.orchestrator.toolloop.evidence import NotedCall
 from services.orchestrator.toolloop.planner import RoundPlan
-from services.orchestrator.toolloop.task import LoopLimits, LoopTask
+from services.orchestrator.toolloop.task import LoopLimits, LoopTask, time_to_act_s
 
 OUT_OF_TIME = "OUT_OF_TIME"
-_FEWEST_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,7 @@ class Calling:
         return await self._run.ask(f"{key}/approval", asked)
 
     def _time_s(self) -> float | None:
-        """For calls; None for no limit. The rest of the run's time is for the answer."""
-        left_s = self._run.budgets.remaining_s
-        if left_s is None:
-            return None
-        left_s -= self._limits.reserve_s
-        return left_s if left_s > _FEWEST_SECONDS else 0.0
+        return time_to_act_s(self._run.budgets, self._limits)
 
 
 def _not_made(reason: str, said: str) -> Called:

@@ -24,7 +24,8 @@ from services.orchestrator.toolloop.hermes import CallTextFilter
 
 _MOST_CALLS = 32
 """Of one completion: more are a model that is caught in a loop."""
-_LONGEST_ARGUMENTS_CHARS = 200_000
+_LONGEST_ARGUMENTS_CHARS = 60_000
+"""Of all calls of a completion together: with what was planned they are one event of the log, which holds 1 MB in any script."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from kit.llm import CredentialsRefused, ModelRejected, ToolsRefused, WrongEndpoi
 from services.orchestrator.errors import QuestionTooLong
 
 _BAD_ANSWER = "LLM_BAD_ANSWER"
+_TIMEOUT = "LLM_TIMEOUT"
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,14 @@ class Failure:
 
     @classmethod
     def late(cls) -> "Failure":
-        return cls("LLM_TIMEOUT", "The model did not answer within the time that the run has left.")
+        """It did not answer in the time that the run has for it."""
+        return cls(_TIMEOUT, "The model did not answer within the time that the run has left.", next_attempt=2)
 
 
 def _next_attempt(error: GroundworkError) -> int:
     if isinstance(error, CredentialsRefused | WrongEndpoint):
         return 3
-    if isinstance(error, ModelRejected | QuestionTooLong):  # its length, or a role that its template does not know
+    # Its length, a role that its template does not know, or a prompt that took it too long.
+    if isinstance(error, ModelRejected | QuestionTooLong) or error.reason == _TIMEOUT:
         return 2
     return 1 if error.reason == _BAD_ANSWER else 3

@@ -13,6 +13,7 @@ from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Drafter,
 from services.orchestrator.errors import BudgetSpent, QuestionTooLong
 from services.orchestrator.log.events import Degradation, Evidence, Payload, SupportStatus, Thinking
 from services.orchestrator.log.screen import Screen
+from services.orchestrator.metrics import FORCED_ANSWERS
 from services.orchestrator.steps.run import Run
 from services.orchestrator.toolloop.completion import Completer, Completion
 from services.orchestrator.toolloop.conversation import Conversation, fitted
@@ -107,6 +108,7 @@ class ForcedAnswers:
             if attempt is None:
                 break
             if attempt.text:
+                FORCED_ANSWERS.labels(str(number)).inc()
                 return ForcedAnswer(attempt.text, None, degraded)
             if attempt.failure is not None:
                 degraded.append(degradation("", attempt.failure))
@@ -119,6 +121,7 @@ class ForcedAnswers:
             show=_shown,
             is_last_resort=True,
         )
+        FORCED_ANSWERS.labels("fallback").inc()
         return ForcedAnswer(draft.text, draft, degraded)
 
     async def _attempt(

@@ -1,4 +1,4 @@
-"""Calls that a model writes as text, where its server has not recognised them: Hermes and Qwen's `<tool_call>{…}</tool_call>`,
+"""Calls that a model writes as text, where its server has not recognised them: `<tool_call>…</tool_call>` of Hermes, Qwen and GLM,
 Llama's `<function=name>{…}</function>` and `<|python_tag|>{…}`, Mistral's `[TOOL_CALLS][…]`, and an answer that is nothing but the
 JSON of a call. They are told apart while the text streams, so that nobody is shown one."""
 
@@ -21,7 +21,7 @@ _CLOSERS = {
 """`[TOOL_CALLS]` reaches to the end of the answer."""
 _MAY_BECOME_FENCE = re.compile(r"(?:`{1,2}|```[\w-]*[ \t]*\r?\n?\s*)$")
 _LONGEST_HELD_FENCE = 40
-_LONGEST_BLOCK_CHARS = 200_000
+_LONGEST_BLOCK_CHARS = 60_000
 _BARE_START = re.compile(r"\s*(?:```[\w-]*\s*)?[\[{]")
 _BARE_KEY = re.compile(r"""\s*(?:```[\w-]*\s*)?\[?\s*(?:\{\s*(?:["']?(?P<key>\w*)["']?\s*(?P<closed>:)?)?)?""")
 _KEYS_OF_CALLS = frozenset(
@@ -119,7 +119,7 @@ class CallTextFilter:
         """Takes the calls out of the body. What is no attempt at one is text, perhaps about the tag."""
         self._state = _State.TEXT
         written = self._written(body)
-        calls = calls_in(written)
+        calls = [WrittenCall(body.strip(), "")] if body.strip() in self._offered else calls_in(written)
         if not calls and not is_call_like(written):
             self._held, self._skips_fence = body + rest, False
             return self._opener

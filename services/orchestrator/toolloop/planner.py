@@ -74,8 +74,6 @@ class History:
     """Round in which each effect was, or may have been, caused."""
     newest_evidence: int = 0
     """Last round that brought something not seen before; 0 for none."""
-    calls: int = 0
-    """Made so far."""
     denied: dict[str, int] = field(default_factory=dict)
     """Round in which a person did not allow each call."""
     _seen: set[str] = field(default_factory=set)
@@ -83,7 +81,6 @@ class History:
     def note_call(self, number: int, print_: str, *, is_effect: bool = False) -> None:
         """A call was made in round `number`; `is_effect` when it caused one that is not to be caused again, or may have."""
         self.made_in[print_] = number
-        self.calls += 1
         if is_effect:
             self.caused[print_] = number
 

@@ -13,6 +13,7 @@ from services.orchestrator.answering.drafting import finished_text
 from services.orchestrator.errors import QuestionTooLong
 from services.orchestrator.log.events import Degradation, EffectClass, Evidence, Payload, Retrieval, Thinking
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS
+from services.orchestrator.metrics import REQUESTED_CALLS
 from services.orchestrator.ports import Tools
 from services.orchestrator.steps.run import Run, just
 from services.orchestrator.toolloop import observations
@@ -23,7 +24,7 @@ from services.orchestrator.toolloop.evidence import EvidenceBook
 from services.orchestrator.toolloop.failure import Failure
 from services.orchestrator.toolloop.planner import Allowance, Drop, History, RoundPlan, plan
 from services.orchestrator.toolloop.requests import Offer, requested_calls
-from services.orchestrator.toolloop.task import LoopEnd, LoopLimits, LoopResult, LoopTask
+from services.orchestrator.toolloop.task import LoopEnd, LoopLimits, LoopResult, LoopTask, time_to_act_s
 
 _STEPS_OF_A_ROUND = 3
 """A completion, a call, and the completion that answers: with fewer left, tools are not worth offering."""
@@ -85,8 +86,6 @@ class Rounds:
         budgets = self._run.budgets.budgets
         if self._number >= (budgets.reasoning_steps or self._limits.reasoning_steps):
             return "reasoning_steps"
-        if budgets.tool_calls and self._history.calls >= budgets.tool_calls:
-            return "tool_calls"
         if self._run.is_recorded(self._key(self._number + 1)):
             return ""
         return self._spent_by_now()
@@ -96,6 +95,8 @@ class Rounds:
         begun = ledger.has_begun(self._key(self._number + 1))  # by a worker that died: it had the step
         if ledger.steps_left is not None and ledger.steps_left + begun < _STEPS_OF_A_ROUND:
             return "steps"
+        if ledger.calls_left == 0:
+            return "tool_calls"
         if self._time_s() == 0.0:
             return "wall_clock"
         return ""
@@ -126,9 +127,7 @@ class Rounds:
         return f"round{number}/model"
 
     def _time_s(self) -> float | None:
-        """Until nothing may be begun any more; None for no limit."""
-        left_s = self._run.budgets.remaining_s
-        return None if left_s is None else max(0.0, left_s - self._limits.reserve_s)
+        return time_to_act_s(self._run.budgets, self._limits)
 
     async def _asked(self) -> Round:
         try:
@@ -178,6 +177,8 @@ class Rounds:
             await self._run.say(Thinking("reason", text))
         calls = requested_calls(completion, self._offer, self._number, self.conversation.call_ids)
         decided = plan([call.requested for call in calls], self._history, self._allowance())
+        for decision in decided.decisions:
+            REQUESTED_CALLS.labels(decision.dropped.value if decision.dropped else "made").inc()
         return Round(text, [call.shown for call in calls], [call.requested.arguments for call in calls], decided)
 
     def _allowance(self) -> Allowance:

@@ -8,10 +8,15 @@ from kit.errors import FailedPrecondition, Unavailable
 from kit.llm import ChatMessage
 from services.orchestrator.log.events import Degradation, Evidence
 from services.orchestrator.models import Tool
+from services.orchestrator.steps.budgets import Ledger
 
 Note = Callable[[Sequence[Evidence]], Awaitable[Collection[str]]]
 """Notes that the run is about to write the text of these passages; returns the ids of documents that are forgotten, whose text must
 not be written."""
+
+_MOST_RESERVED = 1 / 3
+"""Of the wall clock: a run with little time may still call something."""
+_LEAST_S = 0.05
 
 
 async def _all_may_be_written(_: Sequence[Evidence]) -> Collection[str]:
@@ -32,7 +37,8 @@ class LoopLimits:
     """Longest observation of one call: about 3 000 tokens. Eight passages fit; a page that a tool fetched is cut."""
 
     reserve_s: float = 15.0
-    """Kept back of the run's wall clock for the answer to what was found. The loop acts no more when less than this is left."""
+    """Kept back of the run's wall clock for the answer to what was found, but no more than a third of it. The loop begins nothing
+    more when less than this is left. Models write a few hundred tokens in ten seconds."""
 
     approval_timeout_s: float = 900.0
     """How long a person has to allow a call."""
@@ -64,6 +70,15 @@ class LoopTask:
 
     may_decide: Sequence[str] = ()
     """Subjects that may allow calls; empty means the subject whose run it is."""
+
+
+def time_to_act_s(budgets: Ledger, limits: LoopLimits) -> float | None:
+    """Seconds until nothing may be begun any more but the answer; None where nothing limits the run's time."""
+    left_s = budgets.remaining_s
+    if left_s is None:
+        return None
+    left_s -= min(limits.reserve_s, budgets.budgets.wall_clock_s * _MOST_RESERVED)
+    return left_s if left_s >= _LEAST_S else 0.0
 
 
 class LoopEnd(Enum):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ _PARAMETER = re.compile(
 _NAMED = re.compile(
     r"^\s*(?P<name>[A-Za-z_][\w.-]{0,63})\s*(?:\[ARGS\]|\[CALL_ID\][\w-]+\[ARGS\])?\s*(?P<body>\{.*)$", re.DOTALL
 )
+_GLM = re.compile(r"^\s*(?P<name>[A-Za-z_][\w.-]{0,63})\s*(?P<body><arg_key>.*)$", re.DOTALL)
+_GLM_ARGUMENT = re.compile(r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)(?:</arg_value>|$)", re.DOTALL)
 _NAME_FIRST = re.compile(r"[A-Za-z_][\w.-]{0,63}(?:\s*[{\[<]|\s*$)")
 _MAX_CALLS = 32
 _NAMES = ("name", "tool_name", "tool", "function")
@@ -41,8 +43,10 @@ def calls_in(body: str) -> Sequence[WrittenCall]:
         return [_function_call(each) for each in _FUNCTION.finditer(text)][:_MAX_CALLS]
     if text[:1] in ("{", "["):
         return _calls_of(_value(text))
-    if (named := _NAMED.match(text)) is not None:  # Mistral's newer form, and GLM's
+    if (named := _NAMED.match(text)) is not None:  # Mistral's newer form
         return [WrittenCall(named["name"], named["body"].strip())]
+    if (named := _GLM.match(text)) is not None:
+        return [_with_parameters(named["name"], _GLM_ARGUMENT.finditer(named["body"]))]
     return ()
 
 
@@ -64,8 +68,12 @@ def _function_call(match: re.Match[str]) -> WrittenCall:
     body = match["body"].strip()
     if "<parameter=" not in body:
         return WrittenCall(match["name"], body)
-    given = {each["key"]: _parameter(each["value"]) for each in _PARAMETER.finditer(body)}
-    return WrittenCall(match["name"], json.dumps(given, ensure_ascii=False))
+    return _with_parameters(match["name"], _PARAMETER.finditer(body))
+
+
+def _with_parameters(name: str, parameters: Iterator[re.Match[str]]) -> WrittenCall:
+    given = {each["key"].strip(): _parameter(each["value"]) for each in parameters}
+    return WrittenCall(name, json.dumps(given, ensure_ascii=False))
 
 
 def _parameter(text: str) -> Any:

@@ -125,6 +125,28 @@ async def test_calls_over_their_budget_are_refused_and_those_that_were_made_are_
     assert len(bank.made) == 2
 
 
+async def test_last_resort_is_taken_when_steps_and_time_are_spent() -> None:
+    log, clock = MemoryLog(), Clock()
+    run = await begun(log, clock, steps=1, wall_clock_s=2)
+    await step(run, "a", clock, seconds=2)
+    with pytest.raises(BudgetSpent):
+        await run.once("b", partial(just, Thinking("b", "no")), Thinking)
+    said = await run.once("c", partial(just, Thinking("c", "yes")), Thinking, is_last_resort=True)
+    assert said.text == "yes"
+
+
+async def test_what_is_left_is_known_to_who_continues_the_run() -> None:
+    log, clock, bank = MemoryLog(), Clock(), Bank()
+    run = await begun(log, clock, tool_calls=3, steps=5)
+    assert (run.budgets.steps_left, run.budgets.calls_left) == (5, 3)
+    await run.effect("a", Transfer(bank, EffectClass.ONCE))
+    other = await begun(log, clock, tool_calls=3, steps=5)
+    assert (other.budgets.steps_left, other.budgets.calls_left) == (4, 2)
+    assert [(other.budgets.has_begun(key), other.is_recorded(key)) for key in ("a", "b")] == [(True,) * 2, (False,) * 2]
+    unlimited = await begun(MemoryLog(), clock)
+    assert (unlimited.budgets.steps_left, unlimited.budgets.calls_left) == (None, None)
+
+
 async def test_calls_beyond_those_that_may_be_parallel_wait() -> None:
     run = await begun(MemoryLog(), Clock(), parallel_calls=2)
     under_way, most, gate = 0, 0, asyncio.Event()

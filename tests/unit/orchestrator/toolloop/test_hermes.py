@@ -37,6 +37,15 @@ WRITTEN = {
         "<tool_call>\n<function=search>\n<parameter=query>\ntower\n</parameter>\n</function>\n</tool_call>",
         [SEARCH],
     ),
+    "GLM": (
+        "<tool_call>search\n<arg_key>query</arg_key>\n<arg_value>tower</arg_value>\n</tool_call>",
+        [SEARCH],
+    ),
+    "GLM, several arguments": (
+        "<tool_call>search<arg_key>a</arg_key><arg_value>[1]</arg_value><arg_key>b</arg_key><arg_value>x</arg_value></tool_call>",
+        [("search", {"a": [1], "b": "x"})],
+    ),
+    "GLM, no arguments": ("<tool_call>time_now\n</tool_call>", [("time_now", {})]),
     "Mistral": (f"[TOOL_CALLS][{A}]", [SEARCH]),
     "Mistral, newer": ('[TOOL_CALLS]search[ARGS]{"query": "tower"}', [SEARCH]),
     "a call without arguments": ('<tool_call>{"name": "time_now"}</tool_call>', [("time_now", {})]),
@@ -70,7 +79,7 @@ def passed(text: str, sizes: list[int]) -> tuple[str, list[tuple[str, object]]]:
         shown += filter_.feed(text[start : start + size])
         start += size
     shown += filter_.finish()
-    return shown, [(call.name, json.loads(call.arguments)) for call in filter_.calls]
+    return shown, [(call.name, json.loads(call.arguments or "{}")) for call in filter_.calls]
 
 
 SIZES = st.lists(st.integers(1, 9), max_size=60)

@@ -19,7 +19,7 @@ from kit.llm import (
     ToolCallDelta,
     ToolsRefused,
 )
-from services.orchestrator.log.events import Budgets, EffectClass, Evidence, Thinking, ToolCall, ToolResult
+from services.orchestrator.log.events import EffectClass, Evidence, Thinking, ToolCall, ToolResult
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.toolloop.loop import LoopEnd, LoopLimits, NoFirstWord, ToolsNotSupported
@@ -336,12 +336,3 @@ async def test_evidence_that_was_there_before_is_cited_by_its_numbers() -> None:
     result = await scene.run()
     assert [each.chunk_id for each in result.evidence] == ["c2", "c1"]
     assert result.text == "Both [1][2]."
-
-
-async def test_time_for_the_answer_is_kept_back() -> None:
-    budgets = Budgets(wall_clock_s=10.0, reasoning_steps=3)
-    model = ScriptedReplies([CALL])
-    scene = Scene(model, budgets=budgets, limits=LoopLimits(reserve_s=10.0))
-    result = await scene.run()
-    assert (result.text, result.end, result.reason) == ("Forced.", LoopEnd.FORCED, "wall_clock")
-    assert scene.tools.made == []
