@@ -24,6 +24,6 @@ REQUESTED_CALLS = Counter(
 )
 FORCED_ANSWERS = Counter(
     "groundwork_forced_answers",
-    "Answers that the model did not give by itself, by what gave them: the first attempt, the second, or the fallback",
+    "Answers that the model did not give by itself, by what did: attempt 1, attempt 2, or the fallback without a model",
     ["stage"],
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kit.llm.endpoint.unicode import SurrogateJoiner
+from kit.llm.endpoint.unicode import SurrogateJoiner, well_formed
 from kit.llm.messages import TextDelta, ToolCallDelta
 
 
@@ -118,4 +118,4 @@ def _signature(piece: dict[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return well_formed(value) if isinstance(value, str) else ""

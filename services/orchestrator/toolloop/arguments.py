@@ -10,13 +10,15 @@ from jsonschema.exceptions import best_match
 
 _LONGEST_CHARS = 60_000
 """Of arguments that are JSON: see completion.py."""
-_LONGEST_REPAIRED_CHARS = 16_384
-_MOST_OPENED = 200
-"""Brackets in a text that is repaired: the library takes quadratic time for nesting. With both bounds a repair takes
-milliseconds."""
+_LONGEST_REPAIRED_CHARS = 4_096
+_MOST_MARKS = 200
+_MOST_OPENED = 20
+"""Brackets, quotes, commas and colons in a text that is repaired, and opening brackets among them. The library takes cubic time for
+them: half a minute for some thousands. Within these bounds it takes some milliseconds."""
 _LONGEST_SCHEMA_CHARS = 2_000
 _MAX_SHOWN_CHARS = 200
 _OPENERS = "{[("
+_MARKS = "{}[]()\"',:`"
 
 
 class UnreadableArguments(Exception):
@@ -33,6 +35,8 @@ def read_arguments(text: str, schema: Mapping[str, Any], *, may_repair: bool) ->
     value = _parsed(text, may_repair=may_repair)
     if isinstance(value, str) and value.lstrip().startswith("{") and may_repair:  # encoded twice
         value = _parsed(value, may_repair=True)
+    if not _is_text(value):
+        raise UnreadableArguments("The arguments hold characters that are no Unicode text. Write them again.")
     if not isinstance(value, dict):
         raise UnreadableArguments(f"The arguments must be one JSON object. {_asked(schema)}")
     arguments: dict[str, Any] = _coerced(value, schema)
@@ -62,14 +66,28 @@ def _parsed(text: str, *, may_repair: bool) -> Any:
 
 def repaired(text: str) -> Any:
     """The value that a text which is nearly JSON stands for. Raises UnreadableArguments."""
-    if len(text) > _LONGEST_REPAIRED_CHARS or sum(map(text.count, _OPENERS)) > _MOST_OPENED:
+    if not _is_short_enough(text):
         raise UnreadableArguments("The arguments are not JSON, and too long to guess what they mean. Write them again.")
     try:
         value = json_repair.loads(text, skip_json_loads=True)
         json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError) as error:
+    except Exception as error:  # the library asserts what it takes for granted
         raise UnreadableArguments("The arguments are not JSON. Write them again.") from error
     return value
+
+
+def _is_short_enough(text: str) -> bool:
+    marks, opened = (sum(map(text.count, each)) for each in (_MARKS, _OPENERS))
+    return len(text) <= _LONGEST_REPAIRED_CHARS and marks <= _MOST_MARKS and opened <= _MOST_OPENED
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it can be written down: JSON can escape half of a character."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _no_constant(name: str) -> Any:

@@ -19,6 +19,8 @@ from services.orchestrator.toolloop.planner import RoundPlan
 from services.orchestrator.toolloop.task import LoopLimits, LoopTask, time_to_act_s
 
 OUT_OF_TIME = "OUT_OF_TIME"
+_SETTLING_S = 2.0
+"""Of the time that is kept for the answer."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Calling:
         tool = self._by_name.get(call.name)
         if tool is None:  # taken away since the round was planned
             return _not_made("WITHHELD", f"{call.name} is not offered any more.")
-        if not self._run.is_recorded(key) and self._time_s() == 0.0:
+        if not self._run.is_recorded(key) and time_to_act_s(self._run.budgets, self._limits) == 0.0:
             return _not_made(OUT_OF_TIME, f"{call.name} was not called: the run's time is nearly over.")
         try:
             if tool.needs_approval:
@@ -74,7 +76,10 @@ class Calling:
         return await self._run.ask(f"{key}/approval", asked)
 
     def _time_s(self) -> float | None:
-        return time_to_act_s(self._run.budgets, self._limits)
+        """For a call; None for no limit. One that has begun is asked for by its id: what came of it must be known, whatever the
+        time."""
+        time_s = time_to_act_s(self._run.budgets, self._limits)
+        return _SETTLING_S if time_s == 0.0 else time_s
 
 
 def _not_made(reason: str, said: str) -> Called:

@@ -8,7 +8,7 @@ from enum import Enum
 
 from services.orchestrator.toolloop.written_calls import WrittenCall, calls_in, is_call_like, may_become_call
 
-_FENCE = r"```[\w-]*[ \t]*\r?\n?\s*"
+_FENCE = r"```[\w-]*+\s*+"
 _FENCE_END = "```"
 _OPENERS = ("<tool_call>", "<function_call>", "<function=", "<|python_tag|>", "[TOOL_CALLS]")
 _OPENER = re.compile(rf"(?:{_FENCE})?(?P<tag>{'|'.join(map(re.escape, _OPENERS))})", re.IGNORECASE)

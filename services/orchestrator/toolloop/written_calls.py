@@ -8,7 +8,7 @@ from typing import Any
 
 from services.orchestrator.toolloop.arguments import UnreadableArguments, repaired
 
-_FENCED = re.compile(r"^\s*```[\w-]*\s*|\s*```\s*$")
+_FENCE = re.compile(r"```[\w-]*+\s*+")
 _FUNCTION = re.compile(
     r"<function=\s*\"?(?P<name>[\w.:/-]+)\"?\s*>(?P<body>.*?)(?:</function>|(?=<function=)|$)",
     re.DOTALL | re.IGNORECASE,
@@ -18,10 +18,12 @@ _PARAMETER = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _NAMED = re.compile(
-    r"^\s*(?P<name>[A-Za-z_][\w.-]{0,63})\s*(?:\[ARGS\]|\[CALL_ID\][\w-]+\[ARGS\])?\s*(?P<body>\{.*)$", re.DOTALL
+    r"(?P<name>[A-Za-z_][\w.-]{0,63})\s*+(?:\[ARGS\]|\[CALL_ID\][\w-]++\[ARGS\])?\s*+(?P<body>\{.*)$", re.DOTALL
 )
-_GLM = re.compile(r"^\s*(?P<name>[A-Za-z_][\w.-]{0,63})\s*(?P<body><arg_key>.*)$", re.DOTALL)
-_GLM_ARGUMENT = re.compile(r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)(?:</arg_value>|$)", re.DOTALL)
+_GLM = re.compile(r"(?P<name>[A-Za-z_][\w.-]{0,63})\s*+(?P<body><arg_key>.*)$", re.DOTALL)
+_GLM_ARGUMENT = re.compile(
+    r"<arg_key>(?P<key>[^<]*+)</arg_key>\s*<arg_value>(?P<value>.*?)(?:</arg_value>|$)", re.DOTALL
+)
 _NAME_FIRST = re.compile(r"[A-Za-z_][\w.-]{0,63}(?:\s*[{\[<]|\s*$)")
 _MAX_CALLS = 32
 _NAMES = ("name", "tool_name", "tool", "function")
@@ -38,7 +40,7 @@ class WrittenCall:
 
 def calls_in(body: str) -> Sequence[WrittenCall]:
     """The calls of a body; none when it cannot be read as calls."""
-    text = _FENCED.sub("", body).strip()
+    text = _without_fence(body)
     if "<function=" in text.lower():
         return [_function_call(each) for each in _FUNCTION.finditer(text)][:_MAX_CALLS]
     if text[:1] in ("{", "["):
@@ -50,9 +52,15 @@ def calls_in(body: str) -> Sequence[WrittenCall]:
     return ()
 
 
+def _without_fence(body: str) -> str:
+    text = body.strip().removesuffix("```")
+    fence = _FENCE.match(text)
+    return text[fence.end() if fence else 0 :].strip()
+
+
 def is_call_like(body: str) -> bool:
     """Whether a body that cannot be read was an attempt at a call, rather than prose about the tag."""
-    text = _FENCED.sub("", body).strip()
+    text = _without_fence(body)
     return text[:1] in ("{", "[") or text.lower().startswith("<function=")
 
 
