@@ -17,10 +17,18 @@ async def effect_with_retry(run: Run, key: str, call: Call) -> ToolOutcome:
     outcome = await run.effect(key, call)
     if call.effect is not EffectClass.NONE or not is_momentary(outcome):
         return outcome
+    if not run.is_recorded(f"{key}/again") and not _may_call(run):
+        return outcome
     try:
         return await run.effect(f"{key}/again", call)
-    except BudgetSpent:
+    except BudgetSpent:  # there is no time for it
         return outcome
+
+
+def _may_call(run: Run) -> bool:
+    """Whether the budgets allow one more call, and a step after it for the answer."""
+    calls, steps = run.budgets.calls_left, run.budgets.steps_left
+    return (calls is None or calls > 0) and (steps is None or steps > 1)
 
 
 def is_momentary(outcome: ToolOutcome) -> bool:

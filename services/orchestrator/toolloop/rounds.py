@@ -28,6 +28,7 @@ from services.orchestrator.toolloop.task import LoopEnd, LoopLimits, LoopResult,
 
 _STEPS_OF_A_ROUND = 3
 """A completion, a call, and the completion that answers: with fewer left, tools are not worth offering."""
+_STEPS_OF_A_FORCED_ANSWER = ("forced1/model", "forced2/model", "fallback")
 _SHARES_OF_CONTEXT = (1.0, 0.6, 0.3)
 """Tried one after the other with a server that finds the prompt too long by its own count."""
 
@@ -92,11 +93,12 @@ class Rounds:
 
     def _spent_by_now(self) -> str:
         ledger = self._run.budgets
-        begun = ledger.has_begun(self._key(self._number + 1))  # by a worker that died: it had the step
-        if ledger.steps_left is not None and ledger.steps_left + begun < _STEPS_OF_A_ROUND:
-            return "steps"
         if ledger.calls_left == 0:
             return "tool_calls"
+        # What a worker that died has begun since then is no reason to say something else than it did.
+        begun = sum(ledger.has_begun(key) for key in (self._key(self._number + 1), *_STEPS_OF_A_FORCED_ANSWER))
+        if ledger.steps_left is not None and ledger.steps_left + begun < _STEPS_OF_A_ROUND:
+            return "steps"
         if self._time_s() == 0.0:
             return "wall_clock"
         return ""

@@ -7,11 +7,11 @@ from typing import Any
 
 from kit import deadline
 from kit.llm import Delta, Request
-from services.orchestrator.log.events import Budgets
+from services.orchestrator.log.events import Budgets, ToolCall
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.toolloop.loop import LoopEnd, LoopLimits, LoopResult
-from tests.unit.orchestrator.cutting import KEY, now
+from tests.unit.orchestrator.cutting import KEY, Cut, DyingLog, now, worked
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeTools
 from tests.unit.orchestrator.toolloop.scripting import SEARCH, Scene, ScriptedReplies, call, calls, found
 
@@ -111,3 +111,25 @@ async def test_out_of_time_altogether_there_is_still_an_answer() -> None:
     assert "The tower was built in 1889" in result.text
     assert result.text == scene.shown
     assert len(model.requests) == 1
+
+
+async def test_call_that_has_begun_is_asked_for_even_in_the_time_that_is_kept_for_the_answer() -> None:
+    clock, log = Clock(), DyingLog()
+    tools = SlowTools(clock=clock)
+    scene = Scene(ScriptedReplies([TWO], forced=("It was built in 1889 [1].",)), tools, BUDGETS, LIMITS, log=log)
+    whole = await worked(DyingLog(), scene.work)
+    begun = next(event.seq for event in whole if isinstance(event.payload, ToolCall))
+    tools.made.clear()
+    await worked(log, scene.work, Cut(begun, stored=True))
+    assert tools.made == []
+
+    journal = await Journal.open(KEY, log, now, clock=clock)
+    clock.at_s += 101.0
+    await scene.work(journal)
+
+    assert tools.made == [("search", {"query": "a"})], "and no other is begun"
+    allowed_s = tools.allowed_s[-1]
+    assert allowed_s is not None
+    assert allowed_s > 0.0
+    assert scene.result is not None
+    assert len(scene.result.evidence) == 2
