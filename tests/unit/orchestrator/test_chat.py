@@ -224,6 +224,15 @@ async def test_call_that_found_a_service_away_is_tried_once_more_under_its_own_k
     assert answer_of(payloads).text == GOOD
 
 
+@pytest.mark.parametrize("budgets", [Budgets(tool_calls=1), Budgets(steps=5)], ids=["calls", "steps"])
+async def test_second_try_takes_nothing_that_the_answer_needs(budgets: Budgets) -> None:
+    tools = FakeTools(TOOLS, lambda name, arguments: ToolOutcome(False, {}, "away", "SEARCH_UNAVAILABLE"))
+    payloads = await Chatting(RepeatedReplies([FIND, "I could not search."]), tools, budgets=budgets).run()
+    assert answer_of(payloads).text == "I could not search."
+    assert answer_of(payloads).method == "model"
+    assert len(tools.made) == (1 if budgets.tool_calls else 2)
+
+
 async def test_tool_that_is_left_alone_is_not_tried_again() -> None:
     tools = FakeTools(TOOLS, lambda name, arguments: ToolOutcome(False, {}, "it keeps failing", "TOOL_UNAVAILABLE"))
     await Chatting(RepeatedReplies([FIND, "I could not search."]), tools).run()
