@@ -2,12 +2,13 @@
 JSON Schema, which servers hold it to by grammar. A choice of no tool costs a second completion, the answer itself."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
+from kit.llm.endpoint.shapes import shape_of
 from kit.llm.messages import (
     ChatMessage,
     Delta,
@@ -26,19 +27,6 @@ from kit.llm.messages import (
 )
 
 NO_TOOL = "none"
-_BOUNDS = frozenset(
-    (
-        "minLength",
-        "maxLength",
-        "pattern",
-        "format",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "minProperties",
-        "maxProperties",
-    )
-) | frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "default", "description"))
 _CHOICE_TOKENS = 400
 """What a choice may take: a name and arguments. An answer is not part of it."""
 
@@ -147,21 +135,7 @@ def _asking_for_a_choice(request: Request, plain: Request) -> Request:
 
 
 def _call_schema(tool: ToolSpec) -> dict[str, Any]:
-    return _object({"tool": {"const": tool.name}, "arguments": _shape(tool.parameters)})
-
-
-def _shape(schema: Any) -> Any:
-    """The schema without what only bounds values, which makes grammars large and their servers slow; whoever makes the call checks
-    the arguments anyway."""
-    if isinstance(schema, list | tuple):
-        return [_shape(each) for each in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    return {
-        key: {name: _shape(each) for name, each in value.items()} if key == "properties" else _shape(value)
-        for key, value in schema.items()
-        if key not in _BOUNDS
-    }
+    return _object({"tool": {"const": tool.name}, "arguments": shape_of(tool.parameters)})
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

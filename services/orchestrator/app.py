@@ -202,6 +202,7 @@ def _chat_limits(settings: OrchestratorSettings) -> ChatLimits:
         history_turns=settings.history_turns,
         tool_calling=settings.chat_tool_calling,
         agentic_runs_max=settings.agentic_runs_max,
+        tool_choice=settings.chat_tool_choice,
         loop=LoopLimits(approval_timeout_s=settings.approval_life_s),
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
@@ -132,6 +132,10 @@ class OrchestratorSettings(SigningServiceSettings):
     """Whether the model of a chat calls tools itself. Off for models that call them badly: then the words of the message decide
     whether the documents are searched, a sum is done, the time is told, or neither. It is also done so without a model, and with
     one that takes no tools."""
+
+    chat_tool_choice: Literal["auto", "required"] = "auto"
+    """Whether the model of a chat decides by itself to call a tool (`auto`), or must call one before it answers what is no small
+    talk (`required`): small models seldom call one by themselves."""
 
     chat_reasoning_steps: int = Field(default=3, ge=1)
     """How often the model of a chat may ask for tools, unless the request says otherwise, which may ask for

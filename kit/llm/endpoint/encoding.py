@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 from kit.llm.endpoint.presets import Preset, Schemas
+from kit.llm.endpoint.shapes import shape_of
 from kit.llm.endpoint.unicode import well_formed
 from kit.llm.messages import ChatMessage, Request, ToolSpec
 
@@ -26,7 +28,7 @@ def encode(request: Request, model: str, preset: Preset, refused: Set[str] = fro
         del body["temperature"]
     tools = [spec for spec in request.tools if not _is_left_out(spec, request, preset)]
     if tools:
-        body["tools"] = [_tool(spec) for spec in tools]
+        body["tools"] = [_strict_tool(spec) if preset.strict_tools else _tool(spec) for spec in tools]
         body["tool_choice"] = _tool_choice(request.tool_choice)
     if request.schema is not None and preset.schemas is Schemas.RESPONSE_FORMAT:
         body["response_format"] = _response_format(request.schema)
@@ -83,6 +85,12 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
         "type": "function",
         "function": {"name": spec.name, "description": spec.description, "parameters": spec.parameters},
     }
+
+
+def _strict_tool(spec: ToolSpec) -> dict[str, Any]:
+    tool = _tool(replace(spec, parameters=shape_of(spec.parameters)))
+    tool["function"]["strict"] = True
+    return tool
 
 
 def _tool_choice(choice: str) -> str | dict[str, Any]:

@@ -55,6 +55,9 @@ class Preset:
     obeys_tool_choice: bool = True
     """False: a forced call is asked for by offering that tool alone."""
 
+    strict_tools: bool = False
+    """Whether it holds calls to their schemas only where a tool is `strict`, and takes that for any schema (OpenAI does not)."""
+
     tokenizer: TokenizerApi = TokenizerApi.NONE
     thinking_models: re.Pattern[str] = _NEVER
     """Models that think before they answer, and whose thoughts count as tokens written."""
@@ -108,7 +111,7 @@ PRESETS = {
             context_tokens=4096,  # what a longer prompt is cut to without a word, unless the server is configured otherwise
             obeys_tool_choice=False,
         ),
-        Preset("vllm", "http://127.0.0.1:8000/v1", owner="vllm", tokenizer=TokenizerApi.VLLM),
+        Preset("vllm", "http://127.0.0.1:8000/v1", owner="vllm", strict_tools=True, tokenizer=TokenizerApi.VLLM),
         Preset("llama.cpp", "http://127.0.0.1:8080/v1", owner="llamacpp", tokenizer=TokenizerApi.LLAMA_CPP),
         GENERIC,
     )

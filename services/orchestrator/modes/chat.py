@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Literal
 
 from kit.grounding import let_go_of_texts
 from kit.llm import LanguageModel, Operation
@@ -34,7 +35,7 @@ from services.orchestrator.log.screen import Screen
 from services.orchestrator.metrics import SHED_CHATS
 from services.orchestrator.models import RunRecord, RunRequest
 from services.orchestrator.modes.drafts import answer_tokens, checked
-from services.orchestrator.modes.intents import Route
+from services.orchestrator.modes.intents import Route, read_intent
 from services.orchestrator.modes.proactive import Asked, Proactive, plan_for
 from services.orchestrator.modes.prompts import tool_messages
 from services.orchestrator.modes.threads import Threads, forgotten_documents
@@ -77,6 +78,9 @@ class ChatLimits:
     history_turns: int = 8
     tool_calling: bool = True
     agentic_runs_max: int = 64
+    tool_choice: Literal["auto", "required"] = "auto"
+    """Of the first completion, unless the message is small talk."""
+
     loop: LoopLimits = field(default_factory=LoopLimits)
 
 
@@ -191,6 +195,7 @@ class Chat:
             answer_tokens=answer_tokens(run),
             collection_ids=record.request.collection_ids,
             withheld=[*toolbox.withheld, *toolbox.left_out],
+            tool_choice=self._first_choice(asked.question),
             note=partial(forgotten_documents, run, record, self._sources),
         )
         loop = ToolLoop(self._model, self._tools, self._drafter, self._limits.loop, held=self._held)
@@ -203,6 +208,9 @@ class Chat:
         judge = partial(self._drafter.judge, result.text, question, run.journal)
         draft = await run.once("verify", judge, Draft, show=checked, is_last_resort=True)
         return Answer(draft.text, cite(draft.text, result.evidence), draft.support_status, draft.method)
+
+    def _first_choice(self, question: str) -> str:
+        return "auto" if read_intent(question).route is Route.TALK else self._limits.tool_choice
 
     async def _fallen_back(self, run: Run, result: LoopResult) -> Answer:
         """What was found, quoted; when it was time that ran out, the run ends so."""

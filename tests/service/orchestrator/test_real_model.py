@@ -1,4 +1,4 @@
-"""An answer drafted by a real model: prompt, stream, marks, verification, or the quotes instead."""
+"""Answers by a real model: prompt, stream, marks, verification, or the quotes instead; and a chat in which it calls a tool."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -6,12 +6,15 @@ from datetime import UTC, datetime
 import pytest
 
 from kit.llm.endpoint.endpoint import EndpointConfig, open_endpoint
+from kit.llm.schema_calls import SchemaCalls
 from services.orchestrator.answering.drafting import Drafter, Question
 from services.orchestrator.answering.generation import Generator
-from services.orchestrator.log.events import Evidence, SupportStatus
+from services.orchestrator.log.events import Budgets, Evidence, RunStatus, SupportStatus, ToolCall, ToolResult
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import RunKey, Turn
-from tests.unit.orchestrator.fakes import EVIDENCE, FakeScorer, MemoryLog
+from services.orchestrator.models import RunKey, Tool, Turn
+from services.orchestrator.modes.chat import ChatLimits
+from tests.unit.orchestrator.chatting import Chatting, answer_of, status_of
+from tests.unit.orchestrator.fakes import EVIDENCE, FakeScorer, FakeTools, MemoryLog
 
 
 @pytest.mark.timeout(600)
@@ -31,3 +34,38 @@ async def test_question_is_answered_however_much_there_is_to_read(real_model: En
     assert journal.progress.shown == draft.text
     assert draft.support_status in {SupportStatus.SUPPORTED, SupportStatus.PARTIAL}
     assert "1889" in draft.text
+
+
+CLOCK = Tool(
+    "time_now",
+    "Tells the current time in a time zone.",
+    {
+        "type": "object",
+        "properties": {"timezone": {"type": "string", "enum": ["Europe/Berlin", "Asia/Tokyo"]}},
+        "required": ["timezone"],
+        "additionalProperties": False,
+    },
+)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("calls", ["native", "schema"])
+async def test_model_calls_a_tool_and_the_run_ends_in_an_answer(real_model: EndpointConfig, calls: str) -> None:
+    async with open_endpoint(real_model) as endpoint:
+        await endpoint.count_tokens(["a"])  # then it is known what kind of server it is
+        if calls == "native" and endpoint.info().provider != "vllm":
+            pytest.skip("this server's template offers the model no tools")
+        chat = Chatting(
+            SchemaCalls(endpoint) if calls == "schema" else endpoint,
+            FakeTools([CLOCK]),
+            question="Compare the clocks of Berlin and Tokyo.",
+            budgets=Budgets(answer_tokens=120, wall_clock_s=500.0),
+            limits=ChatLimits(tool_choice="required"),
+        )
+        payloads = await chat.run()
+    (call, *_) = [each for each in payloads if isinstance(each, ToolCall)]
+    results = [each for each in payloads if isinstance(each, ToolResult)]
+    assert call.name == CLOCK.name
+    assert results[0].ok
+    assert answer_of(payloads).text
+    assert status_of(payloads) in {RunStatus.COMPLETED, RunStatus.REFUSED}

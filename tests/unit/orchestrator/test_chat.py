@@ -256,6 +256,15 @@ async def test_call_that_needs_a_person_parks_the_run_without_holding_a_place() 
     assert worker._agentic == 0
 
 
+@pytest.mark.parametrize(
+    ("question", "choices"), [("When was the tower built?", ["required", "auto"]), ("Hello!", ["auto", "auto"])]
+)
+async def test_model_that_must_call_a_tool_first_must_not_for_small_talk(question: str, choices: list[str]) -> None:
+    model = RepeatedReplies([FIND, GOOD])
+    await Chatting(model, question=question, limits=ChatLimits(tool_choice="required")).run()
+    assert [request.tool_choice for request in model.requests] == choices
+
+
 async def test_chats_above_the_limit_get_one_search_and_are_told_so() -> None:
     chat = Chatting(RepeatedReplies([GOOD]), limits=ChatLimits(agentic_runs_max=1), others=1)
     payloads = await chat.run()

@@ -122,6 +122,34 @@ async def test_grok_sends_its_thoughts_beside_and_its_usage_with_every_chunk() -
     assert "max_completion_tokens" in script.requests[0]
 
 
+async def test_vllm_is_told_to_hold_calls_to_the_shape_of_their_schema() -> None:
+    bounded = {
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "pattern": "^a", "maxLength": 1000, "description": "What to look for."},
+            "top_k": {"type": "integer", "minimum": 1},
+            "kinds": {"type": "array", "minItems": 1, "items": {"enum": ["a", "b"]}},
+        },
+        "required": ["pattern"],
+        "additionalProperties": False,
+    }
+    (tool,) = (await body_sent("vllm", tools=[replace(SEARCH, parameters=bounded)]))["tools"]
+    assert tool["function"]["strict"] is True
+    assert tool["function"]["parameters"] == {
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "What to look for."},
+            "top_k": {"type": "integer"},
+            "kinds": {"type": "array", "items": {"enum": ["a", "b"]}},
+        },
+        "required": ["pattern"],
+        "additionalProperties": False,
+    }
+    (tool,) = (await body_sent("openai", tools=[replace(SEARCH, parameters=bounded)]))["tools"]
+    assert tool["function"]["parameters"] == bounded
+    assert "strict" not in tool["function"]
+
+
 async def test_ollama_sends_every_call_whole_at_index_0_and_knows_no_tool_choice() -> None:
     def call(call_id: str, arguments: str) -> dict[str, Any]:
         function = {"name": "search", "arguments": arguments}
