@@ -18,8 +18,9 @@ SUMMARY_CHARACTERS_MAX = 300
 
 
 def bounded(tool_name: str, output: ToolOutput) -> tuple[ToolOutput, int]:
-    """The output, its content as plain JSON and its summary cut, and the bytes of the content. Raises OutputTooLarge for what
-    cannot be cut without harm, and ToolError for content that is not JSON."""
+    """The output, its content as plain JSON and its summary cut, and the bytes of the content. A person is shown the content itself
+    where the tool has no summary of it, and no passages. Raises OutputTooLarge for what cannot be cut without harm, and ToolError
+    for content that is not JSON."""
     try:
         encoded = json.dumps(output.content, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -34,7 +35,10 @@ def bounded(tool_name: str, output: ToolOutput) -> tuple[ToolOutput, int]:
             f"{tool_name} answered with lists and objects more than {NESTING_MAX} deep; ask for a part of it"
         )
     _check_passages(tool_name, output)
-    return replace(output, content=content, summary=shortened(output.summary, SUMMARY_CHARACTERS_MAX)), len(encoded)
+    summary = output.summary
+    if not summary and not output.passages and content is not None:
+        summary = content if isinstance(content, str) else encoded.decode()
+    return replace(output, content=content, summary=shortened(summary, SUMMARY_CHARACTERS_MAX)), len(encoded)
 
 
 def shortened(text: str, characters_max: int) -> str:

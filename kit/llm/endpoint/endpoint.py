@@ -179,7 +179,7 @@ class Endpoint:
         if not isinstance(error, OutOfTime):
             raise self._failures.unreachable(error) from error
         if error.stalled or not account.has_received:
-            late = "fell silent" if error.stalled else f"did not answer within {clock.total_s:.0f} s"
+            late = "fell silent" if error.stalled else f"did not answer within {clock.total_s:.1f} s"
             raise self._failures.timeout(late) from error
         return FinishReason.CUT_OFF
 

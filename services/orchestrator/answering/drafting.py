@@ -25,7 +25,10 @@ _ENDINGS = {
     FinishReason.LENGTH: ("ANSWER_LENGTH", "The model used up its tokens before the answer was finished."),
     FinishReason.CONTENT_FILTER: ("ANSWER_FILTERED", "The model's provider held back the rest of the answer."),
     FinishReason.INCOMPLETE: ("ANSWER_INCOMPLETE", "The model's answer ended without saying that it was finished."),
-    FinishReason.CUT_OFF: ("ANSWER_CUT_OFF", "The model wrote longer than it may and was stopped."),
+    FinishReason.CUT_OFF: (
+        "ANSWER_CUT_OFF",
+        "The model was stopped: its answer was longer, or took longer, than it may.",
+    ),
 }
 """What is said of an answer that is not whole."""
 _UNSUPPORTED = Degradation("llm", "UNSUPPORTED_ANSWER", "Nothing the model wrote is carried by the documents.")

@@ -17,6 +17,9 @@ _SHARE_OF_CONTEXT = 0.5
 """Of what the answer leaves of the model's context: the rest is for the thread, the question and what tools say."""
 _FIRST = ("search", "math_eval", "time_now", "fetch_docs", "temporal_normalize", "query_local_kb", "rag_list")
 """Shown before others, in this order, where not all fit: finding, reading and what a model is bad at."""
+_LAST = ("rerank", "dedup_diversify", "compose_context", "router_select", "query_plan", "multi_query_rewrite")
+"""Shown when all others fit: they refine a search, which `search` does well enough without them, while nothing stands in for an
+e-mail or a tool of the operator's own."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,9 @@ class Toolboxes:
         costs: Sequence[int] = [estimate_tokens(text) for text in texts]
         if sum(costs) > room:
             costs = await self._model.count_tokens(texts, Operation.ANSWER)
-        rank = {name: place for place, name in enumerate(first)}
+        rank = {name: len(first) + 1 for name in _LAST} | {name: place for place, name in enumerate(first)}
         left_out: list[str] = []
-        for tool, cost in sorted(zip(offered, costs, strict=True), key=lambda each: rank.get(each[0].name, len(rank))):
+        for tool, cost in sorted(zip(offered, costs, strict=True), key=lambda each: rank.get(each[0].name, len(first))):
             if cost > room:
                 left_out.append(tool.name)
             else:

@@ -78,7 +78,7 @@ class Run:
         goes on keeps the budgets that it began with, as far as they may still be given."""
         if journal.progress.started:
             started = replace(started, budgets=in_force(journal.progress.budgets, started.budgets))
-            await journal.record("", Thinking(RESUMED, "Another worker continues this answer."), StepState())
+            await journal.record("", Thinking(RESUMED, "Going on where this answer had stopped."), StepState())
         else:
             await journal.write(started)
         return cls(journal, started)

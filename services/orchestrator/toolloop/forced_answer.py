@@ -76,9 +76,14 @@ class Attempt:
 def degradation(reason: str, failure: Failure | None = None) -> Degradation:
     """Why the model did not answer by itself."""
     if failure is not None:
-        return Degradation("llm", failure.reason, failure.message)
+        return Degradation("llm", failure.reason, _sentence(failure.message))
     said = _SPENT.get(reason, reason)
     return Degradation("planner", f"BUDGET_{reason.upper()}" if reason != "empty" else "LLM_EMPTY", f"{said}.")
+
+
+def _sentence(message: str) -> str:
+    """An error's message as a sentence, which others may follow."""
+    return message if message.endswith((".", "!", "?")) else f"{message[:1].upper()}{message[1:]}."
 
 
 class ForcedAnswers:

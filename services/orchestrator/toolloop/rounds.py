@@ -242,5 +242,5 @@ _WHY = {
     Drop.OVER_BUDGET: "no calls left",
     Drop.UNKNOWN: "no such tool",
     Drop.WITHHELD: "not for this run",
-    Drop.UNREADABLE: "unreadable arguments",
+    Drop.UNREADABLE: "its arguments do not fit",
 }

@@ -165,6 +165,20 @@ async def test_tools_that_do_not_fit_the_models_context_are_left_out_and_that_is
     assert "large3" in [spec.name for spec in model.requests[0].tools], "what is asked for by name comes first"
 
 
+async def test_tools_that_act_and_an_operators_own_are_shown_before_those_that_refine_a_search() -> None:
+    large = {
+        "type": "object",
+        "properties": {f"field{n}": {"type": "string", "description": "word " * 9} for n in range(8)},
+    }
+    names = ("compose_context", "dedup_diversify", "query_plan", "send_email", "working_day")
+    others = [replace(MATH, name=name, parameters=large) for name in names]
+    model = RepeatedReplies([FIND, GOOD], context_tokens=4096)
+    await Chatting(model, FakeTools([*others, *TOOLS], answered)).run()
+    shown = {spec.name for spec in model.requests[0].tools}
+    assert {"search", "send_email", "working_day"} <= shown
+    assert len(shown) < len(names) + len(TOOLS)
+
+
 async def test_run_goes_on_without_tools_when_they_are_away_and_says_so() -> None:
     class Away(FakeTools):
         async def offered(self) -> list[Tool]:

@@ -86,7 +86,7 @@ async def test_log_that_refuses_says_so_once_and_goes_on_live() -> None:
 
 ASKED = Approval("a", "mail", {}, "ab", (), datetime(2026, 1, 2, tzinfo=UTC))
 ALLOWED = replace(ASKED, decision=ApprovalDecision.ALLOWED, decided_by="ann")
-RESUME = Thinking(RESUMED, "Another worker continues this answer.")
+RESUME = Thinking(RESUMED, "Going on where this answer had stopped.")
 
 
 async def asking(log: MemoryLog) -> Journal:

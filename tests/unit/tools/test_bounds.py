@@ -88,3 +88,18 @@ def test_texts_are_cut_visibly() -> None:
     output, _ = bounded("probe", ToolOutput(1, "ж" * 400))
     assert output.summary == "ж" * 299 + "…"
     assert shortened("a\ud800", 5) == "a?"
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        (ToolOutput({"result": 391, "unit": "см"}), '{"result": 391, "unit": "см"}'),
+        (ToolOutput("It rains."), "It rains."),
+        (ToolOutput({"a": 1}, "One a."), "One a."),
+        (ToolOutput(None), ""),
+        (ToolOutput({"text": "t"}, passages=(passage("t"),)), ""),
+        (ToolOutput("x" * 999), "x" * 299 + "…"),
+    ],
+)
+def test_a_person_is_shown_what_a_tool_without_a_summary_said(output: ToolOutput, shown: str) -> None:
+    assert bounded("probe", output)[0].summary == shown

@@ -93,7 +93,7 @@ async def test_without_evidence_it_is_said_what_the_tools_said() -> None:
     result = await scene.run()
     assert result.end is LoopEnd.FALLBACK
     assert "search: The sum is 42." in result.text
-    assert "the model is away" in result.text
+    assert "The model is away.\n" in result.text
     assert result.text == scene.shown
 
 
