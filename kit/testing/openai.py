@@ -55,6 +55,9 @@ class ScriptedModel:
     """The server's script. Replies are used in order; the last one repeats. `requests` holds what was asked."""
 
     replies: list[Reply]
+    reply_to: Callable[[Mapping[str, Any]], Reply] | None = None
+    """Chooses the reply by the request instead, for clients that ask again or beside each other."""
+
     base_url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -73,15 +76,19 @@ class ScriptedModel:
     tokenized: list[dict[str, Any]] = field(default_factory=list)
 
     async def complete(self, request: Request) -> Response:
-        self.requests.append(await request.json())
+        asked = await request.json()
+        self.requests.append(asked)
         self.headers.append(dict(request.headers))
-        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        reply = self._next() if self.reply_to is None else self.reply_to(asked)
         if reply.body is not None:
             return Response(reply.body, reply.status, reply.headers, reply.content_type)
         if reply.status != 200:
             failure = {"error": {"message": "scripted failure"}}
             return JSONResponse(failure, status_code=reply.status, headers=reply.headers)
         return StreamingResponse(self._events(reply), media_type="text/event-stream")
+
+    def _next(self) -> Reply:
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
     async def page(self, request: Request) -> Response:
         """Whatever is not a completion."""

@@ -106,6 +106,21 @@ class Api:
         """A message, answered as events."""
         return self.events("POST", f"/v1/collections/{collection_id}/chat", {"message": message, **more})
 
+    def converse(self, message: str, **more: Any) -> Iterator[Event]:
+        """A message that may use tools, answered as events."""
+        return self.events("POST", "/v1/chat", {"message": message, **more})
+
+    def converse_json(self, message: str, *, status: int = 200, **more: Any) -> Json:
+        """The same as JSON; 202 when a person has to decide first."""
+        response = self.http.post("/v1/chat", json={"message": message, **more}, headers={"Accept": "application/json"})
+        assert response.status_code == status, response.text
+        return ok(response)
+
+    def decide(self, approval: Json, decision: str) -> Json:
+        """Allows or denies the call that was shown."""
+        body = {"decision": decision, "arguments_hash": approval["arguments_hash"]}
+        return self.post(f"/v1/approvals/{approval['id']}", body)
+
     def replay(self, run_id: str, after: int = 0) -> list[Event]:
         """A finished run's events from the log."""
         return list(self.events("GET", f"/v1/runs/{run_id}/events?after={after}"))

@@ -3,16 +3,21 @@
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
 from tests.integration.api import Api, Json
 from tests.integration.system import Groundwork, running
+from tests.service.tools.mail_server import MailServer, mail_server
 from tests.unit.ingest.pdf_files import pdf_of
+
+T = TypeVar("T")
 
 DATA = Path(__file__).parent.parent / "data" / "integration"
 REPORT_PAGES = (
@@ -74,51 +79,71 @@ class Model:
     def will(self, *replies: Reply) -> None:
         """Sets the script: replies in order, the last repeats. Forgets what was asked before."""
         self.scripted.replies[:] = replies
+        self.scripted.reply_to = None
         self.scripted.requests.clear()
         self._loop.call_soon_threadsafe(self.scripted.hung_up.clear)
+
+    def will_by_request(self, reply_to: Callable[[Json], Reply]) -> None:
+        """Sets what is replied to each request. Forgets what was asked before."""
+        self.will(Reply(["Nothing is scripted."]))
+        self.scripted.reply_to = reply_to
 
     def open(self, gate: asyncio.Event) -> None:
         """Opens a reply's gate."""
         self._loop.call_soon_threadsafe(gate.set)
 
 
-@pytest.fixture(scope="session")
-def scripted() -> Iterator[Model]:
+@contextmanager
+def in_a_thread(opened: AbstractAsyncContextManager[T]) -> Iterator[tuple[T, asyncio.AbstractEventLoop]]:
+    """What lives on an event loop, on one of its own for as long as it is needed."""
     loop = asyncio.new_event_loop()
-    ready: threading.Event = threading.Event()
-    stop = asyncio.Event()
-    models: list[ScriptedModel] = []
-
-    async def serve() -> None:
-        async with scripted_model(Reply(["Nothing is scripted."])) as model:
-            models.append(model)
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), name="scripted-model")
+    thread = threading.Thread(target=loop.run_forever, name="servers of the tests")
     thread.start()
-    assert ready.wait(20)
     try:
-        yield Model(models[0], loop)
+        value = asyncio.run_coroutine_threadsafe(opened.__aenter__(), loop).result(20)
+        try:
+            yield value, loop
+        finally:
+            asyncio.run_coroutine_threadsafe(opened.__aexit__(None, None, None), loop).result(20)
     finally:
-        loop.call_soon_threadsafe(stop.set)
+        loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
 
 
 @pytest.fixture(scope="session")
-def model_system(tmp_path_factory: pytest.TempPathFactory, models_dir: Path, scripted: Model) -> Iterator[Groundwork]:
+def scripted() -> Iterator[Model]:
+    with in_a_thread(scripted_model(Reply(["Nothing is scripted."]))) as (model, loop):
+        yield Model(model, loop)
+
+
+@pytest.fixture(scope="session")
+def mailbox() -> Iterator[MailServer]:
+    """The mail server of the system with a model."""
+    with in_a_thread(mail_server(MailServer())) as (server, _):
+        yield server
+
+
+@pytest.fixture(scope="session")
+def model_system(
+    tmp_path_factory: pytest.TempPathFactory, models_dir: Path, scripted: Model, mailbox: MailServer
+) -> Iterator[Groundwork]:
     """A system whose language model is scripted, and which notices dead processes fast."""
     provider = {
         "base_url": scripted.scripted.base_url,
         "api_key": "test",
-        "models": {"scripted": {}, "another": {}},
+        "models": {"scripted": {"context_tokens": 32_768}, "another": {}},
         "breaker_failures": 1_000,  # one test's failing model is not to be left alone by the next test
     }
     settings = {
         "GROUNDWORK_LLM_PROVIDERS": json.dumps({"scripted": provider}),
         "GROUNDWORK_LLM_STALL_TIMEOUT_S": "4",
         "GROUNDWORK_RUN_LEASE_S": "1",
+        "GROUNDWORK_RUN_TOOLS_TIMEOUT_S": "20",
+        "GROUNDWORK_SMTP_HOST": "127.0.0.1",
+        "GROUNDWORK_SMTP_PORT": str(mailbox.port),
+        "GROUNDWORK_SMTP_TLS": "none",
+        "GROUNDWORK_SMTP_FROM": "assistant@example.com",
         "GROUNDWORK_UPLOAD_LIMIT_BYTES": str(2 * 1024 * 1024),
         "GROUNDWORK_INGEST_LEASE_TTL_S": "3",
         "GROUNDWORK_INGEST_SWEEP_INTERVAL_S": "3",

@@ -35,8 +35,8 @@ async def _stored(url: str, secret: str) -> list[str]:
     return found
 
 
-def stored(system: Groundwork) -> list[str]:
-    return asyncio.run(_stored(system.state()["nats_url"], SECRET))
+def stored(system: Groundwork, secret: str = SECRET) -> list[str]:
+    return asyncio.run(_stored(system.state()["nats_url"], secret))
 
 
 def run_of(events: list[Event]) -> str:
