@@ -83,6 +83,8 @@ class Gathered:
         match self.status:
             case "completed" | "refused":
                 return
+            case "timeout" if self.answer["answer"]:  # with what was found by then
+                return
             case "cancelled":
                 error = Cancelled(
                     f"run {self.run_id} was cancelled before it had answered; {where}", reason="RUN_CANCELLED"
