@@ -83,7 +83,7 @@ class Gathered:
         match self.status:
             case "completed" | "refused":
                 return
-            case "timeout" if self.answer["answer"]:  # what was found until then
+            case "timeout" if self.answer["answer"]:  # with what was found by then
                 return
             case "cancelled":
                 error = Cancelled(

@@ -12,6 +12,8 @@ CONTENT_BYTES_MAX = 200_000
 """Of the content as JSON: longer than any model's useful attention for one observation."""
 NESTING_MAX = 30
 """Lists and objects within each other: a message nests up to three deep for each, and readers refuse one of more than 100."""
+EXACT_INTEGER_MAX = 2**53
+"""A message's numbers are doubles. A larger integer, which is an id more often than a count, is passed on as text."""
 PASSAGES_MAX = 100
 PASSAGES_BYTES_MAX = 400_000
 SUMMARY_CHARACTERS_MAX = 300
@@ -29,7 +31,7 @@ def bounded(tool_name: str, output: ToolOutput) -> tuple[ToolOutput, int]:
         raise OutputTooLarge(
             f"{tool_name} answered with {len(encoded)} bytes; at most {CONTENT_BYTES_MAX} are passed on: ask for less"
         )
-    content = json.loads(encoded)
+    content = json.loads(encoded, parse_int=_exact)
     if _nesting(content) > NESTING_MAX:
         raise OutputTooLarge(
             f"{tool_name} answered with lists and objects more than {NESTING_MAX} deep; ask for a part of it"
@@ -45,6 +47,11 @@ def shortened(text: str, characters_max: int) -> str:
     """The text, cut with … where it is too long, without what UTF-8 cannot say."""
     text = text.encode(errors="replace").decode()
     return text if len(text) <= characters_max else f"{text[: characters_max - 1]}…"
+
+
+def _exact(digits: str) -> int | str:
+    value = int(digits)
+    return value if abs(value) <= EXACT_INTEGER_MAX else digits
 
 
 def _check_passages(tool_name: str, output: ToolOutput) -> None:

@@ -150,7 +150,8 @@ class QaResponse(BaseModel):
 
     run_id: str = Field(description="The run; its events are at /v1/runs/{run_id}/events.")
     status: RunStatus = Field(
-        description="`refused`: the documents do not say, or could not be searched (see `support_status`)."
+        description="`refused`: the documents do not say, or could not be searched (see `support_status`). `timeout`: the answer "
+        "is what a chat had found when its time was over."
     )
     answer: str = Field(description="Full text with citation marks [1], [2] …")
     citations: list[Citation] = Field(description="The passages it cites, by number.")

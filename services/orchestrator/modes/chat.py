@@ -127,16 +127,23 @@ class Chat:
 
     @contextmanager
     def _served(self, decided: RunMode | None) -> Iterator[RunMode]:
-        """How the run is served: as was decided when it began, or else by how many are served with tools here."""
-        is_full = 0 < self._limits.agentic_runs_max <= self._agentic
+        """How the run is served: as was decided when it began, or else by how many are served with tools here. Where no model calls
+        tools nothing is saved."""
+        is_full = self._calls_tools and 0 < self._limits.agentic_runs_max <= self._agentic
         mode = decided or (RunMode.QA if is_full else RunMode.CHAT)
         if decided is None and is_full:
             SHED_CHATS.inc()
-        self._agentic += mode is RunMode.CHAT
+        is_agentic = self._calls_tools and mode is RunMode.CHAT
+        self._agentic += is_agentic
         try:
             yield mode
         finally:
-            self._agentic -= mode is RunMode.CHAT
+            self._agentic -= is_agentic
+
+    @property
+    def _calls_tools(self) -> bool:
+        """Whether there is a model now that may call tools."""
+        return self._limits.tool_calling and bool(self._model_name)
 
     def _started(self, request: RunRequest, mode: RunMode) -> RunStarted:
         asked, usual = request.budgets, self._limits.usual
@@ -161,7 +168,7 @@ class Chat:
 
     async def _answer(self, run: Run, record: RunRecord, mode: RunMode) -> Answer:
         history = await self._threads.history(run, record, for_model=bool(self._model_name))
-        by_model = mode is RunMode.CHAT and self._limits.tool_calling and bool(self._model_name)
+        by_model = mode is RunMode.CHAT and self._calls_tools
         toolbox = await run.once(
             "tools",
             partial(self._toolboxes.listed, run, record.request, for_model=by_model),

@@ -3,17 +3,21 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
 import structlog
 
+from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, Unavailable
 from services.orchestrator.log.events import EffectClass, Evidence, ToolResult
 
 _log = structlog.get_logger()
 IN_DOUBT = "IN_DOUBT"
+_ASKING_S = 2.0
+"""For asking what came of a call that ran out of time, out of what the run keeps for its answer."""
 _MAY_HAVE_BEEN_DONE = (Unavailable, DeadlineExceeded, Internal)
 """Errors after which a call may have taken effect all the same. Any other is a refusal."""
 
@@ -104,7 +108,10 @@ async def settle(call: Call, call_id: str) -> ToolOutcome:
 
 
 async def _settled_once(call: Call, call_id: str) -> ToolOutcome:
-    found = await _found(call, call_id)
+    left_s = deadline.remaining_s()
+    # The call may have taken all the time that there was, and be done a moment later.
+    with deadline.limited_to(max(left_s, _ASKING_S)) if left_s is not None else nullcontext():
+        found = await _found(call, call_id)
     if isinstance(found, ToolOutcome):
         return found
     if found is Fate.NEVER_BEGAN:

@@ -1,6 +1,7 @@
 """What a model writes as arguments, read: JSON, or what one repair makes of it, checked against the tool's schema."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,10 @@ _MOST_MARKS = 200
 _MOST_OPENED = 20
 """Brackets, quotes, commas and colons in a text that is repaired, and opening brackets among them. The library takes cubic time for
 them: half a minute for some thousands. Within these bounds it takes some milliseconds."""
+_DEEPEST = 30
+"""Lists and objects within each other. Arguments travel in messages that nest up to three deep for each; readers take 100."""
+_LARGEST_EXACT = 2**53
+"""Those messages know doubles only. A larger integer would be rounded: a person would allow another call than the model wrote."""
 _LONGEST_SCHEMA_CHARS = 2_000
 _MAX_SHOWN_CHARS = 200
 _OPENERS = "{[("
@@ -39,7 +44,9 @@ def read_arguments(text: str, schema: Mapping[str, Any], *, may_repair: bool) ->
         raise UnreadableArguments("The arguments hold characters that are no Unicode text. Write them again.")
     if not isinstance(value, dict):
         raise UnreadableArguments(f"The arguments must be one JSON object. {_asked(schema)}")
+    _check_holdable(value)
     arguments: dict[str, Any] = _coerced(value, schema)
+    _check_holdable(arguments)  # a text may stand for more of them
     error = best_match(Draft202012Validator(schema).iter_errors(arguments))
     if error is not None:
         place = f"`{error.json_path.removeprefix('$.')}`: " if error.json_path != "$" else ""
@@ -88,6 +95,30 @@ def _is_text(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _check_holdable(arguments: Any) -> None:
+    """Raises UnreadableArguments for what a message cannot hold as it was written."""
+    level: list[Any] = [arguments]
+    for _ in range(_DEEPEST):
+        members = [each for value in level for each in (value.values() if isinstance(value, dict) else value)]
+        for each in members:
+            _check_number(each)
+        level = [each for each in members if isinstance(each, dict | list)]
+    if level:
+        raise UnreadableArguments(
+            f"The arguments nest lists and objects more than {_DEEPEST} deep. Write them again, flatter."
+        )
+
+
+def _check_number(value: Any) -> None:
+    if isinstance(value, int) and abs(value) > _LARGEST_EXACT:
+        raise UnreadableArguments(
+            f"The number {str(value)[:40]} is too large to be passed on exactly: at most {_LARGEST_EXACT}. Write them again, "
+            "with it as a string where the schema takes one."
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UnreadableArguments("The arguments hold a number that is too large. Write them again with a smaller one.")
 
 
 def _no_constant(name: str) -> Any:

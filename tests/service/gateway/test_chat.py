@@ -134,6 +134,14 @@ async def test_run_that_ends_without_an_answer_is_a_problem(client: httpx.AsyncC
     assert (answer.status_code, answer.json()["reason"], answer.json()["run_id"]) == (504, "RUN_TIMEOUT", RUN_ID)
 
 
+async def test_what_was_found_until_the_time_was_over_is_an_answer(client: httpx.AsyncClient, world: World) -> None:
+    world.orchestrator.log = run_with_tools()
+    world.orchestrator.log[-1].done.status = run_pb.RUN_STATUS_TIMEOUT
+    answer = await client.post("/v1/chat", json=MESSAGE, headers=JSON)
+    assert (answer.status_code, answer.json()["status"]) == (200, "timeout")
+    assert answer.json()["answer"] == "It was not sent."
+
+
 async def test_tools_are_listed_with_what_a_call_does(client: httpx.AsyncClient) -> None:
     (mail,) = (await client.get("/v1/tools")).json()["tools"]
     parameters = {"type": "object", "properties": {"to": {"type": "string", "maxLength": 200}}}

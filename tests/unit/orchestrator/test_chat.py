@@ -289,6 +289,17 @@ async def test_chats_above_the_limit_get_one_search_and_are_told_so() -> None:
     assert not chat.model.requests[0].tools
 
 
+@pytest.mark.parametrize("chat", [Chatting(), Chatting(RepeatedReplies([GOOD]), limits=ChatLimits(tool_calling=False))])
+async def test_chat_whose_model_calls_no_tools_is_not_shed_and_counts_as_none(chat: Chatting) -> None:
+    chat.others, chat.limits = 1, replace(chat.limits, agentic_runs_max=1)
+    payloads = await chat.run()
+    assert payloads[0].mode is RunMode.CHAT  # type: ignore[union-attr]
+    assert "SHED_TO_QA" not in reasons(payloads)
+    worker = chat.worker
+    with worker._served(None):
+        assert worker._agentic == 1
+
+
 async def test_how_a_run_is_served_does_not_change_when_it_is_continued() -> None:
     for full_at_first in (True, False):
         chat = Chatting(RepeatedReplies([FIND, GOOD]), limits=ChatLimits(agentic_runs_max=1), others=int(full_at_first))

@@ -77,6 +77,12 @@ def test_content_becomes_what_a_reader_gets() -> None:
     assert (output.content, size_bytes) == ({"1": ["a", None]}, len(b'{"1": ["a", null]}'))
 
 
+def test_no_digit_of_an_integer_is_lost() -> None:
+    output, _ = bounded("probe", ToolOutput({"id": 2**53 + 1, "ids": [-(2**60)], "count": 2**53}))
+    result = encode_outcome(ToolOutcome(True, 1.0, output.content))
+    assert _outcome("probe", result, 1.0).content == {"id": f"{2**53 + 1}", "ids": [f"-{2**60}"], "count": 2**53}
+
+
 def test_the_deepest_content_can_be_read_by_the_other_side() -> None:
     output, _ = bounded("probe", ToolOutput(nested(NESTING_MAX)))
     response = pb.CallToolResponse(result=encode_outcome(ToolOutcome(True, 1.0, output.content)))

@@ -1,12 +1,17 @@
 """What a model writes as arguments, read."""
 
+import json
 from typing import Any
 
 import pytest
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
+from groundwork.tools.v1 import tools_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.orchestrator.toolloop.arguments import UnreadableArguments, read_arguments
+from kit.structs import as_json
+from services.orchestrator.steps.effects import arguments_hash
+from services.orchestrator.toolloop.arguments import _DEEPEST, UnreadableArguments, read_arguments
 
 PROPERTIES = {
     "query": {"type": "string"},
@@ -78,6 +83,11 @@ def test_values_are_brought_to_the_types_of_the_schema(text: str, arguments: dic
         ('{"query": "' + "x" * 300_000 + '"}', "too long"),
         ('{"query": "\\ud800"}', "no Unicode text"),
         ("[" * 100_000 + "]" * 100_000, "too long"),
+        ('{"top_k": 9007199254740993}', "9007199254740993 is too large"),
+        ('{"ids": [1, "-9007199254740993"]}', "-9007199254740993 is too large"),
+        ('{"filter": {"year": 9007199254740993}}', "9007199254740993 is too large"),
+        ('{"ratio": 1e400}', "too large"),
+        ('{"filter": {"a": ' + "[" * 29 + "]" * 29 + "}}", "more than 30 deep"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_the_schema(text: str, told: str) -> None:
@@ -91,6 +101,21 @@ def test_nothing_is_guessed_where_no_repair_is_allowed() -> None:
     for text in ("{'query': 'a'}", '{"query": "a"', '{"ratio": NaN}', '"{}"'):
         with pytest.raises(UnreadableArguments):
             read_arguments(text, SCHEMA, may_repair=False)
+
+
+@pytest.mark.parametrize("year", [2**53, -(2**53), 0.1, 1e300, True])
+def test_what_is_read_reaches_a_person_and_the_tool_as_it_was_written(year: Any) -> None:
+    deepest: Any = year
+    for level in range(_DEEPEST - 1):
+        deepest = [deepest] if level % 2 else {"a": deepest}
+    arguments = read_arguments(json.dumps({"any": deepest}), {"type": "object"}, may_repair=False)
+    event = pb.RunEvent(tool=pb.ToolCall())
+    event.tool.arguments.update(arguments)
+    request = tools_pb2.CallToolRequest()
+    request.arguments.update(arguments)
+    shown = as_json(pb.RunEvent.FromString(event.SerializeToString()).tool.arguments)
+    given_ = as_json(tools_pb2.CallToolRequest.FromString(request.SerializeToString()).arguments)
+    assert arguments_hash(shown) == arguments_hash(given_) == arguments_hash(arguments)
 
 
 @given(st.text(alphabet="{}[]\":,'` \n()/*#ntrue1aN\\-.ud8", max_size=80))
