@@ -21,7 +21,7 @@ from services.reranker.settings import RerankerSettings
 from services.retriever.settings import RetrieverSettings
 from services.standalone.settings import StandaloneSettings
 from services.tools import toolbox
-from services.tools.discovery import discover
+from services.tools.calling.discovery import discover
 from services.tools.models import Tool
 from services.tools.settings import ToolsSettings
 

@@ -19,15 +19,15 @@ from services.tools.adapters.call_store import KeyValueCallStore
 from services.tools.adapters.ingest import IngestDocuments
 from services.tools.adapters.reranker import RerankerModels
 from services.tools.adapters.retriever import RetrieverPassages
-from services.tools.calls import Calls
+from services.tools.calling.calls import Calls
+from services.tools.calling.discovery import discover
+from services.tools.calling.execution import Toolbox
+from services.tools.calling.progress import unheard
 from services.tools.context import Services, ToolContext
-from services.tools.discovery import discover
-from services.tools.execution import Toolbox
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Call
-from services.tools.progress import unheard
-from services.tools.record_search import RecordSearch
-from services.tools.records import load_records
+from services.tools.projects.records import load_records
+from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
 
 

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from kit.principal import current_principal
 from services.tools.ports import Documents, ModelServer, Retriever
-from services.tools.record_search import RecordSearch
-from services.tools.records import Records
+from services.tools.projects.records import Records
+from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
 
 

@@ -10,10 +10,10 @@ from groundwork.tools.v1 import tools_pb2_grpc
 from kit.errors import InvalidArgument
 from kit.principal import current_principal
 from services.tools.adapters.wire import decode_arguments, encode_outcome, encode_tool
+from services.tools.calling.execution import Toolbox
+from services.tools.calling.progress import Progress
 from services.tools.errors import ToolError
-from services.tools.execution import Toolbox
 from services.tools.models import Call
-from services.tools.progress import Progress
 
 _CALLER_CHARACTERS_MAX = 200
 

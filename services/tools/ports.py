@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from services.tools.documents import Document, DocumentPage
 from services.tools.models import ToolOutcome
-from services.tools.retrieval import Found, SearchQuery, Section, Window
+from services.tools.passages.retrieval import Found, SearchQuery, Section, Window
 
 Vector: TypeAlias = NDArray[np.float32]
 

@@ -8,9 +8,9 @@ from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from kit.egress import parse_networks
 from kit.settings import Folders, HostNames, Identifier, ServiceSettings
-from services.tools.hosts import parse_host_patterns
-from services.tools.mail_addresses import parse_sender
-from services.tools.records import load_records
+from services.tools.outside.hosts import parse_host_patterns
+from services.tools.outside.mail_addresses import parse_sender
+from services.tools.projects.records import load_records
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")

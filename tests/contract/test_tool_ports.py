@@ -23,8 +23,8 @@ from services.retriever.settings import RetrieverSettings
 from services.tools.adapters.reranker import RerankerModels
 from services.tools.adapters.retriever import RetrieverPassages
 from services.tools.errors import ToolError
+from services.tools.passages.retrieval import SearchQuery, Strategy
 from services.tools.ports import ModelServer, Retriever
-from services.tools.retrieval import SearchQuery, Strategy
 from tests.service.retriever.conftest import FakeModelServer, retriever_as
 from tests.unit.tools.search_fakes import FakeModels, FakeRetriever
 

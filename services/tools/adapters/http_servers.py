@@ -14,7 +14,7 @@ from kit.egress import EgressGuard, Place, UrlRefused, parse_networks, place_of
 from kit.errors import GroundworkError
 from kit.guarded_http import guarded_transport
 from services.tools.errors import CallInDoubt, ToolError
-from services.tools.hosts import parse_host_patterns
+from services.tools.outside.hosts import parse_host_patterns
 from services.tools.settings import ToolsSettings
 
 URL_CHARACTERS_MAX = 2_000

@@ -8,7 +8,7 @@ from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 from kit.channel import Channel
 from services.tools.adapters.refusals import put_plainly
 from services.tools.models import Passage
-from services.tools.retrieval import Degradation, Found, SearchQuery, Section, Strategy, Window
+from services.tools.passages.retrieval import Degradation, Found, SearchQuery, Section, Strategy, Window
 
 _TIMEOUT_S = 4.5
 """Less than a tool may take, so that the tool can say who did not answer."""

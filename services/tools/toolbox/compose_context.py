@@ -7,10 +7,10 @@ from typing import Any
 from kit.grounding import let_go_of_texts, question_coverage
 from kit.llm import estimate_tokens
 from services.tools.context import ToolContext
-from services.tools.given import CHUNK_IDS, PASSAGES, given
 from services.tools.models import Passage, Policy, ToolOutput
-from services.tools.rendering import all_described, citable, counted, cut, readable_text, sentences
-from services.tools.selection import best_outside, without_duplicates
+from services.tools.passages.given import CHUNK_IDS, PASSAGES, given
+from services.tools.passages.rendering import all_described, citable, counted, cut, readable_text, sentences
+from services.tools.passages.selection import best_outside, without_duplicates
 
 LEAST_TOKENS = 48
 """A sentence and its source: with less there is nothing to answer from."""

@@ -8,12 +8,20 @@ from typing import Any
 from kit.ranking.diversity import most_diverse
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
-from services.tools.given import CHUNK_IDS, PASSAGES, given
 from services.tools.models import Passage, Policy, ToolOutput
+from services.tools.passages.given import CHUNK_IDS, PASSAGES, given
+from services.tools.passages.rendering import (
+    all_described,
+    citable,
+    counted,
+    degradations,
+    fitted,
+    readable_text,
+    sentences,
+)
+from services.tools.passages.retrieval import Degradation
+from services.tools.passages.selection import without_duplicates, word_vectors
 from services.tools.ports import Vector
-from services.tools.rendering import all_described, citable, counted, degradations, fitted, readable_text, sentences
-from services.tools.retrieval import Degradation
-from services.tools.selection import without_duplicates, word_vectors
 
 SCHEMA = {
     "type": "function",

@@ -6,11 +6,11 @@ from typing import Any
 from kit.llm import estimate_tokens
 from services.tools.context import ToolContext
 from services.tools.errors import InvalidArguments, ToolError
-from services.tools.given import CHUNK_IDS, PASSAGES_MAX, askable, missing
 from services.tools.models import Passage, Policy, ToolOutput
-from services.tools.rendering import all_described, citable, counted, cut, sentences
-from services.tools.retrieval import Section, Window
-from services.tools.scope import is_readable
+from services.tools.passages.given import CHUNK_IDS, PASSAGES_MAX, askable, missing
+from services.tools.passages.rendering import all_described, citable, counted, cut, sentences
+from services.tools.passages.retrieval import Section, Window
+from services.tools.passages.scope import is_readable
 
 WINDOW_MAX = 5
 _SECTION_PASSAGES = 40

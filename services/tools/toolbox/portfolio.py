@@ -6,7 +6,7 @@ from typing import Any
 
 from services.tools.context import ToolContext
 from services.tools.models import Policy, ToolOutput
-from services.tools.records import Record
+from services.tools.projects.records import Record
 
 LIMIT_MAX = 100
 _COUNTED_MAX = 40

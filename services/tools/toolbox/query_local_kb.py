@@ -3,9 +3,9 @@
 from services.tools.context import ToolContext
 from services.tools.documents import permitted
 from services.tools.errors import ToolError
-from services.tools.findings import QUERY, TOP_K, check_query, findings
 from services.tools.models import Policy, ToolOutput
-from services.tools.retrieval import SearchQuery
+from services.tools.passages.findings import QUERY, TOP_K, check_query, findings
+from services.tools.passages.retrieval import SearchQuery
 
 SCHEMA = {
     "type": "function",

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from services.tools.context import ToolContext
-from services.tools.findings import QUERY, TOP_K, check_query, findings
 from services.tools.models import Policy, ToolOutput
-from services.tools.retrieval import SearchQuery
-from services.tools.scope import search_readable
+from services.tools.passages.findings import QUERY, TOP_K, check_query, findings
+from services.tools.passages.retrieval import SearchQuery
+from services.tools.passages.scope import search_readable
 
 SCHEMA = {
     "type": "function",

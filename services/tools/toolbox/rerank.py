@@ -6,9 +6,9 @@ from typing import Any
 
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
-from services.tools.given import CHUNK_IDS, PASSAGES, given
 from services.tools.models import Passage, Policy, ToolOutput
-from services.tools.rendering import (
+from services.tools.passages.given import CHUNK_IDS, PASSAGES, given
+from services.tools.passages.rendering import (
     all_described,
     citable,
     counted,
@@ -18,7 +18,7 @@ from services.tools.rendering import (
     readable_text,
     sentences,
 )
-from services.tools.retrieval import Degradation
+from services.tools.passages.retrieval import Degradation
 
 SCHEMA = {
     "type": "function",

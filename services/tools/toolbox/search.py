@@ -7,9 +7,9 @@ from typing import Any
 from services.tools.context import ToolContext
 from services.tools.errors import InvalidArguments
 from services.tools.models import Policy, ToolOutput
-from services.tools.rendering import all_described, citable, counted, degradations, fitted, quoted, sentences
-from services.tools.retrieval import SearchQuery, Strategy
-from services.tools.scope import search_readable
+from services.tools.passages.rendering import all_described, citable, counted, degradations, fitted, quoted, sentences
+from services.tools.passages.retrieval import SearchQuery, Strategy
+from services.tools.passages.scope import search_readable
 
 QUERIES_MAX = 8
 PASSAGES_MAX = 50

@@ -3,9 +3,9 @@
 from typing import Any
 
 from services.tools.context import ToolContext
-from services.tools.findings import check_query
 from services.tools.models import Policy, ToolOutput
-from services.tools.record_search import FoundRecord
+from services.tools.passages.findings import check_query
+from services.tools.projects.searching import FoundRecord
 
 TOP_K_MAX = 20
 

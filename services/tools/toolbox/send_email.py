@@ -19,9 +19,9 @@ import aiosmtplib
 
 from services.tools.context import ToolContext
 from services.tools.errors import CallInDoubt, ToolError
-from services.tools.hosts import name_is_listed
-from services.tools.mail_addresses import parse_address, parse_sender
 from services.tools.models import Effect, Policy, ToolOutput
+from services.tools.outside.hosts import name_is_listed
+from services.tools.outside.mail_addresses import parse_address, parse_sender
 from services.tools.settings import ToolsSettings
 
 RECIPIENTS_MAX = 20

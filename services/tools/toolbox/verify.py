@@ -11,9 +11,9 @@ from kit.language.sentences import UnitKind, split_units
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
 from services.tools.models import Passage, Policy, ToolOutput
-from services.tools.rendering import citable, degradations, described, fitted, quoted, sentences
-from services.tools.retrieval import SearchQuery, Strategy
-from services.tools.scope import search_readable
+from services.tools.passages.rendering import citable, degradations, described, fitted, quoted, sentences
+from services.tools.passages.retrieval import SearchQuery, Strategy
+from services.tools.passages.scope import search_readable
 
 _PASSAGES_JUDGED = 8
 _EVIDENCE_MAX = 3

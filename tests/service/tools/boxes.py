@@ -8,10 +8,10 @@ from unittest.mock import Mock
 
 from kit.principal import Principal, use_principal
 from services.tools import toolbox
-from services.tools.calls import Calls
+from services.tools.calling.calls import Calls
+from services.tools.calling.discovery import discover
+from services.tools.calling.execution import Toolbox
 from services.tools.context import Services, ToolContext
-from services.tools.discovery import discover
-from services.tools.execution import Toolbox
 from services.tools.models import Call, ToolOutcome
 from services.tools.ports import CallStore
 from services.tools.settings import ToolsSettings

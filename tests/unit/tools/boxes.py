@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from kit.breaker import CircuitBreaker
-from services.tools.calls import Calls
+from services.tools.calling.calls import Calls
+from services.tools.calling.execution import Toolbox
+from services.tools.calling.progress import unheard
 from services.tools.context import ToolContext
-from services.tools.execution import Toolbox
 from services.tools.models import Call, Policy, Tool
 from services.tools.ports import CallStore
-from services.tools.progress import unheard
 from services.tools.settings import ToolsSettings
 from tests.unit.tools.fakes import START, MemoryCallStore
 

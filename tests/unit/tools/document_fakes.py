@@ -12,7 +12,7 @@ from groundwork.retriever.v1 import retriever_pb2
 from services.tools.context import Services, ToolContext
 from services.tools.documents import CollectionMissing, Document, DocumentPage, DocumentState
 from services.tools.models import Passage
-from services.tools.retrieval import Degradation, Found, SearchQuery
+from services.tools.passages.retrieval import Degradation, Found, SearchQuery
 from services.tools.settings import ToolsSettings
 from tests.unit.tools.fakes import START
 

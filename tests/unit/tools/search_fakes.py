@@ -12,8 +12,8 @@ from groundwork.retriever.v1 import retriever_pb2 as pb
 from kit.language.phrases import contains_phrase
 from services.tools.errors import ToolError
 from services.tools.models import Passage
+from services.tools.passages.retrieval import Degradation, Found, SearchQuery, Section, Strategy, Window
 from services.tools.ports import Vector
-from services.tools.retrieval import Degradation, Found, SearchQuery, Section, Strategy, Window
 from tests.unit.retriever.fakes import embed
 
 

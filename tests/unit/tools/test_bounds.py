@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from services.orchestrator.adapters.tools import _outcome
 from services.orchestrator.steps.effects import ToolOutcome as Observation
 from services.tools.adapters.wire import encode_outcome
-from services.tools.bounds import (
+from services.tools.calling.bounds import (
     CONTENT_BYTES_MAX,
     NESTING_MAX,
     PASSAGES_BYTES_MAX,

@@ -11,7 +11,7 @@ from groundwork.retriever.v1.retriever_pb2 import Chunk, Hit
 
 from kit.jetstream import KeyValue, Nats
 from services.tools.adapters.call_store import KeyValueCallStore
-from services.tools.calls import Calls
+from services.tools.calling.calls import Calls
 from services.tools.errors import (
     CallForgotten,
     CallIdMissing,

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from kit.llm import estimate_tokens
 from services.tools.errors import InvalidArguments, ToolError
-from services.tools.given import PassagesNotFound
 from services.tools.models import ToolOutput
-from services.tools.rendering import cut, fitted
-from services.tools.selection import best_outside
+from services.tools.passages.given import PassagesNotFound
+from services.tools.passages.rendering import cut, fitted
+from services.tools.passages.selection import best_outside
 from services.tools.toolbox.compose_context import compose_context
 from services.tools.toolbox.dedup_diversify import dedup_diversify
 from services.tools.toolbox.rerank import rerank

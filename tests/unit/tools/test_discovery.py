@@ -12,10 +12,10 @@ import pytest
 
 from kit.errors import GroundworkError
 from services.tools import toolbox
-from services.tools.calls import Calls
-from services.tools.discovery import discover
+from services.tools.calling.calls import Calls
+from services.tools.calling.discovery import discover
+from services.tools.calling.execution import Toolbox
 from services.tools.errors import BrokenTool
-from services.tools.execution import Toolbox
 from services.tools.models import Call
 from services.tools.settings import ToolsSettings
 from tests.unit.tools.boxes import make_box, make_context

@@ -3,7 +3,7 @@
 import pytest
 
 from kit.egress import place_of
-from services.tools.hosts import name_is_listed, parse_host_patterns
+from services.tools.outside.hosts import name_is_listed, parse_host_patterns
 
 LISTED = parse_host_patterns(["api.example.com", "*.Example.org", "http://intern.example.com:8080"])
 

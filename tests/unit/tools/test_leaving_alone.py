@@ -10,8 +10,8 @@ from prometheus_client import REGISTRY
 from kit.breaker import CircuitBreaker
 from kit.deadline import limited_to
 from kit.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from services.tools.calling.execution import Toolbox
 from services.tools.errors import ServiceUnavailable, ToolError
-from services.tools.execution import Toolbox
 from services.tools.models import Effect, Policy, ToolOutcome
 from tests.unit.tools.boxes import CALL, make_box
 

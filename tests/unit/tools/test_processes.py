@@ -10,8 +10,8 @@ import pytest
 
 from kit.deadline import limited_to
 from services.tools import __main__ as main_module
+from services.tools.calling.processes import Processes, _prepare
 from services.tools.errors import ToolsBusy
-from services.tools.processes import Processes, _prepare
 from tests.unit.tools import plain_tools
 
 

@@ -13,12 +13,11 @@ import pytest
 from pydantic import ValidationError
 
 from kit.configuration import setting_problems
-from services.tools import record_search
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
 from services.tools.ports import Vector
-from services.tools.record_search import RecordSearch
-from services.tools.records import Record, Records, RecordsUnreadable, load_records
+from services.tools.projects.records import Record, Records, RecordsUnreadable, load_records
+from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
 from services.tools.toolbox.get_project_details import get_project_details
 from services.tools.toolbox.portfolio import portfolio
@@ -141,7 +140,7 @@ async def test_records_are_embedded_once(models: FakeModels) -> None:
 async def test_a_search_that_runs_out_of_time_keeps_what_is_embedded(
     models: FakeModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_search, "_BATCH", 1)
+    monkeypatch.setattr(searching, "_BATCH", 1)
     embed_passages, given_up_after = models.embed_passages, 2
 
     async def slow(texts: Sequence[str]) -> Sequence[Vector]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.tools import toolbox
-from services.tools.discovery import discover
+from services.tools.calling.discovery import discover
 from services.tools.documents import CollectionMissing, CollectionNotAllowed, DocumentState
 from services.tools.errors import ToolError
 from services.tools.models import Effect, ToolOutput

@@ -10,7 +10,7 @@ import pytest
 from services.tools.documents import CollectionMissing, CollectionNotAllowed
 from services.tools.errors import ToolError
 from services.tools.models import ToolOutput
-from services.tools.retrieval import Degradation
+from services.tools.passages.retrieval import Degradation
 from services.tools.toolbox.query_local_kb import query_local_kb
 from services.tools.toolbox.rag_search import rag_search
 from tests.unit.tools.document_fakes import FakeDocuments, FakeRetriever, tool_context

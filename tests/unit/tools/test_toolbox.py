@@ -15,7 +15,7 @@ import pytest
 
 from kit.deadline import set_remaining
 from services.tools import toolbox as real_toolbox
-from services.tools.discovery import discover
+from services.tools.calling.discovery import discover
 from services.tools.errors import BrokenTool
 from services.tools.models import Passage, Policy, ToolOutcome, ToolOutput
 from tests.unit.tools import plain_tools

@@ -19,8 +19,8 @@ from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.log.events import EffectClass
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.effects import ToolOutcome
-from services.tools.folders import load_file
-from services.tools.progress import MESSAGES_MAX
+from services.tools.calling.folders import load_file
+from services.tools.calling.progress import MESSAGES_MAX
 from tests.service.tools.calls.conftest import CONTRACT, DROPPED, Serve, named
 
 

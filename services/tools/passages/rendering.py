@@ -9,7 +9,7 @@ from typing import Any
 from kit.language.sentences import UnitKind, split_units
 from kit.llm import estimate_tokens
 from services.tools.models import Passage
-from services.tools.retrieval import Degradation
+from services.tools.passages.retrieval import Degradation
 
 _SHOWN_METADATA = ("date", "channel", "author")
 _SENTENCE_SHARE = 0.5

@@ -10,8 +10,8 @@ from typing import Any
 import anyio.to_process
 
 from kit.deadline import bounded_timeout_s
+from services.tools.calling.folders import load, place_of
 from services.tools.errors import ToolsBusy
-from services.tools.folders import load, place_of
 
 _START_S = 15.0
 """Longest wait for a process and for its start, which takes a tenth of a second where nothing else runs."""

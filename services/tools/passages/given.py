@@ -8,7 +8,7 @@ from typing import Any
 from services.tools.context import ToolContext
 from services.tools.errors import InvalidArguments, ToolError
 from services.tools.models import Passage
-from services.tools.scope import is_readable
+from services.tools.passages.scope import is_readable
 
 PASSAGES_MAX = 50
 TEXT_CHARACTERS_MAX = 8000

@@ -6,8 +6,8 @@ from typing import Any
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
 from services.tools.models import ToolOutput
-from services.tools.rendering import all_described, citable, counted, degradations, fitted, quoted, sentences
-from services.tools.retrieval import Found
+from services.tools.passages.rendering import all_described, citable, counted, degradations, fitted, quoted, sentences
+from services.tools.passages.retrieval import Found
 
 QUERY: Mapping[str, Any] = {
     "type": "string",

@@ -8,7 +8,7 @@ from services.tools.context import ToolContext
 from services.tools.documents import CollectionMissing, permitted
 from services.tools.errors import ToolError
 from services.tools.models import Passage
-from services.tools.retrieval import Found, SearchQuery
+from services.tools.passages.retrieval import Found, SearchQuery
 
 COLLECTIONS_AT_ONCE = 64
 """The search takes no more in one request."""

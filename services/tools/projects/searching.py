@@ -13,7 +13,7 @@ from kit.language.terms import tokens
 from kit.ranking.fusion import RankedList, reciprocal_rank_fusion
 from services.tools.errors import ToolError
 from services.tools.ports import ModelServer, Vector
-from services.tools.records import Record, Records
+from services.tools.projects.records import Record, Records
 
 EMBED_TIME_S = 2.5
 """Seconds that a search may spend on vectors: of the query, and of records that have none yet."""

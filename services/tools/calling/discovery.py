@@ -29,8 +29,8 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
+from services.tools.calling.folders import load_file
 from services.tools.errors import BrokenTool
-from services.tools.folders import load_file
 from services.tools.models import Effect, Policy, Tool
 from services.tools.settings import ToolsSettings
 

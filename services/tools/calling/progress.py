@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from services.tools.bounds import shortened
+from services.tools.calling.bounds import shortened
 
 MESSAGES_MAX = 20
 """Of one call; more are dropped."""

@@ -33,8 +33,11 @@ from kit.errors import (
     Unavailable,
     Unimplemented,
 )
-from services.tools.bounds import bounded, shortened
-from services.tools.calls import Calls
+from services.tools.calling.bounds import bounded, shortened
+from services.tools.calling.calls import Calls
+from services.tools.calling.processes import Processes
+from services.tools.calling.progress import Tell, unheard
+from services.tools.calling.result_cache import ResultCache
 from services.tools.context import ToolContext
 from services.tools.errors import (
     CallInDoubt,
@@ -50,9 +53,6 @@ from services.tools.errors import (
 )
 from services.tools.metrics import CALLS, SECONDS, UNKNOWN_TOOL, outcome_of, show_breaker
 from services.tools.models import Call, Effect, Tool, ToolOutcome, ToolOutput
-from services.tools.processes import Processes
-from services.tools.progress import Tell, unheard
-from services.tools.result_cache import ResultCache
 
 _log = structlog.get_logger()
 _ERROR_CHARACTERS_MAX = 1000
