@@ -16,6 +16,7 @@ from kit.configuration import setting_problems
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
 from services.tools.ports import Vector
+from services.tools.projects import searching
 from services.tools.projects.records import Record, Records, RecordsUnreadable, load_records
 from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
