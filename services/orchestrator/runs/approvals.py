@@ -115,7 +115,7 @@ class Approvals:
             step, asked = _question(journal, run, approval_id, principal, arguments_hash)
             if asked.decision is not ApprovalDecision.PENDING:
                 if asked.decision is not wanted:
-                    raise _closed(asked, f"was decided already: {asked.decision.value}")
+                    raise _closed(asked, _SETTLED[asked.decision])
                 if journal.progress.has_unread_decision:
                     await self._go_on(run.key)
                 return Question(run.key.run_id, run.subject, asked, yours=True)
@@ -202,6 +202,14 @@ async def _append(journal: Journal, step: str, decided: Approval) -> None:
     await journal.record(step, decided, StepState())
     if not journal.durable:
         raise Unavailable("the decision could not be written; try again in a few seconds", retry_after_s=2.0)
+
+
+_SETTLED = {
+    ApprovalDecision.ALLOWED: "was allowed already",
+    ApprovalDecision.DENIED: "was denied already",
+    ApprovalDecision.EXPIRED: "has expired; ask again",
+    ApprovalDecision.UNKNOWN: "was decided already",
+}
 
 
 def _question(
