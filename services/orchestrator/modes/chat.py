@@ -51,10 +51,9 @@ from services.orchestrator.toolloop.loop import (
     ToolLoop,
     ToolsNotSupported,
 )
+from services.orchestrator.toolloop.task import reserved_s
 from services.orchestrator.verification import cite
 
-_MOST_RESERVED = 0.25
-"""Share of the run's time that is kept back for the answer, at most: a short run must find time to act as well."""
 _OUT_OF_TIME = ("wall_clock", "LLM_TIMEOUT")
 """Why a loop ends that has no time left."""
 _SHED = Degradation(
@@ -192,7 +191,6 @@ class Chat:
 
     async def _by_loop(self, asked: Asked, toolbox: Toolbox) -> Answer:
         run, record = asked.run, asked.record
-        limits = self._loop_limits(run)
         task = LoopTask(
             question=asked.question,
             messages=tool_messages(asked.question, asked.history),
@@ -202,10 +200,10 @@ class Chat:
             withheld=[*toolbox.withheld, *toolbox.left_out],
             note=partial(forgotten_documents, run, record, self._sources),
         )
-        loop = ToolLoop(self._model, self._tools, self._drafter, limits, held=self._held)
+        loop = ToolLoop(self._model, self._tools, self._drafter, self._limits.loop, held=self._held)
         result = await loop.run(run, task, Screen(run.journal))
         if result.end is LoopEnd.FALLBACK:
-            return await self._fallen_back(run, result, limits)
+            return await self._fallen_back(run, result)
         if not result.evidence:
             return Answer(result.text, (), None, MODEL)
         question = Question(asked.question, (), result.evidence, task.answer_tokens)
@@ -213,17 +211,12 @@ class Chat:
         draft = await run.once("verify", judge, Draft, show=checked, is_last_resort=True)
         return Answer(draft.text, cite(draft.text, result.evidence), draft.support_status, draft.method)
 
-    async def _fallen_back(self, run: Run, result: LoopResult, limits: LoopLimits) -> Answer:
+    async def _fallen_back(self, run: Run, result: LoopResult) -> Answer:
         """What was found, quoted; when it was time that ran out, the run ends so."""
         left_s = run.budgets.remaining_s
-        if result.reason in _OUT_OF_TIME and left_s is not None and left_s <= limits.reserve_s:
+        reserve_s = reserved_s(run.budgets, self._limits.loop)
+        if result.reason in _OUT_OF_TIME and left_s is not None and left_s <= reserve_s:
             await tell_time_is_up(run.journal)
         citations = cite(result.text, result.evidence)
         support = support_of_quotes(result.text, result.evidence) if citations else SupportStatus.UNAVAILABLE
         return Answer(result.text, citations, support, EXTRACTIVE)
-
-    def _loop_limits(self, run: Run) -> LoopLimits:
-        limit_s = run.budgets.budgets.wall_clock_s
-        if not limit_s:
-            return self._limits.loop
-        return replace(self._limits.loop, reserve_s=min(self._limits.loop.reserve_s, limit_s * _MOST_RESERVED))

@@ -157,8 +157,7 @@ class Rounds:
         raise AssertionError("unreachable")
 
     async def _request(self, share: float) -> Request:
-        left = self._run.budgets.tokens_left
-        tokens = self._task.answer_tokens if left is None else min(self._task.answer_tokens, max(1, left))
+        tokens = self._run.budgets.affordable_tokens(self._task.answer_tokens)
         specs = [spec_of(tool) for tool in self._task.offered]
         fit = await fitted(self.conversation.messages, specs, self._model, tokens, share=share)
         choice = self._task.tool_choice if self._number == 1 else "auto"
