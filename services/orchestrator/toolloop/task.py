@@ -68,9 +68,6 @@ class LoopTask:
     shows_thinking: bool = False
     """Whether what a reasoning model thinks is written to the log."""
 
-    may_decide: Sequence[str] = ()
-    """Subjects that may allow calls; empty means the subject whose run it is."""
-
 
 def reserved_s(budgets: Ledger, limits: LoopLimits) -> float:
     """Seconds that are kept back for the answer."""
@@ -111,15 +108,8 @@ class LoopResult:
     """Why the model did not answer by itself: `reasoning_steps`, `tool_calls`, `steps`, `tokens`, `cost_usd`, `wall_clock`, or the
     reason of the model's failure. Empty when it did."""
 
-    tools_used: Sequence[str] = ()
-    """Names of the tools that were called, in order of their first call."""
-
     degraded: Sequence[Degradation] = ()
     """What was done in a lesser way; each was told as it happened."""
-
-    @property
-    def is_by_model(self) -> bool:
-        return self.end is not LoopEnd.FALLBACK
 
 
 class ToolsNotSupported(FailedPrecondition):
