@@ -132,8 +132,7 @@ class Drafter:
                 await journal.write(Thinking("reason", text[start : start + LONGEST_PIECE_CHARS]))
 
         async def tell_of_restart(restart: Restart) -> None:
-            note = Degradation("llm", restart.reason, restart.message)
-            await journal.write(Thinking("answer", "Asking another model instead.", note))
+            await journal.write(restarted(restart))
 
         generated = await generator.write(
             question.text,
@@ -222,6 +221,11 @@ def _passage(source: Evidence) -> Passage:
         document_name=source.document_name,
         heading_path=tuple(source.heading_path),
     )
+
+
+def restarted(restart: Restart) -> Thinking:
+    """The event that tells of a model that failed in the middle, where another goes on."""
+    return Thinking("answer", "Asking another model instead.", Degradation("llm", restart.reason, restart.message))
 
 
 def degraded(phase: str, part: str, error: GroundworkError, text: str) -> Thinking:

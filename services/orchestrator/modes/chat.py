@@ -52,7 +52,7 @@ from services.orchestrator.toolloop.loop import (
     ToolLoop,
     ToolsNotSupported,
 )
-from services.orchestrator.toolloop.task import time_to_act_s
+from services.orchestrator.toolloop.task import reserved_s
 from services.orchestrator.verification import cite
 
 _OUT_OF_TIME = ("wall_clock", "LLM_TIMEOUT")
@@ -221,7 +221,9 @@ class Chat:
 
     async def _fallen_back(self, run: Run, result: LoopResult) -> Answer:
         """What was found, quoted; when it was time that ran out, the run ends so."""
-        if result.reason in _OUT_OF_TIME and time_to_act_s(run.budgets, self._limits.loop) == 0.0:
+        left_s = run.budgets.remaining_s
+        reserve_s = reserved_s(run.budgets, self._limits.loop)
+        if result.reason in _OUT_OF_TIME and left_s is not None and left_s <= reserve_s:
             await tell_time_is_up(run.journal)
         citations = cite(result.text, result.evidence)
         support = support_of_quotes(result.text, result.evidence) if citations else SupportStatus.UNAVAILABLE

@@ -20,8 +20,7 @@ async def write_draft(
 
 def answer_tokens(run: Run) -> int:
     """Tokens that a model may write as the answer."""
-    tokens, left = run.budgets.budgets.answer_tokens, run.budgets.tokens_left
-    return tokens if left is None else min(tokens, max(1, left))
+    return run.budgets.affordable_tokens(run.budgets.budgets.answer_tokens)
 
 
 def checked(draft: Draft) -> Payload:

@@ -7,7 +7,15 @@ from functools import partial
 from typing import Any
 
 from kit.llm import ModelRejected, ModelUnavailable, Restart
-from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, degraded, finished_text
+from services.orchestrator.answering.drafting import (
+    EXTRACTIVE,
+    MODEL,
+    Draft,
+    Drafter,
+    degraded,
+    finished_text,
+    restarted,
+)
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.errors import BudgetSpent, QuestionTooLong, ReadOnlyRun
@@ -165,8 +173,7 @@ def _unchecked(_: Draft) -> Thinking:
 
 
 async def _tell_of_restart(run: Run, restart: Restart) -> None:
-    note = Degradation("llm", restart.reason, restart.message)
-    await run.say(Thinking("answer", "Asking another model instead.", note))
+    await run.say(restarted(restart))
 
 
 async def _said(run: Run, text: str, support_status: SupportStatus | None = None) -> Answer:

@@ -55,6 +55,11 @@ class Ledger:
         """None where nothing limits them."""
         return max(0, self.budgets.tokens - self.tokens) if self.budgets.tokens else None
 
+    def affordable_tokens(self, asked: int) -> int:
+        """At most so many as are left, and at least one."""
+        left = self.tokens_left
+        return asked if left is None else min(asked, max(1, left))
+
     @property
     def remaining_s(self) -> float | None:
         """Of the time that may be worked; None where nothing limits it."""

@@ -72,7 +72,7 @@ class Calling:
 
     async def _decision(self, key: str, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
         expires_at = self._run.journal.now() + timedelta(seconds=self._limits.approval_timeout_s)
-        asked = ApprovalRequest(tool.name, arguments, expires_at, self._task.may_decide)
+        asked = ApprovalRequest(tool.name, arguments, expires_at)
         return await self._run.ask(f"{key}/approval", asked)
 
     def _time_s(self) -> float | None:

@@ -169,8 +169,7 @@ class ForcedAnswers:
         return Attempt(replace(completion, text=text))
 
     async def _request(self, run: Run, task: LoopTask, found: Findings, number: int) -> Request:
-        left = run.budgets.tokens_left
-        tokens = task.answer_tokens if left is None else min(task.answer_tokens, max(1, left))
+        tokens = run.budgets.affordable_tokens(task.answer_tokens)
         if number == 1:
             fit = await fitted(found.conversation.ordered(_ORDER), (), self._model, tokens)
         else:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from kit.llm import LanguageModel, Restart
-from services.orchestrator.answering.drafting import Drafter
+from services.orchestrator.answering.drafting import Drafter, restarted
 from services.orchestrator.answering.generation import Listener
 from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import Degradation, Thinking
@@ -98,8 +98,7 @@ def _listener(run: Run, task: LoopTask) -> Listener:
         for start in range(0, len(text) if task.shows_thinking else 0, LONGEST_PIECE_CHARS):
             await run.say(Thinking("reason", text[start : start + LONGEST_PIECE_CHARS]))
 
-    async def restarted(restart: Restart) -> None:
-        note = Degradation("llm", restart.reason, restart.message)
-        await run.say(Thinking("answer", "Asking another model instead.", note))
+    async def tell_of_restart(restart: Restart) -> None:
+        await run.say(restarted(restart))
 
-    return Listener(thought, restarted)
+    return Listener(thought, tell_of_restart)

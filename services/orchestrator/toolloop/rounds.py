@@ -70,7 +70,6 @@ class Rounds:
         self._calling = Calling(run, task, tools, limits)
         self._history = History()
         self._number = 0
-        self._used: dict[str, None] = {}
         self.conversation = Conversation(task.messages)
         self.book = EvidenceBook(task.evidence)
         self.said: list[str] = []
@@ -123,7 +122,7 @@ class Rounds:
             await self._run.once(key, partial(just, Retrieval(tuple(found))), Retrieval, of_steps=True)
 
     def result(self, text: str, end: LoopEnd) -> LoopResult:
-        return LoopResult(text, self.book.all, end, tools_used=tuple(self._used))
+        return LoopResult(text, self.book.all, end)
 
     def _key(self, number: int) -> str:
         return f"round{number}/model"
@@ -159,8 +158,7 @@ class Rounds:
         raise AssertionError("unreachable")
 
     async def _request(self, share: float) -> Request:
-        left = self._run.budgets.tokens_left
-        tokens = self._task.answer_tokens if left is None else min(self._task.answer_tokens, max(1, left))
+        tokens = self._run.budgets.affordable_tokens(self._task.answer_tokens)
         specs = [spec_of(tool) for tool in self._task.offered]
         fit = await fitted(self.conversation.messages, specs, self._model, tokens, share=share)
         choice = self._task.tool_choice if self._number == 1 else "auto"
@@ -215,7 +213,6 @@ class Rounds:
             tool = self._offer.named(name)
             is_once = tool is not None and tool.effect is EffectClass.ONCE
             self._history.note_call(self._number, print_, is_effect=is_once and (outcome.ok or outcome.is_in_doubt))
-            self._used[name] = None
 
 
 def _told_of(said: Round) -> Payload:

@@ -14,8 +14,8 @@ Note = Callable[[Sequence[Evidence]], Awaitable[Collection[str]]]
 """Notes that the run is about to write the text of these passages; returns the ids of documents that are forgotten, whose text must
 not be written."""
 
-_MOST_RESERVED = 1 / 3
-"""Of the wall clock: a run with little time may still call something."""
+_MOST_RESERVED = 0.25
+"""Share of the wall clock: a run with little time must find some to act as well."""
 _LEAST_S = 0.05
 
 
@@ -37,7 +37,7 @@ class LoopLimits:
     """Longest observation of one call: about 3 000 tokens. Eight passages fit; a page that a tool fetched is cut."""
 
     reserve_s: float = 15.0
-    """Kept back of the run's wall clock for the answer to what was found, but no more than a third of it. The loop begins nothing
+    """Kept back of the run's wall clock for the answer to what was found, but no more than a quarter of it. The loop begins nothing
     more when less than this is left. Models write a few hundred tokens in ten seconds."""
 
     approval_timeout_s: float = 900.0
@@ -68,8 +68,11 @@ class LoopTask:
     shows_thinking: bool = False
     """Whether what a reasoning model thinks is written to the log."""
 
-    may_decide: Sequence[str] = ()
-    """Subjects that may allow calls; empty means the subject whose run it is."""
+
+def reserved_s(budgets: Ledger, limits: LoopLimits) -> float:
+    """Seconds that are kept back for the answer."""
+    limit_s = budgets.budgets.wall_clock_s
+    return min(limits.reserve_s, limit_s * _MOST_RESERVED) if limit_s else limits.reserve_s
 
 
 def time_to_act_s(budgets: Ledger, limits: LoopLimits) -> float | None:
@@ -77,7 +80,7 @@ def time_to_act_s(budgets: Ledger, limits: LoopLimits) -> float | None:
     left_s = budgets.remaining_s
     if left_s is None:
         return None
-    left_s -= min(limits.reserve_s, budgets.budgets.wall_clock_s * _MOST_RESERVED)
+    left_s -= reserved_s(budgets, limits)
     return left_s if left_s >= _LEAST_S else 0.0
 
 
@@ -105,15 +108,8 @@ class LoopResult:
     """Why the model did not answer by itself: `reasoning_steps`, `tool_calls`, `steps`, `tokens`, `cost_usd`, `wall_clock`, or the
     reason of the model's failure. Empty when it did."""
 
-    tools_used: Sequence[str] = ()
-    """Names of the tools that were called, in order of their first call."""
-
     degraded: Sequence[Degradation] = ()
     """What was done in a lesser way; each was told as it happened."""
-
-    @property
-    def is_by_model(self) -> bool:
-        return self.end is not LoopEnd.FALLBACK
 
 
 class ToolsNotSupported(FailedPrecondition):

@@ -84,7 +84,6 @@ async def test_third_stage_quotes_what_was_found_without_a_model(forced: tuple[R
     assert "[1]" in result.text
     assert result.text == scene.shown
     assert sum(not request.tools for request in model.requests) == asked
-    assert not result.is_by_model
 
 
 async def test_without_evidence_it_is_said_what_the_tools_said() -> None:

@@ -64,14 +64,13 @@ async def test_calls_what_the_model_asks_for_and_answers_from_it() -> None:
     assert result.end is LoopEnd.ANSWERED
     assert result.text == scene.shown == GOOD
     assert [source.number for source in result.evidence] == [1, 2]
-    assert result.tools_used == ("search",)
     assert "[1] (tower.txt)\nThe tower was built in 1889" in observations(model)[0]
 
 
 async def test_answers_without_tools_when_the_model_needs_none() -> None:
     scene = Scene(ScriptedReplies(["Hello!"]))
     result = await scene.run()
-    assert (result.text, result.end, result.tools_used) == ("Hello!", LoopEnd.ANSWERED, ())
+    assert (result.text, result.end) == ("Hello!", LoopEnd.ANSWERED)
     assert scene.tools.made == []
 
 
