@@ -60,6 +60,14 @@ def _logs_can_be_captured() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _logging_is_as_it_was() -> Iterator[None]:
+    """A command that a test runs in this process logs errors alone from then on (standalone/console.py)."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _keys_are_set() -> Iterator[None]:
     """Every service that a test starts finds the keys of the test run in its environment, as it would where it is deployed."""

@@ -86,9 +86,7 @@ async def make(call: Call, call_id: str) -> ToolOutcome:
     try:
         return await call.run(call_id)
     except _MAY_HAVE_BEEN_DONE as error:
-        if not _may_repeat(call):
-            return await _settled_once(call, call_id)
-        return _failed(error)
+        return _failed(error) if call.effect is EffectClass.NONE else await _settled_once(call, call_id, error)
     except GroundworkError as error:
         return _failed(error)
     except Exception as error:
@@ -107,7 +105,8 @@ async def settle(call: Call, call_id: str) -> ToolOutcome:
     return in_doubt(call.name)
 
 
-async def _settled_once(call: Call, call_id: str) -> ToolOutcome:
+async def _settled_once(call: Call, call_id: str, error: GroundworkError) -> ToolOutcome:
+    """What came of a call that ended with `error`, as far as anybody knows."""
     left_s = deadline.remaining_s()
     # The call may have taken all the time that there was, and be done a moment later.
     with deadline.limited_to(max(left_s, _ASKING_S)) if left_s is not None else nullcontext():
@@ -116,7 +115,7 @@ async def _settled_once(call: Call, call_id: str) -> ToolOutcome:
         return found
     if found is Fate.NEVER_BEGAN:
         return ToolOutcome(False, summary=f"{call.name} could not be reached.", error_reason="UNAVAILABLE")
-    return in_doubt(call.name)
+    return _failed(error) if _may_repeat(call) else in_doubt(call.name)
 
 
 async def _found(call: Call, call_id: str) -> ToolOutcome | Fate:

@@ -9,6 +9,8 @@ import json_repair
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from kit.structs import with_integers
+
 _LONGEST_CHARS = 60_000
 """Of arguments that are JSON: see completion.py."""
 _LONGEST_REPAIRED_CHARS = 4_096
@@ -45,8 +47,9 @@ def read_arguments(text: str, schema: Mapping[str, Any], *, may_repair: bool) ->
     if not isinstance(value, dict):
         raise UnreadableArguments(f"The arguments must be one JSON object. {_asked(schema)}")
     _check_holdable(value)
-    arguments: dict[str, Any] = _coerced(value, schema)
-    _check_holdable(arguments)  # a text may stand for more of them
+    value = _coerced(value, schema)
+    _check_holdable(value)  # a text may stand for more of them
+    arguments: dict[str, Any] = with_integers(value)  # so that the hash is of what a person is shown
     error = best_match(Draft202012Validator(schema).iter_errors(arguments))
     if error is not None:
         place = f"`{error.json_path.removeprefix('$.')}`: " if error.json_path != "$" else ""

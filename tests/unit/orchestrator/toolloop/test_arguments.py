@@ -103,7 +103,7 @@ def test_nothing_is_guessed_where_no_repair_is_allowed() -> None:
             read_arguments(text, SCHEMA, may_repair=False)
 
 
-@pytest.mark.parametrize("year", [2**53, -(2**53), 0.1, 1e300, True])
+@pytest.mark.parametrize("year", [2**53, -(2**53), 0.1, 1e300, True, 3.0, -0.0, 2.5e15])
 def test_what_is_read_reaches_a_person_and_the_tool_as_it_was_written(year: Any) -> None:
     deepest: Any = year
     for level in range(_DEEPEST - 1):
@@ -116,6 +116,7 @@ def test_what_is_read_reaches_a_person_and_the_tool_as_it_was_written(year: Any)
     shown = as_json(pb.RunEvent.FromString(event.SerializeToString()).tool.arguments)
     given_ = as_json(tools_pb2.CallToolRequest.FromString(request.SerializeToString()).arguments)
     assert arguments_hash(shown) == arguments_hash(given_) == arguments_hash(arguments)
+    assert shown == {"any": deepest}
 
 
 @given(st.text(alphabet="{}[]\":,'` \n()/*#ntrue1aN\\-.ud8", max_size=80))

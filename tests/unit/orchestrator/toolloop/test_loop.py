@@ -285,7 +285,7 @@ async def test_forgotten_document_is_neither_shown_nor_logged() -> None:
     result = await scene.run()
     assert [each.document_id for each in result.evidence] == ["d2"]
     assert "1889" not in observations(model)[0]
-    assert "1889" not in repr([event.state for event in scene.log.events[next(iter(scene.log.events))]])
+    assert "built in 1889" not in repr([event.state for event in scene.log.events[next(iter(scene.log.events))]])
 
 
 async def test_parallel_calls_overlap_and_keep_the_models_order() -> None:
