@@ -58,7 +58,8 @@ def list_approvals(context: typer.Context, as_json: AsJson = False) -> None:
 def list_command(context: typer.Context, as_json: AsJson = False) -> None:
     """What waits for a decision, oldest first."""
     context.invoked_subcommand = None
-    list_approvals(context, as_json)
+    asked_before = context.parent is not None and context.parent.params["as_json"]  # approvals --json list
+    list_approvals(context, as_json or asked_before)
 
 
 @approvals.command()

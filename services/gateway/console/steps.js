@@ -116,9 +116,9 @@ export class StepTrace {
     const element = make(
       "li",
       { className: "step", dataset: { testid: "step", state } },
-      make("div", { className: "step-head" }, title, cost),
+      make("div", { className: "step-head" }, title || summary, cost),
       argumentList(given),
-      summary,
+      title && summary,
     );
     byId("steps").append(element);
     byId("trace").hidden = false;

@@ -1,5 +1,6 @@
 """One completion of the loop: the model's stream put together to a text or to calls, with the text on the screen as it comes."""
 
+import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
@@ -21,11 +22,15 @@ from services.orchestrator.answering.coalescing import coalesced
 from services.orchestrator.answering.generation import Listener, Writing
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.toolloop.hermes import CallTextFilter
+from services.orchestrator.toolloop.written_calls import WrittenCall
 
 _MOST_CALLS = 32
 """Of one completion: more are a model that is caught in a loop."""
 _LONGEST_ARGUMENTS_CHARS = 60_000
 """Of all calls of a completion together: with what was planned they are one event of the log, which holds 1 MB in any script."""
+_NOT_COMPARED = re.compile(r"[\s\\\"']+")
+"""What writing the same JSON anew, or inside of other JSON, may change."""
+_NAME_TO_ARGUMENTS_CHARS = 40
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Completion:
     calls: Sequence[ToolCall]
     reason: FinishReason
     invented_citations: int = 0
+    quoted_calls: int = 0
+    """Calls written as text that a tool's words had in them: the model repeats a document, and asks for nothing."""
 
     @property
     def is_cut_off(self) -> bool:
@@ -54,7 +61,8 @@ class Completer:
 
     async def complete(self, request: Request, numbers: Collection[int], offered: Collection[str]) -> Completion:
         """Shows the text as it comes, and takes it back when calls follow. Raises ModelUnavailable or ModelRejected."""
-        reading = _Reading(self.screen, numbers, offered)
+        told = "\n".join(message.content for message in request.messages if message.role == "tool")
+        reading = _Reading(self.screen, numbers, offered, told)
         async with aclosing(coalesced(self.model.complete(request), self.clock)) as deltas:
             async for delta in deltas:
                 match delta:
@@ -92,7 +100,9 @@ class _Pieces:
 class _Reading:
     """A completion so far."""
 
-    def __init__(self, screen: Screen, numbers: Collection[int], offered: Collection[str]) -> None:
+    def __init__(self, screen: Screen, numbers: Collection[int], offered: Collection[str], told: str) -> None:
+        """`told` is what tools have said so far."""
+        self._told = told
         self._screen = screen
         self._numbers = set(numbers)
         self._offered = offered
@@ -137,7 +147,19 @@ class _Reading:
             await self._writing.add(rest)
         written = self._writing.finished(reason)
         calls = [call.call() for _, call in sorted(self._calls.items())]
-        calls += [ToolCall("", call.name, call.arguments) for call in self._filter.calls]
+        meant = [call for call in self._filter.calls if not _is_quoted(call, self._told)]
+        calls += [ToolCall("", call.name, call.arguments) for call in meant]
         calls = calls[:_MOST_CALLS]
         await self._screen.settle("" if calls else written.text)
-        return Completion(written.text, tuple(calls), reason, written.invented_citations)
+        quoted = len(self._filter.calls) - len(meant)
+        return Completion(written.text, tuple(calls), reason, written.invented_citations, quoted)
+
+
+def _is_quoted(call: WrittenCall, told: str) -> bool:
+    """Whether the call stands in what tools have said, however it is quoted there: name, and shortly behind it the arguments. A
+    model that repeats a document must not do what the document wants."""
+    arguments = _NOT_COMPARED.sub("", call.arguments)
+    if arguments in ("", "{}"):
+        return False
+    written = f"{re.escape(call.name)}.{{0,{_NAME_TO_ARGUMENTS_CHARS}}}{re.escape(arguments)}"
+    return re.search(written, _NOT_COMPARED.sub("", told), re.DOTALL) is not None

@@ -139,6 +139,9 @@ class Rounds:
         except TimeoutError:
             await self._completer.screen.settle("")
             return Round(failure=Failure.late())
+        if completion.quoted_calls:
+            text = f"{completion.quoted_calls} call(s) that the model repeated from what tools said were not made."
+            await self._run.say(Thinking("verify", text, Degradation("llm", "QUOTED_CALL", text)))
         if not completion.calls:
             return await self._answer(completion)
         return await self._planned(completion)
