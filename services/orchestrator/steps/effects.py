@@ -82,9 +82,9 @@ async def make(call: Call, call_id: str) -> ToolOutcome:
     try:
         return await call.run(call_id)
     except _MAY_HAVE_BEEN_DONE as error:
-        if not _may_repeat(call):
-            return await _settled_once(call, call_id)
-        return _failed(error)
+        if call.effect is EffectClass.NONE:
+            return _failed(error)
+        return await _settled_once(call, call_id, error)
     except GroundworkError as error:
         return _failed(error)
     except Exception as error:
@@ -103,13 +103,13 @@ async def settle(call: Call, call_id: str) -> ToolOutcome:
     return in_doubt(call.name)
 
 
-async def _settled_once(call: Call, call_id: str) -> ToolOutcome:
+async def _settled_once(call: Call, call_id: str, error: GroundworkError) -> ToolOutcome:
     found = await _found(call, call_id)
     if isinstance(found, ToolOutcome):
         return found
     if found is Fate.NEVER_BEGAN:
         return ToolOutcome(False, summary=f"{call.name} could not be reached.", error_reason="UNAVAILABLE")
-    return in_doubt(call.name)
+    return _failed(error) if _may_repeat(call) else in_doubt(call.name)
 
 
 async def _found(call: Call, call_id: str) -> ToolOutcome | Fate:
