@@ -5,9 +5,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
+from kit.testing.openai import Reply
 from tests.browsing import WAIT_MS, Visit, browser, visiting
-from tests.integration.conftest import DATA
+from tests.integration.conftest import DATA, Model
+from tests.integration.scripting import calling
 from tests.integration.system import Groundwork
+from tests.service.tools.mail_server import MailServer
 
 __all__ = ["browser"]
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
@@ -61,6 +64,27 @@ def test_chat_with_tools_shows_its_steps(visit: Visit) -> None:
     expect(step).to_contain_text("12*7")
     page.reload()
     expect(page.get_by_test_id("message")).to_have_count(2)
+
+
+def test_call_that_waits_is_allowed_by_a_click_and_shown_among_the_steps(
+    browser: Browser, model_system: Groundwork, scripted: Model, mailbox: MailServer
+) -> None:
+    mail = {"to": ["carla@example.com"], "subject": "Ferry", "text": "The ferry is late."}
+    scripted.will(calling(("send_email", mail)), Reply(["Carla ", "knows."]))
+    with visiting(browser, model_system.base_url) as visit:
+        page = visit.page
+        page.get_by_test_id("mode-chat").check(force=True)
+        page.get_by_test_id("question-input").fill("Tell Carla that the ferry is late.")
+        page.get_by_test_id("ask-button").click()
+        question = page.get_by_test_id("decisions").get_by_test_id("question")
+        expect(question).to_contain_text("carla@example.com", timeout=WAIT_MS)
+        assert not [recipients for recipients, _ in mailbox.delivered if recipients == mail["to"]]
+        question.get_by_test_id("allow").click()
+        expect(page.get_by_test_id("answer")).to_have_text("Carla knows.", timeout=WAIT_MS)
+        expect(question).to_have_count(0)
+        expect(page.get_by_test_id("step").filter(has_text="send_email: Allowed")).to_have_attribute("data-state", "ok")
+        expect(page.get_by_test_id("step").filter(has_text="Sent to carla@example.com")).to_have_count(1)
+    assert len([recipients for recipients, _ in mailbox.delivered if recipients == mail["to"]]) == 1
 
 
 def test_a_file_that_cannot_be_read_and_markup_in_a_name_are_shown_as_text(visit: Visit) -> None:

@@ -1,15 +1,17 @@
 """The tools service: what it offers, and calls of it."""
 
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc as rpc
 
+from kit import deadline
 from kit.channel import Channel
 from kit.errors import Cancelled, DeadlineExceeded, Internal, InvalidArgument, Unavailable
 from kit.structs import as_json
@@ -25,6 +27,9 @@ ASKED_BY_TOOLS = ("retriever", "reranker", "ingest")
 _MARGIN_S = 10.0
 """For what a call takes beside the tool's own time: its turn, and the start of a process."""
 _FORGET_TIMEOUT_S = 5.0
+_RESTART_S = 10.0
+"""Longest wait for a tools service that is not there, which takes some seconds where it is restarted: without it every call of
+those seconds would be lost, and of one that must not be made twice nobody would know what came of it."""
 _CALL_IN_DOUBT = "CALL_IN_DOUBT"
 """What the tools service says of a call that may have been made and must not be made twice."""
 
@@ -32,14 +37,18 @@ _CALL_IN_DOUBT = "CALL_IN_DOUBT"
 class GrpcTools:
     """Tools over the tools service's contract."""
 
-    def __init__(self, channel: Channel, *, list_timeout_s: float) -> None:
+    def __init__(self, channel: Channel, *, list_timeout_s: float, restart_s: float = _RESTART_S) -> None:
+        self._channel = channel
+        self._restart_s = restart_s
         self._stub: Any = rpc.ToolsServiceStub(channel)
         self._list_timeout_s = list_timeout_s
 
     async def messages(self) -> Sequence[pb.Tool]:
         """The tools as the contract has them."""
         with _in_our_words():
-            listed = await self._stub.ListTools(pb.ListToolsRequest(), timeout=self._list_timeout_s)
+            listed = await self._stub.ListTools(
+                pb.ListToolsRequest(), timeout=self._list_timeout_s, wait_for_ready=True
+            )
         tools: Sequence[pb.Tool] = listed.tools
         return tools
 
@@ -53,15 +62,22 @@ class GrpcTools:
         collection_ids: Sequence[str],
         progress: Callable[[str], Awaitable[None]] | None = None,
     ) -> Call:
-        return _GrpcCall(self._stub, tool, arguments, tuple(collection_ids), progress)
+        return _GrpcCall(self._reachable, self._stub, tool, arguments, tuple(collection_ids), progress)
 
     async def forget_calls(self, run_id: str) -> None:
         with _in_our_words():
             await self._stub.ForgetCalls(pb.ForgetCallsRequest(caller=run_id), timeout=_FORGET_TIMEOUT_S)
 
+    async def _reachable(self) -> None:
+        """Waits for the tools service, but not for long: the call itself says what is wrong."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(deadline.bounded_timeout_s(self._restart_s)):
+                await self._channel.channel_ready()
+
 
 @dataclass(frozen=True)
 class _GrpcCall:
+    reachable: Callable[[], Awaitable[None]]
     stub: Any
     tool: Tool
     arguments: Mapping[str, Any]
@@ -78,6 +94,7 @@ class _GrpcCall:
 
     async def run(self, call_id: str) -> ToolOutcome:
         request = self._request(call_id)
+        await self.reachable()
         began = time.monotonic()
         with _in_our_words():
             async with aclosing(self.stub.CallTool(request, timeout=self.tool.timeout_s + _MARGIN_S)) as events:

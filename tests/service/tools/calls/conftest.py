@@ -31,8 +31,8 @@ def serve(nats_url: str) -> Serve:
     """Runs the tools service within a block; yields its address."""
 
     @asynccontextmanager
-    async def served(**options: Any) -> AsyncIterator[str]:
-        address = f"127.0.0.1:{free_port()}"
+    async def served(address: str = "", **options: Any) -> AsyncIterator[str]:
+        address = address or f"127.0.0.1:{free_port()}"
         settings = ToolsSettings(grpc_address=address, nats_url=nats_url, tools_folders=(DROPPED,), **options)
         async with running_service(run, settings):
             yield address

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc as rpc
+from grpc import ChannelConnectivity
 
 from kit.channel import Channel
 from kit.errors import InvalidArgument, Unavailable
@@ -143,10 +144,24 @@ async def test_calls_of_a_deleted_run_are_forgotten_for_its_tenant(
             await tools.forget_calls(caller)
 
 
+async def test_tools_that_are_being_restarted_are_waited_for(serve: Serve) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    async with open_test_channel(address, TEST_PRINCIPAL, CONTRACT) as channel:
+        tools = GrpcTools(channel, list_timeout_s=60.0, restart_s=60.0)
+        call = tools.call(Tool("math_eval", "", {}), {"expression": "6*7"}, [])
+        waiting = [asyncio.ensure_future(each) for each in (tools.offered(), call.run("run1/a"), call.find("run1/b"))]
+        while (state := channel.get_state()) is not ChannelConnectivity.TRANSIENT_FAILURE:
+            await channel.wait_for_state_change(state)
+        async with serve(address):
+            offered, made, found = await asyncio.gather(*waiting)
+    assert "math_eval" in {tool.name for tool in offered}
+    assert (made.content["result"], found.content["result"]) == ("42", "42")
+
+
 async def test_tools_that_are_away_are_said_to_be_in_plain_words(serve: Serve) -> None:
     address = f"127.0.0.1:{free_port()}"
     async with open_test_channel(address, TEST_PRINCIPAL, CONTRACT) as channel:
-        tools = GrpcTools(channel, list_timeout_s=5.0)
+        tools = GrpcTools(channel, list_timeout_s=0.5, restart_s=0.1)
         tool = Tool("math_eval", "", {})
         for asking in (
             tools.offered(),

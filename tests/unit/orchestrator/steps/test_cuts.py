@@ -275,11 +275,17 @@ async def test_run_that_dies_again_and_again_still_ends_the_same() -> None:
 
 async def test_call_that_may_have_been_made_is_asked_for_by_its_id() -> None:
     """The answer got lost, not the worker."""
-    for bank, expected in ((Bank(), "ok"), (Bank(forgetful=True), "IN_DOUBT")):
+    once, idempotent = EffectClass.ONCE, EffectClass.IDEMPOTENT
+    for bank, effect, expected in (
+        (Bank(), once, "ok"),
+        (Bank(forgetful=True), once, "IN_DOUBT"),
+        (Bank(), idempotent, "ok"),
+        (Bank(forgetful=True), idempotent, "UNAVAILABLE"),
+    ):
 
-        async def work(journal: Journal, bank: Bank = bank) -> str:
+        async def work(journal: Journal, bank: Bank = bank, effect: EffectClass = effect) -> str:
             run = await Run.begin(journal, RunStarted(RunMode.CHAT, "?"))
-            call = Transfer(bank, EffectClass.ONCE, error=Unavailable("the line is dead"))
+            call = Transfer(bank, effect, error=Unavailable("the line is dead"))
             outcome = await run.effect("pay", call)
             return outcome.error_reason or "ok"
 
