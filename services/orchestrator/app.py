@@ -204,6 +204,7 @@ def _chat_limits(settings: OrchestratorSettings) -> ChatLimits:
         agentic_runs_max=settings.agentic_runs_max,
         tool_choice=settings.chat_tool_choice,
         loop=LoopLimits(approval_timeout_s=settings.approval_life_s),
+        brought_model_life_s=settings.model_credentials_life_s,
     )
 
 

@@ -82,6 +82,8 @@ class ChatLimits:
     """Of the first completion, unless the message is small talk."""
 
     loop: LoopLimits = field(default_factory=LoopLimits)
+    brought_model_life_s: float = 3600.0
+    """How long the key of a model that a user brought is kept: a run that waits for a person longer could not go on with it."""
 
 
 class Chat:
@@ -205,7 +207,7 @@ class Chat:
             tool_choice=self._first_choice(asked.question),
             note=partial(forgotten_documents, run, record, self._sources),
         )
-        loop = ToolLoop(self._model, self._tools, self._drafter, self._limits.loop, held=self._held)
+        loop = ToolLoop(self._model, self._tools, self._drafter, self._loop_limits(run, record), held=self._held)
         result = await loop.run(run, task, Screen(run.journal))
         if result.end is LoopEnd.FALLBACK:
             return await self._fallen_back(run, result)
@@ -215,6 +217,14 @@ class Chat:
         judge = partial(self._drafter.judge, result.text, question, run.journal)
         draft = await run.once("verify", judge, Draft, show=checked, is_last_resort=True)
         return Answer(draft.text, cite(draft.text, result.evidence), draft.support_status, draft.method)
+
+    def _loop_limits(self, run: Run, record: RunRecord) -> LoopLimits:
+        limits = self._limits.loop
+        if record.request.model_credentials is None:
+            return limits
+        age_s = (run.journal.now() - record.created_at).total_seconds()
+        keeps_s = max(0.0, self._limits.brought_model_life_s - age_s - self._limits.budgets.wall_clock_s)
+        return replace(limits, approval_timeout_s=min(limits.approval_timeout_s, keeps_s))
 
     def _first_choice(self, question: str) -> str:
         return "auto" if read_intent(question).route is Route.TALK else self._limits.tool_choice

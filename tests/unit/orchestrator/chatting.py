@@ -9,7 +9,7 @@ from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import Answer, Budgets, Done, EffectClass, Payload, RunMode, RunStatus, Thinking
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import RunRecord, RunRequest, Tool, ToolSelection
+from services.orchestrator.models import BroughtName, RunRecord, RunRequest, Tool, ToolSelection
 from services.orchestrator.modes.chat import Chat, ChatLimits
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.usage import Metered, Price, free
@@ -78,6 +78,7 @@ class Chatting:
     sources: FakeSources = field(default_factory=FakeSources)
     log: MemoryLog = field(default_factory=MemoryLog)
     price: Price = free
+    brought: BroughtName | None = None
     others: int = 0
     """Chats that the orchestrator serves already."""
 
@@ -89,6 +90,7 @@ class Chatting:
             thread_id=self.thread_id,
             tools=self.selection,
             budgets=self.budgets,
+            model_credentials=self.brought,
         )
         return RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
 

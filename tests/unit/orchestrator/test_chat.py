@@ -24,9 +24,10 @@ from services.orchestrator.log.events import (
     Verification,
 )
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import Tool, ToolSelection, Turn
+from services.orchestrator.models import BroughtName, Tool, ToolSelection, Turn
 from services.orchestrator.modes.chat import ChatLimits
 from services.orchestrator.steps.effects import ToolOutcome
+from services.orchestrator.toolloop.loop import LoopLimits
 from tests.unit.orchestrator.chatting import (
     MATH,
     PAY,
@@ -39,8 +40,8 @@ from tests.unit.orchestrator.chatting import (
     reasons,
     status_of,
 )
-from tests.unit.orchestrator.cutting import KEY, now, shown_by
-from tests.unit.orchestrator.fakes import EVIDENCE, FakeTools
+from tests.unit.orchestrator.cutting import AT, KEY, now, shown_by
+from tests.unit.orchestrator.fakes import EVIDENCE, FakeTools, MemoryLog
 from tests.unit.orchestrator.toolloop.scripting import call, calls
 
 FIND = calls(call("search", '{"queries": ["tower"]}'))
@@ -268,6 +269,17 @@ async def test_call_that_needs_a_person_parks_the_run_without_holding_a_place() 
         await worker.run(chat.record, await Journal.open(KEY, chat.log, now))
     assert isinstance(chat.payloads[-1], Approval)
     assert worker._agentic == 0
+
+
+async def test_question_to_a_person_expires_before_the_key_of_the_users_model_does() -> None:
+    chat = Chatting(RepeatedReplies([calls(call("pay", "{}")), "Paid."]), FakeTools([PAY]))
+    limits = replace(chat.limits, loop=LoopLimits(approval_timeout_s=86_400.0))
+    for brought, expires_in_s in ((None, 86_400.0), (BroughtName("m"), 3_600.0 - limits.budgets.wall_clock_s)):
+        asking = replace(chat, limits=limits, brought=brought, log=MemoryLog())
+        with pytest.raises(Parked):
+            await asking.run()
+        (asked,) = [each for each in asking.payloads if isinstance(each, Approval)]
+        assert (asked.expires_at - AT).total_seconds() == pytest.approx(expires_in_s, abs=60.0)
 
 
 @pytest.mark.parametrize(
