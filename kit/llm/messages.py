@@ -155,6 +155,8 @@ class ToolCallDelta:
     call_id: str = ""
     name: str = ""
     signature: str = ""
+    is_written: bool = field(default=False, compare=False)
+    """Whether the call was text of the answer: the model may only have quoted it. Said with the first piece."""
 
 
 @dataclass(frozen=True)

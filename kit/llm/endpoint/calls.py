@@ -70,9 +70,9 @@ class CallAssembly:
         value = _value(written)
         if isinstance(value, dict) and _text(value.get("name")) and "arguments" in value:
             arguments = value["arguments"]
-            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
             call = self._opened(object(), "", value["name"])
-            yield ToolCallDelta(call.index, self._append(call, text), self._new_id(), call.name)
+            yield ToolCallDelta(call.index, self._append(call, text), self._new_id(), call.name, is_written=True)
         else:
             yield TextDelta(f"<tool_call>{written}</tool_call>")
 

@@ -22,7 +22,6 @@ from services.orchestrator.answering.coalescing import coalesced
 from services.orchestrator.answering.generation import Listener, Writing
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.toolloop.hermes import CallTextFilter
-from services.orchestrator.toolloop.written_calls import WrittenCall
 
 _MOST_CALLS = 32
 """Of one completion: more are a model that is caught in a loop."""
@@ -91,6 +90,7 @@ class _Pieces:
     call_id: str
     name: str
     signature: str
+    is_written: bool
     arguments: str = ""
 
     def call(self) -> ToolCall:
@@ -128,7 +128,7 @@ class _Reading:
         if call is None:
             if len(self._calls) >= _MOST_CALLS:
                 return
-            self._calls[delta.index] = call = _Pieces(delta.call_id, delta.name, delta.signature)
+            self._calls[delta.index] = call = _Pieces(delta.call_id, delta.name, delta.signature, delta.is_written)
             await self._screen.settle("")
         call.arguments += delta.arguments
 
@@ -146,20 +146,22 @@ class _Reading:
         if rest := self._filter.finish():
             await self._writing.add(rest)
         written = self._writing.finished(reason)
-        calls = [call.call() for _, call in sorted(self._calls.items())]
-        meant = [call for call in self._filter.calls if not _is_quoted(call, self._told)]
-        calls += [ToolCall("", call.name, call.arguments) for call in meant]
+        pieces = [each for _, each in sorted(self._calls.items())]
+        quoted = [each for each in pieces if each.is_written and _is_quoted(each.name, each.arguments, self._told)]
+        meant = [each for each in self._filter.calls if not _is_quoted(each.name, each.arguments, self._told)]
+        calls = [each.call() for each in pieces if each not in quoted]
+        calls += [ToolCall("", each.name, each.arguments) for each in meant]
         calls = calls[:_MOST_CALLS]
         await self._screen.settle("" if calls else written.text)
-        quoted = len(self._filter.calls) - len(meant)
-        return Completion(written.text, tuple(calls), reason, written.invented_citations, quoted)
+        dropped = len(quoted) + len(self._filter.calls) - len(meant)
+        return Completion(written.text, tuple(calls), reason, written.invented_citations, dropped)
 
 
-def _is_quoted(call: WrittenCall, told: str) -> bool:
+def _is_quoted(name: str, arguments: str, told: str) -> bool:
     """Whether the call stands in what tools have said, however it is quoted there: name, and shortly behind it the arguments. A
     model that repeats a document must not do what the document wants."""
-    arguments = _NOT_COMPARED.sub("", call.arguments)
+    arguments = _NOT_COMPARED.sub("", arguments)
     if arguments in ("", "{}"):
         return False
-    written = f"{re.escape(call.name)}.{{0,{_NAME_TO_ARGUMENTS_CHARS}}}{re.escape(arguments)}"
+    written = f"{re.escape(name)}.{{0,{_NAME_TO_ARGUMENTS_CHARS}}}{re.escape(arguments)}"
     return re.search(written, _NOT_COMPARED.sub("", told), re.DOTALL) is not None
