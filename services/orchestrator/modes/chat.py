@@ -52,11 +52,13 @@ from services.orchestrator.toolloop.loop import (
     ToolLoop,
     ToolsNotSupported,
 )
-from services.orchestrator.toolloop.task import reserved_s
 from services.orchestrator.verification import cite
 
 _OUT_OF_TIME = ("wall_clock", "LLM_TIMEOUT")
 """Why a loop ends that has no time left."""
+_NEARLY_OVER = 0.4
+"""Share of the run's time. A quarter is kept back for the answer, and a completion is broken off at 85 % of the rest, which leaves
+0.36."""
 _SHED = Degradation(
     "load",
     "SHED_TO_QA",
@@ -182,6 +184,7 @@ class Chat:
         by_loop = by_model and toolbox.shown
         first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)
         plan = await run.once("plan", partial(just, first), Plan, is_last_resort=True)
+        took_all_time = False
         try:
             if plan.route == Route.TOOLS.value:
                 try:
@@ -191,7 +194,11 @@ class Chat:
                     await run.say(degraded("plan", part, error, "Going by the words of the message instead."))
                     by_words = plan_for(asked.question, history, asked.tools)
                     plan = await run.once("replan", partial(just, by_words), Plan, is_last_resort=True)
-            return await self._proactive.answer(asked, plan)
+                    took_all_time = self._took_all_time(run, error.reason)
+            answer = await self._proactive.answer(asked, plan)
+            if took_all_time:
+                await tell_time_is_up(run.journal)
+            return answer
         finally:
             let_go_of_texts()
 
@@ -229,11 +236,16 @@ class Chat:
     def _first_choice(self, question: str) -> str:
         return "auto" if read_intent(question).route is Route.TALK else self._limits.tool_choice
 
+    def _took_all_time(self, run: Run, reason: str) -> bool:
+        """Whether it was the run's time, and not the model's own, that was over."""
+        left_s = run.budgets.remaining_s
+        return (
+            reason in _OUT_OF_TIME and left_s is not None and left_s <= _NEARLY_OVER * run.budgets.budgets.wall_clock_s
+        )
+
     async def _fallen_back(self, run: Run, result: LoopResult) -> Answer:
         """What was found, quoted; when it was time that ran out, the run ends so."""
-        left_s = run.budgets.remaining_s
-        reserve_s = reserved_s(run.budgets, self._limits.loop)
-        if result.reason in _OUT_OF_TIME and left_s is not None and left_s <= reserve_s:
+        if self._took_all_time(run, result.reason):
             await tell_time_is_up(run.journal)
         citations = cite(result.text, result.evidence)
         support = support_of_quotes(result.text, result.evidence) if citations else SupportStatus.UNAVAILABLE

@@ -1,13 +1,13 @@
 """The clock of a chat: what it does while little time is left, and when there is none."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from kit.llm import ModelUnavailable
+from kit.llm import Delta, ModelUnavailable, Request
 from services.orchestrator.log.events import (
     Budgets,
     Done,
@@ -157,3 +157,23 @@ async def test_little_time_and_no_model_is_a_timeout_with_what_was_found() -> No
     assert (answer_of(payloads).text, answer_of(payloads).method) == (GOOD, "extractive")
     assert "RUN_TIMEOUT" in reasons(payloads)
     assert status_of(payloads) is RunStatus.TIMEOUT
+
+
+@pytest.mark.parametrize(("took_s", "status"), [(64.0, RunStatus.TIMEOUT), (30.0, RunStatus.COMPLETED)])
+async def test_model_that_takes_the_runs_time_before_its_first_word_leaves_a_timeout_and_what_is_found(
+    took_s: float, status: RunStatus
+) -> None:
+    clock = Clock()
+
+    class Slow(RepeatedReplies):
+        async def complete(self, request: Request) -> AsyncGenerator[Delta, None]:
+            if not self.requests:
+                clock.at_s = took_s
+            async for delta in super().complete(request):
+                yield delta
+
+    limits = ChatLimits(budgets=Budgets(wall_clock_s=100.0, answer_tokens=600))
+    silent = ModelUnavailable("it fell silent", reason="LLM_TIMEOUT")
+    chat = Chatting(Slow([silent, silent, silent]), limits=limits)
+    await chat.work(await Journal.open(KEY, chat.log, now, clock=clock))
+    assert (answer_of(chat.payloads).text, status_of(chat.payloads)) == (GOOD, status)
