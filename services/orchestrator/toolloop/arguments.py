@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import json_repair
@@ -133,13 +133,18 @@ def _asked(schema: Mapping[str, Any]) -> str:
 
 
 def _schema_text(schema: Mapping[str, Any]) -> str:
-    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))[:_LONGEST_SCHEMA_CHARS]
+    """What must be there comes first: a long schema is cut."""
+    required = schema.get("required", ())
+    properties = schema.get("properties", {})
+    ordered = {name: properties[name] for name in sorted(properties, key=lambda name: name not in required)}
+    told = {**({"required": required} if required else {}), **schema, "properties": ordered}
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))[:_LONGEST_SCHEMA_CHARS]
 
 
 def _coerced(value: Any, schema: Any) -> Any:
     """`value` with strings read as the numbers, booleans, lists and objects that the schema wants, whole floats as integers, and
-    a lone value where a list is wanted as a list of one. A null for what may be left out is left out: models write it for "no
-    value"."""
+    a lone value where a list is wanted as a list of one, also under the name of one (`query` for `queries`). A null for what may
+    be left out is left out: models write it for "no value"."""
     if not isinstance(schema, Mapping):
         return value
     kinds = _kinds(schema)
@@ -148,7 +153,7 @@ def _coerced(value: Any, schema: Any) -> Any:
         required = schema.get("required", ())
         return {
             name: _coerced(each, properties.get(name))
-            for name, each in value.items()
+            for name, each in _named_as_wanted(value, properties)
             if each is not None or name in required or name not in properties or _takes_null(properties[name])
         }
     if isinstance(value, list) and (not kinds or "array" in kinds):
@@ -156,6 +161,13 @@ def _coerced(value: Any, schema: Any) -> Any:
     if not kinds or _is_of(value, kinds):
         return value
     return _converted(value, kinds, schema)
+
+
+def _named_as_wanted(value: Mapping[str, Any], properties: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, each in value.items():
+        plurals = (f"{name}s", f"{name.removesuffix('y')}ies")
+        wanted = [plural for plural in plurals if name not in properties and plural in properties.keys() - value.keys()]
+        yield wanted[0] if wanted and "array" in _kinds(properties[wanted[0]]) else name, each
 
 
 def _kinds(schema: Mapping[str, Any]) -> frozenset[str]:

@@ -21,6 +21,8 @@ PROPERTIES = {
     "ids": {"type": "array", "items": {"type": "integer"}},
     "filter": {"type": "object", "properties": {"year": {"type": "integer"}}},
     "page": {"type": ["integer", "null"]},
+    "names": {"type": "array", "items": {"type": "string"}},
+    "stories": {"type": "array", "items": {"type": "string"}},
 }
 SCHEMA = {"type": "object", "properties": PROPERTIES, "additionalProperties": False}
 
@@ -56,6 +58,9 @@ def test_text_that_is_nearly_json_is_repaired(text: str, arguments: dict[str, An
         ('{"ids": "[1, 2]"}', {"ids": [1, 2]}),
         ('{"ids": ["1", 2]}', {"ids": [1, 2]}),
         ('{"ids": 7}', {"ids": [7]}),
+        ('{"id": 7}', {"ids": [7]}),
+        ('{"name": "a"}', {"names": ["a"]}),
+        ('{"story": ["a", "b"]}', {"stories": ["a", "b"]}),
         ('{"filter": "{\\"year\\": \\"1889\\"}"}', {"filter": {"year": 1889}}),
         ('{"query": 1889}', {"query": "1889"}),
         ('{"query": null, "page": null}', {"page": None}),
@@ -95,6 +100,18 @@ def test_what_cannot_be_read_is_told_with_the_schema(text: str, told: str) -> No
         read_arguments(text, SCHEMA, may_repair=True)
     assert told in str(raised.value)
     assert len(str(raised.value)) < 3_000
+
+
+def test_what_is_not_named_as_the_schema_wants_stays_where_both_are_given() -> None:
+    with pytest.raises(UnreadableArguments, match="'id' was unexpected"):
+        read_arguments('{"id": 7, "ids": [1]}', SCHEMA, may_repair=True)
+
+
+def test_schema_that_is_cut_tells_first_what_is_required() -> None:
+    many = {f"option{number}": {"type": "string", "description": "x" * 100} for number in range(100)}
+    schema = {"type": "object", "properties": {**many, "queries": {"type": "array"}}, "required": ["queries"]}
+    with pytest.raises(UnreadableArguments, match=r'\{"required":\["queries"\].*"properties":\{"queries":'):
+        read_arguments("{}", schema, may_repair=True)
 
 
 def test_nothing_is_guessed_where_no_repair_is_allowed() -> None:
