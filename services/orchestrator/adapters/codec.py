@@ -3,7 +3,7 @@ message and the names of its fields, so one walk over the fields does it; what d
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from enum import Enum
 from functools import cache
 from types import UnionType
@@ -72,47 +72,68 @@ def event_from_bytes(data: bytes) -> RunEvent:
 
 def fill(message: Message, value: Any) -> None:
     """Copies a dataclass into the message of the same fields. None leaves a field unset."""
-    for field in fields(value):
-        item = getattr(value, field.name)
+    kind: type = type(value)
+    for attribute, write in _writers(kind, message.DESCRIPTOR):
+        item = getattr(value, attribute)
         if item is not None:
-            _set(message, _name_in(message, field.name), item)
+            write(message, item)
 
 
-def _name_in(message: Message, name: str) -> str:
+@cache
+def _writers(kind: type, descriptor: Any) -> Sequence[tuple[str, Callable[[Any, Any], None]]]:
+    """How each field of the dataclass is written. Asked once for a kind: each event of a run is filled."""
+    return [
+        (field.name, _writer(descriptor.fields_by_name[_name_in(descriptor, field.name)])) for field in fields(kind)
+    ]
+
+
+def _name_in(descriptor: Any, name: str) -> str:
     """A Duration has no unit in its name."""
-    return name if name in message.DESCRIPTOR.fields_by_name else name.removesuffix("_s")
+    return name if name in descriptor.fields_by_name else name.removesuffix("_s")
 
 
-def _set(message: Message, name: str, item: Any) -> None:
-    field = message.DESCRIPTOR.fields_by_name[name]
-    if isinstance(item, Enum):
-        setattr(message, name, enum_number(field.enum_type, item))
-    elif isinstance(item, datetime):
-        getattr(message, name).FromDatetime(item)
-    elif is_dataclass(item):
-        getattr(message, name).SetInParent()
-        fill(getattr(message, name), item)
-    elif isinstance(item, Mapping):
-        getattr(message, name).update(item)
-    elif isinstance(item, Sequence) and not isinstance(item, str | bytes):
-        _extend(getattr(message, name), item)
-    elif field.message_type is not None:
-        getattr(message, name).FromNanoseconds(round(item * 1e9))
-    else:
-        setattr(message, name, item)
+def _writer(field: Any) -> Callable[[Any, Any], None]:
+    name, kind = field.name, field.message_type
+    if field.is_repeated:
+        if kind is None:
+            return lambda message, items: getattr(message, name).extend(items)
+        if kind.GetOptions().map_entry:
+            return lambda message, items: getattr(message, name).update(items)
+        return lambda message, items: _extend(getattr(message, name), items)
+    if field.enum_type is not None:
+        return lambda message, item: setattr(message, name, enum_number(field.enum_type, item))
+    if kind is None:
+        return lambda message, item: setattr(message, name, item)
+    return _message_writer(name, kind.full_name)
+
+
+def _message_writer(name: str, full_name: str) -> Callable[[Any, Any], None]:
+    match full_name:
+        case "google.protobuf.Duration":
+            return lambda message, item: getattr(message, name).FromNanoseconds(round(item * 1e9))
+        case "google.protobuf.Timestamp":
+            return lambda message, item: getattr(message, name).FromDatetime(item)
+        case "google.protobuf.Struct":
+            return lambda message, item: getattr(message, name).update(item)
+
+    def fill_part(message: Any, item: Any) -> None:
+        part = getattr(message, name)
+        part.SetInParent()
+        fill(part, item)
+
+    return fill_part
 
 
 def _extend(repeated: Any, items: Sequence[Any]) -> None:
     for item in items:
-        if is_dataclass(item):
-            fill(repeated.add(), item)
-        else:
-            repeated.append(item)
+        fill(repeated.add(), item)
 
 
 def read(message: Any, kind: type) -> Any:
     """The dataclass `kind` with the message's values."""
-    return kind(**{name: _get(message, _name_in(message, name), hint) for name, hint in _hints(kind).items()})
+    return kind(
+        **{name: _get(message, _name_in(message.DESCRIPTOR, name), hint) for name, hint in _hints(kind).items()}
+    )
 
 
 def _get(message: Any, name: str, hint: Any) -> Any:
