@@ -240,8 +240,12 @@ def test_tools_are_listed(server: FakeServer, groundwork: Command) -> None:
     assert json.loads(groundwork("tools", "--json").stdout) == {"tools": [mail, clock]}
 
 
-OWN_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from cli.main import app; app()"
-"""The command with its terminal as that of its session, so that Ctrl-C typed there reaches it."""
+OWN_TERMINAL = (
+    "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "signal.signal(signal.SIGINT, signal.default_int_handler); from cli.main import app; app()"
+)
+"""The command with its terminal as that of its session, so that Ctrl-C typed there reaches it, also where whoever runs the
+tests ignores SIGINT, as shells have what they run in the background do."""
 
 
 class Terminal:
