@@ -244,7 +244,7 @@ OWN_TERMINAL = (
     "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     "signal.signal(signal.SIGINT, signal.default_int_handler); from cli.main import app; app()"
 )
-"""The command with its terminal as that of its session, so that Ctrl-C typed there reaches it, also where whoever runs the
+"""The command with its terminal as that of its session, so that Ctrl-C typed there reaches it, also where who runs the
 tests ignores SIGINT, as shells have what they run in the background do."""
 
 
