@@ -87,13 +87,14 @@ def measure() -> Part:
 def _about(versions: Mapping[str, str]) -> str:
     peer = ", ".join(f"{name} {number}" for name, number in versions.items())
     return (
-        f"{ROUNDS} rounds of {RUNS} runs, the peer's and ours in turn. A run has {STEPS} steps, each a completion that asks for a "
-        "tool and the call of it, and an answer. The model is scripted and answers at once, the tool does nothing, both in "
-        "process: what is left is the engine. The time is that from the run's first entry to its answer, by the number of "
-        f"steps. Peer: {peer}, in process as well: a graph of a model and its ToolNode, with the state in "
-        "memory, with its checkpointer for SQLite as it comes (it writes while the next step goes on), and with it told to "
-        "write each step before the next, as ours does. Ours notes three entries a step (what the model said, that the tool is called, what came of it), each synced to "
-        f"the disk (`GROUNDWORK_NATS_SYNC={SYNCED}`) and acknowledged by the message store before it goes on, and plans, checks "
+        f"{ROUNDS} rounds of {RUNS} runs, the peer's and ours in turn. A run has {STEPS} steps, each a completion that "
+        "asks for a tool and the call of it, and an answer. The model is scripted and answers at once, the tool does "
+        "nothing, both in process: what is left is the engine. The time is that from the run's first entry to its "
+        f"answer, by the number of steps. Peer: {peer}, in process as well: a graph of a model and its ToolNode, with "
+        "the state in memory, with its checkpointer for SQLite as it comes (it writes while the next step goes on), and"
+        " with it told to write each step before the next, as ours does. Ours notes three entries a step (what the "
+        "model said, that the tool is called, what came of it), each synced to the disk "
+        f"(`GROUNDWORK_NATS_SYNC={SYNCED}`) and acknowledged by the message store before it goes on, and plans, checks "
         "arguments and keeps books of budgets."
     )
 
