@@ -185,7 +185,7 @@ class _Call:
 
 
 class _NoScorer:
-    """There is no evidence to choose from."""
+    """Chooses nothing: a tool that does nothing brings no evidence."""
 
-    async def score(self, *_: object) -> Sequence[float]:
-        raise NotImplementedError
+    async def score(self, question: str, sentences: Sequence[str]) -> Sequence[float]:
+        raise AssertionError(f"{len(sentences)} sentences of evidence for {question!r}, where no tool brings any")

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import pty
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from click.testing import Result
@@ -19,43 +12,10 @@ from typer.testing import CliRunner
 
 from cli import asking
 from cli.main import app
+from tests.unit.cli.chats import ASKED, CALL, CAME, STARTED, finished, pending, wait_for_a_person
 from tests.unit.cli.conftest import FakeServer, Handler, run_event
 
 Command = Callable[..., Result]
-STARTED = run_event("run", 1, mode="chat", question="q", model="", thread_id="0123456789ab")
-CALL = run_event(
-    "tool", 2, call_id="r1/a", name="search", arguments={"query": "leave", "top_k": 3}, step="round1/call1"
-)
-CAME = run_event(
-    "tool_result", 3, call_id="r1/a", ok=True, summary="2 passages of handbook.pdf", duration_ms=1500.0, error=None
-)
-ASKED = {"approval_id": "ap1", "tool": "send_email", "arguments_hash": "ab12", "expires_at": "2026-01-01T01:00:00.000Z"}
-MAIL = {"to": "ann@example.org", "text": "Hello\n\x1b[2JAnn"}
-
-
-def approval(seq: int, decision: str = "pending", **more: Any) -> bytes:
-    return run_event("approval", seq, **{**ASKED, "arguments": MAIL, "decision": decision, "decided_by": "", **more})
-
-
-def finished(seq: int, text: str = "Done. [1]", status: str = "completed") -> tuple[bytes, ...]:
-    usage = {
-        "seconds": 2.5,
-        "prompt_tokens": 1200,
-        "completion_tokens": 56,
-        "cost_usd": 0.002,
-        "tool_calls": 2,
-        "model": "qwen",
-    }
-    return (
-        run_event("answer", seq, text=text, citations=[], support_status=None, method="model"),
-        run_event("usage", seq + 1, **usage),
-        run_event("done", seq + 2, status=status),
-    )
-
-
-def pending(**more: Any) -> dict[str, Any]:
-    listed = {key: value for key, value in ASKED.items() if key != "approval_id"}
-    return {"id": "ap1", "run_id": "r1", "arguments": MAIL, **listed, **more}
 
 
 @pytest.fixture(autouse=True)
@@ -66,23 +26,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def waiting(server: FakeServer) -> FakeServer:
-    """A server whose run asks for an approval, and goes on once there is a decision."""
-    decided: list[str] = []
-
-    def decide(http: Handler) -> None:
-        decided.append(json.loads(http.body)["decision"])
-        http.json(pending())
-
-    def rest(http: Handler) -> None:
-        after = int(http.path.rpartition("=")[2])
-        word = {"allow": "allowed", "deny": "denied"}.get(decided[0] if decided else "", "")
-        events = [STARTED, CALL, CAME, approval(4), approval(5, word, decided_by="ann"), *finished(6)]
-        http.stream(*(events if word else events[:4])[after:])
-
-    server.on("POST", "/v1/chat", lambda http: http.stream(STARTED, CALL, CAME, approval(4)))
-    server.on("GET", "/v1/runs/r1/events", rest)
-    server.on("POST", "/v1/approvals/ap1", decide)
-    server.on("GET", "/v1/approvals", lambda http: http.json({"approvals": [] if decided else [pending()]}))
+    wait_for_a_person(server)
     return server
 
 
@@ -238,136 +182,6 @@ def test_tools_are_listed(server: FakeServer, groundwork: Command) -> None:
         "time_now reads only Tells the time.",
     ]
     assert json.loads(groundwork("tools", "--json").stdout) == {"tools": [mail, clock]}
-
-
-OWN_TERMINAL = (
-    "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-    "signal.signal(signal.SIGINT, signal.default_int_handler); from cli.main import app; app()"
-)
-"""The command with its terminal as that of its session, so that Ctrl-C typed there reaches it, also where who runs the
-tests ignores SIGINT, as shells have what they run in the background do."""
-
-
-class Terminal:
-    """The command at a terminal, read and written as a person would."""
-
-    def __init__(self, ours: int) -> None:
-        self._ours = ours
-        self.text = ""
-        self._expected = 0
-
-    def type(self, text: str) -> None:
-        os.write(self._ours, text.encode())
-
-    def expect(self, text: str) -> None:
-        """Reads on until `text` has been shown after what was expected before."""
-        while (at := self.text.find(text, self._expected)) < 0:
-            try:
-                self.text += os.read(self._ours, 4096).decode(errors="replace")
-            except OSError:
-                raise AssertionError(f"{text!r} was not shown: {self.text}") from None
-        self._expected = at + len(text)
-
-
-@contextmanager
-def at_terminal(server: FakeServer, *arguments: str) -> Iterator[tuple[Terminal, subprocess.Popen[bytes]]]:
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "GROUNDWORK_URL": server.url, "NO_COLOR": "1", "TERM": "dumb"}
-    command = [sys.executable, "-c", OWN_TERMINAL, *arguments]
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    ) as process:
-        os.close(theirs)
-        watchdog = threading.Timer(120, process.kill)  # a test that waits in vain ends, instead of the suite
-        watchdog.start()
-        try:
-            yield Terminal(ours), process
-        finally:
-            watchdog.cancel()
-            process.kill()
-            os.close(ours)
-
-
-def test_a_person_is_asked_right_in_the_conversation(waiting: FakeServer) -> None:
-    waiting.on("POST", "/v1/threads", lambda http: http.json({"id": "0123456789ab"}, 201))
-    with at_terminal(waiting, "chat") as (terminal, process):
-        terminal.expect("> ")
-        terminal.type("Mail it\n")
-        terminal.expect("to: ann@example.org")
-        terminal.expect("[l]ater: ")
-        terminal.type("maybe\n")
-        terminal.expect("[l]ater: ")
-        terminal.type("y\n")
-        terminal.expect("send_email was allowed by ann")
-        terminal.expect("Done. [1]")
-        terminal.expect("$0.0020")
-        terminal.expect("> ")
-        terminal.type("\x04")
-        terminal.expect("groundwork chat --thread 0123456789ab")
-        assert process.wait(60) == 0
-    assert "\x1b[2J" not in terminal.text
-    assert "/v1/runs/r1/events?after=4" in waiting.asked("GET"), "it read on where it had stopped"
-
-
-def test_ctrl_c_cancels_the_answer_and_the_conversation_goes_on(server: FakeServer) -> None:
-    cancelled = threading.Event()
-
-    def hang(http: Handler) -> None:
-        http.stream(STARTED, CALL)
-        cancelled.wait(60)
-
-    def cancel(http: Handler) -> None:
-        http.json({"id": "r1"}, 202)
-        cancelled.set()
-
-    server.on("POST", "/v1/threads", lambda http: http.json({"id": "0123456789ab"}, 201))
-    server.on("POST", "/v1/chat", hang)
-    server.on("POST", "/v1/runs/r1/cancel", cancel)
-    with at_terminal(server, "chat") as (terminal, process):
-        terminal.expect("> ")
-        terminal.type("Hi\n")
-        terminal.expect("search(")
-        terminal.type("\x03")
-        terminal.expect("Cancelled.")
-        terminal.expect("> ")
-        terminal.type("\x04")
-        assert process.wait(60) == 0
-    assert cancelled.is_set()
-
-
-def test_ctrl_c_at_the_question_cancels_the_run(waiting: FakeServer) -> None:
-    waiting.on("POST", "/v1/runs/r1/cancel", lambda http: http.json({"id": "r1"}, 202))
-    ended = run_event("done", 5, status="cancelled")
-    waiting.on("GET", "/v1/runs/r1/events", lambda http: http.stream(ended))
-    with at_terminal(waiting, "chat", "Mail it") as (terminal, process):
-        terminal.expect("[l]ater: ")
-        terminal.type("\x03")
-        terminal.expect("ended as cancelled")
-        assert process.wait(60) == 1
-    assert waiting.asked("POST")[-1] == "/v1/runs/r1/cancel"
-
-
-def test_leaving_a_run_that_is_only_followed_does_not_cancel_it(server: FakeServer) -> None:
-    left = threading.Event()
-
-    def hang(http: Handler) -> None:
-        http.stream(STARTED, CALL)
-        left.wait(60)
-
-    server.on("GET", "/v1/approvals", lambda http: http.json({"approvals": []}))
-    server.on("GET", "/v1/runs/r1/events", hang)
-    with at_terminal(server, "runs", "follow", "r1") as (terminal, process):
-        terminal.expect("search(")
-        terminal.type("\x03")
-        terminal.expect("Left; the run goes on.")
-        assert process.wait(60) == 130
-    left.set()
-    assert not server.asked("POST")
 
 
 async def test_a_run_that_was_silent_on_a_sound_stream_is_not_lost() -> None:
