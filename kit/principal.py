@@ -52,15 +52,37 @@ class Principal:
                     reason="BAD_PRINCIPAL",
                 )
 
+    def may(self, scope: str) -> bool:
+        """Whether one of the caller's scopes is `scope` or includes it."""
+        return any(scope == each or scope in _INCLUDED.get(each, ()) for each in self.scopes)
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether what belongs to other subjects of the tenant is the caller's to see and to change."""
+        return self.may(ADMIN)
+
+
+QUERY = "query"
+"""Scope: search, ask, chat, and see what is one's own."""
+INGEST = "ingest"
+"""Scope: upload, replace and delete documents and collections."""
+ADMIN = "admin"
+"""Scope: see and change what belongs to other subjects of the tenant, and its API keys."""
 OPERATOR = "operator"
-"""Scope of those who may change what concerns all tenants."""
+"""Scope: change what concerns all tenants. Includes the others."""
+
+SCOPES = (QUERY, INGEST, ADMIN, OPERATOR)
+_INCLUDED: dict[str, frozenset[str]] = {
+    ADMIN: frozenset({QUERY, INGEST, ADMIN}),
+    OPERATOR: frozenset(SCOPES),
+}
+"""What a scope grants besides itself."""
 
 
 def require_operator() -> Principal:
     """The principal of the request in hand, who must be an operator. Raises PermissionDenied."""
     principal = current_principal()
-    if OPERATOR not in principal.scopes:
+    if not principal.may(OPERATOR):
         raise PermissionDenied(
             f"{principal.subject} may not do this: it concerns all users of the installation; ask an operator",
             reason="OPERATOR_ONLY",

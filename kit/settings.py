@@ -130,6 +130,17 @@ class SigningServiceSettings(ServiceSettings):
         return KeySource(parse_signing_key, value=value, path=path, setting="GROUNDWORK_AUTH_SIGNING_KEY")
 
 
+class MessageStoreSettings(ServiceSettings):
+    """Settings of a service that keeps its state in NATS JetStream."""
+
+    nats_url: str = "nats://127.0.0.1:4222"
+    """NATS servers with JetStream, several by comma, with credentials in the URL where they ask for them."""
+
+    nats_replicas: int = Field(default=1, ge=1, le=5)
+    """On how many servers of the NATS cluster each stream, bucket and object store is kept: 1 or 3 (5 for two losses at once). What
+    exists with fewer is given more; nothing is ever taken away here. The same for all services."""
+
+
 def _one_of(path: Path | None, value: object) -> Path | None:
     if path is None and not value:
         raise PydanticCustomError("missing", "neither the value nor the file is set")

@@ -29,6 +29,8 @@ class Nats:
 
     nc: Client
     js: JetStreamContext
+    replicas: int = 1
+    """On how many servers whatever is made over this connection is kept."""
 
     @property
     def reconnections(self) -> int:
@@ -52,7 +54,7 @@ class Nats:
 
 
 @asynccontextmanager
-async def connect(url: str, *, name: str) -> AsyncIterator[Nats]:
+async def connect(url: str, *, name: str, replicas: int = 1) -> AsyncIterator[Nats]:
     """Connects to `url` ("nats://user:password@host:4222", several by comma), waiting for a server that is not up yet.
 
     Answers come to subjects below `_INBOX.<user>`, so that a server can keep a user from listening to those of another.
@@ -92,7 +94,7 @@ async def connect(url: str, *, name: str) -> AsyncIterator[Nats]:
         pending_size=8 * 1024 * 1024,
     )
     try:
-        yield Nats(nc, nc.jetstream(timeout=REQUEST_TIMEOUT_S))
+        yield Nats(nc, nc.jetstream(timeout=REQUEST_TIMEOUT_S), replicas)
     finally:
         leaving = True
         await _close(nc)

@@ -245,7 +245,9 @@ async def _do_while_leading(lease: HeldLease, duties: tuple[Duty, ...]) -> None:
 
 
 async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) -> _Shared:
-    nats = await service.stack.enter_async_context(connect(settings.nats_url, name=service.name))
+    nats = await service.stack.enter_async_context(
+        connect(settings.nats_url, name=service.name, replicas=settings.nats_replicas)
+    )
     service.require("nats", nats.check)
     retriever = retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]
     channel = await service.stack.enter_async_context(

@@ -4,14 +4,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from kit.settings import SigningServiceSettings
+from kit.settings import MessageStoreSettings, SigningServiceSettings
 
 
-class IngestSettings(SigningServiceSettings):
+class IngestSettings(MessageStoreSettings, SigningServiceSettings):
     """Settings of the API and the worker, read from GROUNDWORK_* variables."""
-
-    nats_url: str = "nats://127.0.0.1:4222"
-    """Message store: jobs, records and files."""
 
     reranker_address: str = "127.0.0.1:7001"
     """Model server, for embeddings and the tokenizer."""

@@ -22,7 +22,9 @@ _DELETIONS_AT_ONCE = 8
 async def run(settings: MemorySettings) -> None:
     """Serves until told to stop."""
     async with Service("memory", settings) as service:
-        nats = await service.stack.enter_async_context(connect(settings.nats_url, name="memory"))
+        nats = await service.stack.enter_async_context(
+            connect(settings.nats_url, name="memory", replicas=settings.nats_replicas)
+        )
         store = await NatsThreadStore.open(nats)
         deletions = await NatsDeletions.open(nats, service.signer, service.verifier)
         keys = await IdempotencyKeys.open(nats, "MEMORY_KEYS")

@@ -1,10 +1,7 @@
 """Settings of the memory service."""
 
-from kit.settings import SigningServiceSettings
+from kit.settings import MessageStoreSettings, SigningServiceSettings
 
 
-class MemorySettings(SigningServiceSettings):
+class MemorySettings(MessageStoreSettings, SigningServiceSettings):
     """Where its state lives."""
-
-    nats_url: str = "nats://127.0.0.1:4222"
-    """NATS server, with credentials in the URL where it asks for them."""

@@ -56,7 +56,9 @@ _FORGET_AT_ONCE = 4
 async def run(settings: OrchestratorSettings) -> None:
     """Runs the orchestrator until it is told to stop."""
     async with Service("orchestrator", settings) as service:
-        nats = await service.stack.enter_async_context(connect(settings.nats_url, name="orchestrator"))
+        nats = await service.stack.enter_async_context(
+            connect(settings.nats_url, name="orchestrator", replicas=settings.nats_replicas)
+        )
         state = await _State.open(nats, settings, service)
         memory = await _memory(service, settings)
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))

@@ -19,14 +19,11 @@ from kit.llm.providers import (
     make_catalog,
     parse_providers,
 )
-from kit.settings import SigningServiceSettings
+from kit.settings import MessageStoreSettings, SigningServiceSettings
 
 
-class OrchestratorSettings(SigningServiceSettings):
+class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     """Settings of the orchestrator."""
-
-    nats_url: str = "nats://127.0.0.1:4222"
-    """NATS with JetStream: the event log, leases and run records live there."""
 
     retriever_address: str = "127.0.0.1:7002"
     """host:port of the retriever."""

@@ -50,7 +50,9 @@ async def run(settings: RetrieverSettings) -> None:
         # tantivy first: its writer lock keeps a second process out of both indexes.
         lexical, own_lexical = await _open_lexical(settings, stack)
         dense, own_dense = await _open_dense(settings, stack)
-        nats = await stack.enter_async_context(connect(settings.nats_url, name="retriever"))
+        nats = await stack.enter_async_context(
+            connect(settings.nats_url, name="retriever", replicas=settings.nats_replicas)
+        )
         store = await NatsRevisions.open(nats)
         # Without retries: a search that waits for them is worse than one that says what it went without.
         channel = await stack.enter_async_context(open_channel(settings.reranker_address, service.signer))

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, FilePath, SecretStr, field_validator, model_validator
 
-from kit.settings import Identifier, SigningServiceSettings
+from kit.settings import Identifier, MessageStoreSettings, SigningServiceSettings
 from services.retriever.models import FusionMethod, RerankMode, Strategy
 from services.retriever.options import (
     ElasticsearchOptions,
@@ -17,11 +17,8 @@ from services.retriever.options import (
 )
 
 
-class RetrieverSettings(SigningServiceSettings):
+class RetrieverSettings(MessageStoreSettings, SigningServiceSettings):
     """Read from GROUNDWORK_* variables."""
-
-    nats_url: str = "nats://127.0.0.1:4222"
-    """NATS servers, several by comma: where the pointers of active revisions are kept."""
 
     reranker_address: str = "127.0.0.1:7001"
     """The model server, host:port: embeds queries and reranks."""

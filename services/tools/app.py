@@ -34,7 +34,9 @@ from services.tools.settings import ToolsSettings
 async def run(settings: ToolsSettings) -> None:
     """Serves until told to stop."""
     async with Service("tools", settings) as service:
-        nats = await service.stack.enter_async_context(connect(settings.nats_url, name="tools"))
+        nats = await service.stack.enter_async_context(
+            connect(settings.nats_url, name="tools", replicas=settings.nats_replicas)
+        )
         calls = Calls(await KeyValueCallStore.open(nats), now=_now)
         service.stack.push_async_callback(calls.close)
         services = await _services(service, settings)

@@ -16,7 +16,7 @@ from typing import Protocol
 import structlog
 
 from kit.errors import GroundworkError, Unavailable
-from kit.principal import OPERATOR, Principal
+from kit.principal import Principal
 from services.orchestrator.errors import (
     ApprovalClosed,
     ApprovalNotFound,
@@ -133,7 +133,7 @@ class Approvals:
 
     async def _waiting(self, principal: Principal, after: _Position) -> Sequence[tuple[int, RunKey]]:
         """Runs whose questions concern the principal, oldest wait first, from the one at `after` on."""
-        sees_all = OPERATOR in principal.scopes
+        sees_all = principal.sees_all
         waits = await self._runs.parked(principal.tenant_id)
         places = [
             (_microseconds(wait.since), key)
@@ -237,7 +237,7 @@ def _may_decide(principal: Principal, run: RunRecord, asked: Approval) -> bool:
 
 
 def _may_see(principal: Principal, run: RunRecord, asked: Approval) -> bool:
-    return principal.subject in (run.subject, *asked.may_decide) or OPERATOR in principal.scopes
+    return principal.subject in (run.subject, *asked.may_decide) or principal.sees_all
 
 
 def _not_found(approval_id: str) -> ApprovalNotFound:

@@ -12,7 +12,7 @@ import structlog
 from kit.errors import AlreadyExists, GroundworkError, Unavailable
 from kit.forgetting import Source
 from kit.llm.brought import BroughtModel
-from kit.principal import OPERATOR, Principal
+from kit.principal import Principal
 from kit.telemetry import current_traceparent
 from services.orchestrator.errors import (
     RunDamaged,
@@ -209,7 +209,7 @@ class Runs:
     async def visible(self, principal: Principal, key: RunKey) -> RunRecord:
         """The run, if it is the principal's: others do not learn that it exists. Raises RunNotFound, RunDamaged."""
         record = await self.get(key)
-        if record.subject != principal.subject and OPERATOR not in principal.scopes:
+        if record.subject != principal.subject and not principal.sees_all:
             raise not_found(key.run_id)
         return record
 
@@ -225,7 +225,7 @@ class Runs:
 
     async def list_visible(self, principal: Principal, page_size: int, page_token: str) -> Page:
         """The principal's runs, newest first; an operator sees all of the tenant."""
-        subject = None if OPERATOR in principal.scopes else principal.subject
+        subject = None if principal.sees_all else principal.subject
         return await self.list(principal.tenant_id, page_size, page_token, subject)
 
     async def work(self) -> None:
