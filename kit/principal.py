@@ -3,7 +3,7 @@ itself (kit.tokens), and verifies that of its caller and trusts nothing else. Th
 context variable, so that outgoing calls name it without being told."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -54,7 +54,17 @@ class Principal:
 
     def may(self, scope: str) -> bool:
         """Whether one of the caller's scopes is `scope` or includes it."""
-        return any(scope == each or scope in _INCLUDED.get(each, ()) for each in self.scopes)
+        return grant(self.scopes, scope)
+
+    def require(self, scope: str) -> None:
+        """Raises PermissionDenied when the caller lacks the scope."""
+        if not self.may(scope):
+            raise PermissionDenied(
+                f"this needs the scope {scope!r}, which {self.subject} does not have; use an API key that has it, or ask whoever "
+                "manages the keys for one",
+                reason="SCOPE_MISSING",
+                scope=scope,
+            )
 
     @property
     def sees_all(self) -> bool:
@@ -79,15 +89,9 @@ _INCLUDED: dict[str, frozenset[str]] = {
 """What a scope grants besides itself."""
 
 
-def require_operator() -> Principal:
-    """The principal of the request in hand, who must be an operator. Raises PermissionDenied."""
-    principal = current_principal()
-    if not principal.may(OPERATOR):
-        raise PermissionDenied(
-            f"{principal.subject} may not do this: it concerns all users of the installation; ask an operator",
-            reason="OPERATOR_ONLY",
-        )
-    return principal
+def grant(held: Collection[str], scope: str) -> bool:
+    """Whether one of the scopes `held` is `scope` or includes it."""
+    return any(scope == each or scope in _INCLUDED.get(each, ()) for each in held)
 
 
 def current_principal() -> Principal:

@@ -17,6 +17,7 @@ from opentelemetry.instrumentation.grpc import aio_server_interceptor
 from kit import deadline
 from kit.errors import GroundworkError, Internal
 from kit.principal import set_principal
+from kit.scopes import scope_of
 from kit.status import DETAILS_KEY, to_status
 from kit.telemetry import current_trace_id
 from kit.tokens import TOKEN_METADATA_KEY, TokenVerifier
@@ -111,7 +112,7 @@ class _Errors(_Around):
 
 
 class _RequestContext(_Around):
-    """Verifies the caller's token and sets principal and deadline for the handler's task."""
+    """Verifies the caller's token and scope, and sets principal and deadline for the handler's task."""
 
     def __init__(self, verifier: TokenVerifier) -> None:
         self._verifier = verifier
@@ -120,6 +121,9 @@ class _RequestContext(_Around):
         metadata = dict(context.invocation_metadata() or ())
         token = str(metadata.get(TOKEN_METADATA_KEY, "")).removeprefix("Bearer ")
         principal = self._verifier.verify(token, method)
+        scope = scope_of(method)
+        if scope is not None:
+            principal.require(scope)
         set_principal(principal)
         deadline.set_remaining(context.time_remaining())
         structlog.contextvars.bind_contextvars(tenant_id=principal.tenant_id)

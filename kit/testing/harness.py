@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -14,12 +15,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from kit.channel import Channel, open_channel
 from kit.keys import Jwk, KeySource, new_key, parse_public_keys, parse_signing_key, public_half
-from kit.principal import Principal, use_principal
+from kit.principal import INGEST, QUERY, Principal, use_principal
 from kit.server import make_server
 from kit.settings import ServiceSettings
 from kit.tokens import TokenSigner, TokenVerifier
 
-TEST_PRINCIPAL = Principal("local", "tester")
+USER_SCOPES = frozenset({QUERY, INGEST})
+"""What an ordinary user may do."""
+TEST_PRINCIPAL = Principal("local", "tester", USER_SCOPES)
 ROOMS = ("ingest", "jobs", "memory", "orchestrator", "reranker", "retriever", "store", "tools")
 _READY_TIMEOUT_S = 20.0
 
@@ -74,7 +77,8 @@ async def running_servicer(add: Callable[[Any, grpc.aio.Server], None], servicer
 async def open_test_channel(
     address: str, principal: Principal = TEST_PRINCIPAL, services: Sequence[ServiceDescriptor] = ()
 ) -> AsyncIterator[Channel]:
-    """A channel whose calls are made as `principal`, within the block."""
+    """A channel whose calls are made as `principal`, within the block. One without scopes is given those of an ordinary user."""
+    principal = principal if principal.scopes else replace(principal, scopes=USER_SCOPES)
     async with open_channel(address, make_signer(), services, passed_on_to=ROOMS) as channel:
         with use_principal(principal):
             yield channel

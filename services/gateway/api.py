@@ -38,6 +38,7 @@ from services.gateway.schemas.chat import ToolChatResponse
 from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.problem import Problem
 from services.gateway.schemas.runs import QaResponse
+from services.gateway.scopes import show_scopes
 from services.gateway.shares import StreamShares
 
 _DESCRIPTION = """Answers with grounds: upload documents, ask, and get an answer whose every sentence carries a citation that
@@ -112,6 +113,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     for name, schema in extra["$defs"].items():
         schemas.setdefault(name, schema)
     _drop_fastapi_errors(document)
+    show_scopes(document, app)
     app.openapi_schema = document
     return document
 

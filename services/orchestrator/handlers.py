@@ -17,7 +17,7 @@ from kit.jetstream import Job
 from kit.llm.brought import BroughtModel
 from kit.llm.providers import Choice
 from kit.llm.switching import ModelSwitch
-from kit.principal import current_principal, require_operator
+from kit.principal import ADMIN, current_principal
 from kit.records import UNREADABLE, set_aside
 from services.orchestrator.adapters import model_codec
 from services.orchestrator.adapters.codec import (
@@ -120,11 +120,10 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         return model_codec.models_to_proto(self._switch)
 
     async def SetModel(self, request: pb.SetModelRequest, context: Any) -> pb.SetModelResponse:
-        operator = require_operator()
         operation = model_codec.operation_of(request.operation)
         if request.HasField("model"):
             choice = Choice(request.model.provider, request.model.model)
-            await self._switch.set(operation, choice, by=operator.subject, force=request.force)
+            await self._switch.set(operation, choice, by=current_principal().subject, force=request.force)
         else:
             await self._switch.reset(operation)
         return pb.SetModelResponse(operation=model_codec.operation_to_proto(self._switch.operation(operation)))
@@ -133,7 +132,7 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         principal = current_principal()
         subject = "" if request.all_subjects else request.subject or principal.subject
         if subject != principal.subject:
-            require_operator()
+            principal.require(ADMIN)
         period = Period.read(request.since, request.until, datetime.now(UTC).date())
         found = await account(self._tally, principal.tenant_id, subject, period, _group_by(request.group_by))
         return pb.GetUsageResponse(rows=[_row(each) for each in found.rows], total=_row(found.total))

@@ -35,6 +35,12 @@ class ToolNotAllowed(ToolError):
     reason = "TOOL_NOT_ALLOWED"
 
 
+class ScopeMissing(ToolError):
+    """The caller may not do what the tool does in its name."""
+
+    reason = "SCOPE_MISSING"
+
+
 class InvalidArguments(ToolError):
     """The arguments do not fit the tool's schema."""
 

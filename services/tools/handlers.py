@@ -25,7 +25,8 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
         self._toolbox = toolbox
 
     async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
-        offered = self._toolbox.offered(current_principal().tenant_id)
+        caller = current_principal()
+        offered = self._toolbox.offered(caller.tenant_id, caller.scopes)
         return pb.ListToolsResponse(tools=[encode_tool(tool) for tool in offered])
 
     async def CallTool(self, request: pb.CallToolRequest, context: Any) -> AsyncIterator[pb.CallToolResponse]:
@@ -56,11 +57,13 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
 
 
 def _decode_call(request: pb.CallToolRequest) -> Call:
+    caller = current_principal()
     return Call(
-        current_principal().tenant_id,
+        caller.tenant_id,
         request.name,
         decode_arguments(request.arguments),
         request.call_id,
         tuple(request.allowed_tools),
         tuple(request.collection_ids),
+        caller.scopes,
     )

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from kit.principal import QUERY, SCOPES
+
 
 class Effect(Enum):
     """What a call does to the world."""
@@ -30,6 +32,8 @@ class Policy:
     needs_approval: bool = False
     """Whether a person must allow each call; for tools that change something in the world."""
     effect: Effect = Effect.NONE
+    scope: str = QUERY
+    """What the caller must be allowed to do: the scope of what the tool asks of other services in the caller's name."""
     key_arguments: tuple[str, ...] = ()
     """Arguments that make two calls the same; empty means all."""
 
@@ -105,6 +109,8 @@ class Call:
     """What the caller may use; empty means all that the tenant may."""
     collection_ids: tuple[str, ...] = ()
     """Collections that it may read; empty means all of the tenant's."""
+    scopes: frozenset[str] = frozenset(SCOPES)
+    """What the caller may do."""
 
 
 @dataclass(frozen=True)

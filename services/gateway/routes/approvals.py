@@ -9,14 +9,15 @@ from services.gateway.encoding import encode
 from services.gateway.schemas.approvals import Approval, ApprovalChoice, ApprovalList
 from services.gateway.schemas.fields import ApprovalPath, PageSize, PageToken
 from services.gateway.schemas.problem import problems
+from services.gateway.scopes import NEEDS_QUERY
 
-router = APIRouter(prefix="/v1/approvals", tags=["approvals"])
+router = APIRouter(prefix="/v1/approvals", tags=["approvals"], dependencies=[NEEDS_QUERY])
 
 
 @router.get("", responses=problems())
 async def list_approvals(services: Services, page_size: PageSize = 100, page_token: PageToken = "") -> ApprovalList:
-    """Calls of tools that wait for your decision, and those of your runs that wait for somebody else's; operators see all of the
-    tenant. Oldest first, without those that have expired."""
+    """Calls of tools that wait for your decision, and those of your runs that wait for somebody else's; administrators see all of
+    the tenant. Oldest first, without those that have expired."""
     request = pb.ListApprovalsRequest(page=common_pb2.PageRequest(page_size=page_size, page_token=page_token))
     answer = await services.orchestrator.ListApprovals(request, timeout=services.settings.rpc_timeout_s)
     return ApprovalList(

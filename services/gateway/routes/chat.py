@@ -13,11 +13,12 @@ from services.gateway.schemas.chat import ToolChatRequest, ToolChatResponse, Wai
 from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import IdempotencyKey
 from services.gateway.schemas.problem import problems
+from services.gateway.scopes import NEEDS_QUERY
 from services.gateway.shares import STREAM_PLACE_UNLESS_JSON, wants_json
 from services.gateway.sse import EventStream
 from services.gateway.streaming import run_stream, started
 
-router = APIRouter(prefix="/v1", tags=["chat"])
+router = APIRouter(prefix="/v1", tags=["chat"], dependencies=[NEEDS_QUERY])
 
 
 def _responses() -> dict[int | str, dict[str, Any]]:

@@ -8,18 +8,19 @@ from services.gateway.encoding import encode
 from services.gateway.schemas.documents import Collection, CollectionList, NewCollection
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
+from services.gateway.scopes import NEEDS_INGEST, NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/collections", tags=["collections"])
 
 
-@router.get("", responses=problems())
+@router.get("", dependencies=[NEEDS_QUERY], responses=problems())
 async def list_collections(services: Services) -> CollectionList:
     """The collections, by id. `default` always exists."""
     answer = await services.ingest.ListCollections(pb.ListCollectionsRequest(), timeout=services.settings.rpc_timeout_s)
     return CollectionList(collections=[_collection(each) for each in answer.collections])
 
 
-@router.post("", status_code=201, responses=problems(409, 413, 415))
+@router.post("", status_code=201, dependencies=[NEEDS_INGEST], responses=problems(409, 413, 415))
 async def create_collection(
     new: NewCollection, services: Services, response: Response, idempotency_key: IdempotencyKey = None
 ) -> Collection:
@@ -31,7 +32,7 @@ async def create_collection(
     return collection
 
 
-@router.get("/{collection_id}", responses=problems(404))
+@router.get("/{collection_id}", dependencies=[NEEDS_QUERY], responses=problems(404))
 async def get_collection(collection_id: CollectionPath, services: Services) -> Collection:
     """One collection."""
     request = pb.GetCollectionRequest(collection_id=collection_id)
@@ -42,6 +43,7 @@ async def get_collection(collection_id: CollectionPath, services: Services) -> C
 @router.delete(
     "/{collection_id}",
     status_code=204,
+    dependencies=[NEEDS_INGEST],
     responses={202: {"description": "The collection is gone; its documents are being removed."}, **problems(404, 412)},
 )
 async def delete_collection(collection_id: CollectionPath, services: Services) -> Response:

@@ -15,6 +15,7 @@ from services.gateway.encoding import encode, enum_number
 from services.gateway.schemas.documents import Document, DocumentList, ListedStatus, UploadedDocument
 from services.gateway.schemas.fields import CollectionPath, DocumentPath, IdempotencyKey, PageSize, PageToken
 from services.gateway.schemas.problem import problems
+from services.gateway.scopes import NEEDS_INGEST, NEEDS_QUERY
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 
@@ -47,7 +48,7 @@ class Download(StreamingResponse):
             await self._stream.aclose()
 
 
-@router.get("/collections/{collection_id}/documents", responses=problems(404))
+@router.get("/collections/{collection_id}/documents", dependencies=[NEEDS_QUERY], responses=problems(404))
 async def list_documents(
     collection_id: CollectionPath,
     services: Services,
@@ -69,7 +70,7 @@ async def list_documents(
     )
 
 
-@router.get("/documents/{document_id}", responses=problems(404))
+@router.get("/documents/{document_id}", dependencies=[NEEDS_QUERY], responses=problems(404))
 async def get_document(document_id: DocumentPath, services: Services) -> Document:
     """One document: where it is on its way, or why it failed."""
     request = pb.GetDocumentRequest(document_id=document_id)
@@ -77,14 +78,16 @@ async def get_document(document_id: DocumentPath, services: Services) -> Documen
     return document_body(answer.document)
 
 
-@router.delete("/documents/{document_id}", status_code=204, responses=problems(404))
+@router.delete("/documents/{document_id}", status_code=204, dependencies=[NEEDS_INGEST], responses=problems(404))
 async def delete_document(document_id: DocumentPath, services: Services) -> None:
     """Removes a document everywhere; it is gone from the next search on."""
     request = pb.DeleteDocumentRequest(document_id=document_id)
     await services.ingest.DeleteDocument(request, timeout=services.settings.rpc_timeout_s)
 
 
-@router.post("/documents/{document_id}/reindex", status_code=202, responses=problems(404, 409, 412))
+@router.post(
+    "/documents/{document_id}/reindex", status_code=202, dependencies=[NEEDS_INGEST], responses=problems(404, 409, 412)
+)
 async def reindex_document(
     document_id: DocumentPath, services: Services, idempotency_key: IdempotencyKey = None
 ) -> UploadedDocument:
@@ -97,6 +100,7 @@ async def reindex_document(
 @router.get(
     "/documents/{document_id}/content",
     response_class=StreamingResponse,
+    dependencies=[NEEDS_QUERY],
     responses={
         200: {"description": "The bytes as uploaded.", "content": {each: {} for each in _SERVED_TYPES}},
         **problems(404),

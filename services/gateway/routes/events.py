@@ -13,10 +13,11 @@ from services.gateway.document_feed import SNAPSHOT_COMPLETE, DocumentState
 from services.gateway.schemas.events import stream_response
 from services.gateway.schemas.fields import DocumentPath, OnlyCollection
 from services.gateway.schemas.problem import problems
+from services.gateway.scopes import NEEDS_QUERY
 from services.gateway.shares import STREAM_PLACE
 from services.gateway.sse import Encoded, EventStream, ServerSentEvent
 
-router = APIRouter(prefix="/v1", tags=["documents"])
+router = APIRouter(prefix="/v1", tags=["documents"], dependencies=[NEEDS_QUERY])
 
 
 @router.get(

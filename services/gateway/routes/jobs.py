@@ -11,11 +11,12 @@ from services.gateway.encoding import encode
 from services.gateway.schemas.fields import DeadLetterPath, OnlyCollection, PageSize, PageToken
 from services.gateway.schemas.jobs import DeadLetter, DeadLetterList, JobCounts, Requeued, RequeuedMany, RequeueMany
 from services.gateway.schemas.problem import problems
+from services.gateway.scopes import NEEDS_INGEST, NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
-@router.get("", responses=problems())
+@router.get("", dependencies=[NEEDS_QUERY], responses=problems())
 async def get_job_counts(services: Services, collection_id: OnlyCollection = "") -> JobCounts:
     """How much work waits, is in hand, and was given up."""
     request = pb.GetJobCountsRequest(collection_id=collection_id)
@@ -23,7 +24,7 @@ async def get_job_counts(services: Services, collection_id: OnlyCollection = "")
     return JobCounts.model_validate(encode(answer))
 
 
-@router.get("/dead", responses=problems())
+@router.get("/dead", dependencies=[NEEDS_INGEST], responses=problems())
 async def list_dead_letters(
     services: Services,
     collection_id: OnlyCollection = "",
@@ -44,7 +45,7 @@ async def list_dead_letters(
     )
 
 
-@router.post("/dead/requeue", status_code=202, responses=problems(413, 415))
+@router.post("/dead/requeue", status_code=202, dependencies=[NEEDS_INGEST], responses=problems(413, 415))
 async def requeue_dead_letters(which: RequeueMany, services: Services) -> RequeuedMany:
     """Queues many given-up documents again, a few hundred a call. Harmless when repeated."""
     request = pb.RequeueDeadLettersRequest(collection_id=which.collection_id, reason=which.reason)
@@ -52,7 +53,7 @@ async def requeue_dead_letters(which: RequeueMany, services: Services) -> Requeu
     return RequeuedMany.model_validate(encode(answer))
 
 
-@router.post("/dead/{dead_letter_id}/requeue", status_code=202, responses=problems(404))
+@router.post("/dead/{dead_letter_id}/requeue", status_code=202, dependencies=[NEEDS_INGEST], responses=problems(404))
 async def requeue_dead_letter(dead_letter_id: DeadLetterPath, services: Services) -> Requeued:
     """Queues one given-up document again. Harmless when repeated."""
     request = pb.RequeueDeadLetterRequest(dead_letter_id=dead_letter_id)

@@ -7,29 +7,29 @@ from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
 from services.gateway.schemas.models import ModelChoice, Models, OperationModels, OperationPath
 from services.gateway.schemas.problem import problems
+from services.gateway.scopes import NEEDS_OPERATOR, NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/models", tags=["models"])
 
 
-@router.get("", responses=problems())
+@router.get("", dependencies=[NEEDS_QUERY], responses=problems())
 async def get_models(services: Services) -> Models:
     """What each operation asks, and what there is."""
     answer = await services.orchestrator.GetModels(pb.GetModelsRequest(), timeout=services.settings.rpc_timeout_s)
     return Models.model_validate(encode(answer))
 
 
-@router.put("/{operation}", responses=problems(412, 413, 415))
+@router.put("/{operation}", dependencies=[NEEDS_OPERATOR], responses=problems(412, 413, 415))
 async def set_model(operation: OperationPath, choice: ModelChoice, services: Services) -> OperationModels:
     """Has an operation ask another model, on all replicas and after a restart; the configured ones stand in for it. The model must
-    answer now, unless `force` is set. Runs that go on keep the model of the step that they are in. For operators: others get 403
-    with reason `OPERATOR_ONLY`."""
+    answer now, unless `force` is set. Runs that go on keep the model of the step that they are in."""
     name = pb.ModelName(provider=choice.provider, model=choice.model)
     return await _set(pb.SetModelRequest(operation=operation, model=name, force=choice.force), services)
 
 
-@router.delete("/{operation}", responses=problems())
+@router.delete("/{operation}", dependencies=[NEEDS_OPERATOR], responses=problems())
 async def reset_model(operation: OperationPath, services: Services) -> OperationModels:
-    """Has an operation ask the configured models again. For operators. Harmless when repeated."""
+    """Has an operation ask the configured models again. Harmless when repeated."""
     return await _set(pb.SetModelRequest(operation=operation), services)
 
 

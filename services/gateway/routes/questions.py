@@ -13,11 +13,12 @@ from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import ChatRequest, QaRequest, QaResponse
+from services.gateway.scopes import NEEDS_QUERY
 from services.gateway.shares import STREAM_PLACE, STREAM_PLACE_IF_STREAMED
 from services.gateway.sse import EVENT_STREAM, EventStream
 from services.gateway.streaming import run_stream, started
 
-router = APIRouter(prefix="/v1", tags=["questions"])
+router = APIRouter(prefix="/v1", tags=["questions"], dependencies=[NEEDS_QUERY])
 
 _PROBLEMS = problems(404, 409, 413, 415, 429, 504)
 _QA_RESPONSES = {**run_stream_response("The answer; as events with `Accept: text/event-stream`."), **_PROBLEMS}

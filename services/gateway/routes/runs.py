@@ -14,6 +14,7 @@ from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import DIGITS, PageSize, PageToken, Pattern, RunPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import Run, RunList, RunWithAnswer
+from services.gateway.scopes import NEEDS_QUERY
 from services.gateway.shares import STREAM_PLACE
 from services.gateway.sse import EventStream, ServerSentEvent
 from services.gateway.streaming import policy, tell, told
@@ -21,7 +22,7 @@ from services.gateway.streaming import policy, tell, told
 _LAST_SEQ = 10**18 - 1
 _EVENT_ID = Pattern("^[0-9]{1,18}$", "is no id of an event of this run; it is a whole number")
 
-router = APIRouter(prefix="/v1/runs", tags=["runs"])
+router = APIRouter(prefix="/v1/runs", tags=["runs"], dependencies=[NEEDS_QUERY])
 
 
 @router.get("", responses=problems())

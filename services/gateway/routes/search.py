@@ -15,8 +15,9 @@ from services.gateway.models import Json
 from services.gateway.schemas.fields import DIGITS, ChunkPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.search import Filters, PassageWindow, SearchRequest, SearchResponse, end_of, start_of
+from services.gateway.scopes import NEEDS_QUERY
 
-router = APIRouter(prefix="/v1", tags=["search"])
+router = APIRouter(prefix="/v1", tags=["search"], dependencies=[NEEDS_QUERY])
 
 
 @router.post("/search", responses=problems(404, 413, 415, 504))

@@ -12,8 +12,9 @@ from services.gateway.models import Json
 from services.gateway.schemas.fields import DIGITS, IdempotencyKey, PageSize, PageToken, ThreadPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import NewThread, Thread, ThreadList, ThreadTitle, ThreadWithMessages
+from services.gateway.scopes import NEEDS_QUERY
 
-router = APIRouter(prefix="/v1/threads", tags=["threads"])
+router = APIRouter(prefix="/v1/threads", tags=["threads"], dependencies=[NEEDS_QUERY])
 
 
 @router.get("", responses=problems())

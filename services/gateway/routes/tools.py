@@ -7,8 +7,9 @@ from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.tools import ToolList
+from services.gateway.scopes import NEEDS_QUERY
 
-router = APIRouter(prefix="/v1/tools", tags=["tools"])
+router = APIRouter(prefix="/v1/tools", tags=["tools"], dependencies=[NEEDS_QUERY])
 
 
 @router.get("", responses=problems())

@@ -17,6 +17,7 @@ from services.gateway.routes.documents import document_body
 from services.gateway.schemas.documents import UploadedDocument
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
+from services.gateway.scopes import NEEDS_INGEST
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 
@@ -59,6 +60,7 @@ _FORM: dict[str, Any] = {
     "/collections/{collection_id}/documents",
     status_code=202,
     openapi_extra=_FORM,
+    dependencies=[NEEDS_INGEST],
     responses=problems(404, 409, 413, 415, 429),
 )
 async def upload_document(

@@ -11,8 +11,9 @@ from services.gateway.encoding import encode
 from services.gateway.schemas.fields import Pattern
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.usage import UsageAccount
+from services.gateway.scopes import NEEDS_QUERY
 
-router = APIRouter(prefix="/v1/usage", tags=["usage"])
+router = APIRouter(prefix="/v1/usage", tags=["usage"], dependencies=[NEEDS_QUERY])
 
 _ALL = "*"
 _DATE = Pattern("^(?:[0-9]{4}-[0-9]{2}-[0-9]{2})?$", "is no date; write it as 2026-01-31")
@@ -33,7 +34,9 @@ async def get_usage(
     ] = "day",
     subject: Annotated[
         Annotated[str, _SUBJECT],
-        Query(description="Whose runs; empty means yours. Others', and `*` for all, are for operators."),
+        Query(
+            description="Whose runs; empty means yours. Others', and `*` for all, are for administrators: scope `admin`."
+        ),
     ] = "",
 ) -> UsageAccount:
     """What runs have cost, in tokens and dollars. A run belongs to the day on which it began, and counts once it has ended, also

@@ -49,7 +49,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """OpenAPI `responses` of a route that may fail in these ways."""
     words = {
         400: "The request is not valid.",
-        403: "Asked for under a foreign host name, or by a page of another site.",
+        403: "Asked for without the scope that this needs, under a foreign host name, or by a page of another site.",
         404: "There is no such thing.",
         408: "The request was too slow to arrive.",
         409: "There is one already, or another change came first.",

@@ -10,11 +10,15 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.orchestrator.v1 import orchestrator_pb2 as api
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
+from kit.principal import INGEST, QUERY
 from services.orchestrator.adapters.codec import enum_from_number, enum_number, fill, read
 from services.orchestrator.log.events import Answer, Approval, Budgets, RunError, RunMode, RunStatus, Usage
 from services.orchestrator.models import Outcome, RunKey, RunRecord, RunRequest
 
 E = TypeVar("E", bound=Enum)
+_BEFORE_SCOPES = frozenset({QUERY, INGEST})
+"""What runs of releases without scopes go on with: what any user could do then. A run that is started now has at least one, since
+starting it needs one."""
 _MAX_BYTES = 900_000
 """Of a record: the store takes messages of 1 MB, and the name and headers are part of that."""
 
@@ -42,7 +46,7 @@ def decode(key: RunKey, data: bytes) -> RunRecord:
         _moment(message, "finished_at"),
         _moment(message, "forgotten_at"),
         message.traceparent,
-        frozenset(message.scopes),
+        frozenset(message.scopes) or _BEFORE_SCOPES,
         Outcome(_part(message, "answer", Answer), _part(message, "usage", Usage), _part(message, "error", RunError)),
         tuple(read(each, Approval) for each in message.pending),
     )

@@ -33,6 +33,7 @@ from kit.errors import (
     Unavailable,
     Unimplemented,
 )
+from kit.principal import SCOPES, grant
 from services.tools.calling.bounds import bounded, shortened
 from services.tools.calling.calls import Calls
 from services.tools.calling.processes import Processes
@@ -42,6 +43,7 @@ from services.tools.context import ToolContext
 from services.tools.errors import (
     CallInDoubt,
     InvalidArguments,
+    ScopeMissing,
     ServiceUnavailable,
     ToolBroke,
     ToolError,
@@ -94,9 +96,9 @@ class Toolbox:
         for name, made in self._breakers.items():
             show_breaker(name, lambda made=made: made.state)  # type: ignore[misc]
 
-    def offered(self, tenant_id: str) -> list[Tool]:
-        """The tools that the tenant may use and that are set up, by name."""
-        return [tool for tool in self._permitted(tenant_id) if not tool.missing]
+    def offered(self, tenant_id: str, scopes: Collection[str] = SCOPES) -> list[Tool]:
+        """The tools that a caller of the tenant with these scopes may use and that are set up, by name."""
+        return [tool for tool in self._permitted(tenant_id) if not tool.missing and grant(scopes, tool.policy.scope)]
 
     async def forget(self, tenant_id: str, caller: str) -> None:
         """Erases what came of a run's calls; `caller` is its id. Raises Unavailable."""
@@ -133,11 +135,16 @@ class Toolbox:
         permitted = {tool.name: tool for tool in self._permitted(call.tenant_id)}
         if call.allowed_tools:
             permitted = {name: tool for name, tool in permitted.items() if name in call.allowed_tools}
+        if call.name in permitted and not grant(call.scopes, scope := permitted[call.name].policy.scope):
+            raise ScopeMissing(
+                f"{call.name} needs the scope {scope!r}, which its caller does not have: go on without it, and tell the person "
+                "that it takes an API key with that scope"
+            )
         if call.name in permitted and (missing := permitted[call.name].missing):
             raise ToolUnavailable(f"{call.name} is not set up here: {missing}")
         if call.name in permitted:
             return permitted[call.name]
-        offered = ", ".join(name for name, tool in permitted.items() if not tool.missing) or "none"
+        offered = ", ".join(name for name, tool in permitted.items() if _is_offered(tool, call)) or "none"
         if call.name in self.tools:
             raise ToolNotAllowed(f"{call.name} is not offered here; there are: {offered}")
         raise UnknownTool(f"there is no tool {call.name!r:.80}; there are: {offered}")
@@ -223,6 +230,10 @@ class Toolbox:
                 self._gate.release()
         finally:
             self._calls -= 1
+
+
+def _is_offered(tool: Tool, call: Call) -> bool:
+    return not tool.missing and grant(call.scopes, tool.policy.scope)
 
 
 def _limit_s(tool: Tool) -> float:

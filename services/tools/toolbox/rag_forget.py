@@ -2,6 +2,7 @@
 
 import re
 
+from kit.principal import INGEST
 from services.tools.context import ToolContext
 from services.tools.documents import CollectionMissing, Document, permitted
 from services.tools.errors import ToolError
@@ -39,7 +40,7 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=30.0, needs_approval=True, effect=Effect.IDEMPOTENT, parallel_safe=False)
+POLICY = Policy(timeout_s=30.0, needs_approval=True, effect=Effect.IDEMPOTENT, parallel_safe=False, scope=INGEST)
 
 
 async def rag_forget(document: str, context: ToolContext, collection_id: str = "") -> ToolOutput:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from typing import Any
 
+from kit.principal import INGEST
 from services.tools.context import ToolContext
 from services.tools.documents import CollectionMissing, Document, DocumentState, permitted
 from services.tools.errors import ToolError
@@ -55,7 +56,7 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=35.0, needs_approval=True, effect=Effect.IDEMPOTENT, parallel_safe=False)
+POLICY = Policy(timeout_s=35.0, needs_approval=True, effect=Effect.IDEMPOTENT, parallel_safe=False, scope=INGEST)
 
 
 async def rag_index(text: str, context: ToolContext, title: str = "", collection_id: str = "") -> ToolOutput:

@@ -17,6 +17,7 @@ from groundwork.store.v1 import store_pb2_grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
+from kit.principal import Principal
 from kit.server import make_server
 from kit.service import DetailedHealth
 from kit.testing.harness import make_verifier
@@ -95,6 +96,12 @@ async def in_process(settings: GatewaySettings) -> AsyncIterator[httpx.AsyncClie
         app = create_api(await open_backends(stack, settings, asyncio.Event(), asyncio.Event()))
         transport = httpx.ASGITransport(app)
         yield await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080"))
+
+
+def act_as(client: httpx.AsyncClient, principal: Principal) -> None:
+    """Makes what an in-process client asks from now on the requests of `principal`."""
+    transport: Any = client._transport
+    transport.app.state.local_principal = principal
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ import pytest
 from kit.principal import Principal
 from services.gateway.api import create_api
 from services.gateway.settings import GatewaySettings
-from tests.service.gateway.conftest import World
+from tests.service.gateway.conftest import World, act_as
 
 SECRET = "sk-very-secret"
 
@@ -37,16 +37,13 @@ async def test_the_local_user_is_an_operator_and_sets_a_model(client: httpx.Asyn
     assert (await client.delete("/v1/models/answer")).json()["set"] is False
 
 
-async def test_who_is_no_operator_may_not(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    transport: Any = client._transport
-    transport.app.state.local_principal = Principal("local", "guest")
+async def test_who_is_no_operator_may_not(client: httpx.AsyncClient, world: World) -> None:
+    act_as(client, Principal("local", "guest"))
     for answer in (
         await client.put("/v1/models/answer", json={"provider": "gpu", "model": "m"}),
         await client.delete("/v1/models/answer"),
     ):
-        assert (answer.status_code, answer.json()["reason"]) == (403, "OPERATOR_ONLY")
+        assert (answer.status_code, answer.json()["reason"]) == (403, "SCOPE_MISSING")
     assert not world.orchestrator.set_models
 
 

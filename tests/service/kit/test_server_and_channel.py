@@ -17,7 +17,7 @@ from kit.channel import Channel, open_channel
 from kit.errors import DeadlineExceeded, Internal, NotFound, Unauthenticated, Unavailable
 from kit.keys import new_key
 from kit.principal import Principal, current_principal, use_principal
-from kit.testing.harness import free_port, make_signer, open_test_channel, running_servicer
+from kit.testing.harness import USER_SCOPES, free_port, make_signer, open_test_channel, running_servicer
 from kit.tokens import TokenSigner
 
 
@@ -46,10 +46,10 @@ async def served() -> AsyncIterator[tuple[Servicer, Channel]]:
 
 async def test_principal_and_deadline_arrive() -> None:
     async with served() as (servicer, channel):
-        with use_principal(Principal("acme", "ann", frozenset({"read"}))):
+        with use_principal(Principal("acme", "ann", frozenset({"query"}))):
             await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="t"), timeout=5)
     principal, remaining_s = servicer.seen[0]
-    assert principal == Principal("acme", "ann", frozenset({"read"}))
+    assert principal == Principal("acme", "ann", frozenset({"query"}))
     assert 4 < remaining_s <= 5
 
 
@@ -127,13 +127,13 @@ async def test_a_service_without_a_key_asks_on_in_the_name_of_its_caller() -> No
         retriever_without_a_key(models) as address,
     ):
         search = retriever_pb.SearchRequest()
-        with use_principal(Principal("acme", "ann")):
+        with use_principal(Principal("acme", "ann", USER_SCOPES)):
             async with open_channel(address, make_signer(), passed_on_to=["reranker"]) as channel:
                 await retriever_rpc.RetrieverServiceStub(channel).Search(search, timeout=5)
             async with open_channel(address, make_signer()) as channel:
                 with pytest.raises(Unauthenticated, match=r"[Aa]udience"):
                     await retriever_rpc.RetrieverServiceStub(channel).Search(search, timeout=5)
-    assert callers == [Principal("acme", "ann")]
+    assert callers == [Principal("acme", "ann", USER_SCOPES)]
 
 
 async def test_nobody_listening_is_unavailable() -> None:

@@ -58,7 +58,7 @@ async def test_an_operator_sets_and_resets_a_model(stub: rpc.OrchestratorService
 async def test_nobody_else_may(stub: rpc.OrchestratorServiceStub) -> None:
     with pytest.raises(PermissionDenied) as caught:
         await stub.SetModel(wanted("m"), timeout=20)
-    assert caught.value.reason == "OPERATOR_ONLY"
+    assert caught.value.reason == "SCOPE_MISSING"
 
 
 async def test_what_cannot_be_set_is_told_with_what_there_is(stub: rpc.OrchestratorServiceStub) -> None:

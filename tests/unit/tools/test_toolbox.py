@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kit.deadline import set_remaining
+from kit.principal import ADMIN, INGEST, QUERY
 from services.tools import toolbox as real_toolbox
 from services.tools.calling.discovery import discover
 from services.tools.errors import BrokenTool
@@ -94,6 +95,17 @@ async def test_a_tool_that_a_tenant_or_a_caller_may_not_use_is_neither_offered_n
     theirs = replace(CALL, tenant_id="umbrella")
     assert (await box.call(replace(theirs, allowed_tools=("other",)))).error_reason == "TOOL_NOT_ALLOWED"
     assert (await box.call(theirs)).ok
+
+
+async def test_a_tool_whose_scope_the_caller_lacks_is_neither_offered_nor_called() -> None:
+    box = make_box(plain_tools.give, policy=Policy(timeout_s=60.0, scope=INGEST))
+    assert [tool.name for tool in box.offered("acme", {INGEST})] == ["other", "probe"]
+    assert [tool.name for tool in box.offered("acme", {ADMIN})] == ["other", "probe"]
+    assert box.offered("acme", {QUERY}) == []
+    refused = await box.call(replace(CALL, scopes=frozenset({QUERY})))
+    assert (refused.ok, refused.error_reason) == (False, "SCOPE_MISSING")
+    assert "'ingest'" in refused.error_message
+    assert (await box.call(replace(CALL, scopes=frozenset({INGEST})))).ok
 
 
 async def test_a_tool_that_breaks_is_a_result_without_internals() -> None:

@@ -124,7 +124,7 @@ class OrchestratorServiceServicer:
 
     def GetRun(self, request, context):
         """One run's summary, with its answer once it has ended. A run is its subject's: for others of the tenant it does not exist, unless
-        they have the scope "operator". So for every call that names a run.
+        they have the scope "admin". So for every call that names a run.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -139,14 +139,14 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListRuns(self, request, context):
-        """The caller's runs, newest first; with the scope "operator" all of the tenant.
+        """The caller's runs, newest first; with the scope "admin" all of the tenant.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListApprovals(self, request, context):
-        """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant. What has expired
+        """What waits for a decision of the caller, oldest first; with the scope "admin" what waits in the whole tenant. What has expired
         is not listed. A question appears once its run has nothing else to do. What is decided between two pages may move questions of
         the same run to a later one; none is missed.
         """
@@ -180,14 +180,14 @@ class OrchestratorServiceServicer:
 
     def SetModel(self, request, context):
         """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
-        that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
+        that they are in.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetUsage(self, request, context):
-        """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY.
+        """What the runs of a user have cost. Those of others need the scope "admin": PERMISSION_DENIED with reason SCOPE_MISSING.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -41,16 +41,16 @@ class OrchestratorServiceStub:
     """Asks a run to stop. Answers at once; the run ends with `done` CANCELLED unless it had already ended."""
     GetRun: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetRunRequest, _orchestrator_pb2.GetRunResponse]
     """One run's summary, with its answer once it has ended. A run is its subject's: for others of the tenant it does not exist, unless
-    they have the scope "operator". So for every call that names a run.
+    they have the scope "admin". So for every call that names a run.
     """
     DeleteRun: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteRunRequest, _orchestrator_pb2.DeleteRunResponse]
     """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
     a thread stays there. Harmless when repeated.
     """
     ListRuns: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]
-    """The caller's runs, newest first; with the scope "operator" all of the tenant."""
+    """The caller's runs, newest first; with the scope "admin" all of the tenant."""
     ListApprovals: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListApprovalsRequest, _orchestrator_pb2.ListApprovalsResponse]
-    """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant. What has expired
+    """What waits for a decision of the caller, oldest first; with the scope "admin" what waits in the whole tenant. What has expired
     is not listed. A question appears once its run has nothing else to do. What is decided between two pages may move questions of
     the same run to a later one; none is missed.
     """
@@ -66,10 +66,10 @@ class OrchestratorServiceStub:
     """The language models: what each operation asks, and what there is."""
     SetModel: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]
     """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
-    that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
+    that they are in.
     """
     GetUsage: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetUsageRequest, _orchestrator_pb2.GetUsageResponse]
-    """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY."""
+    """What the runs of a user have cost. Those of others need the scope "admin": PERMISSION_DENIED with reason SCOPE_MISSING."""
 
 @_typing.type_check_only
 class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
@@ -84,16 +84,16 @@ class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
     """Asks a run to stop. Answers at once; the run ends with `done` CANCELLED unless it had already ended."""
     GetRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetRunRequest, _orchestrator_pb2.GetRunResponse]  # type: ignore[assignment]
     """One run's summary, with its answer once it has ended. A run is its subject's: for others of the tenant it does not exist, unless
-    they have the scope "operator". So for every call that names a run.
+    they have the scope "admin". So for every call that names a run.
     """
     DeleteRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteRunRequest, _orchestrator_pb2.DeleteRunResponse]  # type: ignore[assignment]
     """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
     a thread stays there. Harmless when repeated.
     """
     ListRuns: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]  # type: ignore[assignment]
-    """The caller's runs, newest first; with the scope "operator" all of the tenant."""
+    """The caller's runs, newest first; with the scope "admin" all of the tenant."""
     ListApprovals: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListApprovalsRequest, _orchestrator_pb2.ListApprovalsResponse]  # type: ignore[assignment]
-    """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant. What has expired
+    """What waits for a decision of the caller, oldest first; with the scope "admin" what waits in the whole tenant. What has expired
     is not listed. A question appears once its run has nothing else to do. What is decided between two pages may move questions of
     the same run to a later one; none is missed.
     """
@@ -109,10 +109,10 @@ class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
     """The language models: what each operation asks, and what there is."""
     SetModel: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]  # type: ignore[assignment]
     """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
-    that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
+    that they are in.
     """
     GetUsage: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetUsageRequest, _orchestrator_pb2.GetUsageResponse]  # type: ignore[assignment]
-    """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY."""
+    """What the runs of a user have cost. Those of others need the scope "admin": PERMISSION_DENIED with reason SCOPE_MISSING."""
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     """Runs: one question, its steps and its answer, as an ordered log of events. The tenant is the principal's."""
@@ -148,7 +148,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.GetRunResponse, _abc.Awaitable[_orchestrator_pb2.GetRunResponse]]:
         """One run's summary, with its answer once it has ended. A run is its subject's: for others of the tenant it does not exist, unless
-        they have the scope "operator". So for every call that names a run.
+        they have the scope "admin". So for every call that names a run.
         """
 
     @_abc_1.abstractmethod
@@ -167,7 +167,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _orchestrator_pb2.ListRunsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.ListRunsResponse, _abc.Awaitable[_orchestrator_pb2.ListRunsResponse]]:
-        """The caller's runs, newest first; with the scope "operator" all of the tenant."""
+        """The caller's runs, newest first; with the scope "admin" all of the tenant."""
 
     @_abc_1.abstractmethod
     def ListApprovals(
@@ -175,7 +175,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _orchestrator_pb2.ListApprovalsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.ListApprovalsResponse, _abc.Awaitable[_orchestrator_pb2.ListApprovalsResponse]]:
-        """What waits for a decision of the caller, oldest first; with the scope "operator" what waits in the whole tenant. What has expired
+        """What waits for a decision of the caller, oldest first; with the scope "admin" what waits in the whole tenant. What has expired
         is not listed. A question appears once its run has nothing else to do. What is decided between two pages may move questions of
         the same run to a later one; none is missed.
         """
@@ -215,7 +215,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.SetModelResponse, _abc.Awaitable[_orchestrator_pb2.SetModelResponse]]:
         """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
-        that they are in. For operators: others get PERMISSION_DENIED with reason OPERATOR_ONLY.
+        that they are in.
         """
 
     @_abc_1.abstractmethod
@@ -224,6 +224,6 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _orchestrator_pb2.GetUsageRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.GetUsageResponse, _abc.Awaitable[_orchestrator_pb2.GetUsageResponse]]:
-        """What the runs of a user have cost. Those of others are for operators: PERMISSION_DENIED with reason OPERATOR_ONLY."""
+        """What the runs of a user have cost. Those of others need the scope "admin": PERMISSION_DENIED with reason SCOPE_MISSING."""
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -22,9 +22,10 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from groundwork.auth.v1 import auth_pb2 as groundwork_dot_auth_dot_v1_dot_auth__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgroundwork/store/v1/store.proto\x12\x13groundwork.store.v1\"y\n\x07\x46inding\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05where\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\x12\x10\n\x08repaired\x18\x04 \x01(\x04\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\x12\x0e\n\x06\x61\x64vice\x18\x06 \x01(\t\x12\x10\n\x08\x66ound_at\x18\x07 \x01(\t\"\x15\n\x13GetConditionRequest\"F\n\x14GetConditionResponse\x12.\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x1c.groundwork.store.v1.Finding2x\n\x0cStoreService\x12h\n\x0cGetCondition\x12(.groundwork.store.v1.GetConditionRequest\x1a).groundwork.store.v1.GetConditionResponse\"\x03\x90\x02\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgroundwork/store/v1/store.proto\x12\x13groundwork.store.v1\x1a\x1dgroundwork/auth/v1/auth.proto\"y\n\x07\x46inding\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05where\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\x12\x10\n\x08repaired\x18\x04 \x01(\x04\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\x12\x0e\n\x06\x61\x64vice\x18\x06 \x01(\t\x12\x10\n\x08\x66ound_at\x18\x07 \x01(\t\"\x15\n\x13GetConditionRequest\"F\n\x14GetConditionResponse\x12.\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x1c.groundwork.store.v1.Finding2|\n\x0cStoreService\x12l\n\x0cGetCondition\x12(.groundwork.store.v1.GetConditionRequest\x1a).groundwork.store.v1.GetConditionResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,13 +33,13 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwork.store.v1.store_p
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_STORESERVICE'].methods_by_name['GetCondition']._loaded_options = None
-  _globals['_STORESERVICE'].methods_by_name['GetCondition']._serialized_options = b'\220\002\001'
-  _globals['_FINDING']._serialized_start=56
-  _globals['_FINDING']._serialized_end=177
-  _globals['_GETCONDITIONREQUEST']._serialized_start=179
-  _globals['_GETCONDITIONREQUEST']._serialized_end=200
-  _globals['_GETCONDITIONRESPONSE']._serialized_start=202
-  _globals['_GETCONDITIONRESPONSE']._serialized_end=272
-  _globals['_STORESERVICE']._serialized_start=274
-  _globals['_STORESERVICE']._serialized_end=394
+  _globals['_STORESERVICE'].methods_by_name['GetCondition']._serialized_options = b'\220\002\001\210\265\030\005'
+  _globals['_FINDING']._serialized_start=87
+  _globals['_FINDING']._serialized_end=208
+  _globals['_GETCONDITIONREQUEST']._serialized_start=210
+  _globals['_GETCONDITIONREQUEST']._serialized_end=231
+  _globals['_GETCONDITIONRESPONSE']._serialized_start=233
+  _globals['_GETCONDITIONRESPONSE']._serialized_end=303
+  _globals['_STORESERVICE']._serialized_start=305
+  _globals['_STORESERVICE']._serialized_end=429
 # @@protoc_insertion_point(module_scope)
