@@ -2,13 +2,16 @@
 orderly end.
 
     SIGTERM → NOT_SERVING → drain delay → stop(grace) → cancel tasks → close adapters in reverse → flush telemetry
+
+A process whose adapters cannot be opened yet, since what they need is away, waits (kit.waiting): it is alive, not ready, says
+what it waits for, and SIGTERM ends it at once.
 """
 
 import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
@@ -19,13 +22,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 
 from kit.configuration import SettingsT, read_settings
-from kit.errors import FailedPrecondition, GroundworkError
+from kit.errors import FailedPrecondition, GroundworkError, Unavailable
 from kit.logging import configure_logging
 from kit.ops import OpsServer, Trouble
 from kit.server import HEALTH_DETAIL_KEY, make_server
 from kit.settings import ServiceSettings
 from kit.telemetry import configure_telemetry
 from kit.tokens import TokenSigner, TokenVerifier
+from kit.waiting import Waiting
 
 _log = structlog.get_logger()
 _CHECK_TIMEOUT_S = 2.0
@@ -84,8 +88,42 @@ class DetailedHealth(health_aio.HealthServicer):
         return await super().Check(request, context)
 
 
+class _Started:
+    """A server that runs already, as generated code adds a servicer to it. Of the two ways that it uses, one is closed by then."""
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self.add_generic_rpc_handlers = server.add_generic_rpc_handlers
+
+    def add_registered_method_handlers(self, service_name: str, method_handlers: object) -> None:
+        """Not possible any more, nor needed: only a faster way to the same handlers."""
+
+
+class _NotOpen(grpc.GenericRpcHandler):
+    """Refuses every call with Unavailable while the adapters are being opened: nothing was done, another replica may be asked."""
+
+    def __init__(self, waiting: Waiting) -> None:
+        self._waiting = waiting
+        self.is_over = False
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        if self.is_over or handler_call_details.method.startswith("/grpc.health.v1.Health/"):
+            return None
+        # This kind answers calls of every kind, since it refuses before it reads or writes.
+        return grpc.stream_stream_rpc_method_handler(self._refuse)
+
+    async def _refuse(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: ARG002
+        parts = " and ".join(trouble.part for trouble in self._waiting.troubles()) or "its start"
+        raise Unavailable(
+            f"this service waits for {parts}; try again in a few seconds", reason="NOT_OPEN", retry_after_s=2.0
+        )
+        yield  # makes this a generator
+
+
 class Service:
     """One process. Enter it, put adapters on `stack`, add servicers, then `serve()` until told to stop.
+
+    Adapters that need something from outside are opened by `waiting.until`. SIGTERM before `serve()` ends the block, which is no
+    error.
 
     `require` names what must have answered once before the service reports SERVING. Readiness does not cascade after
     that: a service whose dependency is down still answers, degraded, and says so. What it says of itself to operators it takes
@@ -105,13 +143,19 @@ class Service:
         self.address = ""
         self._opened = False
         self._serving = False
+        self.waiting = Waiting()
         self._troubles: tuple[Trouble, ...] = ()
-        self._reporters: list[Callable[[], Sequence[Trouble]]] = []
+        self._reporters: list[Callable[[], Sequence[Trouble]]] = [self.waiting.troubles]
         self._tasks: set[asyncio.Task[None]] = set()
         self._group = asyncio.TaskGroup()
         self._requirements: dict[str, Callable[[], Awaitable[object]]] = {}
-        self._servicers: list[tuple[Callable[[Any, grpc.aio.Server], None], object, ServiceDescriptor]] = []
+        self._servicers: list[tuple[Callable[[Any, Any], None], object, ServiceDescriptor]] = []
         self._health = DetailedHealth()
+        self._not_open = _NotOpen(self.waiting)
+        self._server: grpc.aio.Server | None = None
+        self._binding = asyncio.Lock()
+        self._opening: asyncio.Task[Any] | None = None
+        """The task that opens the adapters, until it serves."""
 
     async def __aenter__(self) -> Self:
         configure_logging(self.name, self.settings.log_level)
@@ -126,15 +170,31 @@ class Service:
         )
         self.stack.enter_context(self._ops)
         await self._group.__aenter__()
+        self._opening = asyncio.current_task()
+        self._catch_signals()
+        self.spawn(self._heartbeat())
         return self
 
-    async def __aexit__(self, *exc: Any) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> bool:
+        ends_early = kind is asyncio.CancelledError and self._was_told_to_stop_opening()
         for task in self._tasks:
             task.cancel()
+        reason = (None, None, None) if ends_early else (kind, error, traceback)
         try:
-            await self._group.__aexit__(*exc)
+            await self._group.__aexit__(*reason)
         finally:
+            if self._server is not None:
+                await self._server.stop(None)  # before the adapters, also when cancelled instead of told to stop
             await self.stack.aclose()
+        return ends_early
+
+    def _was_told_to_stop_opening(self) -> bool:
+        """Whether the cancellation that ends the block is ours; it is then taken back."""
+        if self._opening is None or not self.stopping.is_set():
+            return False
+        while self._opening.uncancel():
+            pass
+        return True
 
     def require(self, name: str, check: Callable[[], Awaitable[object]]) -> None:
         """Holds SERVING back until `check` has returned once without raising."""
@@ -159,30 +219,39 @@ class Service:
 
     async def serve(self) -> None:
         """Binds, turns SERVING once every requirement has answered, and returns after an orderly drain."""
-        self._catch_signals()
-        server = self._bind()
-        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)  # the library begins with SERVING
-        await server.start()
-        self.stack.push_async_callback(
-            server.stop, None
-        )  # before the adapters, also when cancelled instead of told to stop
+        self._opening = None
+        if self.stopping.is_set():
+            return
+        server = await self._listen(with_servicers=True)
+        self._not_open.is_over = True
         _log.info("service_started", address=self.address, ops_port=self._ops.port)
-        self.spawn(self._heartbeat())
         opening = self.spawn(self._open_when_ready())
         await self.stopping.wait()
         opening.cancel()
+        drain_delay_s = self.settings.drain_delay_s if self._opened else 0.0  # nobody was sent here yet
         self._opened = self._serving = False
         await self._health.enter_graceful_shutdown()
         _log.info("service_draining")
-        await asyncio.sleep(self.settings.drain_delay_s)
+        await asyncio.sleep(drain_delay_s)
         self.closing.set()
         await server.stop(self.settings.drain_grace_s)
+
+    async def _listen(self, *, with_servicers: bool = False) -> grpc.aio.Server:
+        """Opens the port, where health is told from now on; all that there is no servicer for yet is refused until `serve`."""
+        async with self._binding:
+            is_new = self._server is None
+            server = self._server = self._server or self._bind()
+            for add, servicer, _ in self._servicers if with_servicers else ():
+                add(servicer, server if is_new else _Started(server))
+            await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)  # the library begins with SERVING
+            if is_new:
+                await server.start()
+            return server
 
     def _bind(self) -> grpc.aio.Server:
         server = make_server(self.verifier)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        for add, servicer, _ in self._servicers:
-            add(servicer, server)
+        server.add_generic_rpc_handlers((self._not_open,))
         host = self.settings.grpc_address.rpartition(":")[0]
         try:
             port = server.add_insecure_port(self.settings.grpc_address)
@@ -203,18 +272,14 @@ class Service:
         _log.info("service_ready")
 
     async def _until_ready(self, name: str, check: Callable[[], Awaitable[object]]) -> None:
-        attempt = 0
-        while True:
+        async def attempt() -> None:
             try:
                 async with asyncio.timeout(_CHECK_TIMEOUT_S):
                     await check()
-            except Exception as error:
-                attempt += 1
-                if attempt % 50 == 0:
-                    _log.warning("waiting_for_dependency", dependency=name, error=str(error))
-                await asyncio.sleep(_CHECK_INTERVAL_S)
-            else:
-                return
+            except TimeoutError as error:
+                raise Unavailable(f"not ready within {_CHECK_TIMEOUT_S:g} s") from error
+
+        await self.waiting.until(name, attempt, again_after=(Exception,), longest_retry_s=_CHECK_INTERVAL_S)
 
     async def _look_at_troubles(self) -> None:
         self._troubles = tuple(trouble for report in self._reporters for trouble in report())
@@ -233,9 +298,16 @@ class Service:
         while True:
             self._ops.beat()
             await self._look_at_troubles()
+            if self._opening is not None and self.waiting.is_waiting:
+                await self._listen()
             await asyncio.sleep(1.0)
 
     def _catch_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stopping.set)
+            loop.add_signal_handler(number, self._stop)
+
+    def _stop(self) -> None:
+        self.stopping.set()
+        if self._opening is not None:
+            self._opening.cancel()

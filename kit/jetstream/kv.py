@@ -14,6 +14,7 @@ from nats.js.kv import KeyValue as NatsKeyValue
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats, translated_errors
 from kit.jetstream.following import follow
+from kit.jetstream.opening import patient
 from kit.jetstream.reading import StoredMessage, last_messages
 from kit.jetstream.streams import subject_counts
 
@@ -45,6 +46,7 @@ class KeyValue:
         self._prefix = f"$KV.{name}."
 
     @classmethod
+    @patient
     async def open(
         cls, nats: Nats, name: str, *, ttl_s: float | None = None, history: int = 1, replicas: int = 1
     ) -> "KeyValue":

@@ -24,6 +24,7 @@ from nats.js.object_store import OBJ_CHUNKS_PRE_TEMPLATE, OBJ_META_PRE_TEMPLATE,
 
 from kit.errors import DataLoss
 from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.opening import patient
 from kit.jetstream.reading import StoredMessage, last_messages
 from kit.jetstream.streams import subject_counts
 
@@ -51,6 +52,7 @@ class ObjectStore:
         """Pieces without an entry, and their last position, as the last `collect_remains` found them."""
 
     @classmethod
+    @patient
     async def open(cls, nats: Nats, name: str) -> "ObjectStore":
         with translated_errors(f"object store {name}"):
             try:

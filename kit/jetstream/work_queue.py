@@ -17,6 +17,7 @@ from opentelemetry import propagate, trace
 
 from kit.errors import GroundworkError
 from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.opening import patient
 from kit.jetstream.tenant_consumers import TenantConsumers
 from kit.jetstream.turns import Turns
 from kit.principal import Principal, current_principal, use_principal
@@ -105,6 +106,7 @@ class WorkQueue:
         self._verifier = verifier
 
     @classmethod
+    @patient
     async def open(
         cls, nats_: Nats, config: WorkQueueConfig, signer: TokenSigner, verifier: TokenVerifier
     ) -> "WorkQueue":

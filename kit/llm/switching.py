@@ -14,6 +14,7 @@ import structlog
 from kit import deadline
 from kit.errors import Unavailable
 from kit.jetstream import Entry, KeyValue, Nats
+from kit.jetstream.opening import patient
 from kit.llm.errors import ModelRejected, ModelUnavailable
 from kit.llm.messages import Operation
 from kit.llm.models import Models
@@ -57,6 +58,7 @@ class ModelSwitch:
         self._applied = asyncio.Condition()
 
     @classmethod
+    @patient
     async def open(cls, nats: Nats, models: Models, now: Callable[[], datetime]) -> "ModelSwitch":
         """With what is set already in force. Raises Unavailable."""
         switch = cls(models, await KeyValue.open(nats, _BUCKET), now)

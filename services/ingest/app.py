@@ -17,8 +17,9 @@ from groundwork.store.v1 import store_pb2, store_pb2_grpc
 from kit.channel import open_channel
 from kit.errors import GroundworkError
 from kit.idempotency import IdempotencyKeys
-from kit.jetstream import Nats, connect
+from kit.jetstream import Nats
 from kit.jetstream.condition import StoreCondition
+from kit.message_store import lasting, open_message_store
 from kit.service import Service
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
 from services.ingest.adapters.nats_files import NatsFileStore
@@ -104,7 +105,7 @@ async def run_api(settings: IngestSettings) -> None:
             now=_now,
             new_id=_new_id,
         )
-        service.spawn(shared.clearing.run())
+        service.spawn(lasting("clearing", shared.clearing.run))
         service.add_servicer(
             ingest_pb2_grpc.add_IngestServiceServicer_to_server,
             IngestServicer(
@@ -188,7 +189,9 @@ async def run_worker(settings: IngestSettings) -> None:
             metrics=metrics,
             now=_now,
         )
-        service.spawn(shared.jobs.queue.consume(handler.handle, concurrency=settings.ingest_concurrency))
+        service.spawn(
+            lasting("jobs", lambda: shared.jobs.queue.consume(handler.handle, concurrency=settings.ingest_concurrency))
+        )
         agreement = Agreement(shared.condition, metrics, _now)
         reconciler = Reconciler(
             shared.documents,
@@ -211,15 +214,13 @@ async def run_worker(settings: IngestSettings) -> None:
             bytes_a_round=settings.ingest_scrub_bytes,
         )
         backlog = Backlog(shared.jobs, shared.letters, metrics)
-        service.spawn(
-            lead(
-                shared.leases,
-                lambda: sweeper.run(settings.ingest_sweep_interval_s),
-                reconciler.run,
-                backlog.run,
-                scrub.run,
-            )
+        duties = (
+            lambda: sweeper.run(settings.ingest_sweep_interval_s),
+            reconciler.run,
+            backlog.run,
+            scrub.run,
         )
+        service.spawn(lasting("duties", lambda: lead(shared.leases, *duties)))
         await service.serve()
 
 
@@ -245,10 +246,7 @@ async def _do_while_leading(lease: HeldLease, duties: tuple[Duty, ...]) -> None:
 
 
 async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) -> _Shared:
-    nats = await service.stack.enter_async_context(
-        connect(settings.nats_url, name=service.name, replicas=settings.nats_replicas)
-    )
-    service.require("nats", nats.check)
+    nats = await open_message_store(service, settings)
     retriever = retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]
     channel = await service.stack.enter_async_context(
         open_channel(settings.retriever_address, service.signer, [retriever])
@@ -256,7 +254,7 @@ async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) 
     condition = await StoreCondition.open(nats)
     report = ConditionReport(condition)
     service.report(report.troubles)
-    service.spawn(report.run())
+    service.spawn(lasting("condition of the store", report.run))
     documents = await NatsDocumentStore.open(nats, metrics)
     collections = await NatsCollectionStore.open(nats, metrics)
     files = await NatsFileStore.open(nats)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 
 from kit.idempotency import IdempotencyKeys
-from kit.jetstream import connect
+from kit.message_store import lasting, open_message_store
 from kit.service import Service
 from services.memory.adapters.deletions import NatsDeletions
 from services.memory.adapters.nats import NatsThreadStore
@@ -22,16 +22,18 @@ _DELETIONS_AT_ONCE = 8
 async def run(settings: MemorySettings) -> None:
     """Serves until told to stop."""
     async with Service("memory", settings) as service:
-        nats = await service.stack.enter_async_context(
-            connect(settings.nats_url, name="memory", replicas=settings.nats_replicas)
-        )
+        nats = await open_message_store(service, settings)
         store = await NatsThreadStore.open(nats)
         deletions = await NatsDeletions.open(nats, service.signer, service.verifier)
         keys = await IdempotencyKeys.open(nats, "MEMORY_KEYS")
         threads = Threads(store, deletions, now=_now, new_thread_id=lambda: secrets.token_hex(THREAD_ID_BYTES))
         handler = DeletionHandler(threads)
-        service.spawn(deletions.queue_of_threads.consume(handler.handle, concurrency=_DELETIONS_AT_ONCE))
-        service.require("nats", nats.check)
+        service.spawn(
+            lasting(
+                "deletions",
+                lambda: deletions.queue_of_threads.consume(handler.handle, concurrency=_DELETIONS_AT_ONCE),
+            )
+        )
         service.add_servicer(
             memory_pb2_grpc.add_MemoryServiceServicer_to_server,
             MemoryServicer(threads, keys, now=_now),

@@ -15,11 +15,12 @@ from kit.channel import open_channel
 from kit.egress import EgressGuard, parse_networks
 from kit.errors import GroundworkError
 from kit.forgetting import ForgetQueue
-from kit.jetstream import Nats, connect
+from kit.jetstream import Nats
 from kit.llm.models import Models, open_models
 from kit.llm.opening import endpoint_opener
 from kit.llm.prices import PriceTable
 from kit.llm.switching import ModelSwitch
+from kit.message_store import lasting, open_message_store
 from kit.sealing import Sealer
 from kit.service import Service
 from services.orchestrator.adapters.brought_models import SealedModelStore
@@ -56,9 +57,7 @@ _FORGET_AT_ONCE = 4
 async def run(settings: OrchestratorSettings) -> None:
     """Runs the orchestrator until it is told to stop."""
     async with Service("orchestrator", settings) as service:
-        nats = await service.stack.enter_async_context(
-            connect(settings.nats_url, name="orchestrator", replicas=settings.nats_replicas)
-        )
+        nats = await open_message_store(service, settings)
         state = await _State.open(nats, settings, service)
         memory = await _memory(service, settings)
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
@@ -74,12 +73,11 @@ async def run(settings: OrchestratorSettings) -> None:
         runs = Runs(state.store, state.markers, state.log, state.sources, worker, limits, brought, tally)
         forgetting = Forgetting(state.store, state.log, state.sources, memory, credentials, tools, now=_now)
         service.stack.push_async_callback(runs.close)
-        service.spawn(_forget(state, forgetting))
-        service.spawn(state.log.work())
-        service.spawn(runs.work())
+        service.spawn(lasting("forgetting", lambda: _forget(state, forgetting)))
+        service.spawn(lasting("tail of the log", state.log.work))
+        service.spawn(lasting("runs", runs.work))
         service.spawn(_drain(runs, service.stopping))
-        service.spawn(switch.follow())
-        service.require("nats", nats.check)
+        service.spawn(lasting("model settings", switch.follow))
         service.add_servicer(
             orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server,
             OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now), switch, tally, tools),

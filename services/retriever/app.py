@@ -1,5 +1,6 @@
 """Composition root of the retriever: the one place that names its adapters and owns their lives."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -8,7 +9,7 @@ from groundwork.retriever.v1 import retriever_pb2
 from groundwork.retriever.v1.retriever_pb2_grpc import add_RetrieverServiceServicer_to_server
 
 from kit.channel import open_channel
-from kit.jetstream import connect
+from kit.message_store import lasting, open_message_store
 from kit.service import Service
 from services.retriever import metrics
 from services.retriever.activation import RevisionSwitch
@@ -50,9 +51,8 @@ async def run(settings: RetrieverSettings) -> None:
         # tantivy first: its writer lock keeps a second process out of both indexes.
         lexical, own_lexical = await _open_lexical(settings, stack)
         dense, own_dense = await _open_dense(settings, stack)
-        nats = await stack.enter_async_context(
-            connect(settings.nats_url, name="retriever", replicas=settings.nats_replicas)
-        )
+        # How long searches may go on without the store is a setting: see Freshness.
+        nats = await open_message_store(service, settings, stops_after_s=math.inf)
         store = await NatsRevisions.open(nats)
         # Without retries: a search that waits for them is worse than one that says what it went without.
         channel = await stack.enter_async_context(open_channel(settings.reranker_address, service.signer))
@@ -88,15 +88,20 @@ async def run(settings: RetrieverSettings) -> None:
             revisions,
             RevisionReader(dense, lexical, revisions, refiller.is_filling),
         )
-        service.spawn(revisions.follow(store, retry_s=_WATCH_RETRY_S, resync_s=settings.retriever_resync_s))
+        service.spawn(
+            lasting(
+                "revisions",
+                lambda: revisions.follow(store, retry_s=_WATCH_RETRY_S, resync_s=settings.retriever_resync_s),
+            )
+        )
         service.spawn(searcher.forget_outdated())
         watch = EngineWatch(dense, lexical, gaps)
         service.report(freshness.troubles)
         service.report(watch.troubles)
         service.spawn(watch.run())
-        service.spawn(freshness.run())
-        service.spawn(remover.run())
-        service.spawn(reconciler.run())
+        service.spawn(lasting("freshness", freshness.run))
+        service.spawn(lasting("removal", remover.run))
+        service.spawn(lasting("reconciling", reconciler.run))
         service.spawn(refiller.run())
         for part, index in own.items():
             service.spawn(Caretaker(part, index, revisions, gaps).run())

@@ -12,7 +12,7 @@ from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
 from kit.breaker import CircuitBreaker
 from kit.channel import Channel, open_channel
-from kit.jetstream import connect
+from kit.message_store import open_message_store
 from kit.service import Service
 from services.tools import toolbox
 from services.tools.adapters.call_store import KeyValueCallStore
@@ -34,9 +34,7 @@ from services.tools.settings import ToolsSettings
 async def run(settings: ToolsSettings) -> None:
     """Serves until told to stop."""
     async with Service("tools", settings) as service:
-        nats = await service.stack.enter_async_context(
-            connect(settings.nats_url, name="tools", replicas=settings.nats_replicas)
-        )
+        nats = await open_message_store(service, settings)
         calls = Calls(await KeyValueCallStore.open(nats), now=_now)
         service.stack.push_async_callback(calls.close)
         services = await _services(service, settings)
@@ -54,7 +52,6 @@ async def run(settings: ToolsSettings) -> None:
                 open_s=settings.tools_breaker_open_s,
             ),
         )
-        service.require("nats", nats.check)
         service.add_servicer(
             tools_pb2_grpc.add_ToolsServiceServicer_to_server,
             ToolsServicer(box),

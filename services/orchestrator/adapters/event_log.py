@@ -15,6 +15,7 @@ from nats.js.errors import APIError, NotFoundError
 from kit.jetstream import Nats
 from kit.jetstream.connection import translated_errors
 from kit.jetstream.following import follow
+from kit.jetstream.opening import patient
 from kit.jetstream.reading import StoredMessage, stored_messages
 from kit.records import set_aside
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
@@ -46,6 +47,7 @@ class JetStreamEventLog:
         self._tail = RunTail(nats_, STREAM, "runs.*.*")
 
     @classmethod
+    @patient
     async def open(cls, nats_: Nats, *, retention_days: float) -> "JetStreamEventLog":
         await nats_.ensure_stream(
             api.StreamConfig(

@@ -1,0 +1,172 @@
+"""Connecting to the message store and opening what lies in it. It may be away: whoever starts before it waits, and a connection
+that is lost is made again, for ever."""
+
+import asyncio
+import functools
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import urlsplit
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.transport import TcpTransport
+from nats.js.errors import APIError
+
+from kit.errors import Unavailable
+from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats
+from kit.waiting import Waiting
+
+_log = structlog.get_logger()
+P = ParamSpec("P")
+T = TypeVar("T")
+OwnerT = TypeVar("OwnerT")
+
+_CONNECTED_WITHIN_S = 0.5
+"""After this long it is said that the connection is waited for."""
+_REFUSAL_EVERY_S = 30.0
+
+
+@asynccontextmanager
+async def connect(url: str, *, name: str, replicas: int = 1, waiting: Waiting | None = None) -> AsyncIterator[Nats]:
+    """Connects to `url` ("nats://user:password@host:4222", several by comma), waiting for a server that is not up yet.
+
+    Answers come to subjects below `_INBOX.<user>`, so that a server can keep a user from listening to those of another. With
+    `waiting` everything that is opened over this connection is waited for as well, and it is said there.
+    """
+    servers = url.split(",")
+    user = urlsplit(servers[0]).username
+    events = _Events(f"NATS at {', '.join(map(_place, servers))}")
+    client = _Client()
+    connecting = asyncio.create_task(
+        client.connect(
+            servers,
+            name=name,
+            inbox_prefix=f"_INBOX.{user}" if user else "_INBOX",
+            error_cb=events.on_error,
+            disconnected_cb=events.on_disconnect,
+            reconnected_cb=events.on_reconnect,
+            connect_timeout=2,
+            reconnect_time_wait=0.2,  # type: ignore[arg-type] # seconds for asyncio.sleep
+            max_reconnect_attempts=-1,
+            ping_interval=10,
+            max_outstanding_pings=2,
+            pending_size=8 * 1024 * 1024,
+        )
+    )
+    try:
+        await _connected(connecting, events, waiting)
+        yield Nats(client, client.jetstream(timeout=REQUEST_TIMEOUT_S), replicas, waiting)
+    finally:
+        events.leaving = True
+        connecting.cancel()
+        await asyncio.gather(connecting, return_exceptions=True)
+        await _close(client)
+
+
+async def _close(client: Client) -> None:
+    with suppress(TimeoutError, nats.errors.Error, OSError):
+        if client.is_connected:
+            async with asyncio.timeout(2.0):
+                await client.drain()
+    with suppress(OSError, nats.errors.Error):  # the server may be gone: there is nobody to say goodbye to
+        await client.close()
+
+
+async def _connected(connecting: "asyncio.Task[None]", events: "_Events", waiting: Waiting | None) -> None:
+    if waiting is None:
+        await connecting
+        return
+
+    async def attempt() -> None:
+        done, _ = await asyncio.wait([connecting], timeout=_CONNECTED_WITHIN_S)
+        if not done:
+            raise Unavailable(f"{events.place} cannot be used: {events.problem or 'no answer'}")
+        await connecting
+
+    await waiting.until("message store", attempt)
+
+
+def _place(server: str) -> str:
+    """Host and port, without the password."""
+    return urlsplit(server).netloc.rpartition("@")[2]
+
+
+class _Client(Client):
+    """The library's client (2.16), mended in two places."""
+
+    async def _process_err(self, err_msg: str) -> None:
+        # It closes for good when a running server refuses it, for instance while its password is being changed.
+        if "permissions violation" in err_msg.lower():
+            await super()._process_err(err_msg)
+        else:
+            await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
+
+    async def _connect_to_server(self, s: Any) -> None:
+        # It forgets to close the socket of a connection that was refused.
+        if isinstance(self._transport, TcpTransport):
+            self._transport.close()
+        await super()._connect_to_server(s)
+
+
+class _Events:
+    """What happens to a connection, in the log; `problem` is what the server or the network last said."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.problem = ""
+        self.leaving = False
+        self._refused_at_s = -math.inf
+
+    async def on_error(self, error: Exception) -> None:
+        text = str(error) or type(error).__name__
+        if "permissions violation" in text.lower():
+            # The call itself only hears nothing, and reports a message store that does not answer.
+            _log.error("nats_permission_missing", error=text)
+        elif "authorization violation" in text.lower():
+            self.problem = "it refuses our user or password (GROUNDWORK_NATS_URL)"
+            self._tell_refusal()
+        else:
+            # Five a second while a server is away; the disconnect is what an operator needs to see.
+            self.problem = text
+            _log.debug("nats_error", error=repr(error))
+
+    async def on_disconnect(self) -> None:
+        if not self.leaving:
+            _log.warning("nats_disconnected")
+
+    async def on_reconnect(self) -> None:
+        self.problem = ""
+        _log.info("nats_reconnected")
+
+    def _tell_refusal(self) -> None:
+        now = time.monotonic()
+        if now - self._refused_at_s >= _REFUSAL_EVERY_S:
+            self._refused_at_s = now
+            _log.error("nats_refuses_credentials", server=self.place)
+
+
+def patient(
+    opening: Callable[Concatenate[OwnerT, Nats, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[OwnerT, Nats, P], Coroutine[Any, Any, T]]:
+    """Has a class method that opens something in the message store wait until it can, over a connection that says where that is
+    told. What the server refuses is tried again too: another server may have to come up first, or an operator to make room."""
+
+    @functools.wraps(opening)
+    async def wait(owner: OwnerT, nats_: Nats, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if nats_.waiting is None:
+            return await opening(owner, nats_, *args, **kwargs)
+
+        async def attempt() -> T:
+            try:
+                return await opening(owner, nats_, *args, **kwargs)
+            except APIError as error:
+                said = error.description or type(error).__name__
+                raise Unavailable(f"the message store refuses to open what is needed: {said}") from error
+
+        return await nats_.waiting.until("message store", attempt)
+
+    return wait
