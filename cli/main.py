@@ -60,11 +60,35 @@ def up(
     llm: Annotated[
         Literal["local"] | None, typer.Option(help="`local`: also run a small language model on this machine.")
     ] = None,
+    replicas: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SERVICE=NUMBER,…",
+            help="Run several processes of a service side by side, as `orchestrator=3,gateway=2`. Also GROUNDWORK_REPLICAS.",
+        ),
+    ] = None,
 ) -> None:
     """Start everything on this machine. Ctrl-C stops it; the data stays."""
     from services.standalone import app as standalone  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(standalone.main(local_llm=llm == "local", program=_program()))
+    raise typer.Exit(standalone.main(local_llm=llm == "local", replicas=replicas, program=_program()))
+
+
+@app.command()
+def restart(
+    services: Annotated[
+        list[str] | None,
+        typer.Argument(help="Services, or single processes such as `orchestrator-2`; all if none is named."),
+    ] = None,
+) -> None:
+    """Restart the services of the system that runs on this machine, one process after the other, without failing a request.
+
+    Each is told to end, which it does once it has answered what it has in hand; the next has its turn when it is ready again.
+    The message store goes on. Exit code 1 if a process does not come back.
+    """
+    from services.standalone import restarting  # noqa: PLC0415 - needed here only, and clients should start fast
+
+    raise typer.Exit(restarting.restart(services or []))
 
 
 @app.command(name="ingest")

@@ -14,11 +14,14 @@ from opentelemetry.instrumentation.grpc import aio_client_interceptors
 from opentelemetry.trace import SpanKind, StatusCode
 
 from kit import deadline
+from kit.addresses import addresses, target
 from kit.errors import DeadlineExceeded, Internal
 from kit.principal import current_principal
 from kit.server import MAX_MESSAGE_BYTES
 from kit.status import from_rpc_error
 from kit.tokens import TOKEN_METADATA_KEY, TokenSigner, call_of
+
+__all__ = ["Channel", "addresses", "open_channel"]
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -41,14 +44,14 @@ async def open_channel(
     *,
     passed_on_to: Sequence[str] = (),
 ) -> AsyncIterator["Channel"]:
-    """A channel to `address` ("host:port"; a headless service's name is balanced round robin over its pods).
+    """A channel to `address`: "host:port", or several with commas. Calls are balanced round robin over all servers behind it, as
+    over the pods behind a headless service's name.
 
     `services` are the descriptors of the contracts that are called: their methods marked with an idempotency level are
     retried on UNAVAILABLE. `passed_on_to` are the rooms that the called service asks in the caller's name: its token is good for
     the called room and for those.
     """
     options = [*_OPTIONS, ("grpc.service_config", _service_config(services))]
-    target = address if "://" in address or address.startswith("unix:") else f"dns:///{address}"
     # Only those for answers that come whole: the library ends the span of a stream when the stream does, and not when its reader
     # has read enough. Channel makes the spans of streams.
     telemetry = [
@@ -56,7 +59,7 @@ async def open_channel(
         for each in aio_client_interceptors()  # type: ignore[no-untyped-call] # the library leaves it untyped
         if isinstance(each, grpc.aio.UnaryUnaryClientInterceptor | grpc.aio.StreamUnaryClientInterceptor)
     ]
-    async with grpc.aio.insecure_channel(target, options=options, interceptors=telemetry) as inner:
+    async with grpc.aio.insecure_channel(target(address), options=options, interceptors=telemetry) as inner:
         yield Channel(inner, signer, passed_on_to)
 
 

@@ -10,7 +10,7 @@ from kit.service import Service
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
 from services.gateway.lobby import connection_limits
-from services.gateway.server import HttpServer, bind
+from services.gateway.server import HttpServer, bind, inherited
 from services.gateway.settings import GatewaySettings
 
 _log = structlog.get_logger()
@@ -18,7 +18,8 @@ _log = structlog.get_logger()
 
 async def run(settings: GatewaySettings) -> None:
     """Serves HTTP until told to stop. Starts whether or not the services behind it do: /readyz says how they are."""
-    with closing(bind(settings.host, settings.port)) as door:
+    descriptor = settings.listen_fd
+    with closing(bind(settings.host, settings.port) if descriptor is None else inherited(descriptor)) as door:
         await _serve(settings, door)
 
 
@@ -27,11 +28,11 @@ async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
         backends = await open_backends(service.stack, settings, service.stopping, service.closing)
         limits = connection_limits(settings)
         server = HttpServer(create_api(backends), door, limits, grace_s=settings.drain_grace_s)
-        if not is_loopback_name(settings.host):
+        if not is_loopback_name(server.host):
             _log.warning(
-                "http_exposed", host=settings.host, detail="anyone who reaches this port may read and change all"
+                "http_exposed", host=server.host, detail="anyone who reaches this port may read and change all"
             )
         serving = service.spawn(server.serve(service.closing))
-        _log.info("http_started", host=settings.host, port=server.port, max_connections=limits.max_connections)
+        _log.info("http_started", host=server.host, port=server.port, max_connections=limits.max_connections)
         await service.serve()
         await serving

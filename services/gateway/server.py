@@ -43,6 +43,12 @@ class HttpServer:
         self._server = _Server(config)
 
     @property
+    def host(self) -> str:
+        """The address that it listens on."""
+        host: str = self._socket.getsockname()[0]
+        return host
+
+    @property
     def port(self) -> int:
         port: int = self._socket.getsockname()[1]
         return port
@@ -77,3 +83,24 @@ def bind(host: str, port: int) -> socket.socket:
         ) from error
     door.setblocking(False)
     return door
+
+
+def inherited(descriptor: int) -> socket.socket:
+    """The listening socket that the parent process has opened. Raises FailedPrecondition when it is none."""
+    try:
+        door = socket.socket(fileno=descriptor)
+    except OSError as error:
+        raise _not_listening(descriptor, error.strerror or str(error)) from error
+    if door.type != socket.SOCK_STREAM or not door.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        door.detach()  # it is somebody else's
+        raise _not_listening(descriptor, "it does not listen")
+    door.setblocking(False)
+    return door
+
+
+def _not_listening(descriptor: int, why: str) -> FailedPrecondition:
+    return FailedPrecondition(
+        f"file descriptor {descriptor} is no listening TCP socket ({why}); unset GROUNDWORK_LISTEN_FD, or start the gateway from a "
+        "supervisor that hands one over",
+        reason="NO_LISTENING_SOCKET",
+    )

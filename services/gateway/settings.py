@@ -14,6 +14,10 @@ class GatewaySettings(SigningServiceSettings):
     port: int = Field(default=8080, ge=0, le=65535)
     """Port of the public HTTP API and of the console. 0 takes a free one."""
 
+    listen_fd: int | None = Field(default=None, ge=0)
+    """File descriptor of a listening TCP socket that this process has inherited, instead of GROUNDWORK_HOST and
+    GROUNDWORK_PORT. Several gateways may share one: connections that wait in its queue survive each of them."""
+
     allowed_hosts: HostNames = ()
     """Host names, comma-separated, under which the API may be asked for besides loopback names. A name that is not listed is
     refused, because a hostile page can point its own name at this machine (DNS rebinding)."""

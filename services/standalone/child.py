@@ -62,6 +62,8 @@ class Child:
         self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
         self._restarts = 0
+        self._served = False
+        """Whether the present process has been ready."""
         self._killed = False
         self._damage = re.compile(spec.damage_pattern) if spec.damage_pattern else None
         self._damaged = False
@@ -70,7 +72,11 @@ class Child:
         self._between: Callable[[], None] | None = None
 
     async def run(self) -> None:
-        """Runs the process again and again until :meth:`stop`, or until it has crashed too often before being ready."""
+        """Runs the process again and again until :meth:`stop`, or until it has crashed too often before being ready.
+
+        One that served and ended in good order was told to by somebody, who wants it anew (`groundwork restart`): it is started at
+        once. One that died waits for its backoff.
+        """
         try:
             while not self._stopping.is_set():
                 started_at = time.monotonic()
@@ -84,7 +90,12 @@ class Child:
                     self._restarts += 1
                     await self._pause(self._backoff.after_crash(time.monotonic() - started_at))
                     continue
-                if self._stopping.is_set() or not await self._retry(exit_code, time.monotonic() - started_at):
+                uptime_s = time.monotonic() - started_at
+                if exit_code == os.EX_OK and self._served and not self._stopping.is_set():
+                    self._restarts += 1
+                    self._tell(ChildState.ENDED, uptime_s, None)
+                    continue
+                if self._stopping.is_set() or not await self._retry(exit_code, uptime_s):
                     break
         finally:
             self.kill()
@@ -130,6 +141,7 @@ class Child:
 
     async def _run_once(self, started_at: float) -> int:
         self._log.mark_start()
+        self._served = False
         try:
             process = self._process = await self._spawn()
         except OSError as error:  # no memory or no process to be had: waited for like a crash
@@ -165,6 +177,7 @@ class Child:
             *launcher,
             *self.spec.command,
             env=dict(self.spec.environment),
+            pass_fds=self.spec.inherited_fds,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -207,6 +220,7 @@ class Child:
         if self._damaged:
             return  # nobody may be let near it
         self.ready.set()
+        self._served = True
         self._tell(ChildState.READY, time.monotonic() - started_at, pid)
 
     async def _end_when_disk_has_room(self, process: asyncio.subprocess.Process) -> None:

@@ -13,7 +13,7 @@ import structlog
 from services.standalone.models import ChildEvent, ChildState
 
 COLORS = {ChildState.READY: "32", ChildState.DIED: "31", ChildState.KILLED: "33"}
-SHOWN = frozenset({ChildState.READY, ChildState.DIED, ChildState.STOPPED, ChildState.KILLED})
+SHOWN = frozenset({ChildState.READY, ChildState.ENDED, ChildState.DIED, ChildState.STOPPED, ChildState.KILLED})
 
 
 class Console:
@@ -36,11 +36,13 @@ class Console:
         details = f"{event.seconds:6.1f} s"
         if event.pid is not None and event.state is ChildState.READY:
             details += f"   pid {event.pid}"
+        if event.state is ChildState.ENDED:
+            details += "   was told to end; starting it again"
         if event.state is ChildState.DIED:
             details += f"   {_ending(event.exit_code)}" + (
                 f"; starting it again in {event.retry_in_s:g} s" if event.retry_in_s is not None else ""
             )
-        self.say(f"  {event.name:<14} {self._paint(event.state)} {details}")
+        self.say(f"  {event.name:<15} {self._paint(event.state)} {details}")
         for line in event.last_lines:
             self.say(f"      | {line}")
 

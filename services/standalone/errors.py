@@ -54,6 +54,10 @@ class ChildKeepsCrashing(StandaloneError):
     """A service died several times before it was ready once."""
 
 
+class NotRestarted(StandaloneError):
+    """A process did not come back after it was told to end."""
+
+
 class StartLimitReached(StandaloneError):
     """A service took more time or memory than it may until it is ready."""
 

@@ -13,6 +13,8 @@ LOOPBACK = "127.0.0.1"
 FIRST_PORT, LAST_PORT = 18_000, 31_999
 """Below the ranges from which Linux (32768…) and macOS (49152…) take ports for outgoing connections: a port from there
 could be taken by a stranger's connection while a child is being restarted."""
+BACKLOG = 2048
+"""Connections that may wait for a gateway, as many as uvicorn asks for; the kernel allows what net.core.somaxconn says."""
 LISTENING = "0A"
 """TCP_LISTEN in /proc/net/tcp, proc_pid_net(5)."""
 
@@ -32,18 +34,39 @@ def choose_free_ports(count: int, rng: random.Random, *, reserved: int) -> list[
     raise StartRefused(f"Fewer than {count} ports from {FIRST_PORT} to {LAST_PORT} are free on {LOOPBACK}.")
 
 
-def require_free_port(port: int) -> None:
-    """Raises PortTaken or StartRefused, saying who has the port where that is cheap to know."""
-    code = _bind_error(port)
-    if code is None:
-        return
-    if code == errno.EACCES:
-        raise StartRefused(
+def listen(host: str, port: int) -> socket.socket:
+    """The public port, for the life of the supervisor: gateways inherit it, so that connections which come while one of them is
+    restarted wait in its queue. Raises PortTaken or StartRefused, saying who has the port where that is cheap to know."""
+    listener: socket.socket | None = None
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        if listener:
+            listener.close()
+        raise _refusal(host, port, error) from error
+    listener.setblocking(False)
+    return listener
+
+
+def _refusal(host: str, port: int, error: OSError) -> StartRefused:
+    if error.errno == errno.EACCES:
+        return StartRefused(
             f"Port {port} needs rights this user does not have. Use one from 1024 up: GROUNDWORK_PORT=8080"
+        )
+    if error.errno != errno.EADDRINUSE:
+        return StartRefused(
+            f"Nothing can listen on {host}:{port} ({error.strerror or error}). Set GROUNDWORK_HOST to an address of this "
+            "machine, or leave it out"
         )
     owner = _listener(port)
     other = port + 1 if port < 65535 else 8080
-    raise PortTaken(
+    return PortTaken(
         f"Port {port} is taken{f' by {owner}' if owner else ''}. "
         f"Stop that program, or use another port: GROUNDWORK_PORT={other}"
     )

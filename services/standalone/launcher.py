@@ -14,6 +14,8 @@ import time
 
 PR_SET_PDEATHSIG = 1
 GUARD_INTERVAL_S = 0.5
+DESCRIPTORS_MAX = 4096
+"""Above what a supervisor has open when it starts a child."""
 
 
 def main(argv: list[str]) -> None:
@@ -43,8 +45,9 @@ def _die_with_parent_by_guardian(parent_pid: int) -> None:
     if os.fork() != 0:
         return
     os.setsid()  # its own group, so that killing the service's group does not end it half way
-    for descriptor in (0, 1, 2):  # an open stderr would look to the supervisor like a living child
-        os.close(descriptor)
+    # An open stderr would look to the supervisor like a living child, an inherited listening socket to the next start like a taken
+    # port.
+    os.closerange(0, DESCRIPTORS_MAX)
     while os.getppid() == service_pid:
         try:
             os.kill(parent_pid, 0)

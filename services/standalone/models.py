@@ -42,10 +42,15 @@ class ChildSpec:
     """One process to keep alive."""
 
     name: str
+    """Of the process, and of its log file."""
     command: Sequence[str]
     environment: Mapping[str, str] = field(repr=False)
     """The child's whole environment; holds secrets, so it is never printed."""
     probe: Probe
+    service: str = ""
+    """What it is a process of, if not of what its name says: `orchestrator-2` is one of the orchestrators."""
+    inherited_fds: tuple[int, ...] = ()
+    """Open files that this child alone is handed."""
     damage_pattern: str = ""
     """A line of its output that matches this regular expression says that its data is damaged: everything stops. For a
     program that only warns, and then serves as if the data had never been there."""
@@ -82,6 +87,7 @@ class ChildState(StrEnum):
 
     STARTING = "starting"
     READY = "ready"
+    ENDED = "ended"  # in good order though the supervisor did not ask: it is started again at once
     DIED = "died"
     STOPPING = "stopping"
     STOPPED = "stopped"
@@ -96,7 +102,7 @@ class ChildEvent:
     state: ChildState
     pid: int | None
     seconds: float
-    """Since this process was started (READY, DIED) or asked to stop (STOPPED, KILLED)."""
+    """Since this process was started (READY, ENDED, DIED) or asked to stop (STOPPED, KILLED)."""
     exit_code: int | None = None
     """DIED: the exit code; negative is the signal that ended it."""
     retry_in_s: float | None = None

@@ -6,8 +6,15 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from services.standalone.replicas import parse_replicas
+
+
+def _checked_replicas(text: str) -> str:
+    parse_replicas(text)
+    return text
 
 
 class StandaloneSettings(BaseSettings):
@@ -18,7 +25,12 @@ class StandaloneSettings(BaseSettings):
     )
 
     port: int = Field(default=8080, ge=1, le=65535)
-    """TCP port of the console and the HTTP API, on loopback."""
+    """TCP port of the console and the HTTP API."""
+    host: str = "127.0.0.1"
+    """Where the console and the HTTP API listen. Loopback by default: nobody else may reach them."""
+    replicas: Annotated[str, AfterValidator(_checked_replicas)] = ""
+    """How many processes of a service run side by side, for example `orchestrator=3,gateway=2`. A service that is not named runs
+    once, which is enough for most machines. Several retrievers need both indexes on servers."""
     data_dir: Path = Path("data")
     """Where everything durable lives. One instance at a time may use it."""
     models_dir: Path = Path(".models")

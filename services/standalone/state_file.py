@@ -44,7 +44,8 @@ class StateFile:
         }
         self._services: dict[str, dict[str, object]] = {
             spec.name: {
-                "address": f"{spec.probe.host}:{spec.probe.port}",
+                "service": spec.service or spec.name,
+                "address": _address(spec),
                 "ops_port": _ops_port(spec),
                 "pid": None,
                 "state": "waiting",
@@ -56,7 +57,7 @@ class StateFile:
 
     def record(self, event: ChildEvent) -> None:
         """A change in a child's life."""
-        gone = event.state in {ChildState.DIED, ChildState.STOPPED, ChildState.KILLED}
+        gone = event.state in {ChildState.ENDED, ChildState.DIED, ChildState.STOPPED, ChildState.KILLED}
         self._services[event.name] |= {
             "pid": None if gone else event.pid,
             "state": event.state.value,
@@ -79,6 +80,10 @@ class StateFile:
             write_private(self._path, json.dumps({**self._state, "services": self._services}, indent=2) + "\n")
         except OSError as error:
             self._report_failure(f"{error.strerror} ({self._path.name})")
+
+
+def _address(spec: ChildSpec) -> str:
+    return spec.environment.get("GROUNDWORK_GRPC_ADDRESS") or f"{spec.probe.host}:{spec.probe.port}"
 
 
 def _ops_port(spec: ChildSpec) -> int | None:

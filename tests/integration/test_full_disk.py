@@ -60,7 +60,7 @@ def test_a_full_disk_and_a_dead_child_stop_nothing_and_room_brings_everything_ba
         processes = {process.pid for process in system.processes()}
         orchestrator = int(system.service("orchestrator")["pid"])
         os.kill(orchestrator, signal.SIGKILL)
-        wait_until(lambda: "orchestrator   died" in system.printed(), "the death is told")
+        wait_until(lambda: "orchestrator    died" in system.printed(), "the death is told")
         assert system.process is not None
         assert system.process.poll() is None
         assert system.printed().count("cannot be written") <= 1

@@ -1,6 +1,7 @@
 """The model server over gRPC: embeddings, the embedder's name and window, its tokenizer (kept on disk under its hash)."""
 
 import asyncio
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,7 +50,7 @@ class RerankerEmbedder:
         if not answer.tokenizer_json:
             return None
         path = self._cache_folder / f"tokenizer-{answer.sha256}.json"
-        await asyncio.to_thread(path.write_bytes, answer.tokenizer_json)
+        await asyncio.to_thread(_write_whole, path, answer.tokenizer_json)
         return path
 
     async def embed(self, texts: Sequence[str]) -> tuple[Vectors, str]:
@@ -63,3 +64,10 @@ class RerankerEmbedder:
             )
         vectors = np.frombuffer(answer.vectors, dtype="<f4").reshape(len(texts), answer.dimension)
         return vectors, answer.model
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """In one step: parsers of another worker in the same folder may be reading it."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", delete=False) as file:
+        file.write(content)
+    Path(file.name).replace(path)

@@ -9,7 +9,7 @@ import numpy as np
 import structlog
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
-from kit.channel import open_channel
+from kit.channel import addresses, open_channel
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, Unavailable
 from kit.principal import Principal, use_principal
 from kit.tokens import TokenSigner
@@ -77,15 +77,15 @@ class ModelServerReplicas:
     async def forget(self, tenant_id: str, content_hashes: Sequence[str]) -> None:
         """Raises the failure when no replica could. One that is away while others answer removes by itself what nobody uses."""
         failures: list[GroundworkError] = []
-        addresses = await _addresses(self._address)
-        for address in addresses:
+        replicas = await _replicas(self._address)
+        for address in replicas:
             try:
                 with use_principal(Principal(tenant_id, _SUBJECT)):
                     await self._forget_at(address, content_hashes)
             except GroundworkError as error:
                 _log.warning("token_vectors_not_forgotten", address=address, reason=error.reason, error=error.message)
                 failures.append(error)
-        if failures and len(failures) == len(addresses):
+        if failures and len(failures) == len(replicas):
             raise failures[0]
 
     async def _forget_at(self, address: str, content_hashes: Sequence[str]) -> None:
@@ -96,11 +96,16 @@ class ModelServerReplicas:
                 await stub.ForgetTexts(reranker_pb2.ForgetTextsRequest(content_hashes=some), timeout=_FORGET_TIMEOUT_S)
 
 
-async def _addresses(address: str) -> list[str]:
-    """Host and port of each replica: a headless service's name stands for all its pods. IPv4 where there is any, as a name may
-    stand for the same server twice. Raises Unavailable."""
+async def _replicas(text: str) -> list[str]:
+    """Host and port of each replica: a headless service's name stands for all its pods. Raises Unavailable."""
+    found = [each for address in addresses(text) for each in await _resolved(address)]
+    return list(dict.fromkeys(found))
+
+
+async def _resolved(address: str) -> list[str]:
+    """IPv4 where there is any, as a name may stand for the same server twice."""
     host, _, port = address.rpartition(":")
-    if "://" in address or address.startswith("unix:") or not port.isdecimal():
+    if "://" in address or address.startswith("unix:"):
         return [address]
     try:
         loop = asyncio.get_running_loop()
@@ -109,4 +114,4 @@ async def _addresses(address: str) -> list[str]:
         raise Unavailable(f"the model server's address {address} cannot be resolved: {error}") from error
     v4 = [f"{where[0]}:{port}" for family, *_, where in found if family == socket.AF_INET]
     v6 = [f"[{where[0]}]:{port}" for family, *_, where in found if family == socket.AF_INET6]
-    return list(dict.fromkeys(v4 or v6))
+    return v4 or v6

@@ -21,7 +21,7 @@ async def test_texts_of_a_deleted_document_are_forgotten_by_every_model_server_t
         assert address == models_address
         return [f"127.0.0.1:{free_port()}", models_address]
 
-    monkeypatch.setattr(model_server, "_addresses", two_replicas)
+    monkeypatch.setattr(model_server, "_replicas", two_replicas)
     await local.publish("r1", ["solar panels"], content_hash="ab" * 32)
     await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=5)
     async with asyncio.timeout(30):
@@ -37,5 +37,5 @@ async def test_replicas_are_the_addresses_of_the_name(monkeypatch: pytest.Monkey
         return [(socket.AF_INET6, 1, 6, "", ("fd00::1", port, 0, 0)), *v4]
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolved)
-    assert await model_server._addresses("reranker:7001") == ["10.0.0.1:7001", "10.0.0.2:7001"]
-    assert await model_server._addresses("unix:/run/reranker.sock") == ["unix:/run/reranker.sock"]
+    assert await model_server._replicas("reranker:7001") == ["10.0.0.1:7001", "10.0.0.2:7001"]
+    assert await model_server._replicas("unix:/run/reranker.sock") == ["unix:/run/reranker.sock"]

@@ -23,6 +23,13 @@ from tests.unit.standalone.stores import Store
 WAIT_S = 20.0
 POLICY = RestartPolicy(backoff_initial_s=0.05, backoff_max_s=0.2, start_crashes_max=3)
 SLEEPER = "import signal; signal.pause()"
+ENDS_WHEN_TOLD = """
+import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+print('deaf', flush=True)
+while True:
+    signal.pause()
+"""
 DIES_SAYING = "import sys; sys.stderr.write({!r}); sys.exit(7)"
 IGNORES_SIGTERM = """
 import signal

@@ -148,6 +148,7 @@ async def test_a_child_that_dies_while_the_disk_is_full_takes_nobody_with_it(
             await running.disk.working()
         now = json.loads((tmp_path / "state.json").read_text())
         assert now["services"]["one"] == {
+            "service": "one",
             "address": "127.0.0.1:1",
             "ops_port": None,
             "pid": observed.of("one", ChildState.READY)[1].pid,

@@ -18,8 +18,8 @@ from kit.testing.nats import nats_server_binary
 from services.standalone import nats_users, topology
 from services.standalone.backoff import Backoff
 from services.standalone.data_dir import open_data_dir
-from services.standalone.errors import DataDirUnusable, PortTaken
-from services.standalone.free_ports import choose_free_ports, require_free_port
+from services.standalone.errors import DataDirUnusable, PortTaken, StartRefused
+from services.standalone.free_ports import choose_free_ports, listen
 from services.standalone.log_files import JsonLinesLog, readable, without_frames
 from services.standalone.models import RestartPolicy
 from services.standalone.settings import StandaloneSettings, inherited_environment
@@ -81,10 +81,16 @@ def test_a_taken_port_names_who_has_it_and_another_port() -> None:
         listener.listen()
         port = listener.getsockname()[1]
         with pytest.raises(PortTaken, match=rf"Port {port} is taken.*GROUNDWORK_PORT={port + 1}") as caught:
-            require_free_port(port)
+            listen("127.0.0.1", port)
         if Path("/proc/net/tcp").exists():
             assert f"(process {os.getpid()})" in str(caught.value)
-    require_free_port(port)
+    with listen("127.0.0.1", port) as door, socket.create_connection(("127.0.0.1", port)):
+        assert not door.get_inheritable()
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(StartRefused, match=r"Nothing can listen on 192.0.2.1:8080 .* Set GROUNDWORK_HOST"):
+        listen("192.0.2.1", 8080)
 
 
 def test_free_ports_are_different_and_below_the_range_of_outgoing_connections() -> None:
@@ -144,6 +150,8 @@ def test_a_traceback_is_shown_without_its_stack() -> None:
 def _installation(tmp_path: Path, *, with_local_llm: bool) -> topology.Installation:
     return topology.Installation(
         gateway_port=8080,
+        listen_fd=7,
+        replicas={},
         data_dir=tmp_path,
         models_dir=tmp_path / "models",
         nats_server=Path("nats-server"),

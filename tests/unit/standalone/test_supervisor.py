@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -17,7 +18,16 @@ import pytest
 
 from services.standalone.errors import ChildKeepsCrashing, DataDamaged, SettingsRefused, StartLimitReached
 from services.standalone.models import ChildState, StartLimits
-from tests.unit.standalone.conftest import DIES_SAYING, IGNORES_SIGTERM, SLEEPER, WAIT_S, FakeProbe, Supervise, spec
+from tests.unit.standalone.conftest import (
+    DIES_SAYING,
+    ENDS_WHEN_TOLD,
+    IGNORES_SIGTERM,
+    SLEEPER,
+    WAIT_S,
+    FakeProbe,
+    Supervise,
+    spec,
+)
 
 
 async def test_children_of_one_stage_start_together_and_the_next_stage_waits_for_them(
@@ -56,6 +66,49 @@ async def test_a_child_that_dies_is_started_again_and_its_last_words_are_told(su
         assert (died.exit_code, died.retry_in_s) == (-signal.SIGKILL, 0.05)
         assert (again.restarts, again.pid != first) == (1, True)
         await running.stopped()
+
+
+async def test_a_child_that_ends_in_good_order_after_it_served_is_started_again_at_once(
+    supervise: Supervise, probe: FakeProbe, tmp_path: Path
+) -> None:
+    probe.when_said = {7: tmp_path / "one.log"}
+    async with supervise([spec("one", ENDS_WHEN_TOLD, port=7)]) as running:
+        observed = running.observed
+        for restarts in range(5):  # a crash each would have been given up, and the backoff grown
+            await observed.until(lambda restarts=restarts: len(observed.of("one", ChildState.READY)) == restarts + 1)  # type: ignore[misc]
+            pid = observed.of("one", ChildState.READY)[-1].pid
+            assert pid
+            (tmp_path / "one.log").write_text("")
+            os.kill(pid, signal.SIGTERM)
+        await observed.until(lambda: len(observed.of("one", ChildState.READY)) == 6)
+        assert [event.restarts for event in observed.of("one", ChildState.ENDED)] == [1, 2, 3, 4, 5]
+        assert not observed.of("one", ChildState.DIED)
+        await running.stopped()
+
+
+async def test_a_child_that_ends_before_it_served_counts_as_dead(supervise: Supervise, probe: FakeProbe) -> None:
+    probe.never = {7}
+    async with supervise([spec("one", "pass", port=7)]) as running:
+        with pytest.raises(ChildKeepsCrashing, match=r"one died 3 times"):
+            await asyncio.wait_for(running.task, WAIT_S)
+
+
+async def test_an_open_file_is_handed_to_the_child_that_inherits_it_alone(supervise: Supervise, tmp_path: Path) -> None:
+    looks = "import os, sys; open(sys.argv[1], 'w').write(str(os.path.exists(f'/dev/fd/{sys.argv[2]}'))); " + SLEEPER
+    with socket.socket() as door:
+        number = door.fileno()
+        specs = [
+            replace(each, command=[*each.command, str(tmp_path / each.name), str(number)])
+            for each in (replace(spec("heir", looks), inherited_fds=(number,)), spec("other", looks))
+        ]
+        async with supervise(specs) as running:
+            async with asyncio.timeout(WAIT_S):
+                while not all(
+                    (tmp_path / name).exists() and (tmp_path / name).read_text() for name in ("heir", "other")
+                ):
+                    await asyncio.sleep(0.02)  # a file has no event to wait on
+            await running.stopped()
+    assert [(tmp_path / name).read_text() for name in ("heir", "other")] == ["True", "False"]
 
 
 async def test_a_child_that_keeps_dying_before_it_is_ready_stops_everything_and_says_why(

@@ -1,0 +1,45 @@
+"""Addresses of services, as settings write them: one "host:port", whose name may stand for many servers, or several with commas."""
+
+from collections.abc import Sequence
+
+from kit.errors import InvalidArgument
+from kit.hosts import is_address
+
+
+def addresses(text: str) -> list[str]:
+    """The addresses in a setting, in their order: "host:port" each, or one gRPC target with a scheme ("unix:…", "dns:///…").
+
+    Raises InvalidArgument for one that is neither.
+    """
+    if "://" in text or text.startswith("unix:"):
+        return [text]
+    listed = [each.strip() for each in text.split(",")]
+    for each in listed:
+        host, _, port = each.rpartition(":")
+        if not host or not port.isdecimal() or (":" in host and not host.startswith("[")):
+            raise InvalidArgument(
+                f"{text!r} is no address of a service: write host:port (an IPv6 address in brackets), or several with commas"
+            )
+    return listed
+
+
+def target(text: str) -> str:
+    """What gRPC is told to connect to. It resolves one name, or takes several IP addresses of one family.
+
+    Raises InvalidArgument for several that are not such.
+    """
+    listed = addresses(text)
+    if len(listed) == 1:
+        return listed[0] if "://" in text or text.startswith("unix:") else f"dns:///{listed[0]}"
+    return f"{_family(text, listed)}:{','.join(listed)}"
+
+
+def _family(text: str, listed: Sequence[str]) -> str:
+    hosts = [each.rpartition(":")[0] for each in listed]
+    if all(is_address(host) for host in hosts):
+        return "ipv4"
+    if all(is_address(host.strip("[]")) and host.startswith("[") for host in hosts):
+        return "ipv6"
+    raise InvalidArgument(
+        f"{text!r} lists several addresses of a service: write all as IPv4 or all as IPv6 addresses, or one DNS name for all"
+    )
