@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
@@ -50,6 +49,14 @@ class StoredMessage:
         return cls(
             message.subject, metadata.sequence.stream, metadata.timestamp, message.data, dict(message.headers or {})
         )
+
+    @classmethod
+    def described(cls, message: Msg) -> "StoredMessage":
+        """One that the server sent as the answer to a direct get, or on behalf of a stream that republishes: its headers say of
+        what it is. Those that it was published with are kept."""
+        headers = dict(message.headers or {})
+        subject, position, at = (headers[name] for name in ("Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"))
+        return cls(subject, int(position), datetime.fromisoformat(at), message.data, _own(headers))
 
 
 async def stored_messages(
@@ -131,15 +138,9 @@ async def _batch(nats_: Nats, stream: str, subject: str, start: int) -> tuple[li
                         reason="NATS_UNAVAILABLE",
                         retry_after_s=2.0,
                     )
-                messages.append(_stored(answer, headers))
+                messages.append(StoredMessage.described(answer))
         finally:
             await answers.unsubscribe()
-
-
-def _stored(answer: Any, headers: dict[str, str]) -> StoredMessage:
-    """The message as it was published: what the answer says of itself is left out."""
-    subject, position, at = (headers[name] for name in ("Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"))
-    return StoredMessage(subject, int(position), datetime.fromisoformat(at), answer.data, _own(headers))
 
 
 def _own(headers: Mapping[str, str]) -> dict[str, str]:

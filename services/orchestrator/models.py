@@ -152,6 +152,17 @@ class RunMarker:
 
 
 @dataclass(frozen=True)
+class MarkerChange:
+    """What became of a run's marker."""
+
+    key: RunKey
+    marker: RunMarker | None
+    """None when it was removed."""
+    revision: int
+    """Of the change, over the markers of all runs."""
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """The summary of a run. It holds the whole request, so that any orchestrator can take the run over."""
 

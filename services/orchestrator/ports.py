@@ -1,6 +1,6 @@
 """What the core needs from outside."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -9,6 +9,7 @@ from kit.principal import Principal
 from services.orchestrator.log.events import Answer, Payload, Retrieval, RunEvent
 from services.orchestrator.models import (
     Dependent,
+    MarkerChange,
     Page,
     RunKey,
     RunMarker,
@@ -46,6 +47,15 @@ class EventLog(RunLog, Protocol):
         Raises RunForgotten or RunNotFound once the log has been erased, and RunExpired when nothing is stored of a run that is not
         live.
         """
+        ...
+
+    def hold(self, key: RunKey) -> None:
+        """This process works on the run: it alone appends to it, but for decisions, and hands what it appends to who follows the
+        run here."""
+        ...
+
+    def let_go(self, key: RunKey) -> None:
+        """This process does not work on the run any more: who follows it here hears of it from the store."""
         ...
 
     async def erase(self, key: RunKey, *, deleted: bool) -> None:
@@ -149,8 +159,16 @@ class Markers(Protocol):
         """The new revision; None when the run's marker has another than `marker.revision` by now."""
         ...
 
-    def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None] | None, None]:
+    def watch(self) -> AsyncGenerator[MarkerChange | None, None]:
         """All markers, then None once, then every change, until closed."""
+        ...
+
+    async def last_revision(self) -> int:
+        """Of the newest change that the store has; 0 when there is none."""
+        ...
+
+    async def living(self) -> Collection[str]:
+        """The processes that live, and at times some that have just left."""
         ...
 
     async def take_legacy_lease(self, key: RunKey) -> bool:

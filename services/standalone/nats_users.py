@@ -29,6 +29,9 @@ class Access:
     queues: Mapping[str, str] = field(default_factory=dict)
     """Work queues that jobs are put into and taken from, likewise."""
 
+    republished: tuple[str, ...] = ()
+    """Subjects on which the server sends on what its streams have stored."""
+
     def publish(self) -> list[str]:
         """The subjects that the service may send to."""
         subjects = ["$JS.API.INFO"]
@@ -47,7 +50,7 @@ class Access:
 
     def subscribe(self) -> list[str]:
         """The subjects that the service may hear, besides answers to itself."""
-        return [f"bells.{prefix}.*" for prefix in self.queues.values()]
+        return [*(f"bells.{prefix}.*" for prefix in self.queues.values()), *self.republished]
 
 
 _INGEST_BUCKETS = ("COLLECTIONS", "DEAD_LETTERS", "DOCUMENTS", "DOCUMENT_NAMES", "INGEST_LEASES", "STORE_CONDITION")
@@ -80,6 +83,7 @@ ACCESS: Mapping[str, Access] = {
         ),
         streams={"RUNS": "runs.*.*"},
         queues={"FORGET": "forget"},
+        republished=("logged.*.*",),
     ),
 }
 """The services that use NATS. The others have no user."""

@@ -10,7 +10,7 @@ import nats.errors
 from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 from nats.js import api
-from nats.js.errors import APIError, NotFoundError
+from nats.js.errors import APIError
 
 from kit.jetstream import Nats
 from kit.jetstream.connection import translated_errors
@@ -19,12 +19,13 @@ from kit.jetstream.opening import patient
 from kit.jetstream.reading import StoredMessage, stored_messages
 from kit.records import set_aside
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
-from services.orchestrator.adapters.tail import LogEntry, RunTail
+from services.orchestrator.adapters.tail import LAG_S, LogEntry, RunTail, position_of, republished
 from services.orchestrator.errors import FencedOff, RunExpired, forgotten, not_found
 from services.orchestrator.log.events import Degradation, Done, Payload, RunEvent, Thinking
 from services.orchestrator.models import RunKey
 
 STREAM = "RUNS"
+_SUBJECTS = "runs.*.*"
 _APPEND_TIMEOUT_S = 2.0
 _READ_TIMEOUT_S = 5.0
 _NO_EVENT = (DecodeError, ValueError, OverflowError)
@@ -34,8 +35,6 @@ _SEAL = "Groundwork-Erased"
 """Header of the one message that stays of an erased log. Its place in the stream fences off whoever still writes the run. Its
 value says what was deleted: the run, or something that it quotes."""
 _DELETED, _QUOTED = "deleted", "1"
-_LAG_S = 0.05
-"""Until a replica that lags is asked again."""
 _DAMAGED = Degradation("log", "EVENT_DAMAGED", "this step's entry in the run's log is damaged and cannot be shown")
 
 
@@ -44,7 +43,7 @@ class JetStreamEventLog:
 
     def __init__(self, nats_: Nats) -> None:
         self._nats = nats_
-        self._tail = RunTail(nats_, STREAM, "runs.*.*")
+        self._tail = RunTail(nats_, STREAM)
 
     @classmethod
     @patient
@@ -52,10 +51,11 @@ class JetStreamEventLog:
         await nats_.ensure_stream(
             api.StreamConfig(
                 name=STREAM,
-                subjects=["runs.*.*"],
+                subjects=[_SUBJECTS],
                 storage=api.StorageType.FILE,
                 max_age=retention_days * _DAY_S,
                 allow_direct=True,
+                republish=republished(_SUBJECTS),
             )
         )
         return cls(nats_)
@@ -74,7 +74,6 @@ class JetStreamEventLog:
                     ack = await self._nats.js.publish(
                         _subject(key), data, timeout=_APPEND_TIMEOUT_S, headers=dict(headers)
                     )
-                    return int(ack.seq)
                 except APIError as error:
                     if error.err_code in _WRONG_LAST_SEQUENCE:
                         raise FencedOff(f"run {key.run_id} is written by another orchestrator") from error
@@ -82,6 +81,9 @@ class JetStreamEventLog:
                 except nats.errors.TimeoutError:
                     if last_try:
                         raise
+                else:
+                    self._tail.appended(_subject(key), event, ack.seq, last_position)
+                    return ack.seq
         raise AssertionError("unreachable")
 
     async def read(self, key: RunKey) -> tuple[Sequence[RunEvent], int]:
@@ -99,15 +101,17 @@ class JetStreamEventLog:
         return events, position
 
     async def position(self, key: RunKey) -> int:
-        with translated_errors("the event log"):
-            try:
-                return (await self._nats.js.get_msg(STREAM, subject=_subject(key), direct=False)).seq or 0
-            except NotFoundError:
-                return 0
+        return await position_of(self._nats, STREAM, _subject(key))
 
     async def work(self) -> None:
-        """Reads what is new for those who follow. Runs until cancelled."""
+        """Reads what those who follow have missed. Runs until cancelled."""
         await self._tail.run()
+
+    def hold(self, key: RunKey) -> None:
+        self._tail.hold(_subject(key))
+
+    def let_go(self, key: RunKey) -> None:
+        self._tail.let_go(_subject(key))
 
     async def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncGenerator[RunEvent, None]:
         async with aclosing(self._live(key) if live else self._stored(key)) as entries:
@@ -127,7 +131,7 @@ class JetStreamEventLog:
             yield entry
         # Whoever reads on has seen no `done`.
         while (last := await self.position(key)) > position:
-            await asyncio.sleep(_LAG_S)
+            await asyncio.sleep(LAG_S)
             async for entry in self._after(key, position):
                 position = entry.message.position
                 yield entry
@@ -142,19 +146,24 @@ class JetStreamEventLog:
         position = 0
         async with self._tail.watch(_subject(key)) as watch:
             while True:
-                async for entry in self._after(key, position):
+                async for entry in self._up_to(watch.after, key, position):
                     position = entry.message.position
                     yield entry
                 while (next_ := await watch.next()) is not None:
-                    if next_.message.position <= position:
-                        continue
-                    if not _follows(next_.message, position):
-                        await asyncio.sleep(
-                            _LAG_S
-                        )  # the replica that was read lags behind the one that tells what is new
-                        break
-                    position = next_.message.position
-                    yield next_
+                    if next_.message.position > position:
+                        position = next_.message.position
+                        yield next_
+
+    async def _up_to(self, last: int, key: RunKey, position: int) -> AsyncGenerator[LogEntry, None]:
+        """What is in the log behind `position`, at least up to the entry at `last`: a replica that lags is asked again, unless the
+        entry is there no more."""
+        while True:
+            async for entry in self._after(key, position):
+                position = entry.message.position
+                yield entry
+            if position >= last or await self.position(key) <= position:
+                return
+            await asyncio.sleep(LAG_S)
 
     async def _after(self, key: RunKey, position: int) -> AsyncGenerator[LogEntry, None]:
         async with aclosing(stored_messages(self._nats, STREAM, _subject(key), after=position)) as messages:
@@ -166,9 +175,10 @@ class JetStreamEventLog:
         with translated_errors("the event log"):
             await self._nats.js.publish(_subject(key), b"", timeout=_APPEND_TIMEOUT_S, headers=headers)
             await self._nats.js.purge_stream(STREAM, subject=_subject(key), keep=1)
+        self._tail.look_at(_subject(key))
 
     async def payloads(self) -> AsyncGenerator[tuple[RunKey, Payload], None]:
-        async with aclosing(follow(self._nats, STREAM, "runs.*.*")) as messages:
+        async with aclosing(follow(self._nats, STREAM, _SUBJECTS)) as messages:
             async for message in messages:
                 if message is None:
                     return
@@ -182,11 +192,6 @@ class JetStreamEventLog:
 
 def _subject(key: RunKey) -> str:
     return f"runs.{key.name}"
-
-
-def _follows(message: StoredMessage, position: int) -> bool:
-    """Whether nothing lies between the entry at `position` and this one: it says behind which one it was appended."""
-    return message.headers.get(api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE, str(position)) == str(position)
 
 
 class _Decoder:

@@ -4,7 +4,7 @@ RUN_ACTIVE holds a marker for each run that has not ended; RUN_OWNERS a key for 
 when the process falls silent. RUN_LEASES is where releases before this one held a lease for each of their runs.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from datetime import UTC
 
 from google.protobuf.message import DecodeError
@@ -13,7 +13,7 @@ from groundwork.orchestrator.v1 import record_pb2 as pb
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.records import set_aside
-from services.orchestrator.models import RunKey, RunMarker, Wait
+from services.orchestrator.models import MarkerChange, RunKey, RunMarker, Wait
 
 _ACTIVE = "RUN_ACTIVE"
 
@@ -59,12 +59,19 @@ class KeyValueMarkers:
         except Aborted:
             return None
 
-    async def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None] | None, None]:
+    async def watch(self) -> AsyncGenerator[MarkerChange | None, None]:
         async for entry in self._active.watch():
             if entry is None:
                 yield None
             else:
-                yield RunKey.named(entry.key), None if entry.value is None else _decode(entry)
+                marker = None if entry.value is None else _decode(entry)
+                yield MarkerChange(RunKey.named(entry.key), marker, entry.revision)
+
+    async def last_revision(self) -> int:
+        return await self._active.last_revision()
+
+    async def living(self) -> Collection[str]:
+        return await self._owners.keys(">")
 
     async def take_legacy_lease(self, key: RunKey) -> bool:
         try:

@@ -11,7 +11,7 @@ from kit.principal import use_principal
 from kit.telemetry import continued_span
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunLimits, RunRecord
-from services.orchestrator.ports import RunStore
+from services.orchestrator.ports import EventLog, RunStore
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import Ending, Execution, Worker
 from services.orchestrator.runs.ownership import Ownership
@@ -27,6 +27,7 @@ class Executions:
     def __init__(
         self,
         store: RunStore,
+        log: EventLog,
         worker: Worker,
         limits: RunLimits,
         now: Callable[[], datetime],
@@ -36,6 +37,7 @@ class Executions:
         tally: Tally,
     ) -> None:
         self._store = store
+        self._log = log
         self._worker = worker
         self._limits = limits
         self._now = now
@@ -83,6 +85,7 @@ class Executions:
             is_log_lost=is_log_lost,
         )
         self._by_run[record.key] = execution
+        self._log.hold(record.key)
         # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline. What it does
         # belongs to that call's trace all the same.
         task = asyncio.create_task(self._to_its_end(execution), context=contextvars.Context())
@@ -98,6 +101,7 @@ class Executions:
             ending = await self._as_owner(execution)
         finally:
             del self._by_run[key]
+            self._log.let_go(key)
             try:
                 await self._left(execution, ending)
             except Exception as error:

@@ -15,6 +15,7 @@ more.
 """
 
 import asyncio
+import hashlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -71,6 +72,17 @@ class Ownership:
 
     async def is_alive(self, owner: str) -> bool:
         return await self._markers.is_alive(owner)
+
+    async def turn(self) -> "Callable[[RunKey], int]":
+        """By run, how many of the living processes are to try it before this one. Each process reckons the same order for a run,
+        and another one for another run. Raises Unavailable."""
+        others = set(await self._markers.living()) - {self.owner}
+
+        def of(key: RunKey) -> int:
+            ours = _lot(self.owner, key)
+            return sum(_lot(owner, key) < ours for owner in others)
+
+        return of
 
     def holds(self, key: RunKey) -> bool:
         return key in self._held or key in self._marking
@@ -177,6 +189,11 @@ class Ownership:
         if sent_at > self._held_until > 0:
             _log.warning("lease_had_expired", owner=self.owner)
         self._held_until = sent_at + self._lease_s
+
+
+def _lot(owner: str, key: RunKey) -> bytes:
+    """What a process draws for a run (highest random weight hashing, Thaler and Ravishankar 1998)."""
+    return hashlib.blake2b(f"{owner} {key.name}".encode(), digest_size=8).digest()
 
 
 class OwnedLog:

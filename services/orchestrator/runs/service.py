@@ -70,7 +70,7 @@ class Runs:
         self._brought = brought
         self._now = now
         self._parking = Parking(store, log, self.ownership)
-        self._executions = Executions(store, worker, limits, now, self.ownership, self._parking, brought, tally)
+        self._executions = Executions(store, log, worker, limits, now, self.ownership, self._parking, brought, tally)
         self._sweeper = Sweeper(
             markers, self.ownership, self._take_over, self._executions.lose, limits.lease_s / 2, now=now
         )

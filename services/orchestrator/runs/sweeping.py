@@ -1,10 +1,14 @@
 """Finds the runs whose owner is gone, or whose wait is over, and has them taken over. It knows all markers by a watch, asks once a
-round which of their owners live, and touches no run of one that does."""
+round which of their owners live, and touches no run of one that does.
+
+All orchestrators sweep. Each run has an order in which they try it, so that the runs of one that died are spread over those that
+live: whose turn it is takes the run at once, and leaves it to the next, a moment later, when it is full or stopping.
+"""
 
 import asyncio
-import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -18,10 +22,12 @@ from services.orchestrator.runs.ownership import Ownership
 
 _log = structlog.get_logger()
 _AT_ONCE = 8
+_TURN_S = 0.2
+"""Until the next orchestrator tries a run. One that has room takes a run within milliseconds."""
 _MAX_BACKOFF_S = 60.0
 _RETRY_AFTER_S = 1.0
 _CAUGHT_UP_WITHIN_S = 5.0
-"""After a start the markers are read once: 10 000 take well below a second."""
+"""After a start the markers are read once: 10 000 take well below a second. Later changes come within milliseconds."""
 
 
 class Sweeper:
@@ -38,6 +44,7 @@ class Sweeper:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._store = markers
         self._ownership = ownership
@@ -46,11 +53,15 @@ class Sweeper:
         self._interval_s = interval_s
         self._monotonic = monotonic
         self._now = now
+        self._pause = pause
         self._markers: dict[RunKey, RunMarker] = {}
         self._backoffs: dict[RunKey, tuple[float, float]] = {}
         """By run: when it may be tried again, and how long it waited."""
         self._was_released = asyncio.Event()
         self._has_caught_up = asyncio.Event()
+        self._revision = 0
+        """Of the last change that is known."""
+        self._news = asyncio.Event()
 
     async def watch(self) -> None:
         """Keeps the markers. Runs until cancelled."""
@@ -58,7 +69,9 @@ class Sweeper:
             if change is None:
                 self._has_caught_up.set()
                 continue
-            key, marker = change
+            key, marker = change.key, change.marker
+            self._revision = change.revision
+            self._news.set()
             if marker is None:
                 self._markers.pop(key, None)
                 self._backoffs.pop(key, None)
@@ -68,6 +81,14 @@ class Sweeper:
                 self._on_lost(key)
             if not marker.owner and not marker.parked:
                 self._was_released.set()
+
+    async def _current(self) -> None:
+        """Waits until all is known that the store has by now: what another orchestrator has just parked is not to be missing."""
+        await self.caught_up()
+        revision = await self._store.last_revision()
+        while self._revision < revision:
+            self._news.clear()
+            await self._news.wait()
 
     async def caught_up(self) -> None:
         """Waits until the markers have been read since the start."""
@@ -79,10 +100,10 @@ class Sweeper:
         return marker is not None and marker.parked
 
     async def parked(self, tenant_id: str) -> Mapping[RunKey, Wait]:
-        """The tenant's runs that wait for a person. Raises Unavailable while the markers have not been read since the start."""
+        """The tenant's runs that wait for a person. Raises Unavailable while the markers cannot be read."""
         try:
             async with asyncio.timeout(_CAUGHT_UP_WITHIN_S):
-                await self.caught_up()
+                await self._current()
         except TimeoutError:
             raise Unavailable("the list of waiting runs is still being read; try again", retry_after_s=1.0) from None
         return {
@@ -95,18 +116,39 @@ class Sweeper:
         """Sweeps, and at once when a run was let go. Runs until cancelled."""
         while True:
             try:
-                async with asyncio.timeout(self._interval_s):
+                async with asyncio.timeout(self._next_round_s()):
                     await self._was_released.wait()
             except TimeoutError:
                 pass
             self._was_released.clear()
             await self.sweep()
 
+    def _next_round_s(self) -> float:
+        """Until the next round: all orchestrators begin theirs at the same time, so that each can wait for its turn."""
+        return self._interval_s - self._now().timestamp() % self._interval_s
+
     async def sweep(self) -> None:
         """One round."""
-        orphans = await self._orphans()
-        # Several orchestrators sweep: each begins elsewhere, so that they share the work.
-        random.shuffle(orphans)
+        for turn, keys in enumerate(await self._by_turn(await self._orphans())):
+            if turn:
+                await self._pause(_TURN_S)
+            await self._try_all([key for key, marker in keys if self._markers.get(key) is marker])
+
+    async def _by_turn(self, orphans: Sequence[RunKey]) -> Sequence[Sequence[tuple[RunKey, RunMarker]]]:
+        """The runs that this process is the first to try, then those that it is the second to try, …; with their markers."""
+        if not orphans:
+            return []
+        try:
+            turn = await self._ownership.turn()
+        except Unavailable:
+            return []
+        turns: defaultdict[int, list[tuple[RunKey, RunMarker]]] = defaultdict(list)
+        for key in orphans:
+            if (marker := self._markers.get(key)) is not None:
+                turns[turn(key)].append((key, marker))
+        return [turns[number] for number in range(max(turns, default=-1) + 1)]
+
+    async def _try_all(self, keys: Sequence[RunKey]) -> None:
         slots = asyncio.Semaphore(_AT_ONCE)
 
         async def one(key: RunKey) -> None:
@@ -114,7 +156,7 @@ class Sweeper:
                 await self._try(key)
 
         async with asyncio.TaskGroup() as group:
-            for key in orphans:
+            for key in keys:
                 group.create_task(one(key))
 
     async def _orphans(self) -> list[RunKey]:

@@ -1,14 +1,14 @@
 """Which runs a sweep touches, and how often it asks."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from kit.errors import Unavailable
-from services.orchestrator.models import RunKey, RunMarker, Wait
+from services.orchestrator.models import MarkerChange, RunKey, RunMarker, Wait
 from services.orchestrator.runs.ownership import Ownership
 from services.orchestrator.runs.sweeping import Sweeper
 
@@ -23,7 +23,8 @@ class MemoryMarkers:
         self.alive: set[str] = set()
         self.asked: list[str | RunKey] = []
         self.down = False
-        self._changes: asyncio.Queue[tuple[RunKey, RunMarker | None] | None] = asyncio.Queue()
+        self.revision = 0
+        self._changes: asyncio.Queue[MarkerChange | None] = asyncio.Queue()
 
     async def renew(self, owner: str) -> None:
         self.alive.add(owner)
@@ -50,12 +51,23 @@ class MemoryMarkers:
 
     def _set(self, key: RunKey, marker: RunMarker) -> int:
         self.markers[key] = replace(marker, revision=marker.revision + 1)
-        self._changes.put_nowait((key, self.markers[key]))
+        self.revision += 1
+        self._changes.put_nowait(MarkerChange(key, self.markers[key], self.revision))
         return marker.revision + 1
 
-    async def watch(self) -> AsyncGenerator[tuple[RunKey, RunMarker | None] | None, None]:
+    async def watch(self) -> AsyncGenerator[MarkerChange | None, None]:
         while True:
             yield await self._changes.get()
+
+    async def last_revision(self) -> int:
+        return self.revision
+
+    async def living(self) -> Collection[str]:
+        return self.alive
+
+    def tell(self, key: RunKey, marker: RunMarker) -> None:
+        """What the watch brings of a change that the store has."""
+        self._changes.put_nowait(MarkerChange(key, marker, self.revision))
 
     def has_told_all(self) -> None:
         """What a watch says behind the markers that were there."""
@@ -76,7 +88,8 @@ def key(number: int) -> RunKey:
 
 
 class Rig:
-    """A sweeper whose clock stands still. `broken` are the runs that cannot be taken over."""
+    """A sweeper whose clock stands still. `broken` are the runs that cannot be taken over; `meanwhile` is what others do while it
+    waits for its turn."""
 
     def __init__(self) -> None:
         self.store = MemoryMarkers()
@@ -94,7 +107,12 @@ class Rig:
             2.5,
             monotonic=lambda: self.clock,
             now=lambda: self.at,
+            pause=self._pause,
         )
+        self.meanwhile: Callable[[], Awaitable[None]] = self.store.told
+
+    async def _pause(self, _: float) -> None:
+        await self.meanwhile()
 
     async def _adopt(self, run: RunKey) -> None:
         self.adopted.append(run)
@@ -195,6 +213,45 @@ async def test_run_whose_marker_names_another_is_told_of(rig: Rig) -> None:
     await rig.store.update(key(1), replace(marker, owner="another"))
     await rig.store.told()
     assert rig.lost == [key(1)]
+
+
+async def test_waiting_runs_that_another_has_just_parked_are_waited_for(rig: Rig) -> None:
+    rig.store.has_told_all()
+    await rig.store.told()
+    rig.store.revision += 1  # parked elsewhere: the store has it, the watch will bring it
+    listing = asyncio.create_task(rig.sweeper.parked("acme"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not listing.done()
+    wait = Wait(AT, AT + timedelta(hours=1), ("ann",))
+    rig.store.tell(key(1), RunMarker("", parked=True, wait=wait))
+    assert await listing == {key(1): wait}
+
+
+async def test_runs_of_a_dead_owner_are_spread_over_those_that_live(rig: Rig) -> None:
+    """Each of three takes the runs whose turn is its own, and leaves the others to those whose it is."""
+    others = [Ownership(rig.store, 5.0) for _ in range(2)]
+    rig.store.alive = {each.owner for each in (rig.ownership, *others)}
+    for number in range(300):
+        await rig.store.create(key(number), RunMarker("gone"))
+
+    async def taken_by_others() -> None:
+        if rig.adopted:
+            for run in rig.store.markers.keys() - set(rig.adopted):
+                await rig.store.update(run, replace(rig.store.markers[run], owner=others[0].owner))
+        await rig.store.told()
+
+    rig.meanwhile = taken_by_others
+    assert 50 < len(await rig.swept()) < 150
+    turns = [await each.turn() for each in (rig.ownership, *others)]
+    assert all(sorted(turn(key(number)) for turn in turns) == [0, 1, 2] for number in range(300))
+
+
+async def test_runs_that_those_before_it_leave_are_taken_in_the_same_round(rig: Rig) -> None:
+    rig.store.alive = {"full", "stopping"}
+    for number in range(30):
+        await rig.store.create(key(number), RunMarker("gone"))
+    assert len(await rig.swept()) == 30
 
 
 async def test_run_that_is_let_go_is_taken_at_once(rig: Rig) -> None:
