@@ -2,20 +2,16 @@
 an append expects to be the subject's last."""
 
 import asyncio
-import secrets
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
-import nats.errors
 from google.protobuf.message import DecodeError
-from nats.aio.msg import Msg
 from nats.js import api
-from nats.js.errors import APIError, NotFoundError
+from nats.js.errors import APIError
 
 from kit.jetstream import Nats
-from kit.jetstream.connection import translated_errors
-from kit.jetstream.following import follow
-from kit.jetstream.reading import StoredMessage, stored_messages
+from kit.jetstream.connection import WRONG_LAST_SEQUENCE
+from kit.jetstream.reading import StoredMessage, all_messages, last_position, stored_messages
 from kit.records import set_aside
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
 from services.orchestrator.adapters.tail import LogEntry, RunTail
@@ -24,10 +20,8 @@ from services.orchestrator.log.events import Degradation, Done, Payload, RunEven
 from services.orchestrator.models import RunKey
 
 STREAM = "RUNS"
-_APPEND_TIMEOUT_S = 2.0
-_READ_TIMEOUT_S = 5.0
+_LOG = "the event log"
 _NO_EVENT = (DecodeError, ValueError, OverflowError)
-_WRONG_LAST_SEQUENCE = (10071, 10164)
 _DAY_S = 86_400.0
 _SEAL = "Groundwork-Erased"
 """Header of the one message that stays of an erased log. Its place in the stream fences off whoever still writes the run. Its
@@ -59,56 +53,36 @@ class JetStreamEventLog:
         return cls(nats_)
 
     async def append(self, key: RunKey, event: RunEvent, last_position: int) -> int:
-        # A lost ack is repaired by sending again: the id makes the server answer with the first one's position. It is this call's
-        # alone: a log that was lost is begun again with the same numbers.
-        headers: dict[str, str] = {
-            api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE: str(last_position),
-            api.Header.MSG_ID: secrets.token_hex(8),
-        }
+        # A lost ack is repaired by sending again under the same id: the server answers with the first one's position. The id is
+        # this call's alone: a log that was lost is begun again with the same numbers.
+        headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last_position)}
         data = event_to_proto(event).SerializeToString()
-        with translated_errors("the event log"):
-            for last_try in (False, True):
-                try:
-                    ack = await self._nats.js.publish(
-                        _subject(key), data, timeout=_APPEND_TIMEOUT_S, headers=dict(headers)
-                    )
-                    return int(ack.seq)
-                except APIError as error:
-                    if error.err_code in _WRONG_LAST_SEQUENCE:
-                        raise FencedOff(f"run {key.run_id} is written by another orchestrator") from error
-                    raise
-                except nats.errors.TimeoutError:
-                    if last_try:
-                        raise
-        raise AssertionError("unreachable")
+        try:
+            return await self._nats.store(_LOG, _subject(key), data, headers)
+        except APIError as error:
+            if error.err_code not in WRONG_LAST_SEQUENCE:
+                raise
+            raise FencedOff(f"run {key.run_id} is written by another orchestrator") from error
 
     async def read(self, key: RunKey) -> tuple[Sequence[RunEvent], int]:
         events: list[RunEvent] = []
         position = 0
         decoder = _Decoder(key)
-        with translated_errors("the event log"):
-            async with asyncio.timeout(_READ_TIMEOUT_S), aclosing(self._messages(key)) as messages:
-                async for message in messages:
-                    if message is None:
-                        break
-                    entry = LogEntry(StoredMessage.delivered(message))
-                    events.append(decoder.decode(entry))
-                    position = entry.message.position
+        async with aclosing(self._stored(key)) as entries:
+            async for entry in entries:
+                events.append(decoder.decode(entry))
+                position = entry.message.position
         return events, position
 
     async def position(self, key: RunKey) -> int:
-        with translated_errors("the event log"):
-            try:
-                return (await self._nats.js.get_msg(STREAM, subject=_subject(key), direct=False)).seq or 0
-            except NotFoundError:
-                return 0
+        return await last_position(self._nats, STREAM, _subject(key))
 
     async def work(self) -> None:
         """Reads what is new for those who follow. Runs until cancelled."""
         await self._tail.run()
 
     async def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncGenerator[RunEvent, None]:
-        async with aclosing(self._live(key) if live else self._stored(key)) as entries:
+        async with aclosing(self._live(key) if live else self._kept(key)) as entries:
             decoder = _Decoder(key)
             async for entry in entries:
                 event = decoder.decode(entry)
@@ -117,23 +91,24 @@ class JetStreamEventLog:
                 if isinstance(event.payload, Done):
                     return
 
-    async def _stored(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
-        """What is in the log. A replica that lags is waited for. Raises RunExpired when there is nothing."""
-        position = 0
-        async for entry in self._after(key, position):
-            position = entry.message.position
-            yield entry
-        # Whoever reads on has seen no `done`.
-        while (last := await self.position(key)) > position:
-            await asyncio.sleep(_LAG_S)
-            async for entry in self._after(key, position):
-                position = entry.message.position
+    async def _kept(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
+        """What is in the log. Raises RunExpired when there is nothing."""
+        is_empty = True
+        async with aclosing(self._stored(key)) as entries:
+            async for entry in entries:
+                is_empty = False
                 yield entry
-        if not last:
+        if is_empty:
             raise RunExpired(
                 f"the events of run {key.run_id} are not kept any more; what it answered may still be in its record",
                 run_id=key.run_id,
             )
+
+    async def _stored(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
+        """What is in the log, all that its leader has."""
+        async with aclosing(all_messages(self._nats, STREAM, _subject(key))) as messages:
+            async for message in messages:
+                yield LogEntry(message)
 
     async def _live(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
         """What is in the log, and what comes. The watch begins first, so that nothing falls between the two."""
@@ -160,22 +135,15 @@ class JetStreamEventLog:
                 yield LogEntry(message)
 
     async def erase(self, key: RunKey, *, deleted: bool) -> None:
-        headers = {_SEAL: _DELETED if deleted else _QUOTED}
-        with translated_errors("the event log"):
-            await self._nats.js.publish(_subject(key), b"", timeout=_APPEND_TIMEOUT_S, headers=headers)
-            await self._nats.js.purge_stream(STREAM, subject=_subject(key), keep=1)
+        await self._nats.store(_LOG, _subject(key), headers={_SEAL: _DELETED if deleted else _QUOTED})
+        await self._nats.purge(STREAM, _subject(key), keep=1)
 
     async def payloads(self) -> AsyncGenerator[tuple[RunKey, Payload], None]:
-        async with aclosing(follow(self._nats, STREAM, "runs.*.*")) as messages:
+        async with aclosing(all_messages(self._nats, STREAM, "runs.*.*")) as messages:
             async for message in messages:
-                if message is None:
-                    return
                 _, tenant_id, run_id = message.subject.split(".")
                 with suppress(*_NO_EVENT):
                     yield RunKey(tenant_id, run_id), event_from_bytes(message.data).payload
-
-    def _messages(self, key: RunKey) -> AsyncGenerator[Msg | None, None]:
-        return follow(self._nats, STREAM, _subject(key))
 
 
 def _subject(key: RunKey) -> str:
