@@ -109,7 +109,7 @@ class IdempotencyKeys:
             try:
                 return wanted, await self._bucket.create(place, _encode(wanted)), True
             except AlreadyExists:
-                entry = await self._bucket.get_current(place)
+                entry = await self._bucket.get(place)
             if entry is None:
                 continue  # it expired meanwhile
             try:

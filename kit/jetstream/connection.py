@@ -1,22 +1,45 @@
-"""An open connection (kit.jetstream.opening). Calls that get no answer within their time fail with Unavailable."""
+"""An open connection (kit.jetstream.opening). Questions and writes that are harmless to repeat are repeated while the cluster
+elects a leader; what then has no answer fails with Unavailable."""
 
 import asyncio
-from collections.abc import Iterator
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import nats.errors
+import structlog
 from nats.aio.client import Client
 from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableError
 
-from kit.errors import Unavailable
+from kit import deadline
+from kit.errors import FailedPrecondition, Unavailable
+from kit.jetstream.cluster import ServerChoice
 from kit.waiting import Waiting
 
+_log = structlog.get_logger()
+T = TypeVar("T")
+
 REQUEST_TIMEOUT_S = 5.0
-"""Longest wait for one JetStream answer. An ack takes 0.4 ms on a healthy server; a leader election takes seconds."""
+"""Longest wait for one JetStream answer that is not asked for again."""
+PATIENCE_S = 12.0
+"""How long the same is asked again. A NATS cluster that loses the leader of a stream elects another after 4 to 9 s (raft.go of
+nats-server: minElectionTimeout, maxElectionTimeout); nothing can be set there."""
+_TRY_TIMEOUT_S = 2.0
+"""Longest wait for one of several answers. An ack takes 0.4 ms on a healthy server, 0.8 ms of three."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.2
 
 _STREAM_NAME_IN_USE = 10058
+_TOO_FEW_SERVERS = 10005
+_SINGLE_SERVER = 10074
+_DELETE_FAILED, _NOT_THERE = 10057, "no message found"
+WRONG_LAST_SEQUENCE = (10071, 10164)
+"""Codes of the server for a write that expected another one before it."""
+_PASSING = (10008, 10009, 10118, 10119, 10158)
+"""What a server of a cluster says while there is no leader, or while the same message is being stored: it is over in seconds."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +48,7 @@ class Nats:
 
     nc: Client
     js: JetStreamContext
+    servers: ServerChoice
     replicas: int = 1
     """On how many servers whatever is made over this connection is kept."""
     waiting: Waiting | None = None
@@ -37,18 +61,131 @@ class Nats:
 
     async def check(self) -> None:
         """Raises Unavailable unless the server answers: for readiness."""
-        with translated_errors("NATS"):
-            await self.js.account_info()
+        began = asyncio.get_running_loop().time()
+        try:
+            with translated_errors("NATS"):
+                await self.js.account_info()
+        except StoreSilent:
+            await self.servers.failed(began)
+            raise
 
     async def ensure_stream(self, config: api.StreamConfig) -> None:
-        """Makes the stream, or brings an existing one to `config`. Safe to call from several processes at once."""
-        with translated_errors(f"stream {config.name}"):
+        """Makes the stream, or brings an existing one to `config`; what `config` does not name stays as it is. It is kept on
+        `replicas` servers, or on as many as it was if they are more: another process may be told of more.
+
+        Safe to call from several processes at once. Raises Unavailable, also while too few servers have joined the cluster, and
+        FailedPrecondition when there is no cluster.
+        """
+        name = config.name or ""
+        config.num_replicas = self.replicas
+        with _replicas_explained(name, self.replicas):
             try:
-                await self.js.add_stream(config)
+                await self.persist(
+                    f"stream {name}",
+                    lambda timeout_s: self._asked(f"STREAM.CREATE.{name}", config.as_dict(), timeout_s),
+                )
             except APIError as error:
                 if error.err_code != _STREAM_NAME_IN_USE:
                     raise
-                await self.js.update_stream(config)
+                await self.persist(f"stream {name}", lambda timeout_s: self._bring_to(config, timeout_s))
+
+    async def _bring_to(self, config: api.StreamConfig, timeout_s: float) -> None:
+        # As the server writes it: the client's type lacks what newer servers know, and would reset it.
+        found = (await self._asked(f"STREAM.INFO.{config.name}", {}, timeout_s))["config"]
+        wanted = found | {key: value for key, value in config.as_dict().items() if value is not None}
+        wanted["num_replicas"] = max(self.replicas, found["num_replicas"])
+        if wanted != found:
+            await self._asked(f"STREAM.UPDATE.{config.name}", wanted, timeout_s)
+            if wanted["num_replicas"] > found["num_replicas"]:
+                _log.info("stream_replicas_raised", stream=config.name, replicas=wanted["num_replicas"])
+
+    async def _asked(self, question: str, body: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Raises APIError."""
+        message = await self.nc.request(f"$JS.API.{question}", json.dumps(body).encode(), timeout=timeout_s)
+        answer: dict[str, Any] = json.loads(message.data)
+        if "error" in answer:
+            raise APIError.from_error(answer["error"])
+        return answer
+
+    async def persist(self, what: str, ask: Callable[[float], Awaitable[T]]) -> T:
+        """What `ask` returns, called with the seconds that it may take, and called again while the store does not answer: for
+        PATIENCE_S or until the deadline of the request in hand. It must be harmless to repeat. Raises Unavailable, naming `what`,
+        and what `ask` raises."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        give_up_at = began + (deadline.bounded_timeout_s(PATIENCE_S) or 0.0)
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                with translated_errors(what):
+                    return await ask(max(_FIRST_PAUSE_S, min(_TRY_TIMEOUT_S, give_up_at - clock())))
+            except StoreSilent:
+                if self.nc.is_closed or clock() + pause_s >= give_up_at:
+                    raise
+            await self.servers.failed(began)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def store(
+        self,
+        what: str,
+        subject: str,
+        data: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        *,
+        ttl_s: float | None = None,
+        make: Callable[[], Awaitable[None]] | None = None,
+    ) -> int:
+        """Appends a message to the stream that takes `subject`; returns its position. It is stored once, however often it had to be
+        sent: by its Nats-Msg-Id, made here unless `headers` has one. `make` makes the stream, should it be gone. Raises as
+        `persist`."""
+        whole = {api.Header.MSG_ID.value: secrets.token_hex(8), **(headers or {})}
+        makers = [] if make is None else [make]
+
+        async def send(timeout_s: float) -> int:
+            # Copied: the client adds to the headers that it is given.
+            publish = self.js.publish(subject, data, timeout=timeout_s, headers=dict(whole), msg_ttl=ttl_s)
+            try:
+                return (await publish).seq
+            except NoStreamResponseError:  # or it has no leader now
+                if makers:
+                    await makers.pop()()
+                raise
+
+        position = await self.persist(what, send)
+        self.servers.stored()
+        return position
+
+    async def last_message(self, stream: str, subject: str) -> api.RawStreamMsg:
+        """The last one on a subject or pattern that the stream's leader has. Raises as `persist`, and NotFoundError."""
+
+        async def ask(timeout_s: float) -> api.RawStreamMsg:
+            async with asyncio.timeout(timeout_s):
+                return await self.js.get_msg(stream, subject=subject, direct=False)
+
+        return await self.persist(f"stream {stream}", ask)
+
+    async def delete(self, stream: str, position: int) -> None:
+        """Removes the message at `position`; harmless when it is gone. Raises as `persist`."""
+
+        async def ask(timeout_s: float) -> None:
+            async with asyncio.timeout(timeout_s):
+                try:
+                    await self.js.delete_msg(stream, position)
+                except APIError as error:
+                    if error.err_code != _DELETE_FAILED or _NOT_THERE not in (error.description or ""):
+                        raise
+
+        await self.persist(f"stream {stream}", ask)
+
+    async def purge(self, stream: str, subject: str, *, keep: int | None = None) -> None:
+        """Removes what is stored on a subject or pattern, but for the last `keep`. Raises as `persist`, and NotFoundError."""
+
+        async def ask(timeout_s: float) -> None:
+            async with asyncio.timeout(timeout_s):
+                await self.js.purge_stream(stream, subject=subject, keep=keep)
+
+        await self.persist(f"stream {stream}", ask)
 
 
 @contextmanager
@@ -67,19 +204,29 @@ def cancellation_kept() -> Iterator[None]:
             raise asyncio.CancelledError
 
 
+class StoreSilent(Unavailable):
+    """The store does not answer now; nobody knows whether it did what it was asked."""
+
+
 @contextmanager
 def translated_errors(what: str) -> Iterator[None]:
-    """Raises Unavailable, naming `what`, where the client says that the server could not be asked or could not do it."""
+    """Raises Unavailable, naming `what`, where the client says that the server could not be asked or could not do it; StoreSilent
+    where asking again may help soon."""
     try:
         with cancellation_kept():
             yield
-    except (*_NO_ANSWER, ServiceUnavailableError) as error:
-        raise _unavailable(f"{what}: the message store does not answer") from error
+    except _NO_ANSWER as error:
+        raise _unavailable(StoreSilent, f"{what}: the message store does not answer") from error
     except APIError as error:
-        code = getattr(error, "code", None)  # the client's KeyNotFoundError is an APIError that lacks its fields
+        # Some of the client's errors are APIErrors that lack their fields: KeyNotFoundError; and this one where nobody listened.
+        code, err_code = getattr(error, "code", None), getattr(error, "err_code", None)
+        if err_code is None and isinstance(error, ServiceUnavailableError):
+            raise _unavailable(StoreSilent, f"{what}: the message store does not answer") from error
+        if err_code in _PASSING:
+            raise _unavailable(StoreSilent, f"{what}: the message store has no leader ({error.description})") from error
         if code is None or code < 500:
             raise
-        raise _unavailable(f"{what}: the message store cannot do it ({error.description})") from error
+        raise _unavailable(Unavailable, f"{what}: the message store cannot do it ({error.description})") from error
 
 
 _NO_ANSWER = (
@@ -87,6 +234,7 @@ _NO_ANSWER = (
     nats.errors.TimeoutError,
     nats.errors.ConnectionClosedError,
     nats.errors.ConnectionDrainingError,
+    nats.errors.NoRespondersError,
     nats.errors.NoServersError,
     nats.errors.OutboundBufferLimitError,
     nats.errors.ConnectionReconnectingError,
@@ -94,5 +242,29 @@ _NO_ANSWER = (
 )
 
 
-def _unavailable(problem: str) -> Unavailable:
-    return Unavailable(f"{problem}; try again in a few seconds", reason="NATS_UNAVAILABLE", retry_after_s=2.0)
+def _unavailable(kind: type[Unavailable], problem: str) -> Unavailable:
+    return kind(f"{problem}; try again in a few seconds", reason="NATS_UNAVAILABLE", retry_after_s=2.0)
+
+
+@contextmanager
+def _replicas_explained(stream: str, replicas: int) -> Iterator[None]:
+    """Says what to do where the server has no place for so many replicas."""
+    try:
+        yield
+    except APIError as error:
+        if error.err_code != _TOO_FEW_SERVERS:
+            raise
+        raise Unavailable(
+            f"stream {stream} is to be kept on {replicas} servers (GROUNDWORK_NATS_REPLICAS), and fewer have joined the NATS "
+            "cluster: start the others, or ask for fewer replicas",
+            reason="NATS_SERVERS_MISSING",
+            retry_after_s=2.0,
+        ) from error
+    except Unavailable as error:
+        if getattr(error.__cause__, "err_code", None) != _SINGLE_SERVER:
+            raise
+        raise FailedPrecondition(
+            f"stream {stream} cannot be kept on {replicas} servers: this NATS server is not part of a cluster. Set "
+            "GROUNDWORK_NATS_REPLICAS=1, or name the servers of a cluster in GROUNDWORK_NATS_URL",
+            reason="NATS_NOT_CLUSTERED",
+        ) from error

@@ -17,9 +17,11 @@ from kit.jetstream.connection import Nats, cancellation_kept, translated_errors
 _log = structlog.get_logger()
 _RECHECK_AFTER_S = 1.0
 """How long a reader is deaf at most after the server came back."""
-_RECHECKS_BEFORE_PROOF = 10
-"""After so many silent rechecks the server is asked whether the consumer still exists: a cluster may have lost it without
-breaking the connection."""
+_RECHECKS_BEFORE_PROOF, _RECHECKS_BEFORE_PROOF_IN_CLUSTER = 10, 2
+"""After so many silent rechecks the server is asked whether the consumer still exists. It is in the memory of one server of a
+cluster, which may be lost without breaking the connection."""
+
+_PROOF_TIMEOUT_S = 2.0
 
 Subscription = JetStreamContext.PushSubscription
 
@@ -134,22 +136,29 @@ class _Reader:
                 await subscription.unsubscribe()
 
     async def _resubscribe(self) -> None:
+        began = asyncio.get_running_loop().time()
         try:
             await self.subscribe()
         except (Unavailable, nats.errors.Error) as error:
+            await self._nats.servers.failed(began)
             _log.warning("stream_cannot_be_followed", stream=self._stream, error=str(error))
             await asyncio.sleep(_RECHECK_AFTER_S)
 
     async def _after_silence(self) -> None:
         self._silences += 1
-        if self._silences % _RECHECKS_BEFORE_PROOF:
+        is_clustered = len(self._nats.nc.servers) > 1
+        if self._silences % (_RECHECKS_BEFORE_PROOF_IN_CLUSTER if is_clustered else _RECHECKS_BEFORE_PROOF):
             return
+        began = asyncio.get_running_loop().time()
         try:
-            await self._consumer()
+            async with asyncio.timeout(_PROOF_TIMEOUT_S):
+                await self._consumer()
         except NotFoundError:
             await self.close()
-        except (Unavailable, nats.errors.Error):
-            return
+        except (Unavailable, TimeoutError, nats.errors.Error):
+            # Its server may be the one that was lost: another consumer goes on from the same place.
+            await self.close()
+            await self._nats.servers.failed(began)
 
     async def _consumer(self) -> api.ConsumerInfo | None:
         if self._subscription is None:

@@ -1,18 +1,23 @@
-"""Key-value buckets. Keys are subjects, so a listing by prefix is filtered by the server, not here."""
+"""Key-value buckets. Keys are subjects, so a listing by prefix is filtered by the server, not here.
+
+The layout is that of NATS key-value buckets (ADR-8 of its architecture notes), which the server's own tools read. Every read asks
+the leader of the bucket: any replica would answer a direct get, also one that lags or is cut off, and a value that was just written
+would not be found. Every write carries an id, so that it is sent again while a leader is elected, and still stored once.
+"""
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from nats.js import api
-from nats.js.errors import APIError, BucketNotFoundError, KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
-from nats.js.kv import KV_MARKER_REASON, KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
-from nats.js.kv import KeyValue as NatsKeyValue
+from nats.js.errors import APIError, InvalidKeyError, NotFoundError
+from nats.js.kv import KV_DEL, KV_MARKER_REASON, KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 
 from kit.errors import Aborted, AlreadyExists
-from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats, translated_errors
+from kit.jetstream.connection import REQUEST_TIMEOUT_S, WRONG_LAST_SEQUENCE, Nats
 from kit.jetstream.following import follow
 from kit.jetstream.opening import patient
 from kit.jetstream.reading import StoredMessage, last_messages
@@ -21,8 +26,8 @@ from kit.jetstream.streams import subject_counts
 _DELETION_HEADERS = (KV_OP, KV_MARKER_REASON)
 """Set by a client that deletes or purges, and by a server that lets a key expire."""
 _MARKER_TTL_S = 86_400
-_WRONG_LAST_SEQUENCE = (10071, 10164)
 _DEDUPLICATION_WINDOW_S = 120.0
+_KEY = re.compile(r"[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*")
 
 
 @dataclass(frozen=True)
@@ -39,30 +44,33 @@ class Entry:
 class KeyValue:
     """One bucket. All methods raise Unavailable when the server does not answer."""
 
-    def __init__(self, nats: Nats, bucket: NatsKeyValue, name: str) -> None:
+    def __init__(self, nats: Nats, name: str) -> None:
         self._nats = nats
-        self._bucket = bucket
         self._name = name
+        self._stream = f"KV_{name}"
         self._prefix = f"$KV.{name}."
 
     @classmethod
     @patient
-    async def open(
-        cls, nats: Nats, name: str, *, ttl_s: float | None = None, history: int = 1, replicas: int = 1
-    ) -> "KeyValue":
-        """Opens the bucket, making it on first use. With `ttl_s`, entries vanish that long after their last write; an existing
-        bucket takes a changed one over."""
-        config = api.KeyValueConfig(bucket=name, history=history, ttl=ttl_s, replicas=replicas, direct=True)
-        with translated_errors(f"bucket {name}"):
-            try:
-                bucket = await nats.js.key_value(name)
-                await _keep_for(nats, name, ttl_s)
-            except BucketNotFoundError:
-                try:
-                    bucket = await nats.js.create_key_value(config)
-                except APIError:  # another process made it meanwhile
-                    bucket = await nats.js.key_value(name)
-        return cls(nats, bucket, name)
+    async def open(cls, nats: Nats, name: str, *, ttl_s: float | None = None) -> "KeyValue":
+        """Opens the bucket, making it on first use, on as many servers as `nats` says. With `ttl_s`, entries vanish that long after
+        their last write; an existing bucket takes a changed one over."""
+        config = api.StreamConfig(
+            name=f"KV_{name}",
+            subjects=[f"$KV.{name}.>"],
+            max_msgs_per_subject=1,
+            max_age=ttl_s or 0.0,
+            # The server refuses to remember a message for longer than it keeps it.
+            duplicate_window=min(ttl_s or _DEDUPLICATION_WINDOW_S, _DEDUPLICATION_WINDOW_S),
+            discard=api.DiscardPolicy.NEW,
+            storage=api.StorageType.FILE,
+            allow_direct=True,
+            allow_rollup_hdrs=True,
+            allow_msg_ttl=True,
+            deny_delete=True,
+        )
+        await nats.ensure_stream(config)
+        return cls(nats, name)
 
     @property
     def reconnections(self) -> int:
@@ -70,18 +78,9 @@ class KeyValue:
         return self._nats.reconnections
 
     async def get(self, key: str) -> Entry | None:
-        with translated_errors(self._name):
-            try:
-                entry = await self._bucket.get(key)
-            except KeyNotFoundError:
-                return None
-        return Entry(key, entry.value or b"", entry.revision or 0)
-
-    async def get_current(self, key: str) -> Entry | None:
-        """As `get`, asked of the bucket's leader: any replica answers `get`, also one that lags or is cut off. For reads that
-        decide something."""
-        message = await self._last_message(key)
-        if message is None or any(header in (message.headers or {}) for header in _DELETION_HEADERS):
+        """What the bucket's leader has; None when that is nothing, or the marker of a deletion."""
+        message = await self._last_message(_checked(key))
+        if message is None or _is_marker(message):
             return None
         return Entry(key, message.data or b"", message.seq or 0)
 
@@ -91,77 +90,84 @@ class KeyValue:
         return message.seq or 0 if message else 0
 
     async def _last_message(self, pattern: str) -> api.RawStreamMsg | None:
-        with translated_errors(self._name):
-            try:
-                return await self._nats.js.get_msg(f"KV_{self._name}", subject=f"{self._prefix}{pattern}", direct=False)
-            except NotFoundError:
-                return None
+        try:
+            return await self._nats.last_message(self._stream, f"{self._prefix}{pattern}")
+        except NotFoundError:
+            return None
 
     async def was_deleted(self, key: str) -> bool:
         """Whether the marker of a deletion is there; not so of a key that never was, or whose marker is gone."""
-        with translated_errors(self._name):
-            try:
-                await self._bucket.get(key)
-            except KeyNotFoundError as error:
-                return error.entry is not None
-        return False
+        message = await self._last_message(_checked(key))
+        return message is not None and _is_marker(message)
 
     async def put(self, key: str, value: bytes) -> int:
         """Writes without looking. Returns the new revision."""
-        with translated_errors(self._name):
-            return int(await self._bucket.put(key, value))
+        return await self._write(key, value)
 
     async def create(self, key: str, value: bytes, *, ttl_s: float | None = None) -> int:
         """Writes a key that is not there, which vanishes after `ttl_s`. Returns its revision; raises AlreadyExists."""
-        with translated_errors(self._name):
-            try:
-                return await self._create(key, value, ttl_s)
-            except KeyWrongLastSequenceError as error:
-                raise AlreadyExists(f"{self._name}/{key} is already there", reason="KEY_EXISTS") from error
-
-    async def _create(self, key: str, value: bytes, ttl_s: float | None) -> int:
-        msg_ttl = None if ttl_s is None else math.ceil(ttl_s)
         try:
-            return int(await self._bucket.create(key, value, msg_ttl=msg_ttl))
-        except KeyNotFoundError:  # refused because the key was there; it expired before the client could look at it
-            return int(await self._bucket.create(key, value, msg_ttl=msg_ttl))
+            try:
+                return await self._write(key, value, revision=0, ttl_s=ttl_s)
+            except Aborted:
+                message = await self._last_message(key)
+                if message is not None and not _is_marker(message):
+                    raise
+                # It was deleted, or expired before we could look at it.
+                return await self._write(key, value, revision=message.seq or 0 if message else 0, ttl_s=ttl_s)
+        except Aborted as error:
+            raise AlreadyExists(f"{self._name}/{key} is already there", reason="KEY_EXISTS") from error
 
     async def update(self, key: str, value: bytes, revision: int) -> int:
         """Writes if the key still has `revision`. Returns the new one; raises Aborted when another writer was first."""
-        with translated_errors(self._name):
-            try:
-                return int(await self._bucket.update(key, value, last=revision))
-            except KeyWrongLastSequenceError as error:
-                raise Aborted(f"{self._name}/{key} was changed by another writer", reason="KEY_CHANGED") from error
+        return await self._write(key, value, revision=revision)
 
     async def delete(self, key: str, revision: int | None = None) -> None:
         """Deletes, leaving a marker for watchers. With `revision`, only if the key still has it; else raises Aborted."""
-        with translated_errors(self._name), self._conflicts(key):
-            await self._bucket.delete(key, last=revision)
+        await self._write(key, headers={KV_OP: KV_DEL}, revision=revision)
 
     async def purge(self, key: str, revision: int | None = None) -> None:
         """Deletes with all history. The marker for watchers goes too, after a day: keys that come and go leave nothing behind. With
         `revision`, only if the key still has it; else raises Aborted."""
-        headers = {KV_OP: KV_PURGE, api.Header.ROLLUP: MSG_ROLLUP_SUBJECT}
+        headers = {KV_OP: KV_PURGE, api.Header.ROLLUP.value: MSG_ROLLUP_SUBJECT}
+        await self._write(key, headers=headers, revision=revision, ttl_s=_MARKER_TTL_S)
+
+    async def _write(
+        self,
+        key: str,
+        value: bytes = b"",
+        *,
+        headers: Mapping[str, str] | None = None,
+        revision: int | None = None,
+        ttl_s: float | None = None,
+    ) -> int:
+        """Raises Aborted when the key has another revision than the given one."""
+        whole = dict(headers or {})
         if revision is not None:
-            headers[api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE] = str(revision)
-        with translated_errors(self._name), self._conflicts(key):
-            await self._nats.js.publish(f"{self._prefix}{key}", headers=headers, msg_ttl=_MARKER_TTL_S)
+            whole[api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value] = str(revision)
+        subject = f"{self._prefix}{_checked(key)}"
+        try:
+            return await self._nats.store(
+                self._name, subject, value, whole, ttl_s=None if ttl_s is None else math.ceil(ttl_s)
+            )
+        except APIError as error:
+            if error.err_code not in WRONG_LAST_SEQUENCE:
+                raise
+            raise Aborted(f"{self._name}/{key} was changed by another writer", reason="KEY_CHANGED") from error
 
     async def purge_matching(self, pattern: str) -> None:
         """Removes all keys that match `pattern` with their history. Watchers are not told."""
-        with translated_errors(self._name):
-            await self._nats.js.purge_stream(f"KV_{self._name}", subject=f"{self._prefix}{pattern}")
+        await self._nats.purge(self._stream, f"{self._prefix}{pattern}")
 
     async def entries(self, pattern: str, *, after: int = 0) -> AsyncIterator[Entry]:
-        """The current entries that match `pattern` (subject wildcards: "tenant.>", "tenant.*.id"), each key once, by age of last
-        write. A key that is there all the while is never missed, however often it is written meanwhile.
+        """The current entries that match `pattern` (subject wildcards: "tenant.>", "tenant.*.id"), each key once; of a bucket
+        with one replica by age of last write. A key that is there all the while is never missed, however often it is written.
 
-        With `after` only those of a higher revision, of a bucket with a history of 1. What is written meanwhile may then be
+        With `after` only those of a higher revision. What is written meanwhile may then be
         missing: it comes when the next listing goes on from what `last_revision` was before this one.
         """
         subject = f"{self._prefix}{pattern}"
-        async with aclosing(last_messages(self._nats, f"KV_{self._name}", subject, after=after)) as messages:
+        async with aclosing(last_messages(self._nats, self._stream, subject, after=after)) as messages:
             async for message in messages:
                 entry = self._entry(message)
                 if entry.value is not None:
@@ -170,9 +176,7 @@ class KeyValue:
     async def keys(self, pattern: str) -> list[str]:
         """The keys that match `pattern`, in no order, as the bucket's leader has them at one moment: a key that is written
         meanwhile is not missed. Those that were deleted within a day are among them. No value is read."""
-        found = await subject_counts(
-            self._nats, f"KV_{self._name}", f"{self._prefix}{pattern}", timeout_s=REQUEST_TIMEOUT_S
-        )
+        found = await subject_counts(self._nats, self._stream, f"{self._prefix}{pattern}", timeout_s=REQUEST_TIMEOUT_S)
         return [subject.removeprefix(self._prefix) for subject in found]
 
     async def watch(self, pattern: str = ">", *, after: int = 0) -> AsyncGenerator[Entry | None, None]:
@@ -181,20 +185,9 @@ class KeyValue:
         Outlives the server: what changed while it was away comes when it is back. Raises Unavailable at the start only.
         """
         subject = f"{self._prefix}{pattern}"
-        stream = f"KV_{self._name}"
-        async with aclosing(follow(self._nats, stream, subject, last_per_subject=True, after=after)) as messages:
+        async with aclosing(follow(self._nats, self._stream, subject, last_per_subject=True, after=after)) as messages:
             async for message in messages:
                 yield None if message is None else self._entry(StoredMessage.delivered(message))
-
-    @contextmanager
-    def _conflicts(self, key: str) -> Iterator[None]:
-        """Raises Aborted where the server says that the key has another revision."""
-        try:
-            yield
-        except APIError as error:
-            if error.err_code not in _WRONG_LAST_SEQUENCE:
-                raise
-            raise Aborted(f"{self._name}/{key} was changed by another writer", reason="KEY_CHANGED") from error
 
     def _entry(self, message: StoredMessage) -> Entry:
         gone = any(header in message.headers for header in _DELETION_HEADERS)
@@ -202,10 +195,12 @@ class KeyValue:
         return Entry(key, None if gone else message.data, message.position, message.at)
 
 
-async def _keep_for(nats: Nats, name: str, ttl_s: float | None) -> None:
-    config = (await nats.js.stream_info(f"KV_{name}")).config
-    if (config.max_age or None) != ttl_s:
-        config.max_age = ttl_s or 0.0
-        # The server refuses to remember a message for longer than it keeps it.
-        config.duplicate_window = min(ttl_s or _DEDUPLICATION_WINDOW_S, _DEDUPLICATION_WINDOW_S)
-        await nats.js.update_stream(config)
+def _is_marker(message: api.RawStreamMsg) -> bool:
+    return any(header in (message.headers or {}) for header in _DELETION_HEADERS)
+
+
+def _checked(key: str) -> str:
+    """Raises InvalidKeyError. A wildcard would stand for somebody else's key."""
+    if not _KEY.fullmatch(key):
+        raise InvalidKeyError(key)
+    return key

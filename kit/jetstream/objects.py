@@ -11,9 +11,10 @@ import contextlib
 import hashlib
 import json
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from nats.errors import Error as NatsError
@@ -23,7 +24,7 @@ from nats.js.kv import MSG_ROLLUP_SUBJECT
 from nats.js.object_store import OBJ_CHUNKS_PRE_TEMPLATE, OBJ_META_PRE_TEMPLATE, OBJ_STREAM_TEMPLATE
 
 from kit.errors import DataLoss
-from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.connection import Nats
 from kit.jetstream.opening import patient
 from kit.jetstream.reading import StoredMessage, last_messages
 from kit.jetstream.streams import subject_counts
@@ -54,22 +55,26 @@ class ObjectStore:
     @classmethod
     @patient
     async def open(cls, nats: Nats, name: str) -> "ObjectStore":
-        with translated_errors(f"object store {name}"):
-            try:
-                await nats.js.object_store(name)
-            except NotFoundError:
-                await nats.js.create_object_store(name)
+        """Opens the store, making it on first use, on as many servers as `nats` says."""
+        config = api.StreamConfig(
+            name=OBJ_STREAM_TEMPLATE.format(bucket=name),
+            subjects=[f"$O.{name}.C.>", f"$O.{name}.M.>"],
+            storage=api.StorageType.FILE,
+            discard=api.DiscardPolicy.NEW,
+            allow_rollup_hdrs=True,
+            allow_direct=True,
+        )
+        await nats.ensure_stream(config)
         return cls(nats, name)
 
     async def exists(self, name: str) -> bool:
         """Whether the file is there with every piece: one that damage left incomplete may be stored again."""
-        with translated_errors(self._name):
-            try:
-                info = await self._info(name, direct=False)
-            except (NotFoundError, DataLoss):
-                return False
-            pieces = self._piece_subject(info.nuid or "")
-            return (await subject_counts(self._nats, self._stream, pieces)).get(pieces, 0) >= (info.chunks or 0)
+        try:
+            info = await self._info(name)
+        except (NotFoundError, DataLoss):
+            return False
+        pieces = self._piece_subject(info.nuid or "")
+        return (await subject_counts(self._nats, self._stream, pieces)).get(pieces, 0) >= (info.chunks or 0)
 
     async def put(self, name: str, pieces: AsyncIterator[bytes]) -> None:
         """Stores a file of pieces of at most PIECE_BYTES. It is on the server's disk when this returns. The name must be free."""
@@ -77,54 +82,50 @@ class ObjectStore:
         subject = self._piece_subject(nuid)
         digest = hashlib.sha256()
         size = count = 0
-        with translated_errors(self._name):
-            try:
-                async for piece in pieces:
-                    digest.update(piece)
-                    await self._js.publish(subject, piece)
-                    size += len(piece)
-                    count += 1
-                await self._publish_info(
-                    api.ObjectInfo(
-                        name=name,
-                        bucket=self._name,
-                        nuid=nuid,
-                        size=size,
-                        chunks=count,
-                        digest=_digest_text(digest),
-                        mtime=datetime.now(UTC).isoformat(),
-                        options=api.ObjectMetaOptions(max_chunk_size=PIECE_BYTES),
-                    )
+        try:
+            async for piece in pieces:
+                digest.update(piece)
+                await self._nats.store(self._name, subject, piece)
+                size += len(piece)
+                count += 1
+            await self._publish_info(
+                api.ObjectInfo(
+                    name=name,
+                    bucket=self._name,
+                    nuid=nuid,
+                    size=size,
+                    chunks=count,
+                    digest=_digest_text(digest),
+                    mtime=datetime.now(UTC).isoformat(),
+                    options=api.ObjectMetaOptions(max_chunk_size=PIECE_BYTES),
                 )
-            except BaseException:
-                with contextlib.suppress(NatsError):
-                    await self._js.purge_stream(self._stream, subject=subject)
-                raise
+            )
+        except BaseException:
+            # Once: what cannot be removed now is collected later.
+            with contextlib.suppress(NatsError, TimeoutError):
+                await self._js.purge_stream(self._stream, subject=subject)
+            raise
 
     async def get_to_file(self, name: str, path: Path) -> str:
         """Writes the stored file to `path` and returns its SHA-256 in hex. Raises DataLoss when the file is missing or its digest
         does not match."""
         try:
-            with translated_errors(self._name):
-                try:
-                    info, digest = await self._read(name, path, direct=True)
-                except NotFoundError:  # by a replica that may be behind: the leader knows
-                    info, digest = await self._read(name, path, direct=False)
+            info, digest = await self._read(name, path)
         except NotFoundError as error:
             raise DataLoss(f"file {name} is not in the store; upload it again", reason="OBJECT_MISSING") from error
         if _digest_text(digest) != info.digest:
             raise DataLoss(f"file {name} is damaged in the store; upload it again", reason="OBJECT_DAMAGED")
         return digest.hexdigest()
 
-    async def _read(self, name: str, path: Path, *, direct: bool) -> "tuple[api.ObjectInfo, hashlib._Hash]":
+    async def _read(self, name: str, path: Path) -> "tuple[api.ObjectInfo, hashlib._Hash]":
         """What is stored about a file, and the digest of what was written to `path`. Raises NotFoundError."""
-        info = await self._info(name, direct=direct)
+        info = await self._info(name)
         subject = self._piece_subject(info.nuid or "")
         digest = hashlib.sha256()
         with path.open("wb") as file:
             seq = 0
             for _ in range(info.chunks or 0):
-                message = await self._js.get_msg(self._stream, seq=seq + 1, subject=subject, next=True, direct=direct)
+                message = await self._piece_after(seq, subject)
                 seq = message.seq or 0
                 piece = message.data or b""
                 digest.update(piece)
@@ -134,17 +135,28 @@ class ObjectStore:
                     await asyncio.to_thread(file.write, piece)
         return info, digest
 
+    async def _piece_after(self, seq: int, subject: str) -> api.RawStreamMsg:
+        """From any replica, since pieces never change; from the leader what a replica that is behind does not have."""
+
+        async def ask(timeout_s: float, *, direct: bool) -> api.RawStreamMsg:
+            async with asyncio.timeout(timeout_s):
+                return await self._js.get_msg(self._stream, seq=seq + 1, subject=subject, next=True, direct=direct)
+
+        try:
+            return await self._nats.persist(self._name, partial(ask, direct=True))
+        except NotFoundError:
+            return await self._nats.persist(self._name, partial(ask, direct=False))
+
     async def delete(self, name: str) -> None:
         """Removes the file; harmless when it is not there. Its entry goes first: pieces without an entry are collected later.
         No tombstone is left: nobody watches these stores."""
-        with translated_errors(self._name):
-            try:
-                message = await self._js.get_msg(self._stream, subject=self._info_subject(name))
-                await self._js.delete_msg(self._stream, message.seq or 0)
-                nuid = _object_info(message.data).nuid
-            except (NotFoundError, DataLoss):
-                return
-            await self._js.purge_stream(self._stream, subject=self._piece_subject(nuid or ""))
+        try:
+            message = await self._nats.last_message(self._stream, self._info_subject(name))
+            await self._nats.delete(self._stream, message.seq or 0)
+            nuid = _object_info(message.data).nuid
+        except (NotFoundError, DataLoss):
+            return
+        await self._nats.purge(self._stream, self._piece_subject(nuid or ""))
 
     async def entries(self) -> AsyncIterator[StoredObject]:
         """The files that are there. Raises DataLoss when an entry is damaged."""
@@ -160,44 +172,45 @@ class ObjectStore:
         stored when the clock jumps."""
         used, found = set(), set()
         collected = 0
-        with translated_errors(self._name):
-            async for info, message in self._infos():
-                if not info.deleted:
-                    used.add(self._piece_subject(info.nuid or ""))
-                elif message.at < older_than:
-                    await self._js.delete_msg(self._stream, message.position)
-                    collected += 1
-            # Files whose entry came after these were read have young pieces.
-            async for message in self._last_of_each(self._piece_subject("*"), headers_only=True):
+        async for info, message in self._infos():
+            if not info.deleted:
+                used.add(self._piece_subject(info.nuid or ""))
+            elif message.at < older_than:
+                await self._nats.delete(self._stream, message.position)
+                collected += 1
+        # Files whose entry came after these were read have young pieces. A replica that lags only collects less.
+        pieces = last_messages(self._nats, self._stream, self._piece_subject("*"), headers_only=True, may_lag=True)
+        async with contextlib.aclosing(pieces) as messages:
+            async for message in messages:
                 if message.subject not in used and message.at < older_than:
                     found.add((message.subject, message.position))
-            for subject, _ in found & self._remains:
-                await self._js.purge_stream(self._stream, subject=subject)
-                collected += 1
-            self._remains = found
+        for subject, _ in found & self._remains:
+            await self._nats.purge(self._stream, subject)
+            collected += 1
+        self._remains = found
         return collected
 
     async def _infos(self) -> AsyncIterator[tuple[api.ObjectInfo, StoredMessage]]:
         """All entries, tombstones too, with the messages that hold them."""
-        async for message in self._last_of_each(OBJ_META_PRE_TEMPLATE.format(bucket=self._name, obj="*")):
-            yield _object_info(message.data), message
+        infos = last_messages(self._nats, self._stream, OBJ_META_PRE_TEMPLATE.format(bucket=self._name, obj="*"))
+        async with contextlib.aclosing(infos) as messages:
+            async for message in messages:
+                yield _object_info(message.data), message
 
-    def _last_of_each(self, subject: str, *, headers_only: bool = False) -> AsyncGenerator[StoredMessage, None]:
-        return last_messages(self._nats, self._stream, subject, headers_only=headers_only)
-
-    async def _info(self, name: str, *, direct: bool) -> api.ObjectInfo:
+    async def _info(self, name: str) -> api.ObjectInfo:
         """What is stored about a file. Raises NotFoundError."""
-        message = await self._js.get_msg(self._stream, subject=self._info_subject(name), direct=direct)
+        message = await self._nats.last_message(self._stream, self._info_subject(name))
         info = _object_info(message.data)
         if info.deleted:
             raise NotFoundError
         return info
 
     async def _publish_info(self, info: api.ObjectInfo) -> None:
-        await self._js.publish(
+        await self._nats.store(
+            self._name,
             self._info_subject(info.name),
             json.dumps(info.as_dict()).encode(),
-            headers={api.Header.ROLLUP: MSG_ROLLUP_SUBJECT},
+            {api.Header.ROLLUP.value: MSG_ROLLUP_SUBJECT},
         )
 
     def _info_subject(self, name: str) -> str:

@@ -17,6 +17,7 @@ from nats.aio.transport import TcpTransport
 from nats.js.errors import APIError
 
 from kit.errors import Unavailable
+from kit.jetstream.cluster import ServerChoice
 from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats
 from kit.waiting import Waiting
 
@@ -28,6 +29,8 @@ OwnerT = TypeVar("OwnerT")
 _CONNECTED_WITHIN_S = 0.5
 """After this long it is said that the connection is waited for."""
 _REFUSAL_EVERY_S = 30.0
+_PING_INTERVAL_S, _PINGS_UNANSWERED_MAX = 1, 2
+"""A server that freezes is left after 3 s: its connections stay open, and nothing else tells."""
 
 
 @asynccontextmanager
@@ -39,8 +42,8 @@ async def connect(url: str, *, name: str, replicas: int = 1, waiting: Waiting | 
     """
     servers = url.split(",")
     user = urlsplit(servers[0]).username
-    events = _Events(f"NATS at {', '.join(map(_place, servers))}")
-    client = _Client()
+    client, choice = _Client(), ServerChoice()
+    events = _Events(f"NATS at {', '.join(map(_place, servers))}", lambda: choice.connected(client))
     connecting = asyncio.create_task(
         client.connect(
             servers,
@@ -52,14 +55,16 @@ async def connect(url: str, *, name: str, replicas: int = 1, waiting: Waiting | 
             connect_timeout=2,
             reconnect_time_wait=0.2,  # type: ignore[arg-type] # seconds for asyncio.sleep
             max_reconnect_attempts=-1,
-            ping_interval=10,
-            max_outstanding_pings=2,
+            ping_interval=_PING_INTERVAL_S,
+            max_outstanding_pings=_PINGS_UNANSWERED_MAX,
             pending_size=8 * 1024 * 1024,
+            reconnect_to_server_handler=choice.next,
         )
     )
     try:
         await _connected(connecting, events, waiting)
-        yield Nats(client, client.jetstream(timeout=REQUEST_TIMEOUT_S), replicas, waiting)
+        choice.connected(client)
+        yield Nats(client, client.jetstream(timeout=REQUEST_TIMEOUT_S), choice, replicas, waiting)
     finally:
         events.leaving = True
         connecting.cancel()
@@ -115,8 +120,9 @@ class _Client(Client):
 class _Events:
     """What happens to a connection, in the log; `problem` is what the server or the network last said."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, connected: Callable[[], None]) -> None:
         self.place = place
+        self._connected = connected
         self.problem = ""
         self.leaving = False
         self._refused_at_s = -math.inf
@@ -141,6 +147,7 @@ class _Events:
     async def on_reconnect(self) -> None:
         self.problem = ""
         _log.info("nats_reconnected")
+        self._connected()
 
     def _tell_refusal(self) -> None:
         now = time.monotonic()

@@ -31,24 +31,32 @@ async def subject_counts(
     """How many messages each subject of a stream has, as its leader knows at one moment. Nothing stored is read for it. Raises
     Unavailable, DataLoss when there is no such stream."""
     counts: dict[str, int] = {}
-    with translated_errors(f"stream {stream}"):
-        while True:
-            request = {"subjects_filter": pattern, "offset": len(counts)}
-            question = json.dumps(request).encode()
-            answer = (await nats.nc.request(f"{API}.STREAM.INFO.{stream}", question, timeout=timeout_s)).data
-            page = _state(answer, stream).get("subjects")
-            if not page or not page.keys() - counts.keys():
-                return counts
-            counts |= page
+    while True:
+        answer = await _info(nats, stream, {"subjects_filter": pattern, "offset": len(counts)}, timeout_s)
+        page = answer["state"].get("subjects")
+        if not page or not page.keys() - counts.keys():
+            return counts
+        counts |= page
 
 
-def _state(answer: bytes, stream: str) -> dict[str, Any]:
-    """Raises APIError where the server cannot say it now, DataLoss with its words where it says no."""
-    error = json.loads(answer).get("error")
-    if error and error.get("code", 0) >= 500:
-        raise APIError.from_error(error)
-    state: dict[str, Any] = checked(answer, stream)["state"]
-    return state
+async def replica_count(nats: Nats, stream: str) -> int:
+    """On how many servers a stream is kept. Raises as `subject_counts`."""
+    return int((await _info(nats, stream, {}, REQUEST_TIMEOUT_S))["config"]["num_replicas"])
+
+
+async def _info(nats: Nats, stream: str, request: dict[str, Any], longest_s: float) -> dict[str, Any]:
+    """What the stream's leader says of it. Raises Unavailable, DataLoss with the server's words where it says no."""
+
+    async def ask(timeout_s: float) -> dict[str, Any]:
+        # A long listing takes longer than one try of other questions.
+        wait_s = longest_s if request else timeout_s
+        message = await nats.nc.request(f"{API}.STREAM.INFO.{stream}", json.dumps(request).encode(), timeout=wait_s)
+        error = json.loads(message.data).get("error")
+        if error and error.get("code", 0) >= 500:
+            raise APIError.from_error(error)
+        return checked(message.data, stream)
+
+    return await nats.persist(f"stream {stream}", ask)
 
 
 async def api_request(nats: Nats, subject: str, body: dict[str, Any], stream: str) -> dict[str, Any]:

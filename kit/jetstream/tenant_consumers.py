@@ -12,13 +12,15 @@ from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
 from kit.errors import Unavailable
-from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats, translated_errors
+from kit.jetstream.connection import Nats, translated_errors
 from kit.jetstream.streams import subject_counts
 
 _log = structlog.get_logger()
 
 _IDLE_LIFE_S = 3600.0
 """A consumer that nobody asked for so long is removed by the server; its jobs stay in the stream. Jobs rest ten minutes at most."""
+_TAKE_TIMEOUT_S = 2.0
+"""It answers at once, also that there is nothing, unless it is on a server that hangs or is cut off."""
 _OLD_CONSUMER = "workers"
 """All tenants' until 2026-11: a work queue refuses a second consumer for the same subjects."""
 _CONSUMER_NAME = re.compile(r"[A-Za-z0-9_=-]{1,64}")
@@ -43,7 +45,7 @@ class TenantConsumers:
             request = json.dumps({"batch": 1, "no_wait": True}).encode()
             # Old style: an inbox of its own for the answer, since a job comes under the subject that it was published on.
             try:
-                message = await self._nats.nc.request(subject, request, timeout=REQUEST_TIMEOUT_S, old_style=True)
+                message = await self._nats.nc.request(subject, request, timeout=_TAKE_TIMEOUT_S, old_style=True)
             except nats.errors.NoRespondersError:
                 self._made.discard(tenant)  # the server removed the consumer, or is starting
                 return None

@@ -12,7 +12,7 @@ import nats.errors
 import structlog
 from nats.aio.msg import Msg
 from nats.js import api
-from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
+from nats.js.errors import APIError, NotFoundError
 from opentelemetry import propagate, trace
 
 from kit.errors import GroundworkError
@@ -26,7 +26,6 @@ from kit.tokens import TokenSigner, TokenVerifier
 _log = structlog.get_logger()
 
 _TOKEN = "Groundwork-Token"  # noqa: S105 - a header name
-_ACK_TIMEOUT_S = 5.0
 _RETRY_AFTER_S = 1.0
 _REFUSED_AGAIN_AFTER_S = 600.0
 _BELLS = "bells"
@@ -122,14 +121,10 @@ class WorkQueue:
         server's disk when this returns."""
         subject = f"{self._config.subject}.{suffix}"
         token = self._signer.sign_job(current_principal(), self._config.stream, subject, job_id, data)
-        headers = {api.Header.MSG_ID: job_id, _TOKEN: token}
+        headers = {api.Header.MSG_ID.value: job_id, _TOKEN: token}
         propagate.inject(headers)
+        await self._nats.store(self._config.stream, subject, data, headers, make=self._ensure)
         with translated_errors(self._config.stream):
-            try:
-                await self._nats.js.publish(subject, data, headers=headers)
-            except NoStreamResponseError:
-                await self._ensure()
-                await self._nats.js.publish(subject, data, headers=headers)
             await self._ring(suffix.split(".", 1)[0])
 
     async def _ring(self, tenant: str) -> None:
@@ -172,7 +167,7 @@ class WorkQueue:
             try:
                 async with self._heartbeats(message):
                     retry_after_s = await self._run(job, handler)
-                await self._settle(message, retry_after_s)
+                    await self._settle(message, retry_after_s)
             except asyncio.CancelledError:
                 await _quietly(message.nak())  # a worker that is told to stop hands its job over at once
                 await _quietly(self._ring(tenant))
@@ -204,7 +199,11 @@ class WorkQueue:
 
     async def _settle(self, message: Msg, retry_after_s: float | None) -> None:
         if retry_after_s is None:
-            await message.ack_sync(timeout=_ACK_TIMEOUT_S)
+
+            async def acknowledge(timeout_s: float) -> None:
+                await self._nats.nc.request(message.reply, Msg.Ack.Ack, timeout=timeout_s)
+
+            await self._nats.persist(self._config.stream, acknowledge)
         else:
             await message.nak(delay=retry_after_s)
 
@@ -273,11 +272,13 @@ class _Puller:
         try:
             while True:
                 self._changed.clear()
+                began = self._clock()
                 try:
                     found = await self._take()
                 except (nats.errors.Error, GroundworkError, NotFoundError) as error:
                     # The connection is lost, or the queue is: without a pause this would be asked a thousand times a second.
                     _log.warning("queue_cannot_be_read", stream=self._config.stream, error=repr(error))
+                    await self._nats.servers.failed(began)
                     await asyncio.sleep(_RETRY_AFTER_S)
                     await self._prove()
                     continue

@@ -32,6 +32,7 @@ class NatsServer:
     configuration: str = ""
     port: int = -1
     process: asyncio.subprocess.Process | None = None
+    _reading: "asyncio.Task[None] | None" = None
 
     @property
     def url(self) -> str:
@@ -51,6 +52,8 @@ class NatsServer:
                 if match := _READY.search(line):
                     self.port = int(match[2])
                 if b"Server is ready" in line:
+                    # Whoever writes into a full pipe stands still.
+                    self._reading = asyncio.create_task(_read_to_the_end(self.process.stderr))
                     return
         raise RuntimeError("nats-server ended before it was ready")
 
@@ -58,8 +61,15 @@ class NatsServer:
         if self.process is None:
             return
         self.process.kill() if kill else self.process.terminate()
-        await self.process.communicate()
+        if self._reading is not None:
+            await self._reading
+        await self.process.wait()
         self.process = None
+
+
+async def _read_to_the_end(stream: asyncio.StreamReader) -> None:
+    while await stream.readline():
+        pass
 
 
 @asynccontextmanager

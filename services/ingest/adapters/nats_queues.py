@@ -5,11 +5,9 @@ the services that keep copies of it: the logs of runs quote what they found."""
 from collections.abc import Callable
 from datetime import datetime
 
-from nats.js.errors import NotFoundError
-
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Nats, WorkQueue, WorkQueueConfig
-from kit.jetstream.connection import translated_errors
+from kit.jetstream.reading import last_position
 from kit.tokens import TokenSigner, TokenVerifier
 from services.ingest.documents import records
 from services.ingest.documents.models import IngestJob
@@ -32,12 +30,7 @@ class NatsJobQueue:
         await self.queue.publish(_suffix(job), records.encode_job(job), job_id=job.revision_id)
 
     async def has_job(self, job: IngestJob) -> bool:
-        with translated_errors(CONFIG.stream):
-            try:
-                await self._nats.js.get_last_msg(CONFIG.stream, f"{CONFIG.subject}.{_suffix(job)}")
-            except NotFoundError:
-                return False
-        return True
+        return await last_position(self._nats, CONFIG.stream, f"{CONFIG.subject}.{_suffix(job)}") > 0
 
     async def depth(self) -> int:
         return await self.queue.pending()

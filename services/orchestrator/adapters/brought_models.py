@@ -28,7 +28,7 @@ class SealedModelStore:
         await self._bucket.put(_name(key), self._sealer.seal(_encode(model), _place(key)))
 
     async def get(self, key: RunKey) -> BroughtModel | None:
-        entry = await self._bucket.get_current(_name(key))
+        entry = await self._bucket.get(_name(key))
         if entry is None or entry.value is None:
             return None
         try:

@@ -2,34 +2,28 @@
 an append expects to be the subject's last."""
 
 import asyncio
-import secrets
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
-import nats.errors
 from google.protobuf.message import DecodeError
-from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import APIError
 
 from kit.jetstream import Nats
-from kit.jetstream.connection import translated_errors
-from kit.jetstream.following import follow
+from kit.jetstream.connection import WRONG_LAST_SEQUENCE
 from kit.jetstream.opening import patient
-from kit.jetstream.reading import StoredMessage, stored_messages
+from kit.jetstream.reading import all_messages, last_position, stored_messages
 from kit.records import set_aside
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
-from services.orchestrator.adapters.tail import LAG_S, LogEntry, RunTail, position_of, republished
+from services.orchestrator.adapters.tail import LAG_S, LogEntry, RunTail, republished
 from services.orchestrator.errors import FencedOff, RunExpired, forgotten, not_found
 from services.orchestrator.log.events import Degradation, Done, Payload, RunEvent, Thinking
 from services.orchestrator.models import RunKey
 
 STREAM = "RUNS"
 _SUBJECTS = "runs.*.*"
-_APPEND_TIMEOUT_S = 2.0
-_READ_TIMEOUT_S = 5.0
+_LOG = "the event log"
 _NO_EVENT = (DecodeError, ValueError, OverflowError)
-_WRONG_LAST_SEQUENCE = (10071, 10164)
 _DAY_S = 86_400.0
 _SEAL = "Groundwork-Erased"
 """Header of the one message that stays of an erased log. Its place in the stream fences off whoever still writes the run. Its
@@ -61,47 +55,31 @@ class JetStreamEventLog:
         return cls(nats_)
 
     async def append(self, key: RunKey, event: RunEvent, last_position: int) -> int:
-        # A lost ack is repaired by sending again: the id makes the server answer with the first one's position. It is this call's
-        # alone: a log that was lost is begun again with the same numbers.
-        headers: dict[str, str] = {
-            api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE: str(last_position),
-            api.Header.MSG_ID: secrets.token_hex(8),
-        }
+        # A lost ack is repaired by sending again under the same id: the server answers with the first one's position. The id is
+        # this call's alone: a log that was lost is begun again with the same numbers.
+        headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last_position)}
         data = event_to_proto(event).SerializeToString()
-        with translated_errors("the event log"):
-            for last_try in (False, True):
-                try:
-                    ack = await self._nats.js.publish(
-                        _subject(key), data, timeout=_APPEND_TIMEOUT_S, headers=dict(headers)
-                    )
-                except APIError as error:
-                    if error.err_code in _WRONG_LAST_SEQUENCE:
-                        raise FencedOff(f"run {key.run_id} is written by another orchestrator") from error
-                    raise
-                except nats.errors.TimeoutError:
-                    if last_try:
-                        raise
-                else:
-                    self._tail.appended(_subject(key), event, ack.seq, last_position)
-                    return ack.seq
-        raise AssertionError("unreachable")
+        try:
+            position = await self._nats.store(_LOG, _subject(key), data, headers)
+        except APIError as error:
+            if error.err_code not in WRONG_LAST_SEQUENCE:
+                raise
+            raise FencedOff(f"run {key.run_id} is written by another orchestrator") from error
+        self._tail.appended(_subject(key), event, position, last_position)
+        return position
 
     async def read(self, key: RunKey) -> tuple[Sequence[RunEvent], int]:
         events: list[RunEvent] = []
         position = 0
         decoder = _Decoder(key)
-        with translated_errors("the event log"):
-            async with asyncio.timeout(_READ_TIMEOUT_S), aclosing(self._messages(key)) as messages:
-                async for message in messages:
-                    if message is None:
-                        break
-                    entry = LogEntry(StoredMessage.delivered(message))
-                    events.append(decoder.decode(entry))
-                    position = entry.message.position
+        async with aclosing(self._stored(key)) as entries:
+            async for entry in entries:
+                events.append(decoder.decode(entry))
+                position = entry.message.position
         return events, position
 
     async def position(self, key: RunKey) -> int:
-        return await position_of(self._nats, STREAM, _subject(key))
+        return await last_position(self._nats, STREAM, _subject(key))
 
     async def work(self) -> None:
         """Reads what those who follow have missed. Runs until cancelled."""
@@ -114,7 +92,7 @@ class JetStreamEventLog:
         self._tail.let_go(_subject(key))
 
     async def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncGenerator[RunEvent, None]:
-        async with aclosing(self._live(key) if live else self._stored(key)) as entries:
+        async with aclosing(self._live(key) if live else self._kept(key)) as entries:
             decoder = _Decoder(key)
             async for entry in entries:
                 event = decoder.decode(entry)
@@ -123,23 +101,24 @@ class JetStreamEventLog:
                 if isinstance(event.payload, Done):
                     return
 
-    async def _stored(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
-        """What is in the log. A replica that lags is waited for. Raises RunExpired when there is nothing."""
-        position = 0
-        async for entry in self._after(key, position):
-            position = entry.message.position
-            yield entry
-        # Whoever reads on has seen no `done`.
-        while (last := await self.position(key)) > position:
-            await asyncio.sleep(LAG_S)
-            async for entry in self._after(key, position):
-                position = entry.message.position
+    async def _kept(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
+        """What is in the log. Raises RunExpired when there is nothing."""
+        is_empty = True
+        async with aclosing(self._stored(key)) as entries:
+            async for entry in entries:
+                is_empty = False
                 yield entry
-        if not last:
+        if is_empty:
             raise RunExpired(
                 f"the events of run {key.run_id} are not kept any more; what it answered may still be in its record",
                 run_id=key.run_id,
             )
+
+    async def _stored(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
+        """What is in the log, all that its leader has."""
+        async with aclosing(all_messages(self._nats, STREAM, _subject(key))) as messages:
+            async for message in messages:
+                yield LogEntry(message)
 
     async def _live(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
         """What is in the log, and what comes. The watch begins first, so that nothing falls between the two."""
@@ -171,23 +150,16 @@ class JetStreamEventLog:
                 yield LogEntry(message)
 
     async def erase(self, key: RunKey, *, deleted: bool) -> None:
-        headers = {_SEAL: _DELETED if deleted else _QUOTED}
-        with translated_errors("the event log"):
-            await self._nats.js.publish(_subject(key), b"", timeout=_APPEND_TIMEOUT_S, headers=headers)
-            await self._nats.js.purge_stream(STREAM, subject=_subject(key), keep=1)
+        await self._nats.store(_LOG, _subject(key), headers={_SEAL: _DELETED if deleted else _QUOTED})
+        await self._nats.purge(STREAM, _subject(key), keep=1)
         self._tail.look_at(_subject(key))
 
     async def payloads(self) -> AsyncGenerator[tuple[RunKey, Payload], None]:
-        async with aclosing(follow(self._nats, STREAM, _SUBJECTS)) as messages:
+        async with aclosing(all_messages(self._nats, STREAM, _SUBJECTS)) as messages:
             async for message in messages:
-                if message is None:
-                    return
                 _, tenant_id, run_id = message.subject.split(".")
                 with suppress(*_NO_EVENT):
                     yield RunKey(tenant_id, run_id), event_from_bytes(message.data).payload
-
-    def _messages(self, key: RunKey) -> AsyncGenerator[Msg | None, None]:
-        return follow(self._nats, STREAM, _subject(key))
 
 
 def _subject(key: RunKey) -> str:

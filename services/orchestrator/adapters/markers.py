@@ -41,7 +41,7 @@ class KeyValueMarkers:
         await self._owners.delete(owner)
 
     async def is_alive(self, owner: str) -> bool:
-        return await self._owners.get_current(owner) is not None
+        return await self._owners.get(owner) is not None
 
     async def create(self, key: RunKey, marker: RunMarker) -> int | None:
         try:
@@ -50,7 +50,7 @@ class KeyValueMarkers:
             return None
 
     async def read(self, key: RunKey) -> RunMarker | None:
-        entry = await self._active.get_current(key.name)
+        entry = await self._active.get(key.name)
         return None if entry is None else _decode(entry)
 
     async def update(self, key: RunKey, marker: RunMarker) -> int | None:

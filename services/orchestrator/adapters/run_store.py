@@ -154,10 +154,10 @@ class KeyValueRunStore:
 
     async def free_key(self, principal: Principal, key: str, run_id: str) -> None:
         place = _place(principal, key)
-        entry = await self._keys.get_current(place)
+        entry = await self._keys.get(place)
         if entry is None or _claim_of(entry.value or b"").run_id != run_id:
             return
-        if await self._records.get_current(RunKey(principal.tenant_id, run_id).name) is None:
+        if await self._records.get(RunKey(principal.tenant_id, run_id).name) is None:
             with suppress(Aborted):
                 await self._keys.purge(place, entry.revision)
 
@@ -167,7 +167,7 @@ class KeyValueRunStore:
             try:
                 await self._keys.create(place, wanted.SerializeToString())
             except AlreadyExists:
-                entry = await self._keys.get_current(place)
+                entry = await self._keys.get(place)
             else:
                 return wanted
             if entry is None:

@@ -21,12 +21,11 @@ import structlog
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import api
-from nats.js.errors import NotFoundError
 
 from kit.errors import Unavailable
 from kit.jetstream import Nats
 from kit.jetstream.connection import translated_errors
-from kit.jetstream.reading import StoredMessage, stored_messages
+from kit.jetstream.reading import StoredMessage, last_position, stored_messages
 from services.orchestrator.adapters.codec import event_from_bytes
 from services.orchestrator.log.events import RunEvent
 
@@ -47,15 +46,6 @@ LAG_S = 0.05
 def republished(subjects: str) -> api.RePublish:
     """The part of the log's configuration that has the server send stored entries on."""
     return api.RePublish(src=subjects, dest="logged.{{wildcard(1)}}.{{wildcard(2)}}")
-
-
-async def position_of(nats_: Nats, stream: str, subject: str) -> int:
-    """Of the subject's last message as the stream's leader has it; 0 when there is none. Raises Unavailable."""
-    with translated_errors(f"stream {stream}"):
-        try:
-            return (await nats_.js.get_msg(stream, subject=subject, direct=False)).seq or 0
-        except NotFoundError:
-            return 0
 
 
 class LogEntry:
@@ -206,7 +196,7 @@ class RunTail:
         async with run.opening:
             await self._subscribe(run)
             if run.position is None:
-                run.position = await position_of(self._nats, self._stream, run.subject)
+                run.position = await last_position(self._nats, self._stream, run.subject)
                 if run.subject in self._doubtful:
                     self._doubt.set()
             return run.position
@@ -275,7 +265,7 @@ class RunTail:
     async def _is_complete(self, run: _Followed) -> bool:
         """Whether all that the log has was handed on."""
         run.heard_at = time.monotonic()
-        return run.position is not None and run.position >= await position_of(self._nats, self._stream, run.subject)
+        return run.position is not None and run.position >= await last_position(self._nats, self._stream, run.subject)
 
 
 def _news_of(subject: str) -> str:

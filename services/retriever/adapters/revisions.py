@@ -34,12 +34,12 @@ class NatsRevisions:
         self._bucket = bucket
 
     @classmethod
-    async def open(cls, nats: Nats, *, replicas: int = 1) -> "NatsRevisions":
+    async def open(cls, nats: Nats) -> "NatsRevisions":
         """Makes the bucket on first use."""
-        return cls(await KeyValue.open(nats, BUCKET, replicas=replicas))
+        return cls(await KeyValue.open(nats, BUCKET))
 
     async def get(self, tenant_id: str, document_id: str) -> PointerEntry | None:
-        entry = await self._bucket.get_current(f"{tenant_id}.{document_id}")
+        entry = await self._bucket.get(f"{tenant_id}.{document_id}")
         return _decode(entry, entry.value) if entry and entry.value is not None else None
 
     async def put(

@@ -58,8 +58,7 @@ async def waiting(nats: Nats, queue: WorkQueueConfig, now: StreamTotals) -> set[
 async def read_job(nats: Nats, queue: WorkQueueConfig, subject: str) -> StoredJob | None:
     """The last one on its subject; None when it was done meanwhile."""
     try:
-        with translated_errors(queue.stream):
-            message = await nats.js.get_msg(queue.stream, subject=subject, direct=False)
+        message = await nats.last_message(queue.stream, subject)
     except NotFoundError:
         return None
     return StoredJob(message.seq or 0, message.headers or {}, message.data or b"")

@@ -58,7 +58,7 @@ class KeyValueCallStore:
 
     async def end(self, tenant_id: str, call_id: str, call: NotedCall) -> None:
         key = _key(tenant_id, call_id)
-        while (entry := await self._bucket.get_current(key)) is not None and not _decoded(entry).forgotten:
+        while (entry := await self._bucket.get(key)) is not None and not _decoded(entry).forgotten:
             if await self._caller_is_forgotten(tenant_id, call_id):
                 call = replace(call, outcome=None, forgotten=True)
             if await self._replaced(entry, call):
@@ -72,7 +72,7 @@ class KeyValueCallStore:
                 await self._forget(key)
 
     async def _forget(self, key: str) -> None:
-        while (entry := await self._bucket.get_current(key)) is not None:
+        while (entry := await self._bucket.get(key)) is not None:
             call = _decoded(entry)
             if call.forgotten or await self._replaced(entry, replace(call, outcome=None, forgotten=True)):
                 return
@@ -87,10 +87,10 @@ class KeyValueCallStore:
 
     async def _caller_is_forgotten(self, tenant_id: str, call_id: str) -> bool:
         mark = f"{tenant_id}.{_digest(_caller(call_id))}.{_FORGOTTEN}"
-        return await self._bucket.get_current(mark) is not None
+        return await self._bucket.get(mark) is not None
 
     async def _read(self, key: str) -> NotedCall | None:
-        entry = await self._bucket.get_current(key)
+        entry = await self._bucket.get(key)
         return _decoded(entry) if entry else None
 
 

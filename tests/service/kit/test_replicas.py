@@ -1,0 +1,96 @@
+"""On how many servers of a real cluster streams are kept: made so, given more, never scaled down."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import pytest
+from nats.js import api
+
+from kit.errors import FailedPrecondition, Unavailable
+from kit.jetstream import KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
+from kit.jetstream.streams import replica_count
+from kit.testing.harness import make_signer, make_verifier
+from kit.testing.nats_cluster import NatsCluster, nats_cluster
+from services.orchestrator.adapters.event_log import JetStreamEventLog
+
+QUEUE = WorkQueueConfig(stream="WORK", subject="work")
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[NatsCluster]:
+    async with nats_cluster() as running:
+        yield running
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Something that is kept, and how it is opened."""
+
+    stream: str
+    open: Callable[[Nats], Awaitable[object]]
+
+
+KINDS = (
+    Kind("KV_THINGS", lambda nats: KeyValue.open(nats, "THINGS")),
+    Kind("KV_LEASES", lambda nats: KeyValue.open(nats, "LEASES", ttl_s=60.0)),
+    Kind("OBJ_FILES", lambda nats: ObjectStore.open(nats, "FILES")),
+    Kind("WORK", lambda nats: WorkQueue.open(nats, QUEUE, make_signer(), make_verifier())),
+    Kind("RUNS", lambda nats: JetStreamEventLog.open(nats, retention_days=1.0)),
+)
+
+
+async def test_what_is_made_is_kept_on_as_many_servers_as_the_settings_say_and_never_on_fewer(
+    cluster: NatsCluster,
+) -> None:
+    async with connect(cluster.url, name="test", replicas=1) as nats:
+        for kind in KINDS:
+            await kind.open(nats)
+            assert await replica_count(nats, kind.stream) == 1
+        bucket = await KeyValue.open(nats, "THINGS")
+        revision = await bucket.put("a", b"kept")
+        for replicas, kept_on in ((3, 3), (1, 3)):
+            told = replace(nats, replicas=replicas)
+            for kind in KINDS:
+                await kind.open(told)
+                assert await replica_count(nats, kind.stream) == kept_on, kind.stream
+        entry = await bucket.get("a")
+        assert entry is not None
+        assert (entry.value, entry.revision) == (b"kept", revision)
+
+
+async def test_what_others_have_set_stays_when_a_stream_is_given_more_replicas(cluster: NatsCluster) -> None:
+    async with connect(cluster.url, name="test", replicas=1) as nats:
+        await KeyValue.open(nats, "THINGS")
+        config = (await nats.js.stream_info("KV_THINGS")).config
+        set_by_hand = replace(config, description="by hand", max_bytes=50_000_000, metadata={"team": "search"})
+        await nats.js.update_stream(set_by_hand)
+        await KeyValue.open(replace(nats, replicas=3), "THINGS")
+        found = (await nats.js.stream_info("KV_THINGS")).config
+        assert (found.num_replicas, found.description, found.max_bytes) == (3, "by hand", 50_000_000)
+        assert (found.metadata or {})["team"] == "search"
+
+
+async def test_consumers_of_a_queue_have_as_many_replicas_as_their_queue(cluster: NatsCluster) -> None:
+    async with connect(cluster.url, name="test", replicas=3) as nats:
+        await WorkQueue.open(nats, QUEUE, make_signer(), make_verifier())
+        made = await nats.js.add_consumer(
+            "WORK", api.ConsumerConfig(durable_name="acme", ack_policy=api.AckPolicy.EXPLICIT)
+        )
+        assert made.cluster is not None
+        assert len(made.cluster.replicas or []) == 2
+
+
+async def test_more_replicas_than_servers_is_told_from_an_outage(cluster: NatsCluster, nats_url: str) -> None:
+    async with connect(nats_url, name="alone", replicas=3) as nats:
+        with pytest.raises(FailedPrecondition, match="GROUNDWORK_NATS_REPLICAS=1"):
+            await KeyValue.open(nats, "THINGS")
+        await KeyValue.open(replace(nats, replicas=1), "OTHERS")
+        with pytest.raises(FailedPrecondition, match="GROUNDWORK_NATS_REPLICAS=1"):
+            await KeyValue.open(nats, "OTHERS")
+    async with connect(cluster.url, name="test", replicas=5) as nats:
+        with pytest.raises(Unavailable, match="5 servers") as raised:
+            await KeyValue.open(nats, "THINGS")
+        assert raised.value.reason == "NATS_SERVERS_MISSING"
+        await KeyValue.open(replace(nats, replicas=1), "OTHERS")
+        with pytest.raises(Unavailable, match="5 servers"):
+            await KeyValue.open(nats, "OTHERS")
