@@ -108,7 +108,7 @@ class _Client(Client):
     async def _connect_to_server(self, s: Any) -> None:
         # It forgets to close the socket of a connection that was refused.
         if isinstance(self._transport, TcpTransport):
-            self._transport.close()
+            self._transport.close()  # type: ignore[no-untyped-call]
         await super()._connect_to_server(s)
 
 
