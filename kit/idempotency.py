@@ -11,9 +11,10 @@ makes that very thing, or finds it made. So `make` must be harmless when repeate
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
 
 from kit.errors import Aborted, AlreadyExists, GroundworkError
 from kit.jetstream import KeyValue, Nats
@@ -57,6 +58,11 @@ class _Note:
     began_at: float
     """Seconds since 1970; 0 once the attempt has failed, so that the next one need not wait."""
     is_made: bool = False
+    newer_fields: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """What a newer version noted besides; written back with every change."""
+
+
+_FIELDS = [each.name for each in fields(_Note) if each.name != "newer_fields"]
 
 
 class IdempotencyKeys:
@@ -113,7 +119,7 @@ class IdempotencyKeys:
             if entry is None:
                 continue  # it expired meanwhile
             try:
-                return _Note(**json.loads(entry.value or b"")), entry.revision, False
+                return _decode(entry.value or b""), entry.revision, False
             except UNREADABLE as error:
                 set_aside(self._name, place, error)
                 await self._bucket.purge(place)
@@ -147,4 +153,12 @@ def _place(principal: Principal, operation: str, key: str) -> str:
 
 
 def _encode(note: _Note) -> bytes:
-    return json.dumps(asdict(note)).encode()
+    fields_ = asdict(note)
+    return json.dumps(fields_.pop("newer_fields") | fields_).encode()
+
+
+def _decode(value: bytes) -> _Note:
+    """Raises one of UNREADABLE."""
+    stored = json.loads(value)
+    known = {name: stored.pop(name) for name in _FIELDS if name in stored}
+    return _Note(**known, newer_fields=stored)

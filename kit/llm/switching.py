@@ -81,8 +81,7 @@ class ModelSwitch:
         self.models.catalog.require(choice)
         if not force:
             await self._check(choice)
-        record = {"provider": choice.provider, "model": choice.model, "set_by": by, "set_at": self._now().isoformat()}
-        await self._put(operation, json.dumps(record).encode())
+        await self._put(operation, _encoded(SetModel(choice, by, self._now())))
 
     async def _check(self, choice: Choice) -> None:
         """Raises ModelRejected also of a model that is away, so that no client repeats the call: each try takes as long."""
@@ -143,6 +142,17 @@ class ModelSwitch:
         if setting is not None:
             self._set[operation] = setting
             _log.info("model_in_use", operation=operation.value, model=str(setting.choice), set_by=setting.set_by)
+
+
+def _encoded(model: SetModel) -> bytes:
+    choice = model.choice
+    record = {
+        "provider": choice.provider,
+        "model": choice.model,
+        "set_by": model.set_by,
+        "set_at": model.set_at.isoformat(),
+    }
+    return json.dumps(record).encode()
 
 
 def _decoded(value: bytes) -> SetModel | None:

@@ -1,6 +1,7 @@
 """Threads and their messages."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -50,6 +51,8 @@ class Thread:
     created_at: datetime
     updated_at: datetime
     message_count: int
+    newer_fields: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What a newer version stored that this one does not know; written back with every change."""
 
 
 @dataclass(frozen=True)

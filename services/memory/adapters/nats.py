@@ -92,10 +92,8 @@ class NatsThreadStore:
             message = _decoded(entry)
             if message is None or (changed := change(message)) == message:
                 continue
-            # Fields that a newer version has added are kept. One that is gone or was rewritten meanwhile is left alone.
-            record = json.loads(entry.value or b"") | _record(changed)
-            with suppress(Aborted):
-                await self._messages.update(entry.key, _encode(record), entry.revision)
+            with suppress(Aborted):  # one that is gone or was rewritten meanwhile is left alone
+                await self._messages.update(entry.key, _rewritten(entry.value or b"", message, changed), entry.revision)
 
     async def purge_messages(self, owner: Owner, thread_id: str) -> None:
         await self._messages.purge_matching(f"{_key(owner, thread_id)}.>")
@@ -122,17 +120,18 @@ def _encode_head(thread: Thread) -> bytes:
         "updated_at": thread.updated_at.isoformat(),
         "message_count": thread.message_count,
     }
-    return json.dumps(record, ensure_ascii=False).encode()
+    return _encode(dict(thread.newer_fields) | record)
 
 
 def _decode_head(thread_id: str, value: bytes) -> Thread:
     record: dict[str, Any] = json.loads(value)
     return Thread(
         thread_id,
-        record["title"],
-        created_at=datetime.fromisoformat(record["created_at"]),
-        updated_at=datetime.fromisoformat(record["updated_at"]),
-        message_count=record["message_count"],
+        record.pop("title"),
+        created_at=datetime.fromisoformat(record.pop("created_at")),
+        updated_at=datetime.fromisoformat(record.pop("updated_at")),
+        message_count=record.pop("message_count"),
+        newer_fields=record,
     )
 
 
@@ -151,6 +150,13 @@ def _record(message: Message) -> dict[str, Any]:
         "citations": message.citations,
         "support_status": message.support_status,
     }
+
+
+def _rewritten(value: bytes, message: Message, changed: Message) -> bytes:
+    """The record with what was changed. All else stays as it is: a newer version may have written fields and words into it that are
+    not known here."""
+    before, after = _record(message), _record(changed)
+    return _encode(json.loads(value) | {name: after[name] for name in after if after[name] != before[name]})
 
 
 def _encode(record: dict[str, Any]) -> bytes:

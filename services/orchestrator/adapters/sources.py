@@ -46,11 +46,12 @@ class KeyValueRunSources:
         return frozenset(source for source, mark in zip(sources, marks, strict=True) if mark is not None)
 
     async def _note(self, run: Dependent, source: Source) -> None:
-        value = json.dumps({"thread_id": run.thread_id, "subject": run.subject}).encode()
         # The messages of a thread are kept for as long as the thread is; the log of a run expires.
         ttl_s = None if run.thread_id else self._retention_s
         try:
-            await self._sources.create(f"{_mark(run.key.tenant_id, source)}.{run.key.run_id}", value, ttl_s=ttl_s)
+            await self._sources.create(
+                f"{_mark(run.key.tenant_id, source)}.{run.key.run_id}", _encode(run), ttl_s=ttl_s
+            )
         except AlreadyExists:
             return
 
@@ -77,6 +78,10 @@ class KeyValueRunSources:
 
 def _mark(tenant_id: str, source: Source) -> str:
     return f"{tenant_id}.{source.kind}.{source.item_id}"
+
+
+def _encode(run: Dependent) -> bytes:
+    return json.dumps({"thread_id": run.thread_id, "subject": run.subject}).encode()
 
 
 def _dependent(key: str, value: bytes) -> Dependent:

@@ -3,6 +3,7 @@ caller before it lists the calls: whichever comes first, one sees the other."""
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -80,7 +81,7 @@ class KeyValueCallStore:
     async def _replaced(self, entry: Entry, call: NotedCall) -> bool:
         """False when somebody has written it meanwhile."""
         try:
-            await self._bucket.update(entry.key, _encode(call), entry.revision)
+            await self._bucket.update(entry.key, _rewritten(entry.value or b"", call), entry.revision)
         except Aborted:
             return False
         return True
@@ -112,8 +113,22 @@ def _digest(text: str) -> str:
 
 
 def _encode(call: NotedCall) -> bytes:
-    record = record_pb2.CallRecord(fingerprint=call.fingerprint, forgotten=call.forgotten)
+    return _filled(record_pb2.CallRecord(), call)
+
+
+def _rewritten(value: bytes, call: NotedCall) -> bytes:
+    """The stored record changed to `call`. What a newer version put into it stays, unless the call is forgotten: it may be text."""
+    record = record_pb2.CallRecord()
+    if not call.forgotten and not value.startswith(b"{"):
+        with suppress(DecodeError):
+            record.ParseFromString(value)
+    return _filled(record, call)
+
+
+def _filled(record: record_pb2.CallRecord, call: NotedCall) -> bytes:
+    record.fingerprint, record.forgotten = call.fingerprint, call.forgotten
     record.begun_at.FromDatetime(call.begun_at)
+    record.ClearField("result")
     if call.outcome is not None:
         record.result.CopyFrom(encode_outcome(call.outcome))
     return record.SerializeToString()

@@ -1,0 +1,380 @@
+"""Every kind of record that is stored or queued: how this version writes it, reads it and changes it.
+
+`make_records` is what `scripts/record-release` writes into tests/data/released/<version>/, one file a kind.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+
+from google.protobuf.message import Message
+from groundwork.orchestrator.v1 import orchestrator_pb2, record_pb2, state_pb2
+from groundwork.tools.v1 import record_pb2 as call_pb2
+from pydantic import SecretStr
+
+from kit import forgetting, idempotency
+from kit.jetstream import Entry, Job, condition
+from kit.llm import switching
+from kit.llm.brought import BroughtModel
+from kit.llm.providers import Choice
+from kit.testing.harness import TEST_PRINCIPAL
+from services.ingest.adapters import nats_stores
+from services.ingest.documents import records as documents
+from services.ingest.documents.models import (
+    Collection,
+    Content,
+    Document,
+    Failure,
+    IngestJob,
+    Report,
+    Revision,
+    Status,
+    Tries,
+)
+from services.ingest.work.models import DeadLetter
+from services.memory.adapters import deletions
+from services.memory.adapters import nats as threads
+from services.memory.models import Deletion, Owner, Role, Thread
+from services.memory.models import Message as ThreadMessage
+from services.orchestrator.adapters import brought_models, markers, run_store, sources, tally
+from services.orchestrator.adapters import records as runs
+from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
+from services.orchestrator.log.events import (
+    Answer,
+    Approval,
+    Budgets,
+    Citation,
+    RunError,
+    RunMode,
+    RunStatus,
+    SupportStatus,
+    Usage,
+)
+from services.orchestrator.models import Dependent, Outcome, RunKey, RunMarker, RunRecord, RunRequest, Wait
+from services.orchestrator.runs.tally import RunCost
+from services.retriever.adapters import revisions
+from services.retriever.models import Pointer
+from services.tools.adapters import call_store
+from services.tools.models import ToolOutcome
+from services.tools.ports import NotedCall
+from tests.contract.released.filling import filled
+
+AT = datetime(2026, 11, 23, 12, 30, 15, 250_000, UTC)
+KEY = RunKey("acme", "0193" + "a" * 28)
+
+WITHOUT_CONTENT = {
+    "RUN_CANCELS": "the key says it all",
+    "RUN_OWNERS": "the key says it all",
+    "RUN_LEASES": "the key says it all",
+    "FORGOTTEN": "the key says it all",
+    "INGEST_LEASES": "a random word that only its writer compares",
+    "FILES": "the layout of NATS object stores, which is not ours to change",
+}
+"""Buckets and stores whose values are no records of ours, and why."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of record. JSON, unless `message` says of which message it is the bytes."""
+
+    store: str
+    """Bucket, stream or queue."""
+    write: Callable[[], bytes]
+    """A record with everything in it, the same each time."""
+    again: Callable[[bytes], bytes]
+    """Read and written anew from what was read. Raises where it cannot be read."""
+    change: Callable[[bytes], bytes] | None = None
+    """A small change, as the service makes it to a stored record; None for records that are written once and never changed."""
+    name: str = ""
+    """Where a store has several kinds."""
+    message: type[Message] | None = None
+    is_text: bool = False
+    """Plain text, without fields."""
+    newer_words: dict[str, str] = field(default_factory=dict)
+    """Values that a newer version may write into fields of a fixed vocabulary."""
+
+    @property
+    def file_name(self) -> str:
+        ending = "txt" if self.is_text else "json" if self.message is None else "binpb"
+        return ".".join(part for part in (self.store, self.name, ending) if part)
+
+
+def kinds() -> Sequence[Kind]:
+    """All of them."""
+    return [*_ingest(), *_retriever(), *_memory(), *_tools(), *_orchestrator(), *_events()]
+
+
+def _ingest() -> Iterator[Kind]:
+    def document(data: bytes) -> bytes:
+        return documents.encode_document(documents.decode_document(data))
+
+    def collection(data: bytes) -> bytes:
+        return documents.encode_collection(documents.decode_collection(data))
+
+    def letter(data: bytes) -> bytes:
+        return documents.encode_dead_letter(documents.decode_dead_letter(data))
+
+    yield Kind(
+        "DOCUMENTS",
+        lambda: documents.encode_document(_DOCUMENT),
+        document,
+        change=lambda data: documents.encode_document(replace(documents.decode_document(data), progress=0.75)),
+        newer_words={"status": "archived"},
+    )
+    yield Kind(
+        "COLLECTIONS",
+        lambda: documents.encode_collection(Collection("acme", "papers", "Papers", AT, deleting=True)),
+        collection,
+        change=collection,
+    )
+    yield Kind("DEAD_LETTERS", lambda: documents.encode_dead_letter(_LETTER), letter, change=letter)
+    yield Kind(
+        "INGEST",
+        lambda: documents.encode_job(IngestJob("acme", "doc-1", "rev-2")),
+        lambda data: documents.encode_job(documents.decode_job(data)),
+    )
+    yield Kind("INGEST_KEYS", _note, _note_again, change=_note_again)
+    yield Kind(
+        "DOCUMENT_NAMES",
+        lambda: b"doc-1",
+        lambda data: nats_stores._claimant(Entry("acme.papers.x", data, 1)).encode(),
+        is_text=True,
+    )
+    yield Kind(
+        "STORE_CONDITION",
+        lambda: condition._encode([_FINDING]),
+        lambda data: condition._encode(condition._decode(Entry("ingest", data, 1))),
+    )
+    yield Kind(
+        "FORGET",
+        lambda: forgetting.encode(forgetting.ForgetRequest(forgetting.Source.document("doc-1"), AT)),
+        lambda data: forgetting.encode(forgetting.decode(Job("j", data, 1, TEST_PRINCIPAL, "document"))),
+    )
+
+
+def _retriever() -> Iterator[Kind]:
+    def again(data: bytes) -> bytes:
+        return revisions._encode(revisions._pointer(json.loads(data)))
+
+    pointer = Pointer("rev-2", 2, "papers", 12, 1_764_000_000_250, deleted=True, languages=("en", "de"))
+    yield Kind("ACTIVE_REVISIONS", lambda: revisions._encode(pointer), again, change=again)
+
+
+def _memory() -> Iterator[Kind]:
+    def head(data: bytes) -> bytes:
+        return threads._encode_head(replace(threads._decode_head("t1", data), title="Towers"))
+
+    def message(data: bytes) -> bytes:
+        before = threads._decode_message(data)
+        return threads._rewritten(data, before, replace(before, text="It was removed."))
+
+    citation = {"number": 1, "document_id": "doc-1", "text": "The tower was built in 1889."}
+    yield Kind(
+        "THREADS",
+        lambda: threads._encode_head(Thread("t1", "Towers", AT, AT, 2)),
+        lambda data: threads._encode_head(threads._decode_head("t1", data)),
+        change=head,
+    )
+    yield Kind(
+        "THREAD_MESSAGES",
+        lambda: threads._encode_message(
+            ThreadMessage("m1", Role.ASSISTANT, "In 1889. [1]", KEY.run_id, AT, True, (citation,), "supported")
+        ),
+        lambda data: threads._encode_message(threads._decode_message(data)),
+        change=message,
+        newer_words={"role": "moderator"},
+    )
+    yield Kind(
+        "MEMORY",
+        lambda: deletions.encode_deletion(Deletion(Owner("acme", "ann"), "t1", AT)),
+        lambda data: deletions.encode_deletion(deletions.decode_deletion(Job("j", data, 1, TEST_PRINCIPAL))),
+    )
+    yield Kind("MEMORY_KEYS", _note, _note_again, change=_note_again)
+
+
+def _tools() -> Iterator[Kind]:
+    def change(data: bytes) -> bytes:
+        return call_store._rewritten(data, call_store._from_record(data))
+
+    outcome = ToolOutcome(True, 0.5, {"sum": 5}, cached=True, summary="It adds up to 5.")
+    yield Kind(
+        "TOOL_CALLS",
+        lambda: call_store._encode(NotedCall("ab12", AT, outcome, forgotten=False)),
+        lambda data: call_store._encode(call_store._from_record(data)),
+        change=change,
+        message=call_pb2.CallRecord,
+    )
+
+
+def _orchestrator() -> Iterator[Kind]:
+    def change_record(data: bytes) -> bytes:
+        message = runs.parse(data)
+        runs.drop_outcome(message)
+        return message.SerializeToString()
+
+    def marker(data: bytes) -> RunMarker:
+        return markers._decode(Entry(KEY.name, data, 1))
+
+    choice = switching.SetModel(Choice("local", "small"), "ann", AT)
+    brought = BroughtModel("https://models.example.com/v1", SecretStr("key"), "large", "openai")
+    cost = RunCost(KEY, "ann", date(2026, 11, 23), "t1", "large", 10, 20, 0.25)
+    place = f"acme.{tally._word('ann')}.2026-11-23.{KEY.run_id}"
+    yield Kind(
+        "RUN_RECORDS",
+        lambda: runs.encode(_RECORD),
+        lambda data: runs.encode(runs.decode(KEY, data)),
+        change=change_record,
+        message=record_pb2.RunRecord,
+    )
+    yield Kind(
+        "RUN_RECORDS",
+        _waiting_record,
+        _waiting_again,
+        change=change_record,
+        name="waiting",
+        message=record_pb2.RunRecord,
+    )
+    yield Kind(
+        "RUN_ACTIVE",
+        lambda: markers._encode(RunMarker("ab12", begun=True, parked=True, wait=Wait(AT, AT, ("ann",)))),
+        lambda data: markers._encode(replace(marker(data), raw=b"")),
+        change=lambda data: markers._encode(replace(marker(data), owner="cd34")),
+        message=record_pb2.RunMarker,
+    )
+    yield Kind(
+        "RUN_KEYS",
+        lambda: record_pb2.RunKeyClaim(run_id=KEY.run_id, request_digest=b"\x01\x02").SerializeToString(),
+        lambda data: run_store._claim_of(data).SerializeToString(),
+        message=record_pb2.RunKeyClaim,
+    )
+    yield Kind("RUN_COSTS", lambda: tally._encode(cost), lambda data: tally._encode(tally._decode(place, data)))
+    yield Kind(
+        "RUN_SOURCES",
+        lambda: sources._encode(Dependent(KEY, "t1", "ann")),
+        lambda data: sources._encode(sources._dependent(f"acme.document.doc-1.{KEY.run_id}", data)),
+    )
+    yield Kind("MODEL_SETTINGS", lambda: switching._encoded(choice), _set_model_again)
+    yield Kind(
+        "MODEL_CREDENTIALS",
+        lambda: brought_models._encode(brought),
+        lambda data: brought_models._encode(brought_models._decode(data)),
+    )
+
+
+def _events() -> Iterator[Kind]:
+    """One kind for each payload that the contract has."""
+
+    def again(data: bytes) -> bytes:
+        return event_to_proto(replace(event_from_bytes(data), raw=None)).SerializeToString()
+
+    def unchanged(data: bytes) -> bytes:
+        return event_to_proto(event_from_bytes(data)).SerializeToString()
+
+    for payload in orchestrator_pb2.RunEvent.DESCRIPTOR.oneofs_by_name["payload"].fields:
+
+        def write(name: str = payload.name) -> bytes:
+            event = filled(orchestrator_pb2.RunEvent, choose=name)
+            event.state = filled(state_pb2.StepState).SerializeToString(deterministic=True)
+            return bytes(event.SerializeToString(deterministic=True))
+
+        yield Kind("RUNS", write, again, change=unchanged, name=payload.name, message=orchestrator_pb2.RunEvent)
+
+
+def _note() -> bytes:
+    return idempotency._encode(idempotency._Note("ab" * 32, "item-1", 1_764_000_000.25, is_made=True))
+
+
+def _note_again(data: bytes) -> bytes:
+    return idempotency._encode(idempotency._decode(data))
+
+
+def _set_model_again(data: bytes) -> bytes:
+    model = switching._decoded(data)
+    assert model is not None
+    return switching._encoded(model)
+
+
+def _waiting_record() -> bytes:
+    """A run that waits for a person, as a parked one is stored."""
+    waiting = replace(_RECORD, status=RunStatus.WAITING, finished_at=None, outcome=Outcome(), pending=(_APPROVAL,))
+    message = runs.parse(runs.encode(waiting))
+    runs.set_going_on(message, waiting)
+    return message.SerializeToString()
+
+
+def _waiting_again(data: bytes) -> bytes:
+    record = runs.decode(KEY, data)
+    message = runs.parse(runs.encode(record))
+    runs.set_going_on(message, record)
+    return message.SerializeToString()
+
+
+_CONTENT = Content("ab" * 32, 1_024, "application/pdf")
+_FAILURE = Failure("PDF_ENCRYPTED", "the file is encrypted")
+_DOCUMENT = Document(
+    tenant_id="acme",
+    document_id="doc-1",
+    collection_id="papers",
+    name="reports/tower.pdf",
+    created_at=AT,
+    updated_at=AT,
+    status=Status.PROCESSING,
+    content=_CONTENT,
+    revision_count=2,
+    metadata={"author": "Eiffel"},
+    pending=Revision("rev-2", 2, _CONTENT),
+    active=Revision("rev-1", 1, _CONTENT),
+    stage="embed",
+    progress=0.5,
+    error=_FAILURE,
+    report=Report(
+        page_count=2,
+        chunk_count=3,
+        token_count=400,
+        embed_batch_count=1,
+        stage_seconds={"parse": 0.5},
+        page_statuses=("text", "ocr"),
+        warnings=("a page is empty",),
+        attempts=1,
+        chunker="v3",
+        reused_chunk_count=1,
+        languages=("en",),
+    ),
+    swept=True,
+    tries=Tries(1, 1, "worker-1", _FAILURE, AT, AT),
+)
+_LETTER = DeadLetter(
+    "acme", "rev-2", 2, "doc-1", "papers", "reports/tower.pdf", _FAILURE, "parse", 3, 1, AT, AT, requeued_at=AT
+)
+_FINDING = condition.Finding(
+    "entries_missing", "DOCUMENTS", 2, 1, "Two records are gone", "Restore a backup", ("acme.doc-1",), AT.isoformat()
+)
+_APPROVAL: Approval = runs.read(filled(orchestrator_pb2.Approval), Approval)
+_RECORD = RunRecord(
+    KEY,
+    "ann",
+    RunRequest(
+        RunMode.GROUNDED, "When?", ("papers",), "t1", "auto", ("doc-1",), Budgets(2.5, 100, 3, 4, 5, 6, 0.25, 7), 7
+    ),
+    RunStatus.COMPLETED,
+    AT,
+    AT,
+    traceparent="00-1-2-01",
+    scopes=frozenset({"operator", "query"}),
+    outcome=Outcome(
+        Answer(
+            "It was built in 1889. [1]",
+            (
+                Citation(
+                    1, "doc-1", "tower.pdf", "c1", 3, "The tower was built in 1889.", 4, 9, heading_path=("History",)
+                ),
+            ),
+            SupportStatus.SUPPORTED,
+            "model",
+            {"kind": "table"},
+        ),
+        Usage(10, 20, 1.5, 0.25, {"answer": 1.0}, "large"),
+        RunError("INTERNAL", "X", "broke", retryable=False),
+    ),
+)
