@@ -33,6 +33,7 @@ _TRY_TIMEOUT_S = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.2
 
 _STREAM_NAME_IN_USE = 10058
+_STREAM_NOT_FOUND = 10059
 _TOO_FEW_SERVERS = 10005
 _SINGLE_SERVER = 10074
 _DELETE_FAILED, _NOT_THERE = 10057, "no message found"
@@ -88,6 +89,16 @@ class Nats:
                 if error.err_code != _STREAM_NAME_IN_USE:
                     raise
                 await self.persist(f"stream {name}", lambda timeout_s: self._bring_to(config, timeout_s))
+
+    async def has_stream(self, name: str) -> bool:
+        """Raises as `persist`."""
+        try:
+            await self.persist(f"stream {name}", lambda timeout_s: self._asked(f"STREAM.INFO.{name}", {}, timeout_s))
+        except APIError as error:
+            if error.err_code != _STREAM_NOT_FOUND:
+                raise
+            return False
+        return True
 
     async def _bring_to(self, config: api.StreamConfig, timeout_s: float) -> None:
         # As the server writes it: the client's type lacks what newer servers know, and would reset it.

@@ -72,6 +72,13 @@ class KeyValue:
         await nats.ensure_stream(config)
         return cls(nats, name)
 
+    @classmethod
+    @patient
+    async def open_to_read(cls, nats: Nats, name: str) -> "KeyValue":
+        """Opens a bucket that another service looks after: nothing about it is changed. Made here where that service has not come
+        yet, so that none has to wait for the other."""
+        return cls(nats, name) if await nats.has_stream(f"KV_{name}") else await cls.open(nats, name)
+
     @property
     def reconnections(self) -> int:
         """Of its connection."""

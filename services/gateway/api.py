@@ -9,7 +9,6 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from kit.principal import OPERATOR, Principal
 from services.gateway import problems
 from services.gateway.auth import authenticated
 from services.gateway.backends import Backends
@@ -63,7 +62,7 @@ def create_api(backends: Backends) -> FastAPI:
     )
     app.state.backends = backends
     app.state.stream_shares = StreamShares(stream_limit(settings))
-    app.state.local_principal = Principal(settings.local_tenant_id, settings.local_subject, frozenset({OPERATOR}))
+    app.state.local_principal = settings.local_principal()
     for module in (
         upload,
         documents,

@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from kit.settings import HostNames, Identifier, Networks, SigningServiceSettings, Subject
+from kit.settings import HostNames, LocalUserSettings, Networks, SigningServiceSettings
 
 
-class GatewaySettings(SigningServiceSettings):
+class GatewaySettings(LocalUserSettings, SigningServiceSettings):
     """Settings of the public edge."""
 
     host: str = "127.0.0.1"
@@ -21,12 +21,6 @@ class GatewaySettings(SigningServiceSettings):
     allowed_hosts: HostNames = ()
     """Host names, comma-separated, under which the API may be asked for besides loopback names. A name that is not listed is
     refused, because a hostile page can point its own name at this machine (DNS rebinding)."""
-
-    local_tenant_id: Identifier = "local"
-    """Tenant of every request while no keys are configured."""
-
-    local_subject: Subject = "local-user"
-    """User of every request while no keys are configured."""
 
     ingest_address: str = "127.0.0.1:7003"
     """Address ("host:port") of the ingest API."""
