@@ -41,7 +41,7 @@ async def test_who_is_no_operator_may_not(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transport: Any = client._transport
-    transport.app.state.local_principal = Principal("local", "guest")
+    transport.app.state.door.principal = Principal("local", "guest")
     for answer in (
         await client.put("/v1/models/answer", json={"provider": "gpu", "model": "m"}),
         await client.delete("/v1/models/answer"),
