@@ -179,7 +179,7 @@ async def test_the_ingest_api_takes_no_job_from_the_worker(
 FOREIGN = [
     (user, bucket)
     for user, access in ACCESS.items()
-    for bucket in ("DOCUMENTS", "THREADS", "RUN_RECORDS", "ACTIVE_REVISIONS")
+    for bucket in ("DOCUMENTS", "THREADS", "RUN_RECORDS", "ACTIVE_REVISIONS", "API_KEYS")
     if bucket not in access.buckets
 ]
 
