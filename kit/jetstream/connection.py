@@ -100,6 +100,14 @@ class Nats:
             return False
         return True
 
+    async def last_position(self, name: str) -> int:
+        """Of the newest message of a stream, also of one that is gone since; 0 when there was none. Raises as `persist`."""
+
+        async def ask(timeout_s: float) -> int:
+            return int((await self._asked(f"STREAM.INFO.{name}", {}, timeout_s))["state"]["last_seq"])
+
+        return await self.persist(f"stream {name}", ask)
+
     async def _bring_to(self, config: api.StreamConfig, timeout_s: float) -> None:
         # As the server writes it: the client's type lacks what newer servers know, and would reset it.
         found = (await self._asked(f"STREAM.INFO.{config.name}", {}, timeout_s))["config"]

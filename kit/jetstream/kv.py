@@ -129,6 +129,15 @@ class KeyValue:
         """Writes if the key still has `revision`. Returns the new one; raises Aborted when another writer was first."""
         return await self._write(key, value, revision=revision)
 
+    async def last_position(self) -> int:
+        """Of the newest write to the bucket, also of one that is gone since; 0 when there was none."""
+        return await self._nats.last_position(self._stream)
+
+    async def put_if_bucket_unchanged(self, key: str, value: bytes, position: int) -> int:
+        """Writes if nothing was written to the whole bucket since `last_position` was `position`. Returns the new revision; raises
+        Aborted."""
+        return await self._write(key, value, headers={api.Header.EXPECTED_LAST_SEQUENCE.value: str(position)})
+
     async def delete(self, key: str, revision: int | None = None) -> None:
         """Deletes, leaving a marker for watchers. With `revision`, only if the key still has it; else raises Aborted."""
         await self._write(key, headers={KV_OP: KV_DEL}, revision=revision)
