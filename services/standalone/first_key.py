@@ -16,8 +16,8 @@ from services.standalone.settings import StandaloneSettings
 
 
 async def at_start(nats_url: str, settings: StandaloneSettings, say: Callable[[str], None], program: str) -> None:
-    """Makes a key where callers need one and no operator has one, and says it on the terminal, not to any log. What goes wrong stops
-    nothing."""
+    """Makes a key where callers need one and no operator has one, and says it on the terminal, not to any log. What goes wrong
+    stops nothing."""
     if settings.auth == "none":
         return
     try:
