@@ -11,7 +11,7 @@ from evals.samples import Samples
 from evals.system import RunningSystem, running_system, system_environment
 from evals.tables import Table
 
-REPLICAS = "orchestrator=3,gateway=2,ingest-worker=3,ingest=2,memory=2,tools=2"
+REPLICAS = "orchestrator=3,gateway=2,ingest-worker=3,ingest=2,memory=2,tools=2,reranker=2"
 REQUESTS = 2_000
 COLLECTION = "rolling"
 _FAILURES_SHOWN = 10
@@ -58,7 +58,7 @@ async def _restarting(system: RunningSystem) -> tuple[Tally, list[str], int]:
     async def meanwhile(tally: Tally) -> None:
         nonlocal rounds
         while not rounds or tally.requests < REQUESTS:
-            await restart_all(system.url, system.data_dir)
+            await run_command(system.url, system.data_dir, "restart")
             rounds += 1
 
     tally, lost = await used(system.url, COLLECTION, meanwhile)
@@ -72,19 +72,19 @@ async def used(url: str, collection_id: str, meanwhile: Callable[[Tally], Awaita
     return tally, await lost_uploads(url, collection_id, tally)
 
 
-async def restart_all(url: str, data_dir: Path) -> None:
-    """`groundwork restart`. Raises RuntimeError with what it said when a process does not come back."""
-    port = int(url.rpartition(":")[2])
+async def run_command(url: str, data_dir: Path, *arguments: str) -> str:
+    """What `groundwork …` printed. Raises RuntimeError with it when that failed."""
     process = await asyncio.create_subprocess_exec(
         Path(sys.executable).with_name("groundwork"),
-        "restart",
-        env=system_environment(data_dir, port),
+        *arguments,
+        env=system_environment(data_dir, int(url.rpartition(":")[2])),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
     said, _ = await process.communicate()
     if process.returncode:
         raise RuntimeError(said.decode())
+    return said.decode()
 
 
 async def _until(tally: Tally, requests: int) -> None:

@@ -87,7 +87,7 @@ class _InHand:
     @contextmanager
     def entered(self) -> Iterator[_Call]:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a handler is a coroutine
+        assert task is not None
         call = _Call(task)
         self._calls.add(call)
         _call.set(call)  # for the rest of the task, which is the call's
@@ -140,7 +140,7 @@ class Server(grpc.aio.Server):
     async def start(self) -> None:
         await self._inner.start()
 
-    async def wait_for_termination(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - the base class's
+    async def wait_for_termination(self, timeout: float | None = None) -> bool:
         return await self._inner.wait_for_termination(timeout)
 
 

@@ -85,7 +85,7 @@ def _bind_error(port: int) -> int | None:
 
 
 def _listener(port: int) -> str | None:
-    """Name and process id of who listens on the port, of several the oldest, from which the others have it; None where /proc does not
+    """Name and process id of who listens on the port, the oldest of several, which gave it to the others; None where /proc does not
     say."""
     try:
         inode = _listening_inode(port)
