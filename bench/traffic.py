@@ -181,13 +181,13 @@ def _good(response: httpx.Response) -> httpx.Response:
 async def _settled(client: httpx.AsyncClient, collection_id: str) -> set[str]:
     """Ids of the documents that are ready, once none is on its way."""
     path = f"/v1/collections/{collection_id}/documents"
-    waiting = {"status": ["queued", "processing"], "page_size": 1}
+    waiting = {"status": ("queued", "processing"), "page_size": "1"}
     async with asyncio.timeout(SETTLE_TIMEOUT_S):
         while _good(await client.get(path, params=waiting)).json()["documents"]:  # noqa: ASYNC110 - a condition over HTTP
             await asyncio.sleep(_POLL_S)
     ready, token = set[str](), ""
     while True:
-        query = {"status": "ready", "page_size": _PAGE, "page_token": token}
+        query = {"status": "ready", "page_size": str(_PAGE), "page_token": token}
         page = _good(await client.get(path, params=query)).json()
         ready |= {document["id"] for document in page["documents"]}
         if not (token := page["next_page_token"] or ""):

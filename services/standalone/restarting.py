@@ -75,7 +75,7 @@ def _restart_one(data_dir: DataDir, name: str) -> float:
     _send(pid, signal.SIGTERM, _running(data_dir))
 
     def has_ended() -> bool:
-        return _process(data_dir, name)["pid"] != pid
+        return bool(_process(data_dir, name)["pid"] != pid)
 
     if not _holds(has_ended, END_TIMEOUT_S):
         _say(f"  {name:<15} does not end; killing it")

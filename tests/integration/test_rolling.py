@@ -1,5 +1,5 @@
-"""Every service restarted in turn while people ask and upload: no request fails, nothing acknowledged is lost. The long version with
-thousands of requests, is the part `rolling` of the benchmark."""
+"""Every service restarted in turn while people ask and upload: no request fails, nothing acknowledged is lost. The long version is
+the part `rolling` of the benchmark."""
 
 import asyncio
 import re
