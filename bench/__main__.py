@@ -17,6 +17,7 @@ from bench import (
     ingestion,
     peer,
     rerank,
+    rolling,
     searching,
     small_documents,
     stalls,
@@ -43,6 +44,7 @@ PARTS = (
     "steps",
     "following",
     "agents",
+    "rolling",
     "peer",
 )
 DEFAULT_PARTS = PARTS[:-1]
@@ -69,6 +71,7 @@ def main() -> None:
         "steps": steps.measure,
         "following": following.measure,
         "agents": agents.measure,
+        "rolling": rolling.measure,
         "clean-clone": clean_clone.measure,
     }
     gc.freeze()  # a collector that looks through all modules would be in the latencies

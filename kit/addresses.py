@@ -1,8 +1,10 @@
 """Addresses of services, as settings write them: one "host:port", whose name may stand for many servers, or several with commas."""
 
+import asyncio
+import socket
 from collections.abc import Sequence
 
-from kit.errors import InvalidArgument
+from kit.errors import InvalidArgument, Unavailable
 from kit.hosts import is_address
 
 
@@ -32,6 +34,27 @@ def target(text: str) -> str:
     if len(listed) == 1:
         return listed[0] if "://" in text or text.startswith("unix:") else f"dns:///{listed[0]}"
     return f"{_family(text, listed)}:{','.join(listed)}"
+
+
+async def resolved(text: str) -> list[str]:
+    """Host and port of each server: a headless service's name stands for all its pods. Raises Unavailable."""
+    found = [each for address in addresses(text) for each in await _servers(address)]
+    return list(dict.fromkeys(found))
+
+
+async def _servers(address: str) -> list[str]:
+    """IPv4 where there is any, as a name may stand for the same server twice."""
+    host, _, port = address.rpartition(":")
+    if "://" in address or address.startswith("unix:") or is_address(host):
+        return [address]
+    try:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise Unavailable(f"the address {address} cannot be resolved: {error}") from error
+    v4 = [f"{where[0]}:{port}" for family, *_, where in found if family == socket.AF_INET]
+    v6 = [f"[{where[0]}]:{port}" for family, *_, where in found if family == socket.AF_INET6]
+    return v4 or v6
 
 
 def _family(text: str, listed: Sequence[str]) -> str:

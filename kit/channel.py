@@ -1,9 +1,10 @@
 """Outgoing calls: the only place with channel options. A channel carries the principal's token and the trace, refuses a call
-without a deadline, retries what the contract declares safe to repeat, and raises GroundworkError instead of RpcError."""
+without a deadline, makes calls again where that is safe (kit.attempts), and raises GroundworkError instead of RpcError."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import grpc
@@ -15,6 +16,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from kit import deadline
 from kit.addresses import addresses, target
+from kit.attempts import Attempts, Connection, Requests
 from kit.errors import DeadlineExceeded, Internal
 from kit.principal import current_principal
 from kit.server import MAX_MESSAGE_BYTES
@@ -31,9 +33,14 @@ _OPTIONS = [
     ("grpc.keepalive_permit_without_calls", 1),
     # A service that was restarted on the same address should be found again within a second, not in two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
+    # In truth how long a connection may take to be made: more than a server on a busy machine needs, less than anybody would wait.
+    ("grpc.min_reconnect_backoff_ms", 5_000),
+    # A name is looked up again when one of its servers goes away, and no more often than this: a pod that has taken its place
+    # should be found soon.
+    ("grpc.dns_min_time_between_resolutions_ms", 1_000),
 ]
+PATIENCE_S = 10.0
 
 
 @asynccontextmanager
@@ -43,13 +50,15 @@ async def open_channel(
     services: Sequence[ServiceDescriptor] = (),
     *,
     passed_on_to: Sequence[str] = (),
+    patience_s: float = PATIENCE_S,
 ) -> AsyncIterator["Channel"]:
     """A channel to `address`: "host:port", or several with commas. Calls are balanced round robin over all servers behind it, as
     over the pods behind a headless service's name.
 
     `services` are the descriptors of the contracts that are called: their methods marked with an idempotency level are
     retried on UNAVAILABLE. `passed_on_to` are the rooms that the called service asks in the caller's name: its token is good for
-    the called room and for those.
+    the called room and for those. Who calls while no server is there waits for one until the channel has been without for
+    `patience_s`; from then on calls fail at once, until there is one again.
     """
     options = [*_OPTIONS, ("grpc.service_config", _service_config(services))]
     # Only those for answers that come whole: the library ends the span of a stream when the stream does, and not when its reader
@@ -60,7 +69,13 @@ async def open_channel(
         if isinstance(each, grpc.aio.UnaryUnaryClientInterceptor | grpc.aio.StreamUnaryClientInterceptor)
     ]
     async with grpc.aio.insecure_channel(target(address), options=options, interceptors=telemetry) as inner:
-        yield Channel(inner, signer, passed_on_to)
+        connection = Connection(inner, address, patience_s)
+        watching = asyncio.create_task(connection.watch())
+        try:
+            yield Channel(inner, signer, passed_on_to, connection)
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
 
 
 def _service_config(services: Sequence[ServiceDescriptor]) -> str:
@@ -86,27 +101,31 @@ class Channel(grpc.aio.Channel):
 
     A unary answer is awaited, and `on_trailing` is given the metadata that came after it; a streamed one is an async iterator
     whose `aclose()` cancels the call. Calls take `timeout` in seconds; the smaller of it and the time left to the request in hand
-    applies.
+    applies. `wait_for_ready` is None for the channel's patience, False not to wait for a server at all, True to wait until the
+    deadline.
     """
 
-    def __init__(self, inner: grpc.aio.Channel, signer: TokenSigner, passed_on_to: Sequence[str] = ()) -> None:
+    def __init__(
+        self, inner: grpc.aio.Channel, signer: TokenSigner, passed_on_to: Sequence[str], connection: Connection
+    ) -> None:
         self._inner = inner
         self._signer = signer
         self._passed_on_to = passed_on_to
+        self._connection = connection
 
     def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
         return self._unary(method, self._inner.unary_unary(method, *args, **kwargs))
 
     def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        return self._unary(method, self._inner.stream_unary(method, *args, **kwargs))
+        return self._unary(method, self._inner.stream_unary(method, *args, **kwargs), has_stream=True)
 
     def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
         return self._stream(method, self._inner.unary_stream(method, *args, **kwargs))
 
     def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        return self._stream(method, self._inner.stream_stream(method, *args, **kwargs))
+        raise NotImplementedError(f"{method}: no contract has streams in both directions")
 
-    def _unary(self, method: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+    def _unary(self, method: str, inner: Callable[..., Any], *, has_stream: bool = False) -> Callable[..., Any]:
         async def call(
             request: Any,
             *,
@@ -114,14 +133,19 @@ class Channel(grpc.aio.Channel):
             wait_for_ready: bool | None = None,
             on_trailing: Callable[[Mapping[str, str | bytes]], None] | None = None,
         ) -> Any:
-            made = inner(request, wait_for_ready=wait_for_ready, **self._arguments(method, timeout))
-            try:
-                answer = await made
-            except grpc.aio.AioRpcError as error:
-                raise from_rpc_error(error) from error
-            if on_trailing is not None:
-                on_trailing(dict(await made.trailing_metadata()))
-            return answer
+            attempts = self._attempts(method, timeout, wait_for_ready)
+            requests = Requests(request) if has_stream else None
+            while True:
+                sent = request if requests is None else requests.begin()
+                made = inner(sent, wait_for_ready=wait_for_ready, **self._arguments(method, attempts.left_s))
+                try:
+                    answer = await made
+                except grpc.aio.AioRpcError as error:
+                    await attempts.again(error, requests)
+                    continue
+                if on_trailing is not None:
+                    on_trailing(dict(await made.trailing_metadata()))
+                return answer
 
         return call
 
@@ -129,33 +153,34 @@ class Channel(grpc.aio.Channel):
         async def call(
             request: Any, *, timeout: float | None = None, wait_for_ready: bool | None = None
         ) -> AsyncIterator[Any]:
-            arguments = self._arguments(method, timeout)
-            # Not the current span: the steps of a generator may run in several contexts.
-            span = trace.get_tracer("groundwork").start_span(method, kind=SpanKind.CLIENT)
-            carrier: dict[str, str] = {}
-            propagate.inject(carrier, trace.set_span_in_context(span))
-            arguments["metadata"] += tuple(carrier.items())
-            responses = inner(request, wait_for_ready=wait_for_ready, **arguments)
-            try:
-                async for response in responses:
-                    yield response
-            except grpc.aio.AioRpcError as error:
-                span.set_status(StatusCode.ERROR, error.code().name)
-                raise from_rpc_error(error) from error
-            finally:
-                responses.cancel()
-                span.end()
+            attempts = self._attempts(method, timeout, wait_for_ready)
+            has_begun = False
+            while True:
+                arguments = self._arguments(method, attempts.left_s)
+                try:
+                    async with aclosing(_responses(method, inner, request, wait_for_ready, arguments)) as responses:
+                        async for response in responses:
+                            has_begun = True
+                            yield response
+                    return
+                except grpc.aio.AioRpcError as error:
+                    if has_begun:
+                        raise from_rpc_error(error) from error
+                    await attempts.again(error)
 
         return call
 
-    def _arguments(self, method: str, timeout_s: float | None) -> dict[str, Any]:
+    def _attempts(self, method: str, timeout_s: float | None, wait_for_ready: bool | None) -> Attempts:
         bounded_s = deadline.bounded_timeout_s(timeout_s)
         if bounded_s is None:
             raise Internal(f"{method} was called without a deadline", reason="NO_DEADLINE")
         if bounded_s <= 0:
             raise DeadlineExceeded(f"no time was left to call {method}", reason="NO_TIME_LEFT")
+        return Attempts(self._connection, is_patient=wait_for_ready is not False, deadline_s=bounded_s)
+
+    def _arguments(self, method: str, timeout_s: float) -> dict[str, Any]:
         token = self._signer.sign(current_principal(), call_of(method)[0], *self._passed_on_to)
-        return {"timeout": bounded_s, "metadata": ((TOKEN_METADATA_KEY, f"Bearer {token}"),)}
+        return {"timeout": timeout_s, "metadata": ((TOKEN_METADATA_KEY, f"Bearer {token}"),)}
 
     async def close(self, grace: float | None = None) -> None:
         await self._inner.close(grace)
@@ -174,3 +199,24 @@ class Channel(grpc.aio.Channel):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+async def _responses(
+    method: str, inner: Callable[..., Any], request: Any, wait_for_ready: bool | None, arguments: dict[str, Any]
+) -> AsyncGenerator[Any, None]:
+    """One attempt at a streamed answer, as a span of its own. Closing it cancels the call."""
+    # Not the current span: the steps of a generator may run in several contexts.
+    span = trace.get_tracer("groundwork").start_span(method, kind=SpanKind.CLIENT)
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier, trace.set_span_in_context(span))
+    metadata = (*arguments["metadata"], *carrier.items())
+    responses = inner(request, wait_for_ready=wait_for_ready, timeout=arguments["timeout"], metadata=metadata)
+    try:
+        async for response in responses:
+            yield response
+    except grpc.aio.AioRpcError as error:
+        span.set_status(StatusCode.ERROR, error.code().name)
+        raise
+    finally:
+        responses.cancel()
+        span.end()

@@ -67,6 +67,9 @@ class GroundworkError(Exception):
 
     code: ClassVar[Code] = Code.INTERNAL
     reason: str = "INTERNAL"
+    is_of_one_replica: ClassVar[bool] = False
+    """Whether this replica is full, has done nothing, and another may have room: the caller's channel asks the others. Never of
+    a limit that is the same everywhere, as a tenant's share."""
 
     def __init__(
         self,

@@ -6,8 +6,10 @@ Order, outermost first: OpenTelemetry, errors, request context (principal and de
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing, contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import grpc
@@ -15,7 +17,7 @@ import structlog
 from opentelemetry.instrumentation.grpc import aio_server_interceptor
 
 from kit import deadline
-from kit.errors import GroundworkError, Internal
+from kit.errors import GroundworkError, Internal, Unavailable
 from kit.principal import set_principal
 from kit.scopes import scope_of
 from kit.status import DETAILS_KEY, to_status
@@ -38,13 +40,109 @@ SERVER_OPTIONS = [
     # Two processes on one port would answer each other's callers.
     ("grpc.so_reuseport", 0),
 ]
+MAX_CONNECTION_AGE_S = 300.0
+_CUT_S = 2.0
+"""How long the statuses of calls that are cut off may take to be written, before gRPC ends them without one."""
 
 
-def make_server(verifier: TokenVerifier) -> grpc.aio.Server:
-    """A server with all interceptors; bind, add servicers and start it through kit.service."""
+def make_server(verifier: TokenVerifier, *, max_connection_age_s: float = MAX_CONNECTION_AGE_S) -> Server:
+    """A server with all interceptors; bind, add servicers and start it through kit.service.
+
+    A client leaves a connection that is older than `max_connection_age_s` (gRPC varies it by a tenth) for a new one, and looks up
+    the address anew for it. Calls in hand go on there for as long as they take: gRPC's grace for them is unlimited unless set.
+    """
     telemetry = aio_server_interceptor()  # type: ignore[no-untyped-call] # the library leaves it untyped
-    interceptors = [telemetry, _Errors(), _RequestContext(verifier)]
-    return grpc.aio.server(interceptors=interceptors, options=SERVER_OPTIONS)
+    in_hand = _InHand()
+    interceptors = [telemetry, _Errors(in_hand), _RequestContext(verifier)]
+    options = [*SERVER_OPTIONS, ("grpc.max_connection_age_ms", round(max_connection_age_s * 1000))]
+    return Server(grpc.aio.server(interceptors=interceptors, options=options), in_hand)
+
+
+def end_when_draining() -> None:
+    """Says of the call in hand that it has no end of its own, as a watch: it is ended as soon as the server stops, and its caller
+    opens it again elsewhere. Others are given the grace."""
+    call = _call.get()
+    if call is not None:
+        call.is_endless = True
+
+
+class _Call:
+    """A call in hand, by the task of its handler."""
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self.task = task
+        self.is_endless = False
+        self.is_cut = False
+
+
+_call: ContextVar[_Call | None] = ContextVar("call", default=None)
+
+
+class _InHand:
+    """The calls that a server has in hand. One that the server cuts off is told so: what ends without a word from us was never
+    begun, and its caller makes it again elsewhere (kit.attempts)."""
+
+    def __init__(self) -> None:
+        self._calls: set[_Call] = set()
+
+    @contextmanager
+    def entered(self) -> Iterator[_Call]:
+        task = asyncio.current_task()
+        assert task is not None
+        call = _Call(task)
+        self._calls.add(call)
+        _call.set(call)  # for the rest of the task, which is the call's
+        try:
+            yield call
+        finally:
+            self._calls.discard(call)
+
+    def cut(self, *, only_endless: bool = False) -> None:
+        """Ends those calls with UNAVAILABLE."""
+        for call in self._calls:
+            if call.is_endless or not only_endless:
+                call.is_cut = True
+                call.task.cancel()
+
+
+class Server(grpc.aio.Server):
+    """Wraps a grpc.aio server so that it stops without leaving a caller in doubt."""
+
+    def __init__(self, inner: grpc.aio.Server, in_hand: _InHand) -> None:
+        self._inner = inner
+        self._in_hand = in_hand
+
+    async def stop(self, grace: float | None) -> None:
+        """Tells all clients to go elsewhere and takes no new call. Those in hand have `grace` seconds to end; what is left is cut off
+        with UNAVAILABLE and the reason SERVER_STOPPED."""
+        grace_s = grace or 0.0
+        stopping = asyncio.ensure_future(self._inner.stop(grace_s + _CUT_S))
+        try:
+            self._in_hand.cut(only_endless=True)
+            await asyncio.wait({stopping}, timeout=grace_s)
+            self._in_hand.cut()
+            await asyncio.shield(stopping)
+        except asyncio.CancelledError:
+            await self._inner.stop(None)
+            raise
+
+    def add_generic_rpc_handlers(self, generic_rpc_handlers: Iterable[grpc.GenericRpcHandler]) -> None:
+        self._inner.add_generic_rpc_handlers(generic_rpc_handlers)
+
+    def add_registered_method_handlers(self, service_name: str, method_handlers: Any) -> None:
+        self._inner.add_registered_method_handlers(service_name, method_handlers)
+
+    def add_insecure_port(self, address: str) -> int:
+        return self._inner.add_insecure_port(address)
+
+    def add_secure_port(self, address: str, server_credentials: grpc.ServerCredentials) -> int:
+        return self._inner.add_secure_port(address, server_credentials)
+
+    async def start(self) -> None:
+        await self._inner.start()
+
+    async def wait_for_termination(self, timeout: float | None = None) -> bool:
+        return await self._inner.wait_for_termination(timeout)
 
 
 Behaviour = Callable[[Any, Any], Any]
@@ -85,30 +183,53 @@ class _Around(grpc.aio.ServerInterceptor):
 class _Errors(_Around):
     """Turns what a handler raises into a status. An unknown error is logged here, once, and shows a trace id only."""
 
+    def __init__(self, in_hand: _InHand) -> None:
+        self._in_hand = in_hand
+        self._replica = secrets.token_hex(4)
+
     def _around_unary(self, inner: Behaviour, method: str) -> Behaviour:
         async def unary(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-            try:
-                return await inner(request, context)
-            except (grpc.aio.AbortError, asyncio.CancelledError):
-                raise
-            except Exception as error:
-                await _abort(context, error, method)
+            with self._in_hand.entered() as call:
+                try:
+                    return await inner(request, context)
+                except grpc.aio.AbortError:
+                    raise
+                except BaseException as error:
+                    await self._end(context, call, error, method)
 
         return unary
 
     def _around_stream(self, inner: Behaviour, method: str) -> Behaviour:
         async def stream(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
-            try:
-                # Closed here, not by the garbage collector: a handler whose client hung up lets go of what it holds at once.
-                async with aclosing(inner(request, context)) as responses:
-                    async for response in responses:
-                        yield response
-            except (grpc.aio.AbortError, asyncio.CancelledError):
-                raise
-            except Exception as error:
-                await _abort(context, error, method)
+            with self._in_hand.entered() as call:
+                try:
+                    # Closed here, not by the garbage collector: a handler whose client hung up lets go of what it holds at once.
+                    async with aclosing(inner(request, context)) as responses:
+                        async for response in responses:
+                            yield response
+                except (grpc.aio.AbortError, GeneratorExit):
+                    raise
+                except BaseException as error:
+                    await self._end(context, call, error, method)
 
         return stream
+
+    async def _end(
+        self, context: grpc.aio.ServicerContext[Any, Any], call: _Call, error: BaseException, method: str
+    ) -> NoReturn:
+        if isinstance(error, asyncio.CancelledError):
+            if not call.is_cut and call.task.cancelling():
+                raise error  # its client hung up
+            error = _stopped() if call.is_cut else error
+        elif not isinstance(error, Exception):
+            raise error
+        await _abort(context, error, method, self._replica)
+
+
+def _stopped() -> Unavailable:
+    return Unavailable(
+        "the service was stopped while it worked on this, and may have done it; ask again", reason="SERVER_STOPPED"
+    )
 
 
 class _RequestContext(_Around):
@@ -145,12 +266,14 @@ class _RequestContext(_Around):
         return stream
 
 
-async def _abort(context: grpc.aio.ServicerContext[Any, Any], error: Exception, method: str) -> NoReturn:
+async def _abort(
+    context: grpc.aio.ServicerContext[Any, Any], error: BaseException, method: str, replica: str
+) -> NoReturn:
     if not isinstance(error, GroundworkError):
         trace_id = current_trace_id()
         _log.error("rpc_failed", method=method, trace_id=trace_id, exc_info=error)
         error = Internal(f"something went wrong on our side; give this trace id to the operator: {trace_id}")
         error.metadata["trace_id"] = trace_id
-    status = to_status(error)
+    status = to_status(error, replica)
     code = next(code for code in grpc.StatusCode if code.value[0] == error.code.grpc_number)
     await context.abort(code, status.message, ((DETAILS_KEY, status.SerializeToString()),))

@@ -10,19 +10,23 @@ from kit.errors import BY_GRPC_NUMBER, DOMAIN, Cancelled, GroundworkError, Inter
 DETAILS_KEY = "grpc-status-details-bin"
 _RETRYABLE = "retryable"
 _RETRY_AFTER = "retry_after_s"
+_FULL_REPLICA = "full_replica"
 _LONGEST_MESSAGE = 1200
 _LONGEST_METADATA = 200
 """Bytes. A status travels in HTTP/2 headers, which may triple them, and of which a peer takes 8 kB: a longer one arrives as
 another error."""
 
 
-def to_status(error: GroundworkError) -> Status:
-    """The status message of an error. `retryable` and `retry_after_s` travel in the ErrorInfo's metadata."""
+def to_status(error: GroundworkError, replica: str = "") -> Status:
+    """The status message of an error. `retryable` and `retry_after_s` travel in the ErrorInfo's metadata, and with an error that is
+    of this `replica` alone, the name of it."""
     metadata = {key: _sendable(value, _LONGEST_METADATA) for key, value in error.metadata.items()}
     info = ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=metadata)
     info.metadata[_RETRYABLE] = str(error.retryable).lower()
     if error.retry_after_s is not None:
         info.metadata[_RETRY_AFTER] = f"{error.retry_after_s:g}"
+    if error.is_of_one_replica:
+        info.metadata[_FULL_REPLICA] = replica
     status = Status(code=error.code.grpc_number, message=_sendable(error.message, _LONGEST_MESSAGE))
     detail = AnyMessage()
     detail.Pack(info)
@@ -48,6 +52,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GroundworkError:
     metadata = dict(info.metadata)
     retryable = metadata.pop(_RETRYABLE, None)
     retry_after_s = metadata.pop(_RETRY_AFTER, None)
+    metadata.pop(_FULL_REPLICA, None)
     translated = kind(
         error.details() or "",
         reason=info.reason,
@@ -56,6 +61,17 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GroundworkError:
     )
     translated.metadata.update(metadata)
     return translated
+
+
+def is_own_status(error: grpc.aio.AioRpcError) -> bool:
+    """Whether a handler of ours has ended the call, and not gRPC."""
+    return _error_info(error) is not None
+
+
+def full_replica(error: grpc.aio.AioRpcError) -> str | None:
+    """The replica that has refused the call because it is full, if that is what happened: it has done nothing."""
+    info = _error_info(error)
+    return info.metadata.get(_FULL_REPLICA) if info is not None else None
 
 
 def _error_info(error: grpc.aio.AioRpcError) -> ErrorInfo | None:

@@ -85,12 +85,13 @@ def _bind_error(port: int) -> int | None:
 
 
 def _listener(port: int) -> str | None:
-    """Name and process id of who listens on the port; None where /proc does not say."""
+    """Name and process id of who listens on the port, the oldest of several, which gave it to the others; None where /proc does not
+    say."""
     try:
         inode = _listening_inode(port)
         if inode is None:
             return None
-        for link in Path("/proc").glob("[0-9]*/fd/*"):
+        for link in sorted(Path("/proc").glob("[0-9]*/fd/*"), key=lambda link: int(link.parts[2])):
             try:
                 if str(link.readlink()) == f"socket:[{inode}]":
                     process = link.parents[1]

@@ -19,6 +19,7 @@ from tests.unit.ingest.pdf_files import pdf_of
 
 T = TypeVar("T")
 
+SEVERAL = "orchestrator=2,gateway=2,ingest-worker=2,ingest=2,memory=2,tools=2"
 DATA = Path(__file__).parent.parent / "data" / "integration"
 REPORT_PAGES = (
     ("Annual report", "", "The fleet carried 4812 passengers in the first quarter."),
@@ -128,7 +129,7 @@ def mailbox() -> Iterator[MailServer]:
 def model_system(
     tmp_path_factory: pytest.TempPathFactory, models_dir: Path, scripted: Model, mailbox: MailServer
 ) -> Iterator[Groundwork]:
-    """A system whose language model is scripted, and which notices dead processes fast."""
+    """A system with several of each service, whose language model is scripted, and which notices dead processes fast."""
     provider = {
         "base_url": scripted.scripted.base_url,
         "api_key": "test",
@@ -150,7 +151,7 @@ def model_system(
         "GROUNDWORK_RESTART_BACKOFF_MAX_S": "0.4",
     }
     folder = tmp_path_factory.mktemp("model-system")
-    with running(Groundwork(folder / "data", models_dir.absolute(), settings)) as groundwork:
+    with running(Groundwork(folder / "data", models_dir.absolute(), settings, SEVERAL)) as groundwork:
         yield groundwork
 
 

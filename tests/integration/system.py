@@ -21,7 +21,7 @@ from kit.keys import KeySource, parse_signing_key
 from kit.testing.harness import free_port
 from kit.tokens import TokenSigner
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 45.0
 POLL_S = 0.05
 
@@ -39,11 +39,13 @@ def clean_environment(**variables: str) -> dict[str, str]:
 
 @dataclass
 class Groundwork:
-    """One installation on this machine, running or not."""
+    """One installation on this machine, running or not. `replicas` as for `groundwork up --replicas`, unless the test run says
+    GROUNDWORK_TEST_REPLICAS for all installations."""
 
     data_dir: Path
     models_dir: Path
     settings: Mapping[str, str] = field(default_factory=dict)
+    replicas: str = ""
     port: int = field(default_factory=free_port)
     process: "subprocess.Popen[bytes] | None" = None
 
@@ -57,6 +59,7 @@ class Groundwork:
             GROUNDWORK_PORT=str(self.port),
             GROUNDWORK_DATA_DIR=str(self.data_dir),
             GROUNDWORK_MODELS_DIR=str(self.models_dir),
+            GROUNDWORK_REPLICAS=os.environ.get("GROUNDWORK_TEST_REPLICAS", self.replicas),
             **self.settings,
         )
 
@@ -104,19 +107,28 @@ class Groundwork:
         return state
 
     def service(self, name: str) -> dict[str, Any]:
-        """A service in the state file: address, ops_port, pid, state, restarts."""
+        """A process in the state file: service, address, ops_port, pid, state, restarts. By the name of a service its first."""
         service: dict[str, Any] = self.state()["services"][name]
         return service
 
-    def wait_until_up(self, name: str, *, not_pid: int | None = None) -> int:
-        """Until the service is ready as another process than `not_pid`; its process id."""
+    def processes_of(self, service: str) -> list[dict[str, Any]]:
+        """All processes of a service in the state file."""
+        return [each for each in self.state()["services"].values() if each["service"] == service]
 
-        def is_up() -> bool:
-            service = self.service(name)
-            return service["state"] == "ready" and service["pid"] not in (None, not_pid)
+    def is_up(self, service: str, *, not_pid: int | None = None) -> bool:
+        """Whether all processes of the service are ready, and none of them is `not_pid`."""
+        found = self.processes_of(service)
+        return all(each["state"] == "ready" and each["pid"] not in (None, not_pid) for each in found)
 
-        wait_until(is_up, f"{name} is up again", timeout_s=START_TIMEOUT_S, more=self.printed)
-        return int(self.service(name)["pid"])
+    def wait_until_up(self, service: str, *, not_pid: int | None = None) -> int:
+        """Until all processes of the service are ready, and none of them is `not_pid`; the process id of the first."""
+        wait_until(
+            lambda: self.is_up(service, not_pid=not_pid),
+            f"{service} is up again",
+            timeout_s=START_TIMEOUT_S,
+            more=self.printed,
+        )
+        return int(self.service(service)["pid"])
 
     def processes(self) -> list[psutil.Process]:
         """The supervisor and everything below it."""
@@ -150,9 +162,11 @@ class Groundwork:
         """What the terminal shows."""
         return self.terminal.read_text("utf-8", "replace")
 
-    def log(self, name: str) -> str:
-        """A service's log."""
-        return (self.data_dir / "logs" / f"{name}.log").read_text("utf-8", "replace")
+    def log(self, service: str) -> str:
+        """The logs of a service's processes."""
+        folder = self.data_dir / "logs"
+        files = [folder / f"{service}.log", *folder.glob(f"{service}-[0-9]*.log")]
+        return "".join(file.read_text("utf-8", "replace") for file in files)
 
     @property
     def keys(self) -> KeyFolder:
@@ -167,8 +181,10 @@ class Groundwork:
         """What the supervisor tells the service `name`, for one more process beside it."""
         state = self.state()
         addresses = {
-            f"GROUNDWORK_{name.upper().replace('-', '_')}_ADDRESS": service["address"]
-            for name, service in state["services"].items()
+            f"GROUNDWORK_{service.upper().replace('-', '_')}_ADDRESS": ",".join(
+                each["address"] for each in self.processes_of(service)
+            )
+            for service in {each["service"] for each in state["services"].values()}
         }
         return {
             **self.environment,
@@ -190,6 +206,19 @@ def running(groundwork: Groundwork) -> Iterator[Groundwork]:
         assert " killed  " not in groundwork.printed().rpartition("Stopping")[2], "a service did not stop when told to"
     finally:
         groundwork.kill()
+
+
+@contextmanager
+def suspended(system: Groundwork, service: str) -> Iterator[None]:
+    """A service that hangs for the block: its ports are open, and none of its processes does anything."""
+    processes = [psutil.Process(each["pid"]) for each in system.processes_of(service)]
+    for process in processes:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.resume()
 
 
 @contextmanager

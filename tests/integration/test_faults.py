@@ -13,19 +13,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
 from kit.jetstream import connect
 from kit.principal import Principal
 from tests.integration.api import Api, Json, ok
-from tests.integration.system import Groundwork, running, wait_until
+from tests.integration.system import Groundwork, running, suspended, wait_until
 from tests.integration.test_kill import corpus_stats, jobs_left, kill, unique_word
 
 pytestmark = [pytest.mark.integration, pytest.mark.kill, pytest.mark.timeout(300)]
@@ -148,7 +146,7 @@ def kill_at_random(system: Groundwork, after_each: Any) -> Counter[str]:
     rng = random.Random(20261126)
     killed: Counter[str] = Counter()
     while sum(killed.values()) < KILLS:
-        up = [name for name in KILLED if killed[name] < KILLED[name] and system.service(name)["state"] == "ready"]
+        up = [name for name in KILLED if killed[name] < KILLED[name] and system.is_up(name)]
         if not up:
             time.sleep(0.05)
             continue
@@ -195,16 +193,6 @@ def assert_nothing_else_is_there(api: Api, library: Library) -> None:
         if not token:
             break
     assert listed == set(library.living().values())
-
-
-@contextmanager
-def suspended(system: Groundwork, name: str) -> Iterator[None]:
-    process = psutil.Process(system.service(name)["pid"])
-    process.suspend()
-    try:
-        yield
-    finally:
-        process.resume()
 
 
 def test_job_delivered_five_times_is_done_once(model_system: Groundwork, model_api: Api) -> None:

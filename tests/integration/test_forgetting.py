@@ -2,8 +2,6 @@
 API and from the message store, also when the orchestrator is killed meanwhile."""
 
 import asyncio
-import os
-import signal
 
 import pytest
 from nats.js.errors import NotFoundError
@@ -11,6 +9,7 @@ from nats.js.errors import NotFoundError
 from kit.jetstream import connect
 from tests.integration.api import Api, Event, Json, only, problem
 from tests.integration.system import Groundwork, wait_until
+from tests.integration.test_kill import kill
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
@@ -110,9 +109,7 @@ def test_forgetting_survives_the_death_of_the_orchestrator(model_system: Groundw
     document = model_api.ingest(collection, "lighthouse.txt", TEXT.encode())
     runs = [run_of(list(model_api.ask(collection, QUESTION))) for _ in range(5)]
     assert model_api.http.delete(f"/v1/documents/{document['id']}").status_code == 204
-    pid = int(model_system.service("orchestrator")["pid"])
-    os.kill(pid, signal.SIGKILL)
-    model_system.wait_until_up("orchestrator", not_pid=pid)
+    model_system.wait_until_up("orchestrator", not_pid=kill(model_system, "orchestrator"))
     for run_id in runs:
         wait_until(lambda run_id=run_id: is_forgotten(model_api, run_id), "the run is forgotten", timeout_s=WITHIN_S)
     assert stored(model_system) == []

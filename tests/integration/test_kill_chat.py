@@ -138,7 +138,7 @@ def assert_each_effect_once(api: Api, notes: str, ended: dict[str, list[Event]],
         what, number = name.split()
         result = data_of(events, "tool_result")[-1]
         if what == "note":
-            assert (result["ok"], kept[f"note-{number}.md"]) == (True, 1), result
+            assert (result["ok"], kept[f"note-{number}.md"]) == (True, 1), str(result)
         elif result["ok"]:
             assert sent[f"mail-{number}"] == 1
         else:

@@ -118,7 +118,7 @@ def test_a_taken_port_is_named_with_its_owner_and_a_way_out(system: Groundwork, 
     refused = up(fresh, GROUNDWORK_PORT=str(system.port))
     assert refused.returncode != 0
     assert f"Port {system.port} is taken" in refused.stderr
-    assert f"(process {system.service('gateway')['pid']})" in refused.stderr
+    assert f"(process {system.state()['supervisor_pid']})" in refused.stderr
     assert f"GROUNDWORK_PORT={system.port + 1}" in refused.stderr
     assert "Traceback" not in refused.stderr
 

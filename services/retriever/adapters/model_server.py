@@ -1,7 +1,5 @@
 """Embedder, PassageEmbedder, Reranker and TextForgetter by the reranker service."""
 
-import asyncio
-import socket
 from collections.abc import Sequence
 
 import grpc
@@ -9,7 +7,8 @@ import numpy as np
 import structlog
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
-from kit.channel import addresses, open_channel
+from kit.addresses import resolved
+from kit.channel import open_channel
 from kit.errors import DeadlineExceeded, GroundworkError, Internal, Unavailable
 from kit.principal import Principal, use_principal
 from kit.tokens import TokenSigner
@@ -77,7 +76,7 @@ class ModelServerReplicas:
     async def forget(self, tenant_id: str, content_hashes: Sequence[str]) -> None:
         """Raises the failure when no replica could. One that is away while others answer removes by itself what nobody uses."""
         failures: list[GroundworkError] = []
-        replicas = await _replicas(self._address)
+        replicas = await resolved(self._address)
         for address in replicas:
             try:
                 with use_principal(Principal(tenant_id, _SUBJECT)):
@@ -94,24 +93,3 @@ class ModelServerReplicas:
             for start in range(0, len(content_hashes), _HASHES_PER_CALL):
                 some = content_hashes[start : start + _HASHES_PER_CALL]
                 await stub.ForgetTexts(reranker_pb2.ForgetTextsRequest(content_hashes=some), timeout=_FORGET_TIMEOUT_S)
-
-
-async def _replicas(text: str) -> list[str]:
-    """Host and port of each replica: a headless service's name stands for all its pods. Raises Unavailable."""
-    found = [each for address in addresses(text) for each in await _resolved(address)]
-    return list(dict.fromkeys(found))
-
-
-async def _resolved(address: str) -> list[str]:
-    """IPv4 where there is any, as a name may stand for the same server twice."""
-    host, _, port = address.rpartition(":")
-    if "://" in address or address.startswith("unix:"):
-        return [address]
-    try:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise Unavailable(f"the model server's address {address} cannot be resolved: {error}") from error
-    v4 = [f"{where[0]}:{port}" for family, *_, where in found if family == socket.AF_INET]
-    v6 = [f"[{where[0]}]:{port}" for family, *_, where in found if family == socket.AF_INET6]
-    return v4 or v6

@@ -1,8 +1,12 @@
 """What settings may say about where a service is."""
 
+import asyncio
+import socket
+from typing import Any
+
 import pytest
 
-from kit.addresses import addresses, target
+from kit.addresses import addresses, resolved, target
 from kit.errors import InvalidArgument
 
 
@@ -33,3 +37,15 @@ def test_what_is_no_address_is_refused_with_advice(text: str) -> None:
 def test_several_addresses_are_of_one_family(text: str) -> None:
     with pytest.raises(InvalidArgument, match="all as IPv4 or all as IPv6"):
         target(text)
+
+
+async def test_servers_are_the_addresses_behind_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def looked_up(host: str, port: int, **_: Any) -> list[Any]:
+        assert (host, port) == ("reranker", 7001)
+        v4 = [(socket.AF_INET, 1, 6, "", (where, port)) for where in ("10.0.0.1", "10.0.0.2", "10.0.0.1")]
+        return [(socket.AF_INET6, 1, 6, "", ("fd00::1", port, 0, 0)), *v4]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", looked_up)
+    assert await resolved("reranker:7001") == ["10.0.0.1:7001", "10.0.0.2:7001"]
+    assert await resolved("unix:/run/reranker.sock") == ["unix:/run/reranker.sock"]
+    assert await resolved("10.0.0.1:1,reranker:7001") == ["10.0.0.1:1", "10.0.0.1:7001", "10.0.0.2:7001"]

@@ -68,9 +68,13 @@ class Observed:
     events: list[ChildEvent] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     all_ready: asyncio.Event = field(default_factory=asyncio.Event)
+    tell: Callable[[ChildEvent], None] | None = None
+    """Somebody else to be told."""
 
     def __call__(self, event: ChildEvent) -> None:
         self.events.append(event)
+        if self.tell:
+            self.tell(event)
         self.changed.set()
 
     def of(self, name: str, state: ChildState) -> list[ChildEvent]:

@@ -1,0 +1,190 @@
+"""Whether a call that failed is made again. The rules:
+
+    the call                                         is made again
+    was never sent: nobody is connected              when somebody is, for as long as the channel is patient
+    was never taken up: its server was stopping      at once
+    was refused: that replica is full                at once, until every replica has refused it
+    may have been carried out                        only by gRPC, and only where the contract declares it safe to repeat
+
+A stream of requests is begun anew only while what was sent of it is still at hand. One that a connection broke before its end was
+sent counts as not carried out: our contracts take nothing from a stream without its end.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from kit.addresses import resolved
+from kit.errors import GroundworkError
+from kit.status import from_rpc_error, full_replica, is_own_status
+
+_NOT_SENT = (
+    "connections to all backends failing",
+    "failed to connect to all addresses",
+    "errors resolving",
+    "DNS resolution failed",
+    "empty address list",
+)
+"""How gRPC's messages begin when no server was there to send a call to (1.85; a test asks it). There is no code for it."""
+_BROKEN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.INTERNAL})
+"""What a stream of requests may end with when its connection breaks. INTERNAL: grpc.aio loses the status of a call that ends while
+it writes to it."""
+_MOST_CUT_SHORT = 8
+"""How often a call may meet a server that stops. Each time another one is asked, or the same after its restart."""
+_MOST_KEPT_BYTES = 1024 * 1024
+"""Of a stream of requests. The window of HTTP/2 lets about as much be sent to a server that does not read."""
+
+
+class Connection:
+    """Whether a channel has a server, and since when it has none."""
+
+    def __init__(self, channel: grpc.aio.Channel, address: str, patience_s: float) -> None:
+        self._channel = channel
+        self._address = address
+        self._patience_s = patience_s
+        self._is_ready = asyncio.Event()
+        self._lost_at: float | None = None
+
+    async def watch(self) -> None:
+        """Notes each change, until cancelled."""
+        while True:
+            state = self._look()
+            await self._channel.wait_for_state_change(state)
+
+    def _look(self, *, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
+        state = self._channel.get_state(try_to_connect)
+        if state is grpc.ChannelConnectivity.READY:
+            self._lost_at = None
+            self._is_ready.set()
+        else:
+            self._is_ready.clear()
+            if self._lost_at is None and state is not grpc.ChannelConnectivity.IDLE:
+                self._lost_at = time.monotonic()
+        return state
+
+    async def ready(self, within_s: float | None) -> bool:
+        """Waits for a server as long as the channel is patient, counted from when it lost the last one, and no longer than
+        `within_s`. Whether there is one."""
+        self._look(try_to_connect=True)
+        lost_at = time.monotonic() if self._lost_at is None else self._lost_at
+        left_s = lost_at + self._patience_s - time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, left_s if within_s is None else min(left_s, within_s))):
+                await self._is_ready.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def replicas(self) -> int:
+        """How many servers there are behind the channel's address."""
+        return len(await resolved(self._address))
+
+
+class Attempts:
+    """One call, made as often as it takes. After a failure `again` says whether to make it once more, or raises."""
+
+    def __init__(self, connection: Connection, *, is_patient: bool, deadline_s: float) -> None:
+        self._connection = connection
+        self._is_patient = is_patient
+        self._ends_at = time.monotonic() + deadline_s
+        self._cut_short = 0
+        self._refused_by: list[str] = []
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self._ends_at - time.monotonic())
+
+    async def again(self, error: grpc.aio.AioRpcError, sent: "Requests | None" = None) -> None:
+        """Returns when the call is to be made again, else raises what it failed with as a GroundworkError."""
+        told = from_rpc_error(error)
+        if (sent is not None and not sent.can_begin_again) or not await self._is_worth_another(error, told, sent):
+            raise told from error
+
+    async def _is_worth_another(
+        self, error: grpc.aio.AioRpcError, told: GroundworkError, sent: "Requests | None"
+    ) -> bool:
+        replica = full_replica(error)
+        if replica is not None:
+            self._refused_by.append(replica)
+            return await self._has_another()
+        if is_own_status(error) or not self._is_patient:
+            return False
+        if error.code() is grpc.StatusCode.UNAVAILABLE and told.message.startswith(_NOT_SENT):
+            return await self._pause() and await self._connection.ready(self.left_s)
+        was_not_taken_up = error.code() is grpc.StatusCode.CANCELLED
+        is_unfinished = sent is not None and not sent.is_whole and error.code() in _BROKEN
+        self._cut_short += 1
+        if not (was_not_taken_up or is_unfinished) or self._cut_short > _MOST_CUT_SHORT:
+            return False
+        return await self._pause()
+
+    async def _has_another(self) -> bool:
+        """Round robin leads to each replica in turn; with calls of others in between, a few tries are needed."""
+        replicas = await self._connection.replicas()
+        return len(set(self._refused_by)) < replicas and len(self._refused_by) < 3 * replicas and self.left_s > 0
+
+    async def _pause(self) -> bool:
+        """Lets the news of a lost connection come through. Whether there is time left."""
+        await asyncio.sleep(random.uniform(0.005, 0.02))  # noqa: S311 - spreading load, no secret
+        return self.left_s > 0
+
+
+class Requests:
+    """A stream of requests that can be begun again: what was given out is kept until it is too much."""
+
+    def __init__(self, source: AsyncIterator[Any], most_kept_bytes: int = _MOST_KEPT_BYTES) -> None:
+        self._source = aiter(source)
+        self._most_kept_bytes = most_kept_bytes
+        self._turn = asyncio.Lock()
+        self._kept: list[Any] = []
+        self._kept_bytes = 0
+        self._dropped = 0
+        self._attempt = 0
+        self._failure: BaseException | None = None
+        self.is_whole = False
+        """Whether the last request was given out."""
+
+    @property
+    def can_begin_again(self) -> bool:
+        return self._dropped == 0 and self._failure is None
+
+    async def begin(self) -> AsyncIterator[Any]:
+        """All requests, from the first. What an earlier attempt still waits for is not lost: it is kept for this one."""
+        self._attempt += 1
+        self.is_whole = False
+        mine, position = self._attempt, 0
+        while True:
+            async with self._turn:
+                # One is read ahead, to know which is the last before it is given out.
+                while mine == self._attempt and position + 1 >= self._dropped + len(self._kept) and await self._read():
+                    pass
+                if mine != self._attempt or position == self._dropped + len(self._kept):
+                    return
+                request = self._kept[position - self._dropped]
+                position += 1
+                self.is_whole = position == self._dropped + len(self._kept)
+                self._drop_before(position)
+            yield request
+
+    async def _read(self) -> bool:
+        """Reads one more from the source; False at its end."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            request = await anext(self._source, None)
+        except BaseException as error:
+            self._failure = error
+            raise
+        if request is not None:
+            self._kept.append(request)
+            self._kept_bytes += request.ByteSize()
+        return request is not None
+
+    def _drop_before(self, position: int) -> None:
+        if self._kept_bytes > self._most_kept_bytes:
+            del self._kept[: position - self._dropped]
+            self._dropped = position
