@@ -9,6 +9,7 @@ from kit.testing.harness import USER_SCOPES
 BY_NAME = {
     "collection_id": "collection",
     "collection_ids": "collection",
+    "id": "collection",  # of a new one
     "document_id": "document",
     "document_ids": "document",
     "revision_id": "revision",
@@ -22,7 +23,7 @@ BY_NAME = {
     "call_id": "call",
     "approval_id": "approval",
     "idempotency_key": "key",
-    "Idempotency-Key": "key",
+    "idempotency-key": "key",
     "page_token": "page token",
     "subject": "subject",
 }
@@ -44,7 +45,18 @@ NO_IDS = frozenset(
             "agent",
         ),
         *("metadata", "key", "value", "values", "reason", "sha256", "data", "arguments", "arguments_hash", "decision"),
-        *("operation", "provider", "model", "base_url", "api_key", "preset", "names", "tools", "allowed_tools"),
+        *(
+            "last-event-id",
+            "operation",
+            "provider",
+            "model",
+            "base_url",
+            "api_key",
+            "preset",
+            "names",
+            "tools",
+            "allowed_tools",
+        ),
         *("since", "until", "group_by", "document_name", "heading_path", "support_status", "language", "languages"),
         *("embedding_model", "vectors", "embedded_text", "texts", "passages", "query_text"),
         # Of texts, and only services name them: whose text it is cannot be told from them.
@@ -55,15 +67,15 @@ NO_IDS = frozenset(
 
 UNKNOWN = {
     "collection": "nobodys",
-    "document": "00" * 16,
-    "revision": "01" * 16,
-    "chunk": "02" * 16,
-    "dead letter": "03" * 16,
-    "thread": "000000000000",
-    "message": f"{'04' * 16}-question",
-    "run": "05" * 16,
-    "call": f"{'05' * 16}/step1/call1",
-    "approval": f"{'05' * 16}-000000000000",
+    "document": "0a" * 16,
+    "revision": "1a" * 16,
+    "chunk": "2a" * 16,
+    "dead letter": "3a" * 16,
+    "thread": "0a0b0c0d0e0f",
+    "message": f"{'4a' * 16}-question",
+    "run": "5a" * 16,
+    "call": f"{'5a' * 16}/step1/call1",
+    "approval": f"{'5a' * 16}-0a0b0c0d0e0f",
     "key": "nobodys-key",
     "subject": "nobody",
 }
@@ -90,8 +102,8 @@ class Stranger:
 STRANGERS = (
     Stranger("other_subject", Principal("acme", "bob", USER_SCOPES)),
     Stranger("other_tenant", Principal("umbrella", "ann", USER_SCOPES)),
-    Stranger("admin_of_another_tenant", Principal("umbrella", "root", frozenset({ADMIN}))),
-    Stranger("operator_of_another_tenant", Principal("umbrella", "olga", frozenset({OPERATOR}))),
+    Stranger("admin_of_another_tenant", Principal("initech", "root", frozenset({ADMIN}))),
+    Stranger("operator_of_another_tenant", Principal("globex", "olga", frozenset({OPERATOR}))),
 )
 
 
