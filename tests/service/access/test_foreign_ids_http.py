@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
@@ -21,7 +21,7 @@ from services.gateway.backends import Backends, open_backends
 from services.gateway.settings import GatewaySettings
 from tests.service.access.kinds import STRANGERS, UNKNOWN, Stranger, kind_of, masked
 from tests.service.access.world import ANN, SECRET, World
-from tests.service.gateway.conftest import act_as
+from tests.service.gateway.conftest import act_as, over_http
 from tests.service.gateway.test_openapi_enforced import BODIES, PATHS, resolved
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -107,18 +107,15 @@ class Gateway:
         return await self._stack.enter_async_context(client)
 
 
-@asynccontextmanager
-async def _gateway(world: World) -> AsyncIterator[Gateway]:
+def _settings(world: World) -> GatewaySettings:
     addresses = {f"{room.replace('-', '_')}_address": address for room, address in world.addresses.items()}
-    settings = GatewaySettings(port=0, **addresses)  # type: ignore[arg-type] # only addresses are text
-    async with AsyncExitStack() as stack:
-        yield Gateway(await open_backends(stack, settings, asyncio.Event(), asyncio.Event()), stack)
+    return GatewaySettings(port=0, **addresses)  # type: ignore[arg-type] # only addresses are text
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def gateway(world: World) -> AsyncIterator[Gateway]:
-    async with _gateway(world) as gateway:
-        yield gateway
+    async with AsyncExitStack() as stack:
+        yield Gateway(await open_backends(stack, _settings(world), asyncio.Event(), asyncio.Event()), stack)
 
 
 async def _openapi(client: httpx.AsyncClient) -> dict[str, Any]:
@@ -311,3 +308,35 @@ async def test_nothing_is_told_by_methods_that_no_route_has_nor_by_where_a_strea
         ]
         assert pair[0].status_code == 404
         assert told(pair[0], world.things.ids["run"]) == told(pair[1], UNKNOWN["run"])
+
+
+@pytest.mark.parametrize("stranger", STRANGERS, ids=lambda stranger: stranger.name)
+async def test_stream_of_all_documents_tells_a_stranger_of_their_own_alone(
+    world: World, gateway: Gateway, stranger: Stranger
+) -> None:
+    if stranger.may_know("document"):
+        pytest.skip("the subjects of a tenant share its documents")
+    name, read = f"{next(_NEW)}.md", ""
+    async with (
+        over_http(_settings(world), principal=stranger.principal) as client,
+        client.stream("GET", "/v1/events") as stream,
+    ):
+        lines = stream.aiter_lines()
+        async for line in lines:
+            read += line
+            if line == "event: snapshot_complete":
+                break
+        await _upload(await gateway.client(ANN), world.things.ids["collection"], f"{SECRET}-{name}")
+        await _upload(client, "default", name)
+        async for line in lines:
+            read += line
+            if name in line:
+                break
+    assert SECRET not in read
+    assert not [kind for kind, id_ in world.things.ids.items() if id_ in read]
+
+
+async def _upload(client: httpx.AsyncClient, collection_id: str, name: str) -> None:
+    files = {"file": (name, f"# {name}\n\nSomething.".encode())}
+    answer = await client.post(f"/v1/collections/{collection_id}/documents", files=files)
+    assert answer.status_code == 202, answer.text

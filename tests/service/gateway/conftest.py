@@ -106,11 +106,13 @@ def act_as(client: httpx.AsyncClient, principal: Principal) -> None:
 
 @asynccontextmanager
 async def over_http(
-    settings: GatewaySettings, closing: asyncio.Event | None = None
+    settings: GatewaySettings, closing: asyncio.Event | None = None, *, principal: Principal | None = None
 ) -> AsyncIterator[httpx.AsyncClient]:
+    """Every request is that of `principal`, if one is given."""
     closing = closing or asyncio.Event()
     async with AsyncExitStack() as stack:
         app = create_api(await open_backends(stack, settings, closing, closing))
+        app.state.local_principal = principal or app.state.local_principal
         door = bind(settings.host, settings.port)
         door.listen()  # so that a client may come before the server has begun
         server = HttpServer(app, door, connection_limits(settings), grace_s=1)
