@@ -132,6 +132,18 @@ class KeyValue:
             except KeyWrongLastSequenceError as error:
                 raise Aborted(f"{self._name}/{key} was changed by another writer", reason="KEY_CHANGED") from error
 
+    async def last_position(self) -> int:
+        """Of the newest write to the bucket, also of one that is gone since; 0 when there was none."""
+        with translated_errors(self._name):
+            return int((await self._nats.js.stream_info(f"KV_{self._name}")).state.last_seq)
+
+    async def put_if_bucket_unchanged(self, key: str, value: bytes, position: int) -> int:
+        """Writes if nothing was written to the whole bucket since `last_position` was `position`. Returns the new revision; raises
+        Aborted."""
+        headers = {api.Header.EXPECTED_LAST_SEQUENCE.value: str(position)}
+        with translated_errors(self._name), self._conflicts(key):
+            return (await self._nats.js.publish(f"{self._prefix}{key}", value, headers=headers)).seq
+
     async def delete(self, key: str, revision: int | None = None) -> None:
         """Deletes, leaving a marker for watchers. With `revision`, only if the key still has it; else raises Aborted."""
         with translated_errors(self._name), self._conflicts(key):

@@ -1,5 +1,6 @@
 """The HTTP application: routes, errors and the layers around them. Knows no addresses and opens nothing."""
 
+import time
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from pydantic.json_schema import models_json_schema
 
 from kit.principal import OPERATOR, Principal
 from services.gateway import problems
-from services.gateway.auth import authenticated
+from services.gateway.audit import AuditLog
+from services.gateway.auth import Door, Entrance, OpenDoor, authenticated
 from services.gateway.backends import Backends
 from services.gateway.edge import Edge
 from services.gateway.guard import Guard
+from services.gateway.keys import Keys
 from services.gateway.lobby import stream_limit
 from services.gateway.routes import (
     approvals,
@@ -25,6 +28,7 @@ from services.gateway.routes import (
     events,
     health,
     jobs,
+    keys,
     models,
     questions,
     runs,
@@ -39,19 +43,35 @@ from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.problem import Problem
 from services.gateway.schemas.runs import QaResponse
 from services.gateway.scopes import show_scopes
+from services.gateway.settings import GatewaySettings
 from services.gateway.shares import StreamShares
 
 _DESCRIPTION = """Answers with grounds: upload documents, ask, and get an answer whose every sentence carries a citation that
 was checked.
+
+Where the operator asks for API keys, send yours as `Authorization: Bearer gw_…` with every request below `/v1`.
 
 Errors are `application/problem+json`; switch on `reason`. Streams are server-sent events whose `id:` is the event's `seq`; a
 client that reconnects with `Last-Event-ID` gets the rest exactly once.
 """
 
 
-def create_api(backends: Backends) -> FastAPI:
-    """The application over the given services."""
+_SECURITY_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key: `gw_<id>_<secret>`."},
+    "header": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-API-Key",
+        "description": "The same, in a header of its own.",
+    },
+}
+"""None of them is needed where the gateway asks for no keys (GROUNDWORK_AUTH=none)."""
+
+
+def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
+    """The application over the given services. With `api_keys` it asks for one; without, everybody is the one local user."""
     settings = backends.settings
+    audit = AuditLog(time.monotonic)
     app = FastAPI(
         title="Groundwork",
         version="1",
@@ -63,7 +83,10 @@ def create_api(backends: Backends) -> FastAPI:
     )
     app.state.backends = backends
     app.state.stream_shares = StreamShares(stream_limit(settings))
-    app.state.local_principal = Principal(settings.local_tenant_id, settings.local_subject, frozenset({OPERATOR}))
+    door: Door = api_keys.door if api_keys else OpenDoor(_local_user(settings))
+    app.state.door = door
+    app.state.audit = audit
+    app.state.api_keys = api_keys
     for module in (
         upload,
         documents,
@@ -79,6 +102,7 @@ def create_api(backends: Backends) -> FastAPI:
         approvals,
         threads,
         usage,
+        keys,
     ):
         app.include_router(module.router, dependencies=[Depends(authenticated)])
     app.include_router(health.router)
@@ -89,10 +113,16 @@ def create_api(backends: Backends) -> FastAPI:
         allowed_hosts=settings.allowed_hosts,
         max_json_bytes=settings.max_json_bytes,
         body_timeout_s=settings.request_body_timeout_s,
+        any_address=api_keys is not None,
     )
-    app.add_middleware(Edge)
+    app.add_middleware(Entrance, door=door)
+    app.add_middleware(Edge, audit=audit)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
     return app
+
+
+def _local_user(settings: GatewaySettings) -> Principal:
+    return Principal(settings.local_tenant_id, settings.local_subject, frozenset({OPERATOR}))
 
 
 def _console_directory() -> Path:
@@ -112,6 +142,8 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name, schema in extra["$defs"].items():
         schemas.setdefault(name, schema)
+    document["components"]["securitySchemes"] = _SECURITY_SCHEMES
+    document["security"] = [{name: []} for name in _SECURITY_SCHEMES] + [{}]
     _drop_fastapi_errors(document)
     show_scopes(document, app)
     app.openapi_schema = document

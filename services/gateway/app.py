@@ -1,14 +1,18 @@
 """The gateway's composition root."""
 
+import ipaddress
 import socket
+import time
 from contextlib import closing
+from datetime import UTC, datetime
 
 import structlog
 
-from kit.hosts import is_loopback_name
 from kit.service import Service
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
+from services.gateway.errors import AuthenticationRequired
+from services.gateway.keys import Keys
 from services.gateway.lobby import connection_limits
 from services.gateway.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
@@ -19,19 +23,46 @@ _log = structlog.get_logger()
 async def run(settings: GatewaySettings) -> None:
     """Serves HTTP until told to stop. Starts whether or not the services behind it do: /readyz says how they are."""
     with closing(bind(settings.host, settings.port)) as door:
+        if settings.auth == "none":
+            require_loopback(door)
         await _serve(settings, door)
+
+
+def require_loopback(door: socket.socket) -> None:
+    """Raises AuthenticationRequired unless only this machine can reach the socket, which may have been bound by somebody else."""
+    address = door.getsockname()[0]
+    ip = ipaddress.ip_address(address)
+    if not (getattr(ip, "ipv4_mapped", None) or ip).is_loopback:
+        raise AuthenticationRequired(
+            f"the HTTP API would listen on {address}, where others than this machine reach it, and ask nobody who they are. Set "
+            "GROUNDWORK_AUTH=api_keys and make a first key with `groundwork keys bootstrap`, or listen on loopback only: "
+            "GROUNDWORK_HOST=127.0.0.1"
+        )
 
 
 async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
     async with Service("gateway", settings) as service:
         backends = await open_backends(service.stack, settings, service.stopping, service.closing)
         limits = connection_limits(settings)
-        server = HttpServer(create_api(backends), door, limits, grace_s=settings.drain_grace_s)
-        if not is_loopback_name(settings.host):
-            _log.warning(
-                "http_exposed", host=settings.host, detail="anyone who reaches this port may read and change all"
-            )
+        keys = _keys(settings)
+        if keys is not None:
+            service.spawn(keys.run())
+            service.require("API keys", keys.ring.wait_fresh)
+        server = HttpServer(create_api(backends, keys), door, limits, grace_s=settings.drain_grace_s)
         serving = service.spawn(server.serve(service.closing))
-        _log.info("http_started", host=settings.host, port=server.port, max_connections=limits.max_connections)
+        _log.info(
+            "http_started",
+            host=settings.host,
+            port=server.port,
+            auth=settings.auth,
+            max_connections=limits.max_connections,
+        )
         await service.serve()
         await serving
+
+
+def _keys(settings: GatewaySettings) -> Keys | None:
+    """None where nobody is asked for one: such a gateway needs no message store."""
+    if settings.auth == "none":
+        return None
+    return Keys(settings, now=lambda: datetime.now(UTC), clock=time.monotonic)

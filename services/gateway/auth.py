@@ -1,18 +1,210 @@
-"""Who is asking. One dependency of every route under /v1; keys and OIDC will be further ways to a principal, here and nowhere
-else. In the local mode every request is the one local user's."""
+"""Who is asking. Decided once for each request, before anything of it is read but its head; OIDC will be a further way to a
+principal, here and nowhere else. Without keys every request is the one local user's.
 
-from collections.abc import AsyncIterator
+Everything below /v1 needs a caller. Health, the console's files and /openapi.json do not: they tell nothing about what is stored.
+"""
 
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
 from fastapi import Request
+from opentelemetry import trace
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kit.api_keys import ApiKey, ApiKeyInvalid, ApiKeyMalformed, ApiKeyMissing, ShownKey, read_shown
+from kit.errors import GroundworkError, Unauthenticated
 from kit.principal import Principal, use_principal
+from kit.settings import Networks
+from services.gateway.allowance import Allowance
+from services.gateway.errors import TooManyWrongKeys
+from services.gateway.key_ring import KeyRing
+from services.gateway.lobby import origin_of
+from services.gateway.metrics import REFUSED_CALLERS
+from services.gateway.problems import problem_response
 
 PROBE = Principal("local", "gateway-probe")
 """Whom the gateway's own health checks act as; health services ask for no rights."""
+_CATCH_UP_S = 1.0
+"""Longest wait for what other gateways have written: a watch is behind by a few milliseconds."""
+_ADMISSION = "admission"
+_REFUSAL = "refusal"
 
 
-async def authenticated(request: Request) -> AsyncIterator[Principal]:
-    """The verified caller. Calls to services carry them on until the answer, streamed or not, is out."""
-    principal: Principal = request.app.state.local_principal
-    with use_principal(principal):
-        yield principal
+@dataclass(frozen=True)
+class Admission:
+    """A verified caller, and by which key they came in."""
+
+    principal: Principal
+    key: ApiKey | None = None
+    ended: Callable[[], Awaitable[Unauthenticated]] | None = None
+    """Returns once the key is not good any more, with the reason. None where nothing can end."""
+
+
+class Door(Protocol):
+    """Lets callers in."""
+
+    async def admit(self, headers: Headers, address: str) -> Admission:
+        """The caller behind a request's head. Raises GroundworkError."""
+        ...
+
+
+class OpenDoor:
+    """Everybody is the one local user."""
+
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
+
+    async def admit(self, headers: Headers, address: str) -> Admission:  # noqa: ARG002 - nobody is asked
+        return Admission(self.principal)
+
+
+class KeyDoor:
+    """Lets in who shows a good API key.
+
+    Only wrong keys are limited, and a right one is let in whatever its address has done before: of 256 random bits nothing is
+    guessed at any rate, so the limit is there for the logs and the message store, and must not lock anybody out.
+    """
+
+    def __init__(
+        self,
+        ring: KeyRing,
+        wrong_keys: Allowance,
+        proxies: Networks,
+        *,
+        latest_revision: Callable[[], Awaitable[int]],
+        used: Callable[[ApiKey], None],
+    ) -> None:
+        self._ring = ring
+        self._wrong_keys = wrong_keys
+        self._proxies = proxies
+        self._latest_revision = latest_revision
+        self._used = used
+
+    async def admit(self, headers: Headers, address: str) -> Admission:
+        text = _shown_text(headers)
+        try:
+            shown = read_shown(text)
+            try:
+                key = self._ring.require_good(shown)
+            except ApiKeyInvalid:
+                self._count_wrong(address)
+                key = await self._after_catching_up(shown)
+        except ApiKeyMalformed:
+            self._count_wrong(address)
+            raise
+        self._used(key)
+        return Admission(key.principal, key, lambda: self._ring.ended(shown))
+
+    async def _after_catching_up(self, shown: ShownKey) -> ApiKey:
+        """The key, which another gateway may have made, or given a new text, a moment ago. The same for an unknown id and for a
+        wrong secret."""
+        await self._ring.reached(await self._latest_revision(), _CATCH_UP_S)
+        return self._ring.require_good(shown)
+
+    def _count_wrong(self, address: str) -> None:
+        """Raises TooManyWrongKeys."""
+        origin = origin_of(address, self._proxies) or address
+        if wait_s := self._wrong_keys.take(origin):
+            raise TooManyWrongKeys(
+                f"too many wrong API keys came from {origin}; use the right one, which is let in at once, or wait",
+                retry_after_s=wait_s,
+            )
+
+
+class Entrance:
+    """ASGI middleware: has the door look at each request that needs a caller, and acts as that caller until the answer, streamed or
+    not, is out. A request that is refused is refused before its body is read, and whether or not its path leads anywhere."""
+
+    def __init__(self, app: ASGIApp, *, door: Door) -> None:
+        self._app = app
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _needs_caller(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        try:
+            admission = await self._door.admit(Headers(scope=scope), client_address(scope))
+        except GroundworkError as error:
+            note_refusal(scope, error)
+            REFUSED_CALLERS.labels(error.reason).inc()
+            await problem_response(error)(scope, receive, send)
+            return
+        scope.setdefault("state", {})[_ADMISSION] = admission
+        with use_principal(admission.principal), _log_context(admission):
+            await self._app(scope, receive, send)
+
+
+def _log_context(admission: Admission) -> AbstractContextManager[object]:
+    """Log lines and the span name the key."""
+    if admission.key is None:
+        return nullcontext()
+    names = {"key_id": admission.key.key_id, "tenant_id": admission.key.tenant_id}
+    trace.get_current_span().set_attributes({f"groundwork.{name}": value for name, value in names.items()})
+    return structlog.contextvars.bound_contextvars(**names)
+
+
+async def authenticated(request: Request) -> Principal:
+    """The verified caller. One dependency of every route that needs one, so that none is served which the entrance let pass."""
+    return admission_of(request.scope).principal
+
+
+def admission_of(scope: Scope) -> Admission:
+    """How the caller came in. Raises ApiKeyMissing where nobody was asked."""
+    admission = admission_in(scope)
+    if admission is None:
+        raise ApiKeyMissing(_SHOW_ONE)
+    return admission
+
+
+def admission_in(scope: Scope) -> Admission | None:
+    """How the caller came in; None of a request that needs no caller."""
+    admission: Admission | None = scope.get("state", {}).get(_ADMISSION)
+    return admission
+
+
+def note_refusal(scope: Scope, error: GroundworkError) -> None:
+    """Has the audit log know why a request was refused."""
+    scope.setdefault("state", {})[_REFUSAL] = error.reason
+
+
+def refusal_in(scope: Scope) -> str:
+    """The reason that was noted; empty when there is none."""
+    reason: str = scope.get("state", {}).get(_REFUSAL, "")
+    return reason
+
+
+def client_address(scope: Scope) -> str:
+    """Of the connection; forwarded headers are not read."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _needs_caller(path: str) -> bool:
+    return path == "/v1" or path.startswith("/v1/")
+
+
+_SHOW_ONE = (
+    "this needs an API key; send it as `Authorization: Bearer gw_…`. An administrator makes one with `groundwork keys create`, the "
+    "first of all with `groundwork keys bootstrap`"
+)
+
+
+def _shown_text(headers: Headers) -> str:
+    """The key's text. Raises ApiKeyMissing, ApiKeyMalformed."""
+    shown = {key.strip() for key in headers.getlist("x-api-key")}
+    for value in headers.getlist("authorization"):
+        scheme, _, credentials = value.strip().partition(" ")
+        if scheme.lower() != "bearer":
+            raise ApiKeyMalformed("the Authorization header must be `Bearer` and the API key")
+        shown.add(credentials.strip())
+    shown.discard("")
+    if not shown:
+        raise ApiKeyMissing(_SHOW_ONE)
+    if len(shown) > 1:
+        raise ApiKeyMalformed("the request shows several API keys; send one")
+    return shown.pop()

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kit.telemetry import current_trace_id
+from services.gateway.audit import AuditLog
 from services.gateway.metrics import REQUEST_SECONDS, REQUESTS
 from services.gateway.problems import problem_response, unknown_error
 
@@ -31,8 +32,9 @@ _HEADERS = {
 class Edge:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, audit: AuditLog) -> None:
         self._app = app
+        self._audit = audit
         self._tracer = trace.get_tracer("groundwork.gateway")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,6 +49,7 @@ class Edge:
                 await self._run(scope, receive, answer)
             finally:
                 _record(scope, answer.status, time.perf_counter() - began)
+                self._audit.request(scope, answer.status)
                 span.set_attribute("http.response.status_code", answer.status)
 
     async def _run(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:

@@ -2,6 +2,7 @@
 
 from kit.errors import (
     DeadlineExceeded,
+    FailedPrecondition,
     InvalidArgument,
     NotFound,
     PermissionDenied,
@@ -87,6 +88,30 @@ class TooManyEventStreams(ResourceExhausted):
     """One tenant has its share of the event streams."""
 
     reason = "TOO_MANY_EVENT_STREAMS"
+
+
+class TooManyWrongKeys(ResourceExhausted):
+    """One address has shown wrong API keys again and again."""
+
+    reason = "TOO_MANY_WRONG_API_KEYS"
+
+
+class AuthenticationRequired(FailedPrecondition):
+    """The gateway would be open to others than this machine."""
+
+    reason = "AUTHENTICATION_REQUIRED"
+
+
+class ApiKeysOff(FailedPrecondition):
+    """This gateway asks nobody for a key."""
+
+    reason = "API_KEYS_OFF"
+
+
+class ScopeMissing(PermissionDenied):
+    """The caller lacks a scope."""
+
+    reason = "SCOPE_MISSING"
 
 
 class UploadStalled(DeadlineExceeded):

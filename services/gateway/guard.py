@@ -1,8 +1,11 @@
 """What every request passes before its route: a name that is ours, an origin that is ours, a body of bounded size.
 
-The local mode knows no keys; its protection is that only this machine reaches it. A web page that the user happens to
+Without keys the protection is that only this machine reaches the gateway. A web page that the user happens to
 visit runs on this machine too: it can send requests to 127.0.0.1 (cross-site request forgery), or point a name of its own
 at 127.0.0.1 and read the answers (DNS rebinding). Hence the checks of Host and Origin, and no CORS headers at all.
+
+With keys such a page has none to show. The names stay listed all the same: under another's name the console would ask people for
+their key. IP addresses are answered to then, since nobody can point an address elsewhere, and probes and balancers use them.
 """
 
 import asyncio
@@ -12,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kit.errors import GroundworkError
-from kit.hosts import host_name, is_loopback_name
+from kit.hosts import host_name, is_address, is_loopback_name
 from services.gateway.errors import (
     BodyTooLarge,
     CrossOrigin,
@@ -32,12 +35,19 @@ class Guard:
     """ASGI middleware: refuses foreign hosts, foreign origins and oversized or mistyped JSON bodies with problem+json."""
 
     def __init__(
-        self, app: ASGIApp, *, allowed_hosts: tuple[str, ...], max_json_bytes: int, body_timeout_s: float
+        self,
+        app: ASGIApp,
+        *,
+        allowed_hosts: tuple[str, ...],
+        max_json_bytes: int,
+        body_timeout_s: float,
+        any_address: bool = False,
     ) -> None:
         self._app = app
         self._allowed_hosts = frozenset(allowed_hosts)
         self._max_json_bytes = max_json_bytes
         self._body_timeout_s = body_timeout_s
+        self._any_address = any_address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,7 +68,8 @@ class Guard:
 
     def _check_host(self, host: str) -> None:
         name = host_name(host)
-        if not is_loopback_name(name) and name not in self._allowed_hosts:
+        is_known = is_loopback_name(name) or (self._any_address and is_address(name)) or name in self._allowed_hosts
+        if not is_known:
             raise HostNotAllowed(
                 f"this server does not answer under the name {name or '(none)'!r}; "
                 "list it in GROUNDWORK_ALLOWED_HOSTS if it is yours"

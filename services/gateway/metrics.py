@@ -22,3 +22,4 @@ CONNECTIONS_CUT = Counter(
     ["reason"],
 )
 UPLOADED_BYTES = Counter("gateway_uploaded_bytes_total", "Bytes of files passed on to ingest.")
+REFUSED_CALLERS = Counter("gateway_refused_callers_total", "Requests without a caller who may come in.", ["reason"])

@@ -71,6 +71,8 @@ def problem_response(error: GroundworkError, extra: Json | None = None) -> JSONR
     headers = {"Cache-Control": "no-store"}
     if body["status"] in {429, 503} or error.retry_after_s:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s or _DEFAULT_RETRY_AFTER_S)))
+    if body["status"] == 401:
+        headers["WWW-Authenticate"] = "Bearer"  # RFC 9110, section 15.5.2
     return JSONResponse(body, body["status"], headers, media_type=PROBLEM_MEDIA_TYPE)
 
 
@@ -93,8 +95,9 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _on_http_exception)
 
 
-async def _on_groundwork_error(_: Request, error: Exception) -> JSONResponse:
+async def _on_groundwork_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, GroundworkError)
+    request.state.refusal = error.reason
     return problem_response(error)
 
 

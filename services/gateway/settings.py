@@ -1,15 +1,18 @@
 """What the gateway is told from outside: the only reader of its environment."""
 
+from typing import Literal
+
 from pydantic import Field
 
-from kit.settings import HostNames, Identifier, Networks, SigningServiceSettings, Subject
+from kit.settings import HostNames, Identifier, MessageStoreSettings, Networks, SigningServiceSettings, Subject
 
 
-class GatewaySettings(SigningServiceSettings):
+class GatewaySettings(MessageStoreSettings, SigningServiceSettings):
     """Settings of the public edge."""
 
     host: str = "127.0.0.1"
-    """Where the public HTTP API listens. Loopback by default: the local mode knows no keys, so nobody else may reach it."""
+    """Where the public HTTP API listens. Loopback by default: without keys nobody else may reach it, and the gateway refuses to
+    start."""
 
     port: int = Field(default=8080, ge=0, le=65535)
     """Port of the public HTTP API and of the console. 0 takes a free one."""
@@ -18,11 +21,23 @@ class GatewaySettings(SigningServiceSettings):
     """Host names, comma-separated, under which the API may be asked for besides loopback names. A name that is not listed is
     refused, because a hostile page can point its own name at this machine (DNS rebinding)."""
 
+    auth: Literal["none", "api_keys"] = "none"
+    """Who may come in. `none`: everybody who reaches the gateway, as the one local user with all scopes; on loopback only.
+    `api_keys`: who shows an API key; the gateway then follows the keys in NATS."""
+
+    api_keys_stale_after_s: float = Field(default=30.0, gt=0)
+    """With `api_keys`: how long the message store may be silent until nobody is let in, in seconds, since a key may have been
+    revoked meanwhile. A new leader is elected in less."""
+
+    wrong_api_keys_per_minute: int = Field(default=20, ge=1)
+    """With `api_keys`: how many wrong keys one address may show in a minute before it is told to wait (429). A right one is let in
+    all the same."""
+
     local_tenant_id: Identifier = "local"
-    """Tenant of every request while no keys are configured."""
+    """Tenant of every request without keys, and of the bootstrap key."""
 
     local_subject: Subject = "local-user"
-    """User of every request while no keys are configured."""
+    """User of every request without keys, and of the bootstrap key."""
 
     ingest_address: str = "127.0.0.1:7003"
     """Address ("host:port") of the ingest API."""

@@ -4,7 +4,7 @@ the client hangs up or the gateway drains, and always closes the stream behind i
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,7 +12,9 @@ import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from kit.errors import GroundworkError
 from kit.telemetry import current_trace_id
+from services.gateway.auth import admission_in
 from services.gateway.metrics import EVENT_STREAMS
 from services.gateway.models import RunEvent
 from services.gateway.problems import problem, unknown_error
@@ -56,7 +58,7 @@ def of_run(event: RunEvent) -> ServerSentEvent:
 
 class EventStream(Response):
     """Sends events as they come. `events` must raise nothing but bugs; `closing` ends the stream so that clients reconnect
-    elsewhere; hanging up closes `events`."""
+    elsewhere; hanging up closes `events`. When the caller's key is revoked or expires, the last event is an `error` saying so."""
 
     media_type = EVENT_STREAM
 
@@ -76,7 +78,7 @@ class EventStream(Response):
         self._ping_interval_s = ping_interval_s
         self._closing = closing
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_QUEUE_EVENTS)
         with EVENT_STREAMS.track_inprogress():
@@ -85,9 +87,12 @@ class EventStream(Response):
                 writer = group.create_task(self._write(queue, send))
                 gone = group.create_task(_gone(receive))
                 closing = group.create_task(self._closing.wait())
-                await asyncio.wait({writer, gone, closing}, return_when=asyncio.FIRST_COMPLETED)
-                for task in (pump, writer, gone, closing):
+                refused = group.create_task(_refused(scope))
+                await asyncio.wait({writer, gone, closing, refused}, return_when=asyncio.FIRST_COMPLETED)
+                for task in (pump, writer, gone, closing, refused):
                     task.cancel()
+            if refused.done() and not refused.cancelled():
+                await _tell_refusal(refused.result(), send)
             if gone.cancelled():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -121,6 +126,23 @@ class EventStream(Response):
                 return
             if pieces[-1] is None:
                 return
+
+
+async def _refused(scope: Scope) -> GroundworkError:
+    """Returns once the caller's key is not good any more; not at all where there is none."""
+    admission = admission_in(scope)
+    if admission is None or admission.ended is None:
+        never: asyncio.Future[GroundworkError] = asyncio.get_running_loop().create_future()
+        return await never
+    return await admission.ended()
+
+
+async def _tell_refusal(error: GroundworkError, send: Send) -> None:
+    """The headers are out: only an event can tell. It has no id, so that another key may go on from the last event."""
+    body = problem(error)
+    event = ServerSentEvent("error", {**body, "message": body["detail"]})
+    with suppress(OSError):
+        await send({"type": "http.response.body", "body": event.encoded(), "more_body": True})
 
 
 async def _gone(receive: Receive) -> None:

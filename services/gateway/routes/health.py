@@ -3,14 +3,15 @@
 import asyncio
 from typing import Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from groundwork.store.v1 import store_pb2
 from pydantic import BaseModel, Field
 
 from kit.errors import GroundworkError
-from kit.principal import use_principal
-from services.gateway.auth import PROBE
-from services.gateway.backends import Services
+from kit.principal import OPERATOR, use_principal
+from services.gateway.auth import PROBE, Door, client_address
+from services.gateway.backends import Backends, Services
+from services.gateway.keys import Keys
 from services.gateway.models import Health
 
 router = APIRouter(tags=["health"])
@@ -59,8 +60,10 @@ async def livez() -> Alive:
 
 
 @router.get("/readyz", responses={503: {"model": Readiness, "description": "Not every service is serving."}})
-async def readyz(services: Services, response: Response) -> Readiness:
-    """Whether every service is serving, and the state of each."""
+async def readyz(services: Services, request: Request, response: Response) -> Readiness:
+    """Whether every service is serving, and the state of each. Where API keys are asked for, what is wrong with one and with the
+    stored data is told to operators only."""
+    details = await _tells_details(request)
     states: dict[str, Health] = {}
 
     async def ask(name: str) -> None:
@@ -70,22 +73,42 @@ async def readyz(services: Services, response: Response) -> Readiness:
         looking = group.create_task(_damage(services))
         for name in services.probes:
             group.create_task(ask(name))
-    ready = all(state.state == "serving" for state in states.values()) and not services.stopping.is_set()
+    own = _own(services, request)
+    ready = all(state.state == "serving" for state in states.values()) and own.state == "serving"
     response.status_code = 200 if ready else 503
     response.headers["Cache-Control"] = "no-store"
     damage = looking.result()
     return Readiness(
         status="not_ready" if not ready else "damaged" if damage else "ready",
-        damage=damage,
-        services={"gateway": ServiceHealth(state="not_serving" if services.stopping.is_set() else "serving")}
+        damage=damage if details else [],
+        services={"gateway": own}
         | {
-            name: ServiceHealth(state=states[name].state.value, detail=states[name].detail or None)
+            name: ServiceHealth(state=states[name].state.value, detail=(details and states[name].detail) or None)
             for name in services.probes
         },
     )
 
 
-async def _damage(services: Services) -> list[Damage]:
+def _own(services: Backends, request: Request) -> ServiceHealth:
+    """This gateway's state: it serves nobody while it is stopping or knows no keys."""
+    keys: Keys | None = request.app.state.api_keys
+    trouble = keys.ring.trouble if keys else ""
+    stopping = services.stopping.is_set()
+    return ServiceHealth(state="not_serving" if stopping or trouble else "serving", detail=trouble or None)
+
+
+async def _tells_details(request: Request) -> bool:
+    """Whether the caller may know more than the state of each service. Who shows no good key is told that much, and is not refused:
+    probes have none."""
+    door: Door = request.app.state.door
+    try:
+        admission = await door.admit(request.headers, client_address(request.scope))
+    except GroundworkError:
+        return False
+    return admission.principal.may(OPERATOR)
+
+
+async def _damage(services: Backends) -> list[Damage]:
     """What is known; nothing when it cannot be asked for, which the state of ingest then says."""
     try:
         with use_principal(PROBE):

@@ -12,11 +12,13 @@ from kit.idempotency import KEY_PATTERN
 
 
 class Pattern:
-    """A pattern (ECMA-262) that a text matches: drawn into the schema, enforced, and said in words where it is not met."""
+    """A pattern (ECMA-262) that a text matches: drawn into the schema, enforced, and said in words where it is not met. Where a
+    secret may be sent by mistake the text `is_private`: it is not quoted."""
 
-    def __init__(self, pattern: str, advice: str) -> None:
+    def __init__(self, pattern: str, advice: str, *, is_private: bool = False) -> None:
         self._pattern = pattern
         self._advice = advice
+        self._is_private = is_private
         # In Python `$` also matches before a line break at the end; in JSON Schema it does not.
         self._regex = re.compile(pattern.removesuffix("$") + r"\Z" if pattern.endswith("$") else pattern)
 
@@ -28,7 +30,7 @@ class Pattern:
 
     def _checked(self, text: str) -> str:
         if not self._regex.search(text):
-            raise ValueError(f"{text[:80]!r} {self._advice}")
+            raise ValueError(f"{'this' if self._is_private else repr(text[:80])} {self._advice}")
         return text
 
 

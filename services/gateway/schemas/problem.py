@@ -49,7 +49,8 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """OpenAPI `responses` of a route that may fail in these ways."""
     words = {
         400: "The request is not valid.",
-        403: "Asked for without the scope that this needs, under a foreign host name, or by a page of another site.",
+        401: "An API key is needed, and was not sent or is not good.",
+        403: "Not for this caller (a scope is missing, or it is not theirs), or asked for under a foreign host name or by a foreign page.",
         404: "There is no such thing.",
         408: "The request was too slow to arrive.",
         409: "There is one already, or another change came first.",
@@ -65,5 +66,5 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         status: {"description": words[status], "content": {"application/problem+json": {"schema": schema}}}
-        for status in sorted({*statuses, *slow, 400, 403, 500, 503})
+        for status in sorted({*statuses, *slow, 400, 401, 403, 429, 500, 503})
     }

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import grpc
@@ -23,6 +24,7 @@ from kit.service import DetailedHealth
 from kit.testing.harness import make_verifier
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
+from services.gateway.keys import Keys
 from services.gateway.lobby import connection_limits
 from services.gateway.server import HttpServer, bind
 from services.gateway.settings import GatewaySettings
@@ -90,29 +92,66 @@ def settings(world: World) -> Settings:
     return make
 
 
+@dataclass
+class Clocks:
+    """The time of day and the seconds that a gateway with keys counts; set by tests."""
+
+    day: datetime = field(default_factory=lambda: datetime.now(UTC))
+    seconds: float = 0.0
+
+    def now(self) -> datetime:
+        return self.day
+
+    def clock(self) -> float:
+        return self.seconds
+
+
+async def keys_of(stack: AsyncExitStack, settings: GatewaySettings, clocks: Clocks | None = None) -> Keys | None:
+    """As the process has them: following NATS, and known."""
+    if settings.auth == "none":
+        return None
+    clocks = clocks or Clocks()
+    keys = Keys(settings, now=clocks.now, clock=clocks.clock)
+    following = asyncio.create_task(keys.run())
+    stack.push_async_callback(_cancelled, following)
+    async with asyncio.timeout(20):
+        await keys.ring.wait_fresh()
+    return keys
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 @asynccontextmanager
-async def in_process(settings: GatewaySettings) -> AsyncIterator[httpx.AsyncClient]:
+async def in_process(
+    settings: GatewaySettings, *, key: str = "", clocks: Clocks | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Each request shows `key`."""
     async with AsyncExitStack() as stack:
-        app = create_api(await open_backends(stack, settings, asyncio.Event(), asyncio.Event()))
+        backends = await open_backends(stack, settings, asyncio.Event(), asyncio.Event())
+        app = create_api(backends, await keys_of(stack, settings, clocks))
         transport = httpx.ASGITransport(app)
-        yield await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080"))
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080", headers=headers)
+        yield await stack.enter_async_context(client)
 
 
 def act_as(client: httpx.AsyncClient, principal: Principal) -> None:
     """Makes what an in-process client asks from now on the requests of `principal`."""
     transport: Any = client._transport
-    transport.app.state.local_principal = principal
+    transport.app.state.door.principal = principal
 
 
 @asynccontextmanager
 async def over_http(
-    settings: GatewaySettings, closing: asyncio.Event | None = None, *, principal: Principal | None = None
+    settings: GatewaySettings, closing: asyncio.Event | None = None, *, clocks: Clocks | None = None
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Every request is that of `principal`, if one is given."""
     closing = closing or asyncio.Event()
     async with AsyncExitStack() as stack:
-        app = create_api(await open_backends(stack, settings, closing, closing))
-        app.state.local_principal = principal or app.state.local_principal
+        backends = await open_backends(stack, settings, closing, closing)
+        app = create_api(backends, await keys_of(stack, settings, clocks))
         door = bind(settings.host, settings.port)
         door.listen()  # so that a client may come before the server has begun
         server = HttpServer(app, door, connection_limits(settings), grace_s=1)

@@ -144,7 +144,6 @@ async def test_method_that_nobody_knows_makes_no_series_of_its_own(client: httpx
 async def test_bug_in_the_gateway_shows_a_trace_id_and_nothing_else(settings: Settings, world: World) -> None:
     async with in_process(settings()) as client:
         app = client._transport.app  # type: ignore[attr-defined]
-        app.state.local_principal = None
         del app.state.backends
         answer = await client.get("/v1/runs")
     assert answer.status_code == 500

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 
 from kit.errors import Internal
+from kit.jetstream import Nats
 from services.ingest.documents import naming
 from services.memory import threads
 from services.orchestrator import handlers as orchestrator
@@ -33,6 +34,7 @@ from tests.service.gateway.fakes import (
     FakeRetriever,
     document,
 )
+from tests.service.gateway.key_desk import KeyDesk
 
 PATHS = {
     "collection_id": "contracts",
@@ -43,6 +45,7 @@ PATHS = {
     "chunk_id": "c1",
     "dead_letter_id": "1e000001",
     "operation": "answer",
+    "key_id": "0" * 24,
 }
 BODIES: dict[str, dict[str, Any]] = {
     "SearchRequest": {"query": "notice"},
@@ -54,6 +57,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "ThreadTitle": {"title": "Notice"},
     "RequeueMany": {},
     "ModelChoice": {"provider": "gpu", "model": "qwen"},
+    "NewApiKey": {"name": "Laptop", "scopes": ["query"]},
+    "Rotation": {},
     "ApprovalChoice": {"decision": "allow", "arguments_hash": ARGUMENTS_HASH},
 }
 """A small body of each kind that is accepted; members are replaced one at a time."""
@@ -135,8 +140,12 @@ async def world() -> AsyncIterator[World]:
 
 
 @pytest.fixture
-async def client(settings: Settings, world: World) -> AsyncIterator[httpx.AsyncClient]:
-    async with in_process(settings()) as client:
+async def client(settings: Settings, world: World, nats_url: str, jetstream: Nats) -> AsyncIterator[httpx.AsyncClient]:
+    """An operator's, of a gateway that asks for keys."""
+    desk = await KeyDesk.open(jetstream)
+    operator = await desk.issue()
+    await desk.issue(key_id=PATHS["key_id"])
+    async with in_process(settings(auth="api_keys", nats_url=nats_url), key=operator) as client:
         yield client
 
 
@@ -345,9 +354,9 @@ def _readings(text: str) -> Iterator[Any]:
 
 
 def _agrees(answer: httpx.Response, *, allowed: bool, is_parameter: bool = False) -> bool:
-    """An id that is well-formed may be unknown; a path that ends with a line break is nobody's."""
+    """An id that is well-formed may be unknown, and an idempotency key spent; a path that ends with a line break is nobody's."""
     if allowed:
-        return answer.status_code < 300 or (is_parameter and answer.status_code == 404)
+        return answer.status_code < 300 or (is_parameter and answer.status_code in {404, 409})
     ends_with_line_break = answer.request.url.path.endswith("\n")
     return answer.status_code == (404 if ends_with_line_break else 400)
 

@@ -1,0 +1,163 @@
+"""`/v1/keys`: who may make, see, rotate and revoke which key."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from kit.api_keys import read_shown
+from kit.jetstream import Nats
+from kit.principal import ADMIN, INGEST, OPERATOR, QUERY
+from tests.service.gateway.conftest import Clocks, Settings, in_process
+from tests.service.gateway.key_desk import KeyDesk, bearer, id_of
+
+
+@pytest.fixture
+async def desk(jetstream: Nats) -> KeyDesk:
+    return await KeyDesk.open(jetstream)
+
+
+@pytest.fixture
+def clocks() -> Clocks:
+    return Clocks()
+
+
+@pytest.fixture
+async def client(settings: Settings, nats_url: str, clocks: Clocks) -> AsyncIterator[httpx.AsyncClient]:
+    async with in_process(settings(auth="api_keys", nats_url=nats_url), clocks=clocks) as client:
+        yield client
+
+
+def refusal(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["reason"]
+
+
+async def make(client: httpx.AsyncClient, by: str, **body: Any) -> httpx.Response:
+    return await client.post("/v1/keys", headers=bearer(by), json={"name": "Laptop", "scopes": [QUERY], **body})
+
+
+async def listed(client: httpx.AsyncClient, by: str, **query: str) -> list[str]:
+    """Subjects and ids."""
+    answer = await client.get("/v1/keys", headers=bearer(by), params=query)
+    return [f"{each['tenant_id']}/{each['subject']}/{each['id']}" for each in answer.json()["keys"]]
+
+
+async def test_a_key_is_made_shown_once_and_described_afterwards(
+    client: httpx.AsyncClient, desk: KeyDesk, clocks: Clocks
+) -> None:
+    olga = await desk.issue(ADMIN)
+    expires_at = (clocks.day + timedelta(days=1)).isoformat(timespec="seconds")
+    answer = await make(client, olga, subject="anna", scopes=[QUERY, INGEST, QUERY], expires_at=expires_at)
+    made = answer.json()
+    assert answer.status_code == 201
+    assert (answer.headers["Location"], answer.headers["Cache-Control"]) == (f"/v1/keys/{made['id']}", "no-store")
+    text = made.pop("key")
+    assert read_shown(text).key_id == made["id"]
+    assert (await client.get(f"/v1/keys/{made['id']}", headers=bearer(olga))).json() == made
+    assert {key: made[key] for key in ("name", "tenant_id", "subject", "scopes", "status", "created_by")} == {
+        "name": "Laptop",
+        "tenant_id": "acme",
+        "subject": "anna",
+        "scopes": [QUERY, INGEST],
+        "status": "active",
+        "created_by": "olga",
+    }
+    assert (await client.delete(f"/v1/keys/{made['id']}", headers=bearer(olga))).status_code == 204
+    assert (await client.delete(f"/v1/keys/{made['id']}", headers=bearer(olga))).status_code == 204
+    assert (await client.get(f"/v1/keys/{made['id']}", headers=bearer(olga))).json()["status"] == "revoked"
+    answer = await client.post(f"/v1/keys/{made['id']}/rotate", headers=bearer(olga))
+    assert refusal(answer) == (400, "VALIDATION_FAILED")
+
+
+async def test_nobody_grants_what_they_do_not_have_nor_makes_keys_for_a_tenant_that_is_not_theirs(
+    client: httpx.AsyncClient, desk: KeyDesk
+) -> None:
+    operator, admin = await desk.issue(OPERATOR, tenant_id="house"), await desk.issue(ADMIN)
+    user = await desk.issue(QUERY, INGEST)
+    assert refusal(await make(client, user)) == (403, "SCOPE_MISSING")
+    refused = await make(client, admin, scopes=[QUERY, OPERATOR])
+    assert (*refusal(refused), refused.json()["scope"]) == (403, "SCOPE_MISSING", OPERATOR)
+    assert refusal(await make(client, admin, tenant_id="other")) == (403, "SCOPE_MISSING")
+    assert (await make(client, admin, scopes=[ADMIN], tenant_id="acme")).status_code == 201
+    made = await make(client, operator, scopes=[OPERATOR], tenant_id="other", subject="otto")
+    assert (made.status_code, made.json()["tenant_id"]) == (201, "other")
+    assert refusal(await make(client, admin, expires_at="2020-01-01")) == (400, "VALIDATION_FAILED")
+
+
+async def test_each_sees_their_own_keys_admins_their_tenants_and_operators_all(
+    client: httpx.AsyncClient, desk: KeyDesk
+) -> None:
+    operator, admin = await desk.issue(OPERATOR, tenant_id="house"), await desk.issue(ADMIN)
+    anna, otto = await desk.issue(QUERY, subject="anna"), await desk.issue(ADMIN, tenant_id="other", subject="otto")
+    acme = [f"acme/anna/{id_of(anna)}", f"acme/olga/{id_of(admin)}"]
+    assert await listed(client, anna) == acme[:1]
+    assert await listed(client, admin) == acme
+    assert await listed(client, operator) == [f"house/olga/{id_of(operator)}"]
+    assert await listed(client, operator, tenant_id="acme") == acme
+    for caller, tenant in ((admin, "other"), (anna, "other"), (otto, "acme")):
+        assert await listed(client, caller, tenant_id=tenant) == []
+    foreign = {}
+    for caller, key in ((anna, admin), (otto, anna), (admin, otto), (admin, "gw_" + "0" * 24 + "_")):
+        for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/rotate")):
+            answer = await client.request(method, f"/v1/keys/{id_of(key)}{path}", headers=bearer(caller))
+            foreign[answer.json()["detail"].replace(id_of(key), "ID")] = refusal(answer)
+    assert list(foreign.values()) == [(404, "API_KEY_NOT_FOUND")]
+    for caller in (anna, admin, operator):
+        assert (await client.get(f"/v1/keys/{id_of(anna)}", headers=bearer(caller))).status_code == 200
+
+
+async def test_a_key_is_no_way_to_the_power_of_a_mightier_one(client: httpx.AsyncClient, desk: KeyDesk) -> None:
+    operator, admin, weak = await desk.issue(OPERATOR), await desk.issue(ADMIN), await desk.issue(QUERY)
+    for caller, key in ((weak, admin), (weak, operator), (admin, operator)):
+        for answer in (
+            await client.post(f"/v1/keys/{id_of(key)}/rotate", headers=bearer(caller)),
+            await client.delete(f"/v1/keys/{id_of(key)}", headers=bearer(caller)),
+        ):
+            assert refusal(answer) == (403, "SCOPE_MISSING")
+    rotated = await client.post(f"/v1/keys/{id_of(weak)}/rotate", headers=bearer(weak), json={"keep_old_for_s": 0})
+    assert refusal(await client.get("/v1/keys", headers=bearer(weak))) == (401, "API_KEY_INVALID")
+    weak = rotated.json()["key"]
+    assert (await client.delete(f"/v1/keys/{id_of(weak)}", headers=bearer(weak))).status_code == 204
+    assert refusal(await client.get("/v1/keys", headers=bearer(weak))) == (401, "API_KEY_REVOKED")
+
+
+async def test_a_request_that_is_repeated_makes_no_second_key_and_says_how_to_get_its_text(
+    client: httpx.AsyncClient, desk: KeyDesk
+) -> None:
+    olga, paul = await desk.issue(ADMIN), await desk.issue(ADMIN, subject="paul")
+    body = {"name": "Laptop", "scopes": [QUERY]}
+    again = {"Idempotency-Key": "a1"}
+    made = (await client.post("/v1/keys", headers=bearer(olga) | again, json=body)).json()
+    repeated = await client.post("/v1/keys", headers=bearer(olga) | again, json=body)
+    assert (*refusal(repeated), repeated.json()["key_id"]) == (409, "API_KEY_EXISTS", made["id"])
+    assert made["key"] not in repeated.text
+    assert (await client.post(f"/v1/keys/{made['id']}/rotate", headers=bearer(olga))).status_code == 200
+    assert (await client.post("/v1/keys", headers=bearer(paul) | again, json=body)).status_code == 201
+
+
+async def test_a_long_list_comes_in_pages_newest_first(
+    client: httpx.AsyncClient, desk: KeyDesk, clocks: Clocks
+) -> None:
+    olga = await desk.issue(ADMIN)
+    made = []
+    for number in range(7):
+        clocks.day += timedelta(seconds=number % 2)  # some at the same moment
+        made.append((await make(client, olga)).json()["id"])
+    seen: list[str] = []
+    token = ""
+    while True:
+        query = {"page_size": 2, "page_token": token}
+        page = (await client.get("/v1/keys", headers=bearer(olga), params=query)).json()
+        seen += [each["id"] for each in page["keys"]]
+        if not (token := page["next_page_token"] or ""):
+            break
+    assert len(seen) == len(set(seen)) == 8
+    assert set(seen) == {*made, id_of(olga)}
+
+
+async def test_without_keys_there_are_none_to_change(settings: Settings) -> None:
+    async with in_process(settings()) as client:
+        assert refusal(await client.get("/v1/keys")) == (412, "API_KEYS_OFF")
+        assert refusal(await client.post("/v1/keys", json={"name": "k", "scopes": [QUERY]})) == (412, "API_KEYS_OFF")
