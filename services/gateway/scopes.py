@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, params
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from kit.principal import INGEST, OPERATOR, QUERY, Principal
+from kit.principal import ADMIN, INGEST, OPERATOR, QUERY, Principal
 from services.gateway.auth import authenticated
 
 
@@ -19,7 +19,8 @@ class _Needs:
 
     async def __call__(self, principal: Annotated[Principal, Depends(authenticated)]) -> None:
         """Raises PermissionDenied."""
-        principal.require(self.scope)
+        if self.scope:
+            principal.require(self.scope)
 
 
 NEEDS_QUERY: Any = Depends(_Needs(QUERY))
@@ -33,8 +34,15 @@ NEEDS_OPERATOR: Any = Depends(_Needs(OPERATOR))
 """For a route that changes something for all tenants."""
 
 
+NEEDS_ADMIN: Any = Depends(_Needs(ADMIN))
+"""For a route that is about other subjects of the tenant."""
+
+NEEDS_NO_SCOPE: Any = Depends(_Needs(""))
+"""For a route that is every caller's, and looks by itself at what they may."""
+
+
 def declared_scopes(app: FastAPI) -> dict[tuple[str, str], str | None]:
-    """The scope that each documented route declares, by path and method in lower case."""
+    """The scope that each documented route declares, by path and method in lower case; empty where it is every caller's."""
     return {
         (route.path_format or "", method.lower()): _declared(route.dependencies)
         for route in iter_route_contexts(app.routes)
@@ -50,5 +58,5 @@ def _declared(dependencies: Iterable[params.Depends]) -> str | None:
 def show_scopes(document: dict[str, Any], app: FastAPI) -> None:
     """Adds to each operation of the OpenAPI document the scope that it needs, as `x-required-scope`."""
     for (path, method), scope in declared_scopes(app).items():
-        if scope is not None:
+        if scope:
             document["paths"][path][method]["x-required-scope"] = scope

@@ -25,6 +25,7 @@ from services.gateway.schemas.keys import (
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.search import start_of
 from services.gateway.schemas.times import rfc3339
+from services.gateway.scopes import NEEDS_ADMIN, NEEDS_NO_SCOPE
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"])
 
@@ -88,7 +89,7 @@ async def _desk(request: Request) -> _Desk:
 Desk = Annotated[_Desk, Depends(_desk)]
 
 
-@router.post("", status_code=201, responses=problems(409, 412, 413, 415))
+@router.post("", status_code=201, dependencies=[NEEDS_ADMIN], responses=problems(409, 412, 413, 415))
 async def create_key(
     new: NewApiKey, desk: Desk, response: Response, idempotency_key: IdempotencyKey = None
 ) -> ShownApiKey:
@@ -105,7 +106,7 @@ async def create_key(
     return desk.shown(key, text)
 
 
-@router.get("", responses=problems(412))
+@router.get("", dependencies=[NEEDS_NO_SCOPE], responses=problems(412))
 async def list_keys(
     desk: Desk, tenant_id: TenantFilter = "", page_size: PageSize = 100, page_token: PageToken = ""
 ) -> ApiKeyList:
@@ -121,7 +122,7 @@ async def list_keys(
     )
 
 
-@router.get("/{key_id}", responses=problems(404, 412))
+@router.get("/{key_id}", dependencies=[NEEDS_NO_SCOPE], responses=problems(404, 412))
 async def get_key(key_id: KeyPath, desk: Desk) -> ApiKey:
     """One key. 404 with reason `API_KEY_NOT_FOUND`, also for one that is not yours to see."""
     key = desk.admin.find(desk.by.principal, key_id)
@@ -129,7 +130,7 @@ async def get_key(key_id: KeyPath, desk: Desk) -> ApiKey:
     return desk.described(key, uses.get(key_id))
 
 
-@router.post("/{key_id}/rotate", responses=problems(404, 412, 413, 415))
+@router.post("/{key_id}/rotate", dependencies=[NEEDS_NO_SCOPE], responses=problems(404, 412, 413, 415))
 async def rotate_key(key_id: KeyPath, desk: Desk, response: Response, rotation: Rotation | None = None) -> ShownApiKey:
     """Gives a key a new text, and shows it this once. The present one stays good for a while, a day unless you say otherwise.
     Repeated it gives another text, and the one before the present is void at once. Needs every scope that the key has."""
@@ -140,7 +141,7 @@ async def rotate_key(key_id: KeyPath, desk: Desk, response: Response, rotation: 
     return desk.shown(key, text)
 
 
-@router.delete("/{key_id}", status_code=204, responses=problems(404, 412))
+@router.delete("/{key_id}", status_code=204, dependencies=[NEEDS_NO_SCOPE], responses=problems(404, 412))
 async def revoke_key(key_id: KeyPath, desk: Desk) -> None:
     """Revokes a key: nothing is answered to it from now on, and event streams that it opened end. It stays listed. Harmless when
     repeated. Needs every scope that the key has."""

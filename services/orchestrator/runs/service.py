@@ -209,16 +209,17 @@ class Runs:
     async def visible(self, principal: Principal, key: RunKey) -> RunRecord:
         """The run, if it is the principal's: others do not learn that it exists. Raises RunNotFound, RunDamaged."""
         record = await self.get(key)
-        if record.subject != principal.subject and not principal.sees_all:
+        if not _is_for(principal, record):
             raise not_found(key.run_id)
         return record
 
-    async def check_deletable(self, principal: Principal, key: RunKey) -> None:
-        """Raises RunNotFound when the run is somebody else's. One that is gone may be deleted again, and one whose record is
-        damaged by whoever knows its id: whose it was cannot be told any more."""
+    async def may_delete(self, principal: Principal, key: RunKey) -> bool:
+        """False when the run is somebody else's. One that is gone may be deleted again, and one whose record is damaged by whoever
+        knows its id: whose it was cannot be told any more."""
         with suppress(RunDamaged):
-            if await self._store.get(key) is not None:
-                await self.visible(principal, key)
+            record = await self._store.get(key)
+            return record is None or _is_for(principal, record)
+        return True
 
     async def list(self, tenant_id: str, page_size: int, page_token: str, subject: str | None = None) -> Page:
         return await self._store.list(tenant_id, min(page_size or 100, 1000), page_token, subject)
@@ -344,6 +345,10 @@ class Runs:
 
     def _owned_log(self) -> OwnedLog:
         return OwnedLog(self._log, self.ownership)
+
+
+def _is_for(principal: Principal, record: RunRecord) -> bool:
+    return record.subject == principal.subject or principal.sees_all
 
 
 def _check_known(record: RunRecord) -> None:

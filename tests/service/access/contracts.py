@@ -69,13 +69,14 @@ async def ask(
     channel: Channel | grpc.aio.Channel, method: MethodDescriptor, *requests: Any, **options: Any
 ) -> list[Any]:
     """The answers to a call. Streamed answers are read until there are no more. Raises what the channel raises."""
-    stub = _stub(channel, method)
+    stub = stub_of(channel, method)
     request = iter(requests) if method.client_streaming else requests[0]
     answer = getattr(stub, method.name)(request, **options)
     return [each async for each in answer] if method.server_streaming else [await answer]
 
 
-def _stub(channel: Channel | grpc.aio.Channel, method: MethodDescriptor) -> Any:
+def stub_of(channel: Channel | grpc.aio.Channel, method: MethodDescriptor) -> Any:
+    """Of the method's service."""
     service = method.containing_service
     module = next(module for each, module in contracts() if each is service)
     return getattr(module, f"{service.name}Stub")(channel)

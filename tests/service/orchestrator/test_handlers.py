@@ -12,7 +12,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 from kit.errors import AlreadyExists, InvalidArgument, NotFound, Unimplemented
 from kit.jetstream import Nats
 from kit.principal import Principal, use_principal
-from kit.testing.harness import TEST_PRINCIPAL, open_test_channel, running_servicer
+from kit.testing.harness import TEST_PRINCIPAL, USER_SCOPES, open_test_channel, running_servicer
 from services.orchestrator.handlers import OrchestratorServicer
 from tests.service.orchestrator.conftest import Orchestrator, servicer
 from tests.unit.kit.llm_fakes import Script, catalog, following_switch
@@ -67,7 +67,7 @@ async def test_run_over_the_wire_tells_everything(stub: rpc.OrchestratorServiceS
 async def test_deleted_run_is_gone_at_once_and_may_be_deleted_again(stub: rpc.OrchestratorServiceStub) -> None:
     events = [r.event async for r in stub.StartRun(request(), timeout=20)]
     run_id = events[0].run_id
-    with use_principal(Principal("other", "eve")):
+    with use_principal(Principal("other", "eve", USER_SCOPES)):
         await stub.DeleteRun(pb.DeleteRunRequest(run_id=run_id), timeout=5)
     async with asyncio.timeout(20):
         while not (await stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=5)).run.HasField("finished_at"):
@@ -100,14 +100,15 @@ async def test_run_of_another_subject_does_not_exist(stub: rpc.OrchestratorServi
     calls = (
         lambda: stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=5),
         lambda: stub.CancelRun(pb.CancelRunRequest(run_id=run_id), timeout=5),
-        lambda: stub.DeleteRun(pb.DeleteRunRequest(run_id=run_id), timeout=5),
         lambda: _attached(stub, run_id),
     )
-    with use_principal(Principal(TEST_PRINCIPAL.tenant_id, "eve")):
+    with use_principal(Principal(TEST_PRINCIPAL.tenant_id, "eve", USER_SCOPES)):
         for call in calls:
             with pytest.raises(NotFound, match="does not exist"):
                 await call()
         assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=5)).runs
+        # As of a run that is gone, which may be deleted again.
+        await stub.DeleteRun(pb.DeleteRunRequest(run_id=run_id), timeout=5)
     with use_principal(Principal(TEST_PRINCIPAL.tenant_id, "root", frozenset({"operator"}))):
         assert len(await _attached(stub, run_id)) == len(events)
         assert [run.subject for run in (await stub.ListRuns(pb.ListRunsRequest(), timeout=5)).runs] == ["tester"]
@@ -130,7 +131,7 @@ async def test_start_that_is_asked_for_again_over_the_wire_is_the_same_run(stub:
 
 async def test_other_tenant_cannot_see_the_run(stub: rpc.OrchestratorServiceStub) -> None:
     events = [r.event async for r in stub.StartRun(request(), timeout=20)]
-    with use_principal(Principal("other", "eve")):
+    with use_principal(Principal("other", "eve", USER_SCOPES)):
         with pytest.raises(NotFound, match="does not exist"):
             await stub.GetRun(pb.GetRunRequest(run_id=events[0].run_id), timeout=5)
         assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=5)).runs

@@ -14,6 +14,7 @@ from kit.errors import InvalidArgument, PermissionDenied, Unavailable
 from kit.jetstream import KeyValue, Nats
 from kit.llm import Delta, Request
 from kit.principal import OPERATOR, Principal, use_principal
+from kit.testing.harness import USER_SCOPES
 from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.handlers import OrchestratorServicer
 from services.orchestrator.log.events import RunStatus, Usage
@@ -163,7 +164,7 @@ async def stub(
 
 async def test_a_user_asks_for_their_own_costs_and_an_operator_for_all(stub: rpc.OrchestratorServiceStub) -> None:
     asked = pb.GetUsageRequest(since="2026-01-01", until="2026-01-31", group_by="subject")
-    with use_principal(Principal("acme", "bob")):
+    with use_principal(Principal("acme", "bob", USER_SCOPES)):
         own = await stub.GetUsage(asked, timeout=20)
         assert [(row.key, row.runs) for row in own.rows] == [("bob", 1)]
         for other in (pb.GetUsageRequest(subject="ann"), pb.GetUsageRequest(all_subjects=True)):

@@ -132,7 +132,7 @@ class OrchestratorServiceServicer:
 
     def DeleteRun(self, request, context):
         """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
-        a thread stays there. Harmless when repeated.
+        a thread stays there. Harmless when repeated, and where there is no such run of the caller's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

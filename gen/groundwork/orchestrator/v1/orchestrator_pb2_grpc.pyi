@@ -45,7 +45,7 @@ class OrchestratorServiceStub:
     """
     DeleteRun: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteRunRequest, _orchestrator_pb2.DeleteRunResponse]
     """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
-    a thread stays there. Harmless when repeated.
+    a thread stays there. Harmless when repeated, and where there is no such run of the caller's.
     """
     ListRuns: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]
     """The caller's runs, newest first; with the scope "admin" all of the tenant."""
@@ -88,7 +88,7 @@ class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
     """
     DeleteRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteRunRequest, _orchestrator_pb2.DeleteRunResponse]  # type: ignore[assignment]
     """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
-    a thread stays there. Harmless when repeated.
+    a thread stays there. Harmless when repeated, and where there is no such run of the caller's.
     """
     ListRuns: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]  # type: ignore[assignment]
     """The caller's runs, newest first; with the scope "admin" all of the tenant."""
@@ -158,7 +158,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_orchestrator_pb2.DeleteRunResponse, _abc.Awaitable[_orchestrator_pb2.DeleteRunResponse]]:
         """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
-        a thread stays there. Harmless when repeated.
+        a thread stays there. Harmless when repeated, and where there is no such run of the caller's.
         """
 
     @_abc_1.abstractmethod

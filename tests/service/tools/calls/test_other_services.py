@@ -24,7 +24,7 @@ from services.tools.models import Effect, Policy
 from tests.service.tools.calls.conftest import Serve
 from tests.unit.tools.boxes import make_box
 
-ANN = Principal("acme", "ann", frozenset({"reader"}))
+ANN = Principal("acme", "ann", frozenset({"query", "ingest"}))
 
 
 @dataclass

@@ -1,0 +1,128 @@
+"""What kind of thing an id in a request is of, told by the name of its field; and what may be told of it to whom."""
+
+import re
+from dataclasses import dataclass
+
+from kit.principal import ADMIN, OPERATOR, Principal
+from kit.testing.harness import USER_SCOPES
+
+BY_NAME = {
+    "collection_id": "collection",
+    "collection_ids": "collection",
+    "id": "collection",  # of a new one
+    "document_id": "document",
+    "document_ids": "document",
+    "revision_id": "revision",
+    "chunk_id": "chunk",
+    "chunk_ids": "chunk",
+    "dead_letter_id": "dead letter",
+    "thread_id": "thread",
+    "message_id": "message",
+    "run_id": "run",
+    "caller": "run",
+    "call_id": "call",
+    "approval_id": "approval",
+    "idempotency_key": "key",
+    "idempotency-key": "key",
+    "page_token": "page token",
+    "subject": "subject",
+}
+"""A field or parameter of one of these names holds an id of that kind."""
+
+NO_IDS = frozenset(
+    {
+        *(
+            "name",
+            "title",
+            "text",
+            "question",
+            "message",
+            "query",
+            "queries",
+            "must",
+            "must_phrases",
+            "memory",
+            "agent",
+        ),
+        *("metadata", "key", "value", "values", "reason", "sha256", "data", "arguments", "arguments_hash", "decision"),
+        *(
+            "last-event-id",
+            "operation",
+            "provider",
+            "model",
+            "base_url",
+            "api_key",
+            "preset",
+            "names",
+            "tools",
+            "allowed_tools",
+        ),
+        *("since", "until", "group_by", "document_name", "heading_path", "support_status", "language", "languages"),
+        *("embedding_model", "vectors", "embedded_text", "texts", "passages", "query_text"),
+        # Of texts, and only services name them: whose text it is cannot be told from them.
+        *("content_hash", "content_hashes"),
+    }
+)
+"""Fields and parameters that hold words, and ids of nothing that belongs to anybody."""
+
+UNKNOWN = {
+    "collection": "nobodys",
+    "document": "0a" * 16,
+    "revision": "1a" * 16,
+    "chunk": "2a" * 16,
+    "dead letter": "3a" * 16,
+    "thread": "0a0b0c0d0e0f",
+    "message": f"{'4a' * 16}-question",
+    "run": "5a" * 16,
+    "call": f"{'5a' * 16}/step1/call1",
+    "approval": f"{'5a' * 16}-0a0b0c0d0e0f",
+    "key": "nobodys-key",
+    "subject": "nobody",
+}
+"""Of each kind an id that nothing has, of the shape that ids of the kind have."""
+
+SHARED_IN_TENANT = frozenset({"collection", "document", "revision", "chunk", "dead letter"})
+"""Kinds that all subjects of a tenant share. Empty once collections belong to subjects."""
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """Somebody who must not learn of Ann's things."""
+
+    name: str
+    principal: Principal
+
+    def may_know(self, kind: str) -> bool:
+        """Whether things of the kind are theirs as well. A subject's name is its own in every tenant."""
+        if kind == "subject":
+            return self.principal.subject == "ann"
+        return self.principal.tenant_id == "acme" and kind in SHARED_IN_TENANT
+
+
+STRANGERS = (
+    Stranger("other_subject", Principal("acme", "bob", USER_SCOPES)),
+    Stranger("other_tenant", Principal("umbrella", "ann", USER_SCOPES)),
+    Stranger("admin_of_another_tenant", Principal("initech", "root", frozenset({ADMIN}))),
+    Stranger("operator_of_another_tenant", Principal("globex", "olga", frozenset({OPERATOR}))),
+)
+
+
+def kind_of(name: str) -> str | None:
+    """The kind of id that a field of this name holds; None when it holds none. Fails for a name that nobody has said it of."""
+    assert name in BY_NAME or name in NO_IDS, f"is {name!r} an id, and of what? Add it to BY_NAME or to NO_IDS"
+    return BY_NAME.get(name)
+
+
+_MASKS = (
+    (r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?", "<time>"),
+    (r"\b[0-9a-f]{12,}\b", "<hex>"),
+    (r"\d+(?:\.\d+)?(?:e-?\d+)?", "<number>"),
+)
+
+
+def masked(text: str, id_: str) -> str:
+    """Without the id that was asked for, and without what differs between any two answers: times, numbers, new ids."""
+    text = text.replace(id_, "<id>") if id_ else text
+    for pattern, mask in _MASKS:
+        text = re.sub(pattern, mask, text)
+    return text
