@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 _FIRST_RETRY_S = 0.1
 _LONGEST_RETRY_S = 2.0
+_SLOW_AFTER_S = 1.0
+"""An attempt that takes longer counts as waiting while it goes on: it may itself be as patient as a client of a cluster must be."""
 _QUIET_S = 2.0
 """A wait this short is not logged: services that start together wait for each other."""
 _REMIND_EVERY_S = 30.0
@@ -64,22 +66,25 @@ class Waiting:
         retry_s = _FIRST_RETRY_S
         try:
             while True:
+                slow = asyncio.get_running_loop().call_later(_SLOW_AFTER_S, self._note, name, "it has not answered yet")
                 try:
                     answer = await attempt()
                 except again_after as error:
-                    self._note(name, error)
+                    self._note(name, _text(error))
                 else:
                     self._is_over(name)
                     return answer
+                finally:
+                    slow.cancel()
                 await asyncio.sleep(retry_s)
                 retry_s = min(2 * retry_s, longest_retry_s)
         finally:
             self._waits.pop(name, None)
 
-    def _note(self, name: str, error: Exception) -> None:
+    def _note(self, name: str, problem: str) -> None:
         now = self._clock()
         wait = self._waits.setdefault(name, _Wait(now, ""))
-        wait.problem = error.message if isinstance(error, GroundworkError) else str(error) or type(error).__name__
+        wait.problem = problem
         is_due = (
             now - wait.since_s >= _QUIET_S if wait.logged_at_s is None else now - wait.logged_at_s >= _REMIND_EVERY_S
         )
@@ -91,3 +96,9 @@ class Waiting:
         wait = self._waits.get(name)
         if wait is not None and wait.logged_at_s is not None:
             _log.info("waiting_over", dependency=name, waited_s=round(self._clock() - wait.since_s))
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, GroundworkError):
+        return error.message
+    return str(error) or type(error).__name__

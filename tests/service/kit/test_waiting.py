@@ -301,6 +301,22 @@ async def test_wait_is_logged_when_it_gets_long_every_half_minute_and_when_it_is
     assert not waiting.is_waiting
 
 
+async def test_attempt_that_takes_long_is_told_while_it_goes_on() -> None:
+    waiting, answer = Waiting(), asyncio.get_running_loop().create_future()
+
+    async def attempt() -> str:
+        return str(await answer)
+
+    task = asyncio.create_task(waiting.until("thing", attempt))
+    async with asyncio.timeout(GIVE_UP_S):
+        while not waiting.is_waiting:
+            await asyncio.sleep(0.05)
+    assert [trouble.part for trouble in waiting.troubles()] == ["thing"]
+    answer.set_result("there")
+    assert await task == "there"
+    assert not waiting.is_waiting
+
+
 async def test_what_is_no_absence_is_raised() -> None:
     async def attempt() -> None:
         raise GroundworkError("broken")
