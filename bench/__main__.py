@@ -13,6 +13,7 @@ from bench import (
     agents,
     answering,
     clean_clone,
+    failover,
     following,
     ingestion,
     peer,
@@ -42,6 +43,7 @@ PARTS = (
     "streams",
     "steps",
     "following",
+    "failover",
     "agents",
     "peer",
 )
@@ -68,6 +70,7 @@ def main() -> None:
         "streams": streams.measure,
         "steps": steps.measure,
         "following": following.measure,
+        "failover": failover.measure,
         "agents": agents.measure,
         "clean-clone": clean_clone.measure,
     }
