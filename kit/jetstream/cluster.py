@@ -8,6 +8,7 @@ from typing import Any
 
 import structlog
 from nats.aio.client import Client, Server
+from nats.errors import ConnectionReconnectingError
 
 _log = structlog.get_logger()
 
@@ -26,14 +27,21 @@ class ServerChoice:
         self._current = ""
         self._tries: Counter[str] = Counter()
         """Since it was connected last."""
-        self._failing_since: float | None = None
-        self._failed_at = 0.0
-        self._stay_until = 0.0
+        # By the loop's clock.
+        self._failing_since = self._failed_at = self._stored_at = self._stay_until = 0.0
 
     def connected(self, nc: Client) -> None:
         self._nc = nc
         self._current = nc.connected_url.netloc if nc.connected_url else ""
         self._tries.clear()
+
+    def disconnected(self) -> None:
+        """What was asked over the lost connection is never answered: who waits is told now, not after the time that he would wait.
+        The client (2.16) has no public way to say so."""
+        waiting = list(self._nc._resp_map.values()) if self._nc else []
+        for answer in waiting:
+            if not answer.done():
+                answer.set_exception(ConnectionReconnectingError())
 
     def next(self, servers: list[Server], _: dict[str, Any]) -> tuple[Server | None, float]:
         """The server to connect to and the seconds to wait before: each in turn, the one that was left after the others."""
@@ -48,20 +56,20 @@ class ServerChoice:
 
     def stored(self) -> None:
         """Something written was acknowledged, which takes a majority of the servers."""
-        self._failing_since = None
+        self._stored_at = asyncio.get_running_loop().time()
 
     async def failed(self, since: float) -> None:
         """Something asked for at `since` (by the loop's clock) has had no answer. Leaves the server if that is so for a while, and
         nothing was stored meanwhile."""
         now = asyncio.get_running_loop().time()
-        if self._failing_since is None or since - self._failed_at > _LEAVE_AFTER_S:
+        if since - self._failed_at > _LEAVE_AFTER_S:
             self._failing_since = since
-        self._failed_at = now
+        self._failing_since, self._failed_at = max(self._failing_since, self._stored_at), now
         nc = self._nc
         if nc is None or not nc.is_connected or len(nc.servers) < 2:
             return
         if now - self._failing_since < _LEAVE_AFTER_S or now < self._stay_until:
             return
-        self._failing_since, self._stay_until = None, now + _LEAVE_AGAIN_AFTER_S
+        self._stay_until = now + _LEAVE_AGAIN_AFTER_S
         _log.warning("nats_server_left", server=self._current, reason="nothing was acknowledged")
         await nc.force_reconnect()

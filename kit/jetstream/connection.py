@@ -28,8 +28,9 @@ REQUEST_TIMEOUT_S = 5.0
 PATIENCE_S = 12.0
 """How long the same is asked again. A NATS cluster that loses the leader of a stream elects another after 4 to 9 s (raft.go of
 nats-server: minElectionTimeout, maxElectionTimeout); nothing can be set there."""
-_TRY_TIMEOUT_S = 2.0
-"""Longest wait for one of several answers. An ack takes 0.4 ms on a healthy server, 0.8 ms of three."""
+_FIRST_TRY_TIMEOUT_S, _LONGEST_TRY_TIMEOUT_S = 0.5, 2.0
+"""How long the first of several answers is waited for, and twice as long each time. An ack takes 0.4 ms on a healthy server, 0.8 ms
+of three; what reaches a server that just ceased to be the leader is never answered."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.2
 
 _STREAM_NAME_IN_USE = 10058
@@ -39,8 +40,9 @@ _SINGLE_SERVER = 10074
 _DELETE_FAILED, _NOT_THERE = 10057, "no message found"
 WRONG_LAST_SEQUENCE = (10071, 10164)
 """Codes of the server for a write that expected another one before it."""
-_PASSING = (10008, 10009, 10118, 10119, 10158)
-"""What a server of a cluster says while there is no leader, or while the same message is being stored: it is over in seconds."""
+_PASSING = (_TOO_FEW_SERVERS, 10008, 10009, 10118, 10119, 10158)
+"""What a server of a cluster says while others are away, while there is no leader, or while the same message is being stored: it
+may be over in seconds."""
 
 
 @dataclass(frozen=True)
@@ -133,17 +135,20 @@ class Nats:
         clock = asyncio.get_running_loop().time
         began = clock()
         give_up_at = began + (deadline.bounded_timeout_s(PATIENCE_S) or 0.0)
-        pause_s = _FIRST_PAUSE_S
+        try_s, pause_s = _FIRST_TRY_TIMEOUT_S, _FIRST_PAUSE_S
         while True:
             try:
                 with translated_errors(what):
-                    return await ask(max(_FIRST_PAUSE_S, min(_TRY_TIMEOUT_S, give_up_at - clock())))
-            except StoreSilent:
+                    return await ask(max(_FIRST_PAUSE_S, min(try_s, give_up_at - clock())))
+            except StoreSilent as error:
+                _log.debug(
+                    "nats_asked_again", what=what, after_s=round(clock() - began, 2), error=repr(error.__cause__)
+                )
                 if self.nc.is_closed or clock() + pause_s >= give_up_at:
                     raise
             await self.servers.failed(began)
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            try_s, pause_s = min(2 * try_s, _LONGEST_TRY_TIMEOUT_S), min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def store(
         self,
@@ -270,20 +275,19 @@ def _replicas_explained(stream: str, replicas: int) -> Iterator[None]:
     """Says what to do where the server has no place for so many replicas."""
     try:
         yield
-    except APIError as error:
-        if error.err_code != _TOO_FEW_SERVERS:
-            raise
-        raise Unavailable(
-            f"stream {stream} is to be kept on {replicas} servers (GROUNDWORK_NATS_REPLICAS), and fewer have joined the NATS "
-            "cluster: start the others, or ask for fewer replicas",
-            reason="NATS_SERVERS_MISSING",
-            retry_after_s=2.0,
-        ) from error
     except Unavailable as error:
-        if getattr(error.__cause__, "err_code", None) != _SINGLE_SERVER:
-            raise
-        raise FailedPrecondition(
-            f"stream {stream} cannot be kept on {replicas} servers: this NATS server is not part of a cluster. Set "
-            "GROUNDWORK_NATS_REPLICAS=1, or name the servers of a cluster in GROUNDWORK_NATS_URL",
-            reason="NATS_NOT_CLUSTERED",
-        ) from error
+        code = getattr(error.__cause__, "err_code", None)
+        if code == _TOO_FEW_SERVERS:
+            raise Unavailable(
+                f"stream {stream} is to be kept on {replicas} servers (GROUNDWORK_NATS_REPLICAS), and fewer have joined the NATS "
+                "cluster: start the others, or ask for fewer replicas",
+                reason="NATS_SERVERS_MISSING",
+                retry_after_s=2.0,
+            ) from error
+        if code == _SINGLE_SERVER:
+            raise FailedPrecondition(
+                f"stream {stream} cannot be kept on {replicas} servers: this NATS server is not part of a cluster. Set "
+                "GROUNDWORK_NATS_REPLICAS=1, or name the servers of a cluster in GROUNDWORK_NATS_URL",
+                reason="NATS_NOT_CLUSTERED",
+            ) from error
+        raise

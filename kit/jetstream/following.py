@@ -43,7 +43,7 @@ async def follow(
     """
     policy = api.DeliverPolicy.LAST_PER_SUBJECT if last_per_subject else api.DeliverPolicy.ALL
     reader = _Reader(nats_, stream, subject, policy, after=after, headers_only=headers_only)
-    await reader.subscribe()
+    await nats_.persist(f"stream {stream}", reader.begin)
     caught_up, silent = False, True
     try:
         while True:
@@ -77,6 +77,11 @@ class _Reader:
         self._subscription: Subscription | None = None
         self._connection = 0
         self._silences = 0
+
+    async def begin(self, timeout_s: float) -> None:
+        """Subscribes within that time. Raises TimeoutError, and as `subscribe`."""
+        async with asyncio.timeout(timeout_s):
+            await self.subscribe()
 
     async def subscribe(self) -> None:
         """Begins, or goes on behind the last message. Raises Unavailable."""

@@ -43,7 +43,7 @@ async def connect(url: str, *, name: str, replicas: int = 1, waiting: Waiting | 
     servers = url.split(",")
     user = urlsplit(servers[0]).username
     client, choice = _Client(), ServerChoice()
-    events = _Events(f"NATS at {', '.join(map(_place, servers))}", lambda: choice.connected(client))
+    events = _Events(f"NATS at {', '.join(map(_place, servers))}", lambda: choice.connected(client), choice.disconnected)
     connecting = asyncio.create_task(
         client.connect(
             servers,
@@ -120,9 +120,9 @@ class _Client(Client):
 class _Events:
     """What happens to a connection, in the log; `problem` is what the server or the network last said."""
 
-    def __init__(self, place: str, connected: Callable[[], None]) -> None:
+    def __init__(self, place: str, connected: Callable[[], None], disconnected: Callable[[], None]) -> None:
         self.place = place
-        self._connected = connected
+        self._connected, self._disconnected = connected, disconnected
         self.problem = ""
         self.leaving = False
         self._refused_at_s = -math.inf
@@ -141,6 +141,7 @@ class _Events:
             _log.debug("nats_error", error=repr(error))
 
     async def on_disconnect(self) -> None:
+        self._disconnected()
         if not self.leaving:
             _log.warning("nats_disconnected")
 

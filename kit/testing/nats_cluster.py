@@ -140,8 +140,11 @@ class NatsCluster:
         return await self._agreed(lambda node: _stream_leader(node, stream), besides)
 
     async def until_whole(self) -> None:
-        """Every node is up and has all that is stored on it."""
+        """Every node is up, known to the others, and has all that is stored on it."""
+        leader = await self.meta_leader()
         async with asyncio.timeout(_FORMED_TIMEOUT_S):
+            while not _all_current(await leader.asked("jsz"), len(self.nodes)):  # noqa: ASYNC110 - another process tells no Event
+                await asyncio.sleep(_RECHECK_S)
             for node in self.nodes:
                 while (await node.asked("healthz")).get("status") != "ok":  # noqa: ASYNC110 - another process tells no Event
                     await asyncio.sleep(_RECHECK_S)
@@ -157,6 +160,12 @@ class NatsCluster:
                 if len(named) == 1 and (name := named.pop()) and name != gone:
                     return self.node(name)
                 await asyncio.sleep(_RECHECK_S)
+
+
+def _all_current(jsz: dict[str, Any], nodes: int) -> bool:
+    """As a leader says of the others."""
+    others = jsz.get("meta_cluster", {}).get("replicas", [])
+    return len(others) == nodes - 1 and all(each.get("current") and not each.get("offline") for each in others)
 
 
 async def _meta_leader(node: ClusterNode) -> str:

@@ -168,6 +168,7 @@ async def test_the_ingest_api_takes_no_job_from_the_worker(
     server: NatsServer, refusals: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "REQUEST_TIMEOUT_S", SILENCE_S)
+    monkeypatch.setattr(connection, "PATIENCE_S", SILENCE_S)
     async with connected(server, "ingest") as api:
         await WorkQueue.open(api, INGEST_QUEUE, make_signer(), make_verifier())
         with pytest.raises(NatsTimeoutError):
@@ -224,6 +225,7 @@ async def test_a_service_neither_reads_nor_writes_the_bucket_of_another(
     user: str, bucket: str, server: NatsServer, refusals: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "REQUEST_TIMEOUT_S", SILENCE_S)
+    monkeypatch.setattr(connection, "PATIENCE_S", SILENCE_S)
     async with connected(server, ADMINISTRATOR) as administrator:
         mine = await KeyValue.open(administrator, bucket)
         await mine.put("local.one", b"1")
