@@ -36,6 +36,9 @@ _CHECK_TIMEOUT_S = 2.0
 _CHECK_INTERVAL_S = 0.1
 _MAX_DETAIL_CHARS = 1000
 """Metadata of a call may have 8 KB together."""
+_LISTEN_AFTER_S = 10.0
+"""A process that waits for longer opens its port, to tell its health. Not before: who calls is patient for about as long with an
+address where nobody listens, so that a start which an election of NATS holds up fails no call."""
 _SETTLED_AFTER_S = 15.0
 """By then a process has imported and opened what it needs."""
 
@@ -98,6 +101,13 @@ class _Started:
         """Not possible any more, nor needed: only a faster way to the same handlers."""
 
 
+class NotOpen(Unavailable):
+    """A call came while this process waits for what it needs. It has done nothing, and another replica may be open."""
+
+    reason = "NOT_OPEN"
+    is_of_one_replica = True
+
+
 class _NotOpen(grpc.GenericRpcHandler):
     """Refuses every call with Unavailable while the adapters are being opened: nothing was done, another replica may be asked."""
 
@@ -113,9 +123,7 @@ class _NotOpen(grpc.GenericRpcHandler):
 
     async def _refuse(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: ARG002
         parts = " and ".join(trouble.part for trouble in self._waiting.troubles()) or "its start"
-        raise Unavailable(
-            f"this service waits for {parts}; try again in a few seconds", reason="NOT_OPEN", retry_after_s=2.0
-        )
+        raise NotOpen(f"this service waits for {parts}; try again in a few seconds", retry_after_s=2.0)
         yield  # makes this a generator
 
 
@@ -298,7 +306,7 @@ class Service:
         while True:
             self._ops.beat()
             await self._look_at_troubles()
-            if self._opening is not None and self.waiting.is_waiting:
+            if self._opening is not None and self.waiting.is_waiting and self.waiting.longest_s >= _LISTEN_AFTER_S:
                 await self._listen()
             await asyncio.sleep(1.0)
 

@@ -42,6 +42,12 @@ class Waiting:
     def is_waiting(self) -> bool:
         return bool(self._waits)
 
+    @property
+    def longest_s(self) -> float:
+        """How long what has been waited for longest has been waited for; 0 when nothing is."""
+        now = self._clock()
+        return max((now - wait.since_s for wait in self._waits.values()), default=0.0)
+
     def troubles(self) -> Sequence[Trouble]:
         """One for each thing that is waited for, with how long and why."""
         return tuple(

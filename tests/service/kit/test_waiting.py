@@ -121,9 +121,16 @@ async def absent_server(tmp_path: Path, configuration: str = "") -> AsyncIterato
         await server.stop(kill=True)
 
 
+@pytest.fixture
+def _listens_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that waits tells its health after a while; these tests need not wait for it."""
+    monkeypatch.setattr("kit.service._LISTEN_AFTER_S", 0.0)
+
+
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
+@pytest.mark.usefixtures("_listens_at_once")
 async def test_service_that_starts_before_the_message_store_waits_and_goes_on(tmp_path: Path) -> None:
     async with absent_server(tmp_path) as server, process(server.url) as service:
         text = await service.says("/readyz", 503, "message store: waits for it since")
@@ -140,6 +147,7 @@ async def test_service_that_starts_before_the_message_store_waits_and_goes_on(tm
         assert await service.title() == "found"
 
 
+@pytest.mark.usefixtures("_listens_at_once")
 async def test_service_waits_for_a_majority_of_the_message_stores_servers(tmp_path: Path) -> None:
     ports, routes = [free_port() for _ in range(3)], [free_port() for _ in range(3)]
     servers = []
