@@ -40,6 +40,7 @@ SERVER_OPTIONS = [
     ("grpc.so_reuseport", 0),
 ]
 MAX_CONNECTION_AGE_S = 300.0
+"""Each client's connection is renewed as often: a server that was added gets its share within these five minutes."""
 _CUT_S = 2.0
 """How long the statuses of calls that are cut off may take to be written, before gRPC ends them without one."""
 
@@ -87,7 +88,7 @@ class _InHand:
     @contextmanager
     def entered(self) -> Iterator[_Call]:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a handler is a coroutine
+        assert task is not None
         call = _Call(task)
         self._calls.add(call)
         _call.set(call)  # for the rest of the task, which is the call's
@@ -112,8 +113,8 @@ class Server(grpc.aio.Server):
         self._in_hand = in_hand
 
     async def stop(self, grace: float | None) -> None:
-        """Tells all clients to go elsewhere and takes no new call. Those in hand have `grace` seconds to end; what is left is cut off
-        with UNAVAILABLE and the reason SERVER_STOPPED."""
+        """Tells all clients to go elsewhere and takes no new call. Those in hand have `grace` seconds to end; what is left is cut
+        off with UNAVAILABLE and the reason SERVER_STOPPED."""
         grace_s = grace or 0.0
         stopping = asyncio.ensure_future(self._inner.stop(grace_s + _CUT_S))
         try:
@@ -140,7 +141,7 @@ class Server(grpc.aio.Server):
     async def start(self) -> None:
         await self._inner.start()
 
-    async def wait_for_termination(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - the base class's
+    async def wait_for_termination(self, timeout: float | None = None) -> bool:
         return await self._inner.wait_for_termination(timeout)
 
 
