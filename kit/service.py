@@ -257,7 +257,7 @@ class Service:
             return server
 
     def _bind(self) -> grpc.aio.Server:
-        server = make_server(self.verifier)
+        server = make_server(self.verifier, max_connection_age_s=self.settings.max_connection_age_s)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         server.add_generic_rpc_handlers((self._not_open,))
         host = self.settings.grpc_address.rpartition(":")[0]

@@ -13,7 +13,7 @@ import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from kit.channel import Channel, open_channel
+from kit.channel import PATIENCE_S, Channel, open_channel
 from kit.keys import Jwk, KeySource, new_key, parse_public_keys, parse_signing_key, public_half
 from kit.principal import INGEST, QUERY, Principal, use_principal
 from kit.server import make_server
@@ -84,11 +84,15 @@ async def running_servicer(add: Callable[[Any, grpc.aio.Server], None], servicer
 
 @asynccontextmanager
 async def open_test_channel(
-    address: str, principal: Principal = TEST_PRINCIPAL, services: Sequence[ServiceDescriptor] = ()
+    address: str,
+    principal: Principal = TEST_PRINCIPAL,
+    services: Sequence[ServiceDescriptor] = (),
+    *,
+    patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[Channel]:
     """A channel whose calls are made as `principal`, within the block. One without scopes is given those of an ordinary user."""
     principal = principal if principal.scopes else replace(principal, scopes=USER_SCOPES)
-    async with open_channel(address, make_signer(), services, passed_on_to=ROOMS) as channel:
+    async with open_channel(address, make_signer(), services, passed_on_to=ROOMS, patience_s=patience_s) as channel:
         with use_principal(principal):
             yield channel
 

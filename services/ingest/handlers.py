@@ -15,6 +15,7 @@ from kit.collections import Visibility
 from kit.idempotency import Attempt
 from kit.jetstream import Job
 from kit.principal import current_principal
+from kit.server import end_when_draining
 from services.ingest.adapters.encoding import (
     OUTCOME,
     STATUS_BY_NUMBER,
@@ -128,6 +129,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def WatchDocuments(
         self, request: ingest_pb2.WatchDocumentsRequest, context: Any
     ) -> AsyncIterator[ingest_pb2.WatchDocumentsResponse]:
+        end_when_draining()
         document_ids = frozenset(request.document_ids)
         changes = self._listing.watch(current_principal(), request.collection_id, document_ids)
         async with aclosing(changes):

@@ -43,6 +43,8 @@ from services.retriever.settings import RetrieverSettings
 from services.retriever.written import WrittenRevisions
 
 _WATCH_RETRY_S = 0.5
+_MODELS_PATIENCE_S = 0.5
+"""Long enough for a connection to another replica."""
 
 
 async def run(settings: RetrieverSettings) -> None:
@@ -56,8 +58,11 @@ async def run(settings: RetrieverSettings) -> None:
         nats = await open_message_store(service, settings, stops_after_s=math.inf)
         store = await NatsRevisions.open(nats)
         collections = await NatsCollections.open(nats)
-        # Without retries: a search that waits for them is worse than one that says what it went without.
-        channel = await stack.enter_async_context(open_channel(settings.reranker_address, service.signer))
+        # Without retries, and not patient: a search that waits for a restart is worse than one that says what it went without.
+        patience_s = min(_MODELS_PATIENCE_S, settings.connection_patience_s)
+        channel = await stack.enter_async_context(
+            open_channel(settings.reranker_address, service.signer, patience_s=patience_s)
+        )
         models = ModelServer(channel)
 
         revisions = RevisionMap(staleness_s=settings.retriever_staleness_s)
