@@ -13,7 +13,7 @@ sent counts as not carried out: our contracts take nothing from a stream without
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
@@ -42,7 +42,15 @@ _MOST_KEPT_BYTES = 1024 * 1024
 class Connection:
     """Whether a channel has a server, and since when it has none."""
 
-    def __init__(self, channel: grpc.aio.Channel, address: str, patience_s: float) -> None:
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        address: str,
+        patience_s: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._channel = channel
         self._address = address
         self._patience_s = patience_s
@@ -63,15 +71,15 @@ class Connection:
         else:
             self._is_ready.clear()
             if self._lost_at is None and state is not grpc.ChannelConnectivity.IDLE:
-                self._lost_at = time.monotonic()
+                self._lost_at = self._clock()
         return state
 
     async def ready(self, within_s: float | None) -> bool:
         """Waits for a server as long as the channel is patient, counted from when it lost the last one, and no longer than
         `within_s`. Whether there is one."""
         self._look(try_to_connect=True)
-        lost_at = time.monotonic() if self._lost_at is None else self._lost_at
-        left_s = lost_at + self._patience_s - time.monotonic()
+        now = self._clock()
+        left_s = (now if self._lost_at is None else self._lost_at) + self._patience_s - now
         try:
             async with asyncio.timeout(max(0.0, left_s if within_s is None else min(left_s, within_s))):
                 await self._is_ready.wait()

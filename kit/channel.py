@@ -162,11 +162,12 @@ class Channel(grpc.aio.Channel):
                         async for response in responses:
                             has_begun = True
                             yield response
-                    return
                 except grpc.aio.AioRpcError as error:
                     if has_begun:
                         raise from_rpc_error(error) from error
                     await attempts.again(error)
+                else:
+                    return
 
         return call
 
@@ -181,6 +182,10 @@ class Channel(grpc.aio.Channel):
     def _arguments(self, method: str, timeout_s: float) -> dict[str, Any]:
         token = self._signer.sign(current_principal(), call_of(method)[0], *self._passed_on_to)
         return {"timeout": timeout_s, "metadata": ((TOKEN_METADATA_KEY, f"Bearer {token}"),)}
+
+    async def connected(self) -> bool:
+        """Waits for a server for as long as the channel is patient. Whether there is one."""
+        return await self._connection.ready(deadline.bounded_timeout_s(None))
 
     async def close(self, grace: float | None = None) -> None:
         await self._inner.close(grace)

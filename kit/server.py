@@ -40,6 +40,7 @@ SERVER_OPTIONS = [
     ("grpc.so_reuseport", 0),
 ]
 MAX_CONNECTION_AGE_S = 300.0
+"""Each client's connection is renewed as often: a server that was added gets its share within these five minutes."""
 _CUT_S = 2.0
 """How long the statuses of calls that are cut off may take to be written, before gRPC ends them without one."""
 
@@ -112,8 +113,8 @@ class Server(grpc.aio.Server):
         self._in_hand = in_hand
 
     async def stop(self, grace: float | None) -> None:
-        """Tells all clients to go elsewhere and takes no new call. Those in hand have `grace` seconds to end; what is left is cut off
-        with UNAVAILABLE and the reason SERVER_STOPPED."""
+        """Tells all clients to go elsewhere and takes no new call. Those in hand have `grace` seconds to end; what is left is cut
+        off with UNAVAILABLE and the reason SERVER_STOPPED."""
         grace_s = grace or 0.0
         stopping = asyncio.ensure_future(self._inner.stop(grace_s + _CUT_S))
         try:

@@ -179,7 +179,7 @@ class Service:
         await server.stop(self.settings.drain_grace_s)
 
     def _bind(self) -> grpc.aio.Server:
-        server = make_server(self.verifier)
+        server = make_server(self.verifier, max_connection_age_s=self.settings.max_connection_age_s)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         for add, servicer, _ in self._servicers:
             add(servicer, server)

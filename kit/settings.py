@@ -85,11 +85,20 @@ class ServiceSettings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """Least severe level that is logged. DEBUG may show document and query text."""
 
-    drain_delay_s: float = Field(default=0.0, ge=0)
-    """Seconds between NOT_SERVING and closing the door, for load balancers to notice. Set it to 5 in a cluster."""
+    drain_delay_s: float = Field(default=5.0, ge=0)
+    """Seconds between SIGTERM and closing the door. Meanwhile /readyz and the health check say NOT_SERVING and everything is
+    served, so that proxies and load balancers notice. 0 where there are none: the supervisor of one machine sets it."""
 
     drain_grace_s: float = Field(default=10.0, ge=0)
     """Seconds that requests in flight have to end after the door is closed."""
+
+    max_connection_age_s: float = Field(default=300.0, gt=0)
+    """Age in seconds at which a gRPC connection of a client is replaced by a new one (give or take a tenth), for which its address
+    is looked up anew: so long it takes at most until a server that was added gets its share. Calls in hand are not cut off."""
+
+    connection_patience_s: float = Field(default=10.0, ge=0)
+    """How long calls of another service wait while none of its servers is connected, in seconds since the last one was lost: a
+    restart takes less. After that they fail at once, until there is one again."""
 
     otlp_endpoint: str | None = None
     """OTLP/gRPC collector for traces, for example http://otel-collector:4317. Without it traces stay in the process."""

@@ -12,7 +12,7 @@ import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from kit.channel import Channel, open_channel
+from kit.channel import PATIENCE_S, Channel, open_channel
 from kit.keys import Jwk, KeySource, new_key, parse_public_keys, parse_signing_key, public_half
 from kit.principal import Principal, use_principal
 from kit.server import make_server
@@ -72,10 +72,14 @@ async def running_servicer(add: Callable[[Any, grpc.aio.Server], None], servicer
 
 @asynccontextmanager
 async def open_test_channel(
-    address: str, principal: Principal = TEST_PRINCIPAL, services: Sequence[ServiceDescriptor] = ()
+    address: str,
+    principal: Principal = TEST_PRINCIPAL,
+    services: Sequence[ServiceDescriptor] = (),
+    *,
+    patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[Channel]:
     """A channel whose calls are made as `principal`, within the block."""
-    async with open_channel(address, make_signer(), services, passed_on_to=ROOMS) as channel:
+    async with open_channel(address, make_signer(), services, passed_on_to=ROOMS, patience_s=patience_s) as channel:
         with use_principal(principal):
             yield channel
 

@@ -54,7 +54,9 @@ async def open_backends(
     signer = TokenSigner(settings.signing_key())
 
     async def channel(address: str, services: Any = ()) -> Any:
-        return await stack.enter_async_context(open_channel(address, signer, list(services)))
+        return await stack.enter_async_context(
+            open_channel(address, signer, list(services), patience_s=settings.connection_patience_s)
+        )
 
     ingest = await channel(settings.ingest_address, ingest_pb2.DESCRIPTOR.services_by_name.values())
     retriever = await channel(settings.retriever_address, retriever_pb2.DESCRIPTOR.services_by_name.values())

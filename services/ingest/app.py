@@ -150,7 +150,9 @@ async def run_worker(settings: IngestSettings) -> None:
         service.spawn(preparer.start())
         reranker = reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]
         channel = await service.stack.enter_async_context(
-            open_channel(settings.reranker_address, service.signer, [reranker])
+            open_channel(
+                settings.reranker_address, service.signer, [reranker], patience_s=settings.connection_patience_s
+            )
         )
         embedder = RerankerEmbedder(reranker_pb2_grpc.RerankerServiceStub(channel), folder)
         patience = Patience()
@@ -251,7 +253,7 @@ async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) 
     service.require("nats", nats.check)
     retriever = retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]
     channel = await service.stack.enter_async_context(
-        open_channel(settings.retriever_address, service.signer, [retriever])
+        open_channel(settings.retriever_address, service.signer, [retriever], patience_s=settings.connection_patience_s)
     )
     condition = await StoreCondition.open(nats)
     report = ConditionReport(condition)

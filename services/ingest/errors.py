@@ -63,6 +63,7 @@ class UploadCorrupt(DataLoss):
 
 class SpoolFull(ResourceExhausted):
     reason = "SPOOL_FULL"
+    is_of_one_replica = True
 
 
 class ModelChanged(Aborted):

@@ -12,6 +12,7 @@ from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from kit.idempotency import Attempt
 from kit.jetstream import Job
 from kit.principal import current_principal
+from kit.server import end_when_draining
 from services.ingest.adapters.encoding import (
     OUTCOME,
     STATUS_BY_NUMBER,
@@ -119,6 +120,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def WatchDocuments(
         self, request: ingest_pb2.WatchDocumentsRequest, context: Any
     ) -> AsyncIterator[ingest_pb2.WatchDocumentsResponse]:
+        end_when_draining()
         tenant_id = current_principal().tenant_id
         changes = self._listing.watch(tenant_id, request.collection_id, frozenset(request.document_ids))
         async with aclosing(changes):

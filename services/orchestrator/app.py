@@ -130,14 +130,22 @@ async def _forget(state: _State, forgetting: Forgetting) -> None:
 
 async def _memory(service: Service, settings: OrchestratorSettings) -> MemoryThreads:
     contract = [memory_pb2.DESCRIPTOR.services_by_name["MemoryService"]]
-    channel = await service.stack.enter_async_context(open_channel(settings.memory_address, service.signer, contract))
+    channel = await service.stack.enter_async_context(
+        open_channel(settings.memory_address, service.signer, contract, patience_s=settings.connection_patience_s)
+    )
     return MemoryThreads(channel, timeout_s=settings.run_memory_timeout_s)
 
 
 async def _tools(service: Service, settings: OrchestratorSettings) -> GrpcTools:
     contract = [tools_pb2.DESCRIPTOR.services_by_name["ToolsService"]]
     channel = await service.stack.enter_async_context(
-        open_channel(settings.tools_address, service.signer, contract, passed_on_to=ASKED_BY_TOOLS)
+        open_channel(
+            settings.tools_address,
+            service.signer,
+            contract,
+            passed_on_to=ASKED_BY_TOOLS,
+            patience_s=settings.connection_patience_s,
+        )
     )
     return GrpcTools(channel, list_timeout_s=settings.run_tools_timeout_s)
 
@@ -170,10 +178,16 @@ async def _worker(
             settings.retriever_address,
             signer,
             [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]],
+            patience_s=settings.connection_patience_s,
         )
     )
     reranker = await enter(
-        open_channel(settings.reranker_address, signer, [reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]])
+        open_channel(
+            settings.reranker_address,
+            signer,
+            [reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]],
+            patience_s=settings.connection_patience_s,
+        )
     )
     metered = Metered(models, prices.cost_usd)
     scorer = RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s)

@@ -93,6 +93,7 @@ class MemoryModeNotOffered(Unimplemented):
 
 class TooManyRuns(ResourceExhausted):
     reason = "TOO_MANY_RUNS"
+    is_of_one_replica = True
 
 
 class RunSignal(BaseException):

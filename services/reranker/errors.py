@@ -37,6 +37,7 @@ class QueueFull(ResourceExhausted):
     """More work waits than the server lets wait."""
 
     reason = "MODEL_QUEUE_FULL"
+    is_of_one_replica = True
 
 
 class RequestExpired(DeadlineExceeded):

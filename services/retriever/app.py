@@ -41,6 +41,8 @@ from services.retriever.settings import RetrieverSettings
 from services.retriever.written import WrittenRevisions
 
 _WATCH_RETRY_S = 0.5
+_MODELS_PATIENCE_S = 0.5
+"""Long enough for a connection to another replica."""
 
 
 async def run(settings: RetrieverSettings) -> None:
@@ -54,8 +56,11 @@ async def run(settings: RetrieverSettings) -> None:
             connect(settings.nats_url, name="retriever", replicas=settings.nats_replicas)
         )
         store = await NatsRevisions.open(nats)
-        # Without retries: a search that waits for them is worse than one that says what it went without.
-        channel = await stack.enter_async_context(open_channel(settings.reranker_address, service.signer))
+        # Without retries, and not patient: a search that waits for a restart is worse than one that says what it went without.
+        patience_s = min(_MODELS_PATIENCE_S, settings.connection_patience_s)
+        channel = await stack.enter_async_context(
+            open_channel(settings.reranker_address, service.signer, patience_s=patience_s)
+        )
         models = ModelServer(channel)
 
         revisions = RevisionMap(staleness_s=settings.retriever_staleness_s)

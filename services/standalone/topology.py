@@ -170,6 +170,8 @@ def _shared_environment(installation: Installation, instances: Sequence[Instance
         # The server of parsing children is forked and at once another program: gRPC need not start its threads anew in it, which
         # now and then crash there.
         "GRPC_ENABLE_FORK_SUPPORT": "0",
+        # Here no load balancer has to notice; who calls waits until a service is back.
+        "GROUNDWORK_DRAIN_DELAY_S": "0",
         **installation.inherited_environment,
         **addresses,
         "GROUNDWORK_AUTH_PUBLIC_KEYS_FILE": str(installation.keys.public_keys_file),

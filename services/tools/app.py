@@ -66,7 +66,9 @@ async def run(settings: ToolsSettings) -> None:
 async def _services(service: Service, settings: ToolsSettings) -> Services:
     async def channel(address: str, contract: FileDescriptor, name: str) -> Channel:
         services = [contract.services_by_name[name]]
-        return await service.stack.enter_async_context(open_channel(address, service.signer, services))
+        return await service.stack.enter_async_context(
+            open_channel(address, service.signer, services, patience_s=settings.connection_patience_s)
+        )
 
     return Services(
         RetrieverPassages(await channel(settings.retriever_address, retriever_pb2.DESCRIPTOR, "RetrieverService")),

@@ -1,6 +1,6 @@
-"""How a tool call fails. None of these is a status of the call: each becomes a result for the model and the person."""
+"""How a tool call fails. A ToolError is no status of the call: it becomes a result for the model and the person."""
 
-from kit.errors import FailedPrecondition
+from kit.errors import FailedPrecondition, ResourceExhausted
 
 
 class ToolError(Exception):
@@ -67,6 +67,13 @@ class ToolsBusy(ToolError):
     """Too many calls wait already."""
 
     reason = "TOOLS_BUSY"
+
+
+class ToolsFull(ResourceExhausted):
+    """Too many calls wait already, and this one was not begun: another replica may take it."""
+
+    reason = ToolsBusy.reason
+    is_of_one_replica = True
 
 
 class OutputTooLarge(ToolError):

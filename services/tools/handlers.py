@@ -34,6 +34,7 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
         except ToolError as error:
             yield pb.CallToolResponse(result=pb.ToolResult(error_reason=error.reason, error_message=str(error)))
             return
+        self._toolbox.check_room(call)
         progress = Progress()
         calling = asyncio.create_task(self._toolbox.call(call, progress.tell))
         calling.add_done_callback(lambda _: progress.end())

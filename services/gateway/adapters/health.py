@@ -24,7 +24,9 @@ class GrpcHealthProbe:
         request = health_pb2.HealthCheckRequest()
         try:
             with use_principal(PROBE):
-                answer = await self._stub.Check(request, timeout=self._timeout_s, on_trailing=trailing.update)
+                answer = await self._stub.Check(
+                    request, timeout=self._timeout_s, wait_for_ready=False, on_trailing=trailing.update
+                )
         except GroundworkError as error:
             return Health(HealthState.UNREACHABLE, error.reason)
         if answer.status == health_pb2.HealthCheckResponse.SERVING:

@@ -90,7 +90,7 @@ async def _damage(services: Services) -> list[Damage]:
     try:
         with use_principal(PROBE):
             answer = await services.store.GetCondition(
-                store_pb2.GetConditionRequest(), timeout=services.settings.health_timeout_s
+                store_pb2.GetConditionRequest(), timeout=services.settings.health_timeout_s, wait_for_ready=False
             )
     except GroundworkError:
         return []

@@ -1,19 +1,17 @@
 """The tools service: what it offers, and calls of it."""
 
-import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc as rpc
 
-from kit import deadline
 from kit.channel import Channel
-from kit.errors import Cancelled, DeadlineExceeded, Internal, InvalidArgument, Unavailable
+from kit.errors import Cancelled, DeadlineExceeded, Internal, InvalidArgument, ResourceExhausted, Unavailable
 from kit.structs import as_json
 from services.orchestrator.adapters.codec import enum_from_number
 from services.orchestrator.adapters.retriever import evidence_of
@@ -27,9 +25,6 @@ ASKED_BY_TOOLS = ("retriever", "reranker", "ingest")
 _MARGIN_S = 10.0
 """For what a call takes beside the tool's own time: its turn, and the start of a process."""
 _FORGET_TIMEOUT_S = 5.0
-_RESTART_S = 10.0
-"""Longest wait for a tools service that is not there, which takes some seconds where it is restarted: without it every call of
-those seconds would be lost, and of one that must not be made twice nobody would know what came of it."""
 _CALL_IN_DOUBT = "CALL_IN_DOUBT"
 """What the tools service says of a call that may have been made and must not be made twice."""
 
@@ -37,9 +32,8 @@ _CALL_IN_DOUBT = "CALL_IN_DOUBT"
 class GrpcTools:
     """Tools over the tools service's contract."""
 
-    def __init__(self, channel: Channel, *, list_timeout_s: float, restart_s: float = _RESTART_S) -> None:
+    def __init__(self, channel: Channel, *, list_timeout_s: float) -> None:
         self._channel = channel
-        self._restart_s = restart_s
         self._stub: Any = rpc.ToolsServiceStub(channel)
         self._list_timeout_s = list_timeout_s
 
@@ -62,22 +56,18 @@ class GrpcTools:
         collection_ids: Sequence[str],
         progress: Callable[[str], Awaitable[None]] | None = None,
     ) -> Call:
-        return _GrpcCall(self._reachable, self._stub, tool, arguments, tuple(collection_ids), progress)
+        return _GrpcCall(self._channel.connected, self._stub, tool, arguments, tuple(collection_ids), progress)
 
     async def forget_calls(self, run_id: str) -> None:
         with _in_our_words():
             await self._stub.ForgetCalls(pb.ForgetCallsRequest(caller=run_id), timeout=_FORGET_TIMEOUT_S)
 
-    async def _reachable(self) -> None:
-        """Waits for the tools service, but not for long: the call itself says what is wrong."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(deadline.bounded_timeout_s(self._restart_s)):
-                await self._channel.channel_ready()
-
 
 @dataclass(frozen=True)
 class _GrpcCall:
-    reachable: Callable[[], Awaitable[None]]
+    connected: Callable[[], Awaitable[bool]]
+    """Waits for the service while it is restarted. Not in the time of the call: without this every call of those seconds would be
+    lost, and of one that must not be made twice nobody would know what came of it."""
     stub: Any
     tool: Tool
     arguments: Mapping[str, Any]
@@ -94,16 +84,19 @@ class _GrpcCall:
 
     async def run(self, call_id: str) -> ToolOutcome:
         request = self._request(call_id)
-        await self.reachable()
+        await self.connected()  # if it is not, the call says what is wrong
         began = time.monotonic()
         with _in_our_words():
-            async with aclosing(self.stub.CallTool(request, timeout=self.tool.timeout_s + _MARGIN_S)) as events:
-                async for event in events:
-                    kind = event.WhichOneof("event")
-                    if kind == "result":
-                        return _outcome(self.name, event.result, time.monotonic() - began)
-                    if kind == "progress" and self.progress is not None:
-                        await self.progress(event.progress.message)
+            try:
+                async with aclosing(self.stub.CallTool(request, timeout=self.tool.timeout_s + _MARGIN_S)) as events:
+                    async for event in events:
+                        kind = event.WhichOneof("event")
+                        if kind == "result":
+                            return _outcome(self.name, event.result, time.monotonic() - began)
+                        if kind == "progress" and self.progress is not None:
+                            await self.progress(event.progress.message)
+            except ResourceExhausted as error:  # all replicas are full, and none has begun it
+                return _failed(error.message, error.reason, time.monotonic() - began)
         raise Internal(f"the tools service ended the call of {self.name} without a result")
 
     async def find(self, call_id: str) -> ToolOutcome | Fate:
@@ -141,10 +134,14 @@ def _outcome(tool_name: str, result: pb.ToolResult, duration_s: float) -> ToolOu
     if not result.ok:
         reason = IN_DOUBT if result.error_reason == _CALL_IN_DOUBT else result.error_reason or "TOOL_FAILED"
         said = result.error_message or f"{tool_name} failed and did not say why."
-        return ToolOutcome(False, {"error": reason, "message": said}, said, reason, duration_s)
+        return _failed(said, reason, duration_s)
     content = as_json(result.output)
     evidence = tuple(evidence_of(number, hit) for number, hit in enumerate(result.hits, start=1))
     return ToolOutcome(True, content, result.summary, "", duration_s, evidence)
+
+
+def _failed(said: str, reason: str, duration_s: float) -> ToolOutcome:
+    return ToolOutcome(False, {"error": reason, "message": said}, said, reason, duration_s)
 
 
 @contextmanager

@@ -47,6 +47,7 @@ from services.tools.errors import (
     ToolError,
     ToolNotAllowed,
     ToolsBusy,
+    ToolsFull,
     ToolTimedOut,
     ToolUnavailable,
     UnknownTool,
@@ -56,6 +57,7 @@ from services.tools.models import Call, Effect, Tool, ToolOutcome, ToolOutput
 
 _log = structlog.get_logger()
 _ERROR_CHARACTERS_MAX = 1000
+_TOO_MANY = "too many tool calls wait already; try again in a moment"
 _AWAY = (Unavailable, DeadlineExceeded, Cancelled)  # Cancelled is what a stopping server says
 _BROKEN = (Internal, Unimplemented)
 
@@ -117,6 +119,14 @@ class Toolbox:
                 raise
             _trace(span, name, call, outcome, time.monotonic() - started_at)
         return outcome
+
+    def check_room(self, call: Call) -> None:
+        """Raises ToolsFull when the call would be turned away as one too many. Not of one with an effect, of which something may be
+        known already."""
+        tool = self.tools.get(call.name)
+        if tool is not None and tool.policy.effect is Effect.NONE and self._is_full():
+            CALLS.labels(tool=tool.name, outcome="busy").inc()
+            raise ToolsFull(_TOO_MANY)
 
     async def _called(self, call: Call, tell: Tell) -> ToolOutcome:
         tool = self._tool(call)
@@ -206,10 +216,13 @@ class Toolbox:
             _log.debug("tool_broke_because", tool=tool.name, exc_info=error)
             raise ToolBroke(f"{tool.name} failed unexpectedly; try other arguments or another way") from error
 
+    def _is_full(self) -> bool:
+        return self._calls >= self._calls_max
+
     @asynccontextmanager
     async def _turn(self, tool: Tool) -> AsyncIterator[None]:
-        if self._calls >= self._calls_max:
-            raise ToolsBusy("too many tool calls wait already; try again in a moment")
+        if self._is_full():
+            raise ToolsBusy(_TOO_MANY)
         self._calls += 1
         try:
             try:

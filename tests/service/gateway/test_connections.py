@@ -260,6 +260,8 @@ async def test_process_with_few_open_files_outlives_a_crowd_of_idle_sockets(sett
         "GROUNDWORK_PORT": str(port),
         "GROUNDWORK_REQUEST_HEAD_TIMEOUT_S": str(NEVER_S),
         "GROUNDWORK_CONNECTION_IDLE_TIMEOUT_S": str(NEVER_S),
+        "GROUNDWORK_CONNECTION_PATIENCE_S": "0",
+        "GROUNDWORK_DRAIN_DELAY_S": "0",
     }
     command = (
         "import resource, runpy; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); "

@@ -47,7 +47,9 @@ class Process:
     """A service with that servicer, and what its adapters saw."""
 
     def __init__(self, drain_grace_s: float) -> None:
-        self.settings = ServiceSettings(grpc_address=f"127.0.0.1:{free_port()}", drain_grace_s=drain_grace_s)
+        self.settings = ServiceSettings(
+            grpc_address=f"127.0.0.1:{free_port()}", drain_delay_s=0, drain_grace_s=drain_grace_s
+        )
         self.servicer = Servicer()
         self.dependency = asyncio.Event()
         self.adapters_closed = asyncio.Event()

@@ -146,8 +146,8 @@ async def test_calls_of_a_deleted_run_are_forgotten_for_its_tenant(
 
 async def test_tools_that_are_being_restarted_are_waited_for(serve: Serve) -> None:
     address = f"127.0.0.1:{free_port()}"
-    async with open_test_channel(address, TEST_PRINCIPAL, CONTRACT) as channel:
-        tools = GrpcTools(channel, list_timeout_s=60.0, restart_s=60.0)
+    async with open_test_channel(address, TEST_PRINCIPAL, CONTRACT, patience_s=60.0) as channel:
+        tools = GrpcTools(channel, list_timeout_s=60.0)
         call = tools.call(Tool("math_eval", "", {}), {"expression": "6*7"}, [])
         waiting = [asyncio.ensure_future(each) for each in (tools.offered(), call.run("run1/a"), call.find("run1/b"))]
         while (state := channel.get_state()) is not ChannelConnectivity.TRANSIENT_FAILURE:
@@ -160,8 +160,8 @@ async def test_tools_that_are_being_restarted_are_waited_for(serve: Serve) -> No
 
 async def test_tools_that_are_away_are_said_to_be_in_plain_words(serve: Serve) -> None:
     address = f"127.0.0.1:{free_port()}"
-    async with open_test_channel(address, TEST_PRINCIPAL, CONTRACT) as channel:
-        tools = GrpcTools(channel, list_timeout_s=0.5, restart_s=0.1)
+    async with open_test_channel(address, TEST_PRINCIPAL, CONTRACT, patience_s=0.1) as channel:
+        tools = GrpcTools(channel, list_timeout_s=0.5)
         tool = Tool("math_eval", "", {})
         for asking in (
             tools.offered(),
