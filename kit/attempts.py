@@ -13,7 +13,7 @@ sent counts as not carried out: our contracts take nothing from a stream without
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from typing import Any
 
 import grpc
@@ -144,8 +144,8 @@ class Attempts:
 class Requests:
     """A stream of requests that can be begun again: what was given out is kept until it is too much."""
 
-    def __init__(self, source: AsyncIterator[Any], most_kept_bytes: int = _MOST_KEPT_BYTES) -> None:
-        self._source = aiter(source)
+    def __init__(self, source: AsyncIterable[Any] | Iterable[Any], most_kept_bytes: int = _MOST_KEPT_BYTES) -> None:
+        self._source = aiter(source if isinstance(source, AsyncIterable) else _each(source))
         self._most_kept_bytes = most_kept_bytes
         self._turn = asyncio.Lock()
         self._kept: list[Any] = []
@@ -196,3 +196,8 @@ class Requests:
         if self._kept_bytes > self._most_kept_bytes:
             del self._kept[: position - self._dropped]
             self._dropped = position
+
+
+async def _each(requests: Iterable[Any]) -> AsyncIterator[Any]:
+    for request in requests:
+        yield request

@@ -106,6 +106,12 @@ async def test_the_last_request_is_known_before_it_is_given_out() -> None:
     assert requests.is_whole
 
 
+async def test_requests_that_are_there_already_need_no_async_iterator() -> None:
+    requests = Requests(iter([piece("a"), piece("b")]))
+    assert await taken(requests.begin(), 1) == ["a"]
+    assert await rest(requests.begin()) == ["a", "b"]
+
+
 async def test_an_empty_stream_stays_empty() -> None:
     assert await rest(Requests(source()).begin()) == []
 
