@@ -63,4 +63,5 @@ def _decode_call(request: pb.CallToolRequest) -> Call:
         request.call_id,
         tuple(request.allowed_tools),
         tuple(request.collection_ids),
+        current_principal().subject,
     )
