@@ -43,7 +43,9 @@ async def connect(url: str, *, name: str, replicas: int = 1, waiting: Waiting | 
     servers = url.split(",")
     user = urlsplit(servers[0]).username
     client, choice = _Client(), ServerChoice()
-    events = _Events(f"NATS at {', '.join(map(_place, servers))}", lambda: choice.connected(client), choice.disconnected)
+    events = _Events(
+        f"NATS at {', '.join(map(_place, servers))}", lambda: choice.connected(client), choice.disconnected
+    )
     connecting = asyncio.create_task(
         client.connect(
             servers,
