@@ -6,7 +6,7 @@ who has seen that one has seen every revocation before it. When this could not b
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from datetime import datetime
 
@@ -67,7 +67,10 @@ class KeyRing:
     def find(self, key_id: str) -> ApiKey | None:
         return self._keys.get(key_id)
 
-    def of_tenant(self, tenant_id: str) -> Iterable[ApiKey]:
+    def all(self) -> Sequence[ApiKey]:
+        return list(self._keys.values())
+
+    def of_tenant(self, tenant_id: str) -> Sequence[ApiKey]:
         return [key for key in self._keys.values() if key.tenant_id == tenant_id]
 
     def require_good(self, shown: ShownKey) -> ApiKey:
