@@ -23,14 +23,15 @@ from evals.errors import SystemNotReady
 from kit.channel import Channel, open_channel
 from kit.key_folder import KeyFolder
 from kit.keys import KeySource, parse_signing_key
-from kit.principal import INGEST, QUERY, Principal, use_principal
+from kit.principal import ADMIN, Principal, use_principal
 from kit.tokens import TokenSigner
 
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 30.0
 POLL_INTERVAL_S = 0.02
 HTTP_TIMEOUT_S = 60.0
-_PRINCIPAL = Principal("local", "evals", frozenset({QUERY, INGEST}))
+_PRINCIPAL = Principal("local", "evals", frozenset({ADMIN}))
+"""Sees all: what the evals put into the indexes themselves has no collection that says whose it is."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from kit.keys import KeySource, PublicKey, SigningKey, parse_public_keys, parse_signing_key
-from kit.principal import SUBJECT_PATTERN, TENANT_PATTERN
+from kit.principal import OPERATOR, SUBJECT_PATTERN, TENANT_PATTERN, Principal
 
 Identifier = Annotated[str, StringConstraints(pattern=TENANT_PATTERN)]
 """A tenant or collection id: it becomes part of NATS subjects and of index filters, so its alphabet is small."""
@@ -139,6 +139,21 @@ class MessageStoreSettings(ServiceSettings):
     nats_replicas: int = Field(default=1, ge=1, le=5)
     """On how many servers of the NATS cluster each stream, bucket and object store is kept: 1 or 3 (5 for two losses at once). What
     exists with fewer is given more; nothing is ever taken away here. The same for all services."""
+
+
+class LocalUserSettings(ServiceSettings):
+    """Settings of a service that has to know the user of an installation without keys, who later has the bootstrap key."""
+
+    local_tenant_id: Identifier = "local"
+    """Tenant of every request while no keys are configured. The same for all services."""
+
+    local_subject: Subject = "local-user"
+    """User of every request while no keys are configured; whose collections have plain ids (`default`) while those of other users
+    carry a mark (`default-1a2b3c4d`). The same for all services."""
+
+    def local_principal(self) -> Principal:
+        """That user, who may do everything."""
+        return Principal(self.local_tenant_id, self.local_subject, frozenset({OPERATOR}))
 
 
 def _one_of(path: Path | None, value: object) -> Path | None:

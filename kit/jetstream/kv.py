@@ -62,6 +62,17 @@ class KeyValue:
                     bucket = await nats.js.key_value(name)
         return cls(nats, bucket, name)
 
+    @classmethod
+    async def open_to_read(cls, nats: Nats, name: str) -> "KeyValue":
+        """Opens a bucket that another service looks after: nothing about it is changed. Made here where that service has not come
+        yet, so that none has to wait for the other."""
+        with translated_errors(f"bucket {name}"):
+            try:
+                return cls(nats, await nats.js.key_value(name), name)
+            except BucketNotFoundError:
+                pass
+        return await cls.open(nats, name)
+
     @property
     def reconnections(self) -> int:
         """Of its connection."""

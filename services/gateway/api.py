@@ -10,7 +10,6 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from kit.principal import OPERATOR, Principal
 from services.gateway import problems
 from services.gateway.audit import AuditLog
 from services.gateway.auth import Door, Entrance, OpenDoor, authenticated
@@ -43,7 +42,6 @@ from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.problem import Problem
 from services.gateway.schemas.runs import QaResponse
 from services.gateway.scopes import show_scopes
-from services.gateway.settings import GatewaySettings
 from services.gateway.shares import StreamShares
 
 _DESCRIPTION = """Answers with grounds: upload documents, ask, and get an answer whose every sentence carries a citation that
@@ -83,7 +81,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     )
     app.state.backends = backends
     app.state.stream_shares = StreamShares(stream_limit(settings))
-    door: Door = api_keys.door if api_keys else OpenDoor(_local_user(settings))
+    door: Door = api_keys.door if api_keys else OpenDoor(settings.local_principal())
     app.state.door = door
     app.state.audit = audit
     app.state.api_keys = api_keys
@@ -119,10 +117,6 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     app.add_middleware(Edge, audit=audit)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
     return app
-
-
-def _local_user(settings: GatewaySettings) -> Principal:
-    return Principal(settings.local_tenant_id, settings.local_subject, frozenset({OPERATOR}))
 
 
 def _console_directory() -> Path:

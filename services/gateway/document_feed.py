@@ -1,5 +1,5 @@
-"""The documents of a tenant as they change, watched once by this gateway for all who listen here. A watch of their own for each
-listener made ingest decode and send every change once a listener, and uploads wait behind it.
+"""The documents that a subject may read as they change, watched once by this gateway for all who listen here in that subject's
+name. A watch of their own for each listener made ingest decode and send every change once a listener, and uploads wait behind it.
 
 A feed knows the present state of all documents, so a new listener is told them from here. A listener that falls too far behind is
 not waited for: it gets the present states anew, as after a broken watch.
@@ -53,8 +53,8 @@ class DocumentState:
 
 
 Watch = Callable[[], AsyncGenerator[DocumentState | None, None]]
-"""Opens ingest's watch of all documents of the present principal's tenant: the present states, None, then each change. Raises
-GroundworkError when it breaks."""
+"""Opens ingest's watch of all documents that the present principal may read: the present states, None, then each change. Ends when
+other documents may be read than before. Raises GroundworkError when it breaks."""
 
 DocumentFilter = Callable[[DocumentState], bool]
 """Whether a listener is to be told of a document."""
@@ -117,7 +117,7 @@ class Listener:
 
 
 class DocumentFeed:
-    """One tenant's documents, and who listens."""
+    """The documents that one principal may read, and who listens."""
 
     def __init__(self, watch: Watch, *, reattach_for_s: float) -> None:
         self._watch = watch
@@ -218,16 +218,16 @@ class DocumentFeed:
 
 
 class DocumentFeeds:
-    """The feeds of this gateway, by tenant: opened for the first listener, closed after the last."""
+    """The feeds of this gateway, by principal: opened for the first listener, closed after the last."""
 
     def __init__(self, watch: Watch, *, reattach_for_s: float) -> None:
         self._watch = watch
         self._reattach_for_s = reattach_for_s
-        self._feeds: dict[str, tuple[DocumentFeed, asyncio.Task[None]]] = {}
+        self._feeds: dict[Principal, tuple[DocumentFeed, asyncio.Task[None]]] = {}
 
     @asynccontextmanager
     async def listen(self, matches: DocumentFilter) -> AsyncIterator[Listener]:
-        """A listener to the documents of the principal's tenant, while the block runs."""
+        """A listener to the documents that the present principal may read, while the block runs."""
         principal = current_principal()
         feed = self._feed(principal)
         listener = Listener(feed, matches)
@@ -236,26 +236,26 @@ class DocumentFeeds:
             yield listener
         finally:
             if feed.remove(listener):
-                self._end(principal.tenant_id, feed)
+                self._end(principal, feed)
 
     def _feed(self, principal: Principal) -> DocumentFeed:
-        known = self._feeds.get(principal.tenant_id)
+        known = self._feeds.get(principal)
         if known is not None and not known[1].done():
             return known[0]
         feed = DocumentFeed(self._watch, reattach_for_s=self._reattach_for_s)
         # A context of its own: the feed outlives the request that needed it first, and its deadline and span.
         task = asyncio.create_task(self._as_caller(feed, principal), context=contextvars.Context())
-        self._feeds[principal.tenant_id] = feed, task
+        self._feeds[principal] = feed, task
         return feed
 
     async def _as_caller(self, feed: DocumentFeed, principal: Principal) -> None:
         with use_principal(principal):
             await feed.run()
 
-    def _end(self, tenant_id: str, feed: DocumentFeed) -> None:
-        known = self._feeds.get(tenant_id)
+    def _end(self, principal: Principal, feed: DocumentFeed) -> None:
+        known = self._feeds.get(principal)
         if known is not None and known[0] is feed:
-            del self._feeds[tenant_id]
+            del self._feeds[principal]
             known[1].cancel()
 
     async def close(self) -> None:

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from kit.settings import HostNames, Identifier, MessageStoreSettings, Networks, SigningServiceSettings, Subject
+from kit.settings import HostNames, LocalUserSettings, MessageStoreSettings, Networks, SigningServiceSettings
 
 
-class GatewaySettings(MessageStoreSettings, SigningServiceSettings):
+class GatewaySettings(LocalUserSettings, MessageStoreSettings, SigningServiceSettings):
     """Settings of the public edge."""
 
     host: str = "127.0.0.1"
@@ -32,12 +32,6 @@ class GatewaySettings(MessageStoreSettings, SigningServiceSettings):
     wrong_api_keys_per_minute: int = Field(default=20, ge=1)
     """With `api_keys`: how many wrong keys one address may show in a minute before it is told to wait (429). A right one is let in
     all the same."""
-
-    local_tenant_id: Identifier = "local"
-    """Tenant of every request without keys, and of the bootstrap key."""
-
-    local_subject: Subject = "local-user"
-    """User of every request without keys, and of the bootstrap key."""
 
     ingest_address: str = "127.0.0.1:7003"
     """Address ("host:port") of the ingest API."""

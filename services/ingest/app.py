@@ -28,6 +28,7 @@ from services.ingest.adapters.nats_stores import NatsCollectionStore, NatsDocume
 from services.ingest.adapters.reranker import RerankerEmbedder
 from services.ingest.adapters.retriever import RetrieverIndex
 from services.ingest.adapters.store_condition import ConditionReport, StoreServicer
+from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
@@ -80,6 +81,7 @@ class _Shared:
     index: RetrieverIndex
     deletion: Deletion
     catalog: Catalog
+    access: Access
     clearing: Clearing
     reviser: Reviser
     letters: DeadLetters
@@ -105,15 +107,20 @@ async def run_api(settings: IngestSettings) -> None:
             new_id=_new_id,
         )
         service.spawn(shared.clearing.run())
+        service.spawn(shared.collections.follow())
+        service.require("collections", shared.collections.wait_known)
         service.add_servicer(
             ingest_pb2_grpc.add_IngestServiceServicer_to_server,
             IngestServicer(
                 uploads=uploads,
-                listing=Listing(shared.documents, shared.files, shared.catalog, spool),
+                listing=Listing(
+                    shared.documents, shared.collections, shared.files, shared.catalog, shared.access, spool
+                ),
                 deletion=shared.deletion,
                 reviser=shared.reviser,
                 catalog=shared.catalog,
                 dead_letters=shared.letters,
+                access=shared.access,
                 keys=keys,
             ),
             ingest_pb2.DESCRIPTOR.services_by_name["IngestService"],
@@ -268,6 +275,7 @@ async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) 
     jobs = await NatsJobQueue.open(nats, service.signer, service.verifier)
     dead_letters = await NatsDeadLetterStore.open(nats, metrics)
     reviser = Reviser(documents, jobs, _now, _new_id)
+    access = Access(collections)
     return _Shared(
         nats=nats,
         documents=documents,
@@ -279,10 +287,11 @@ async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) 
         condition=condition,
         index=index,
         deletion=deletion,
-        catalog=Catalog(collections, clearing, _now),
+        catalog=Catalog(collections, clearing, _now, settings.local_principal()),
+        access=access,
         clearing=clearing,
         reviser=reviser,
-        letters=DeadLetters(dead_letters, documents, reviser, _now),
+        letters=DeadLetters(dead_letters, documents, reviser, access, _now),
     )
 
 

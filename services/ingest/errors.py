@@ -9,6 +9,7 @@ from kit.errors import (
     Internal,
     InvalidArgument,
     NotFound,
+    PermissionDenied,
     ResourceExhausted,
     Unavailable,
 )
@@ -25,6 +26,12 @@ class CollectionNotFound(NotFound):
 
 class CollectionExists(AlreadyExists):
     reason = "COLLECTION_EXISTS"
+
+
+class NotYours(PermissionDenied):
+    """What the caller may read, and only its owner may change."""
+
+    reason = "NOT_YOURS"
 
 
 class CollectionProtected(FailedPrecondition):

@@ -2,25 +2,30 @@
 
 import asyncio
 import json
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import structlog
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
+from kit.collections import Visibility
 from kit.idempotency import Attempt
 from kit.jetstream import Job
 from kit.principal import current_principal
 from services.ingest.adapters.encoding import (
     OUTCOME,
     STATUS_BY_NUMBER,
+    VISIBILITY_BY_NUMBER,
     collection_message,
     counts_message,
     dead_letter_message,
     document_message,
 )
 from services.ingest.documents import records
+from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
@@ -49,8 +54,10 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         reviser: Reviser,
         catalog: Catalog,
         dead_letters: DeadLetters,
+        access: Access,
         keys: Keys,
     ) -> None:
+        self._access = access
         self._uploads = uploads
         self._listing = listing
         self._deletion = deletion
@@ -79,14 +86,14 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.UploadDocumentResponse(document=document_message(document))
 
     async def GetDocument(self, request: ingest_pb2.GetDocumentRequest, context: Any) -> ingest_pb2.GetDocumentResponse:
-        document = await self._listing.get(current_principal().tenant_id, request.document_id)
+        document = await self._listing.get(current_principal(), request.document_id)
         return ingest_pb2.GetDocumentResponse(document=document_message(document))
 
     async def ListDocuments(
         self, request: ingest_pb2.ListDocumentsRequest, context: Any
     ) -> ingest_pb2.ListDocumentsResponse:
         found, token = await self._listing.page(
-            current_principal().tenant_id,
+            current_principal(),
             request.collection_id,
             {STATUS_BY_NUMBER[number] for number in request.statuses if number in STATUS_BY_NUMBER},
             request.page.page_size,
@@ -99,28 +106,30 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def DeleteDocument(
         self, request: ingest_pb2.DeleteDocumentRequest, context: Any
     ) -> ingest_pb2.DeleteDocumentResponse:
-        await self._deletion.delete(current_principal().tenant_id, request.document_id)
+        caller = current_principal()
+        await self._deletion.delete(caller.tenant_id, request.document_id, partial(self._access.check_change, caller))
         return ingest_pb2.DeleteDocumentResponse()
 
     async def Reindex(self, request: ingest_pb2.ReindexRequest, context: Any) -> ingest_pb2.ReindexResponse:
         caller = current_principal()
+        check = partial(self._access.check_change, caller)
 
         async def make(_: Attempt) -> str:
-            return (await self._reviser.reindex(caller.tenant_id, request.document_id)).document_id
+            return (await self._reviser.reindex(caller.tenant_id, request.document_id, check)).document_id
 
         if request.idempotency_key:
             content = request.document_id.encode()
             await self._keys.once(caller, "reindex", request.idempotency_key, content, str, make)
-            document = await self._listing.get(caller.tenant_id, request.document_id)
+            document = await self._listing.get(caller, request.document_id)
         else:
-            document = await self._reviser.reindex(caller.tenant_id, request.document_id)
+            document = await self._reviser.reindex(caller.tenant_id, request.document_id, check)
         return ingest_pb2.ReindexResponse(document=document_message(document))
 
     async def WatchDocuments(
         self, request: ingest_pb2.WatchDocumentsRequest, context: Any
     ) -> AsyncIterator[ingest_pb2.WatchDocumentsResponse]:
-        tenant_id = current_principal().tenant_id
-        changes = self._listing.watch(tenant_id, request.collection_id, frozenset(request.document_ids))
+        document_ids = frozenset(request.document_ids)
+        changes = self._listing.watch(current_principal(), request.collection_id, document_ids)
         async with aclosing(changes):
             async for document in changes:
                 if document is None:
@@ -131,7 +140,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def DownloadDocument(
         self, request: ingest_pb2.DownloadDocumentRequest, context: Any
     ) -> AsyncIterator[ingest_pb2.DownloadDocumentResponse]:
-        async with self._listing.download(current_principal().tenant_id, request.document_id) as (document, path):
+        async with self._listing.download(current_principal(), request.document_id) as (document, path):
             yield ingest_pb2.DownloadDocumentResponse(document=document_message(document))
             with await asyncio.to_thread(path.open, "rb") as file:
                 while piece := await asyncio.to_thread(file.read, _DOWNLOAD_BYTES):
@@ -145,46 +154,63 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
 
     async def _created(self, request: ingest_pb2.CreateCollectionRequest) -> Collection:
         caller, catalog = current_principal(), self._catalog
-        if not request.idempotency_key:
-            return await catalog.create(caller.tenant_id, request.collection_id, request.name)
+        visibility = VISIBILITY_BY_NUMBER.get(request.visibility, Visibility.PRIVATE)
+
+        async def create(attempt: Attempt) -> Collection:
+            return await catalog.create(
+                caller,
+                request.collection_id,
+                request.name,
+                visibility,
+                free_mark=attempt.item_id,
+                again=not attempt.is_first,
+            )
 
         async def make(attempt: Attempt) -> str:
-            again = not attempt.is_first
-            made = await catalog.create(caller.tenant_id, request.collection_id, request.name, again=again)
-            return made.collection_id
+            return (await create(attempt)).collection_id
 
-        content = json.dumps([request.collection_id, request.name]).encode()
-        collection_id = await self._keys.once(caller, "collection", request.idempotency_key, content, str, make)
-        return await catalog.get(caller.tenant_id, collection_id)
+        if not request.idempotency_key:
+            return await create(Attempt(_free_mark(), is_first=True))
+        asked = [request.collection_id, request.name, *([request.visibility] if request.visibility else [])]
+        content = json.dumps(asked).encode()
+        key = request.idempotency_key
+        return await catalog.get(caller, await self._keys.once(caller, "collection", key, content, _free_mark, make))
 
     async def GetCollection(
         self, request: ingest_pb2.GetCollectionRequest, context: Any
     ) -> ingest_pb2.GetCollectionResponse:
-        found = await self._catalog.get(current_principal().tenant_id, request.collection_id)
+        found = await self._catalog.get(current_principal(), request.collection_id)
         return ingest_pb2.GetCollectionResponse(collection=collection_message(found))
 
     async def ListCollections(
         self, request: ingest_pb2.ListCollectionsRequest, context: Any
     ) -> ingest_pb2.ListCollectionsResponse:
-        found = await self._catalog.all_of(current_principal().tenant_id)
+        found = await self._catalog.all_of(current_principal())
         return ingest_pb2.ListCollectionsResponse(collections=[collection_message(each) for each in found])
+
+    async def UpdateCollection(
+        self, request: ingest_pb2.UpdateCollectionRequest, context: Any
+    ) -> ingest_pb2.UpdateCollectionResponse:
+        visibility = VISIBILITY_BY_NUMBER.get(request.visibility)
+        changed = await self._catalog.update(current_principal(), request.collection_id, request.name, visibility)
+        return ingest_pb2.UpdateCollectionResponse(collection=collection_message(changed))
 
     async def DeleteCollection(
         self, request: ingest_pb2.DeleteCollectionRequest, context: Any
     ) -> ingest_pb2.DeleteCollectionResponse:
-        cleared = await self._catalog.delete(current_principal().tenant_id, request.collection_id)
+        cleared = await self._catalog.delete(current_principal(), request.collection_id)
         return ingest_pb2.DeleteCollectionResponse(cleared=cleared)
 
     async def GetJobCounts(
         self, request: ingest_pb2.GetJobCountsRequest, context: Any
     ) -> ingest_pb2.GetJobCountsResponse:
-        return counts_message(await self._dead_letters.counts(current_principal().tenant_id, request.collection_id))
+        return counts_message(await self._dead_letters.counts(current_principal(), request.collection_id))
 
     async def ListDeadLetters(
         self, request: ingest_pb2.ListDeadLettersRequest, context: Any
     ) -> ingest_pb2.ListDeadLettersResponse:
         found, token = await self._dead_letters.page(
-            current_principal().tenant_id,
+            current_principal(),
             request.collection_id,
             request.reason,
             request.page.page_size,
@@ -196,19 +222,22 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def RequeueDeadLetter(
         self, request: ingest_pb2.RequeueDeadLetterRequest, context: Any
     ) -> ingest_pb2.RequeueDeadLetterResponse:
-        outcome, document = await self._dead_letters.requeue(current_principal().tenant_id, request.dead_letter_id)
+        outcome, document = await self._dead_letters.requeue(current_principal(), request.dead_letter_id)
         shown = document_message(document) if document else None
         return ingest_pb2.RequeueDeadLetterResponse(outcome=OUTCOME[outcome], document=shown)
 
     async def RequeueDeadLetters(
         self, request: ingest_pb2.RequeueDeadLettersRequest, context: Any
     ) -> ingest_pb2.RequeueDeadLettersResponse:
-        done = await self._dead_letters.requeue_all(
-            current_principal().tenant_id, request.collection_id, request.reason
-        )
+        done = await self._dead_letters.requeue_all(current_principal(), request.collection_id, request.reason)
         return ingest_pb2.RequeueDeadLettersResponse(
             requeued_count=done.requeued, dropped_count=done.dropped, remaining_count=done.remaining
         )
+
+
+def _free_mark() -> str:
+    """What a collection's id ends in where the one that its name makes is taken. Not as long as the mark of a subject."""
+    return secrets.token_hex(3)
 
 
 async def _bytes(requests: AsyncIterator[ingest_pb2.UploadDocumentRequest]) -> AsyncIterator[bytes]:

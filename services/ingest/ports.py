@@ -93,14 +93,27 @@ class DocumentStore(Protocol):
 
 
 class CollectionStore(Protocol):
-    """Collections. "default" is not stored unless somebody named it."""
+    """Collections, and what is known of them without asking the store. Who writes one knows it when the call returns."""
 
-    async def get(self, tenant_id: str, collection_id: str) -> Collection | None: ...
+    def known(self, tenant_id: str, collection_id: str) -> Collection | None:
+        """As this process knows it: a change by another arrives within milliseconds. None also for one whose record cannot be read.
+        Raises CollectionsStale when changes may have been missed."""
+
+    async def wait_rights_changed(self, caller: Principal, collection_id: str) -> None:
+        """Returns when the caller may read a collection, or the given one, that was there and was closed to them, or the other way
+        round."""
+
+    async def get(self, tenant_id: str, collection_id: str) -> Collection | None:
+        """As it is stored at this moment. Raises RecordUnreadable."""
 
     async def create(self, collection: Collection) -> None:
         """Raises AlreadyExists."""
 
-    async def put(self, collection: Collection) -> None: ...
+    async def change(
+        self, tenant_id: str, collection_id: str, change: Callable[[Collection], Collection]
+    ) -> Collection | None:
+        """Writes what `change` makes of the stored record, and returns it; None when there is none. `change` is called again where
+        another writer was faster, and what it raises is raised."""
 
     async def delete(self, tenant_id: str, collection_id: str) -> None: ...
 

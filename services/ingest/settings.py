@@ -4,10 +4,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from kit.settings import MessageStoreSettings, SigningServiceSettings
+from kit.settings import LocalUserSettings, MessageStoreSettings, SigningServiceSettings
 
 
-class IngestSettings(MessageStoreSettings, SigningServiceSettings):
+class IngestSettings(MessageStoreSettings, LocalUserSettings, SigningServiceSettings):
     """Settings of the API and the worker, read from GROUNDWORK_* variables."""
 
     reranker_address: str = "127.0.0.1:7001"

@@ -12,6 +12,7 @@ from kit.jetstream import connect
 from kit.service import Service
 from services.retriever import metrics
 from services.retriever.activation import RevisionSwitch
+from services.retriever.adapters.collections import NatsCollections
 from services.retriever.adapters.edge import EdgeIndex
 from services.retriever.adapters.model_server import ModelServer, ModelServerReplicas
 from services.retriever.adapters.revisions import NatsRevisions
@@ -54,6 +55,7 @@ async def run(settings: RetrieverSettings) -> None:
             connect(settings.nats_url, name="retriever", replicas=settings.nats_replicas)
         )
         store = await NatsRevisions.open(nats)
+        collections = await NatsCollections.open(nats)
         # Without retries: a search that waits for them is worse than one that says what it went without.
         channel = await stack.enter_async_context(open_channel(settings.reranker_address, service.signer))
         models = ModelServer(channel)
@@ -70,7 +72,7 @@ async def run(settings: RetrieverSettings) -> None:
         own = {part: index for part, index in ((DENSE, own_dense), (LEXICAL, own_lexical)) if index is not None}
         refiller = Refiller(dense, lexical, models, revisions, gaps, writing, list(own))
         reconciler = Reconciler(dense, lexical, store, revisions, gaps, remover, settings.reconcile)
-        reader = ChunkReader((lexical, dense), revisions)
+        reader = ChunkReader((lexical, dense), revisions, collections)
         searcher = Searcher(
             Engines(dense, lexical, models, settings.search),
             RerankStage(models, settings.search),
@@ -79,6 +81,7 @@ async def run(settings: RetrieverSettings) -> None:
             gaps,
             ResultCache(settings.search),
             settings.search,
+            collections,
         )
         servicer = RetrieverServicer(
             searcher,
@@ -87,8 +90,10 @@ async def run(settings: RetrieverSettings) -> None:
             RevisionSwitch(dense, lexical, store, revisions, remover, written, turns),
             revisions,
             RevisionReader(dense, lexical, revisions, refiller.is_filling),
+            collections,
         )
         service.spawn(revisions.follow(store, retry_s=_WATCH_RETRY_S, resync_s=settings.retriever_resync_s))
+        service.spawn(collections.follow())
         service.spawn(searcher.forget_outdated())
         watch = EngineWatch(dense, lexical, gaps)
         service.report(freshness.troubles)
@@ -101,6 +106,7 @@ async def run(settings: RetrieverSettings) -> None:
         for part, index in own.items():
             service.spawn(Caretaker(part, index, revisions, gaps).run())
         service.require("revisions", revisions.wait_loaded)
+        service.require("collections", collections.wait_known)
         service.require("fresh revisions", freshness.wait_confirmed)
         service.require("compared indexes", reconciler.wait_compared)
         service.add_servicer(

@@ -9,7 +9,7 @@ from kit.errors import GroundworkError
 from services.retriever.concurrency import engine_deadline
 from services.retriever.models import Chunk, ChunkWindow, RevisionKey, Section
 from services.retriever.options import READ_TIMEOUT_S
-from services.retriever.ports import ChunkIndex
+from services.retriever.ports import ChunkIndex, CollectionRights
 from services.retriever.revision_map import RevisionMap
 from services.retriever.stored_chunk import StoredChunk, readable
 from services.retriever.validation import check_fetch, check_scope_id, check_section
@@ -21,25 +21,29 @@ Found = TypeVar("Found")
 class ChunkReader:
     """Reads from the first index that answers."""
 
-    def __init__(self, indexes: Sequence[ChunkIndex], revisions: RevisionMap) -> None:
+    def __init__(self, indexes: Sequence[ChunkIndex], revisions: RevisionMap, rights: CollectionRights) -> None:
         self._indexes = indexes
         self._revisions = revisions
+        self._rights = rights
 
     async def fetch(self, tenant_id: str, chunk_ids: Sequence[str], window: int) -> list[ChunkWindow]:
-        """In the order of the ids, without those that are unknown or not active. Raises IndexUnavailable or RevisionsStale."""
+        """In the order of the ids, without those that are unknown, not active, or of a collection that the caller may not read.
+        Raises IndexUnavailable, RevisionsStale or CollectionsStale."""
         check_scope_id("tenant_id", tenant_id)
         check_fetch(chunk_ids, window)
         self._revisions.require_fresh()
-        return await self._from_any(lambda index: self._fetch_from(index, tenant_id, chunk_ids, window))
+        found = await self._from_any(lambda index: self._fetch_from(index, tenant_id, chunk_ids, window))
+        readable = await self._rights.readable({each.chunk.collection_id for each in found})
+        return [each for each in found if each.chunk.collection_id in readable]
 
     async def section(self, tenant_id: str, document_id: str, first_ordinal: int, chunk_count: int) -> Section:
-        """Chunks of the document's visible revision from a position on, in reading order; none of one that is not visible.
-        Raises IndexUnavailable or RevisionsStale."""
+        """Chunks of the document's visible revision from a position on, in reading order; none of one that is not visible, or not
+        to the caller. Raises IndexUnavailable, RevisionsStale or CollectionsStale."""
         check_scope_id("tenant_id", tenant_id)
         check_section(document_id, chunk_count)
         self._revisions.require_fresh()
         pointer = self._revisions.get(tenant_id, document_id)
-        if pointer is None or pointer.deleted:
+        if pointer is None or pointer.deleted or not await self._rights.readable([pointer.collection_id]):
             return Section((), 0)
         key = RevisionKey(tenant_id, document_id, pointer.revision_id)
         ordinals = list(range(first_ordinal, min(first_ordinal + chunk_count, pointer.chunk_count)))

@@ -2,7 +2,7 @@
 that says so; none is called without a deadline around it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Protocol
 
 from services.retriever.models import (
@@ -125,6 +125,14 @@ class RevisionStore(Protocol):
     def watch(self) -> AsyncGenerator[PointerEntry | PointerRemoved | None]:
         """All pointers, then None once, then every change, in the order of versions. Ends or raises when the connection is
         lost."""
+
+
+class CollectionRights(Protocol):
+    """Which collections may be read by the principal of the request in hand."""
+
+    async def readable(self, collection_ids: Iterable[str]) -> tuple[str, ...]:
+        """Those of the tenant's collections that the caller may read, in their order. One of somebody else is left out like one
+        that never was. Raises a GroundworkError rather than guess."""
 
 
 class Embedder(Protocol):

@@ -31,6 +31,7 @@ from services.retriever.models import (
     Vectors,
 )
 from services.retriever.options import READ_TIMEOUT_S, SearchOptions
+from services.retriever.ports import CollectionRights
 from services.retriever.ranking import Ranking
 from services.retriever.reranking import RerankStage
 from services.retriever.result_cache import CacheKey, ResultCache, Versions
@@ -70,7 +71,9 @@ class Searcher:
         gaps: IndexGaps,
         cache: ResultCache,
         options: SearchOptions,
+        rights: CollectionRights,
     ) -> None:
+        self._rights = rights
         self._engines = engines
         self._rerank = rerank
         self._reader = reader
@@ -80,10 +83,16 @@ class Searcher:
         self._options = options
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        """Raises InvalidRequest, SearchUnavailable when no engine that was asked could answer, or RevisionsStale."""
+        """Raises InvalidRequest, SearchUnavailable when no engine that was asked could answer, RevisionsStale, or
+        CollectionsStale."""
         check_search(request)
         self._revisions.require_fresh()
         total = Stopwatch()
+        # First of all: everything below, what is remembered included, knows the request only by what its caller may read.
+        readable = await self._rights.readable(request.scope.collection_ids)
+        if not readable:
+            return self._nothing_to_read(request, total)
+        request = replace(request, scope=replace(request.scope, collection_ids=readable))
         scope = request.scope
         # Read before the engines are asked: what changes meanwhile makes the answer one of yesterday.
         versions = self._versions(scope)
@@ -106,6 +115,19 @@ class Searcher:
         if not result.degraded:
             self._cache.put(key, result, search.queries, versions)
         return result
+
+    def _nothing_to_read(self, request: SearchRequest, total: Stopwatch) -> SearchResult:
+        """The answer about collections that are not there, or not for the caller."""
+        may_remember = self._cache.is_on and not request.no_cache
+        return SearchResult(
+            hits=(),
+            plan=plan_search(request, 0, self._options),
+            rerank_reason="nothing to rerank: there is none of the collections",
+            degraded=(),
+            dropped=(),
+            timings_ms={"total": total.lap_ms()},
+            cache=CacheOutcome.MISS if may_remember else CacheOutcome.OFF,
+        )
 
     async def forget_outdated(self) -> None:
         """Keeps text of deleted documents out of memory: remembered answers go when they are outdated, also if nobody asks again.

@@ -20,6 +20,8 @@ class Access:
 
     buckets: tuple[str, ...] = ()
     """Key-value buckets: read, written, watched."""
+    read_buckets: tuple[str, ...] = ()
+    """Another service's buckets: made where they are not there yet, read and watched, but never written."""
     stores: tuple[str, ...] = ()
     """Object stores."""
     streams: Mapping[str, str] = field(default_factory=dict)
@@ -34,6 +36,8 @@ class Access:
         subjects = ["$JS.API.INFO"]
         for bucket in self.buckets:
             subjects += [f"$KV.{bucket}.>", *_kept(f"KV_{bucket}"), *_consumed(f"KV_{bucket}")]
+        for bucket in self.read_buckets:
+            subjects += _read(f"KV_{bucket}")
         for store in self.stores:
             stream = f"OBJ_{store}"
             subjects += [f"$O.{store}.>", *_kept(stream), *_consumed(stream), f"$JS.API.STREAM.MSG.DELETE.{stream}"]
@@ -53,7 +57,7 @@ class Access:
 _INGEST_BUCKETS = ("COLLECTIONS", "DEAD_LETTERS", "DOCUMENTS", "DOCUMENT_NAMES", "INGEST_LEASES", "STORE_CONDITION")
 
 ACCESS: Mapping[str, Access] = {
-    "retriever": Access(buckets=("ACTIVE_REVISIONS",)),
+    "retriever": Access(buckets=("ACTIVE_REVISIONS",), read_buckets=("COLLECTIONS",)),
     "memory": Access(
         buckets=("MEMORY_KEYS", "THREADS", "THREAD_MESSAGES"), filled={"FORGET": "forget"}, queues={"MEMORY": "memory"}
     ),
@@ -104,6 +108,16 @@ def _kept(stream: str) -> list[str]:
         *(f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "INFO", "UPDATE", "MSG.GET")),
         f"$JS.API.DIRECT.GET.{stream}",
         f"$JS.API.DIRECT.GET.{stream}.>",
+    ]
+
+
+def _read(stream: str) -> list[str]:
+    """Reading and following a stream, or making it, but neither changing it nor what is in it."""
+    unchanging = ("CREATE", "INFO", "MSG.GET")
+    return [
+        *(f"$JS.API.STREAM.{verb}.{stream}" for verb in unchanging),
+        *(subject for subject in _kept(stream) if ".DIRECT." in subject),
+        *(subject for subject in _consumed(stream) if ".STREAM.PURGE." not in subject),
     ]
 
 

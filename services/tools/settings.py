@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from kit.egress import parse_networks
-from kit.settings import Folders, HostNames, Identifier, MessageStoreSettings
+from kit.settings import Folders, HostNames, Identifier, LocalUserSettings, MessageStoreSettings
 from services.tools.outside.hosts import parse_host_patterns
 from services.tools.outside.mail_addresses import parse_sender
 from services.tools.projects.records import load_records
@@ -17,7 +17,7 @@ _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 """Both as in RFC 9110, 5.1 and 5.5, in ASCII."""
 
 
-class ToolsSettings(MessageStoreSettings):
+class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     """How much it does at once, and for whom."""
 
     retriever_address: str = "127.0.0.1:7002"

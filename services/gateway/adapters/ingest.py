@@ -15,7 +15,7 @@ _SETTLED = {pb.DOCUMENT_STATUS_READY, pb.DOCUMENT_STATUS_FAILED, pb.DOCUMENT_STA
 
 
 def document_watch(stub: Any, *, timeout_s: float) -> Watch:
-    """The watch of all documents of the present principal's tenant over a stub on a kit channel, at most `timeout_s` long."""
+    """The watch of all documents that the present principal may read over a stub on a kit channel, at most `timeout_s` long."""
 
     async def watch() -> AsyncGenerator[DocumentState | None, None]:
         async with aclosing(stub.WatchDocuments(pb.WatchDocumentsRequest(), timeout=timeout_s)) as changes:

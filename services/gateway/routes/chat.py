@@ -1,5 +1,6 @@
 """The general chat: a message, the tools that are used for it, and the answer."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -9,6 +10,7 @@ from services.gateway.answers import Gathered, gathered
 from services.gateway.backends import Services
 from services.gateway.existence import require_existing
 from services.gateway.models import Json, RunRequest
+from services.gateway.own_default import all_meant
 from services.gateway.schemas.chat import ToolChatRequest, ToolChatResponse, WaitingRun
 from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import IdempotencyKey
@@ -44,8 +46,9 @@ async def chat(
     `Accept: application/json` as JSON. When a call needs a person's approval the stream says so and stays open; JSON answers 202
     with what is to be decided. When the connection drops, read on with GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID
     header."""
-    await require_existing(services, message.collection_ids or [], message.thread_id or "")
-    events = started(services, _run_request(message, idempotency_key or ""))
+    collection_ids = all_meant(services, message.collection_ids or [])
+    await require_existing(services, collection_ids, message.thread_id or "")
+    events = started(services, _run_request(message, collection_ids, idempotency_key or ""))
     if not wants_json(request.headers):
         return await run_stream(events, services)
     found = await gathered(events, services)
@@ -56,11 +59,11 @@ async def chat(
     return JSONResponse(_answered(found), headers=headers)
 
 
-def _run_request(message: ToolChatRequest, idempotency_key: str) -> RunRequest:
+def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempotency_key: str) -> RunRequest:
     return RunRequest(
         mode="chat",
         question=message.message,
-        collection_ids=tuple(message.collection_ids or ()),
+        collection_ids=tuple(collection_ids),
         thread_id=message.thread_id or "",
         idempotency_key=idempotency_key,
         budgets=message.budgets.asked(),

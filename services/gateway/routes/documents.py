@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
+from services.gateway.own_default import meant
 from services.gateway.schemas.documents import Document, DocumentList, ListedStatus, UploadedDocument
 from services.gateway.schemas.fields import CollectionPath, DocumentPath, IdempotencyKey, PageSize, PageToken
 from services.gateway.schemas.problem import problems
@@ -60,7 +61,7 @@ async def list_documents(
 ) -> DocumentList:
     """Documents of a collection, newest first."""
     request = pb.ListDocumentsRequest(
-        collection_id=collection_id,
+        collection_id=meant(services, collection_id),
         page=common_pb2.PageRequest(page_size=page_size, page_token=page_token),
         statuses=[enum_number(pb.DocumentStatus.DESCRIPTOR, word) for word in status or ()],
     )

@@ -10,6 +10,7 @@ from kit.errors import GroundworkError, NotFound
 from services.gateway.adapters.ingest import document_state
 from services.gateway.backends import Backends, Services
 from services.gateway.document_feed import SNAPSHOT_COMPLETE, DocumentState
+from services.gateway.own_default import meant
 from services.gateway.schemas.events import stream_response
 from services.gateway.schemas.fields import DocumentPath, OnlyCollection
 from services.gateway.schemas.problem import problems
@@ -51,7 +52,7 @@ async def follow_document(document_id: DocumentPath, services: Services) -> Even
 async def follow_documents(services: Services, collection_id: OnlyCollection = "") -> EventStream:
     """Follows all documents. After `snapshot_begin` come the present states, after `snapshot_complete` each change. A
     new `snapshot_begin` means that changes may have been missed: forget what you know."""
-    return _stream(_all(services, collection_id), services)
+    return _stream(_all(services, meant(services, collection_id)), services)
 
 
 def _stream(events: AsyncIterator[Encoded], services: Backends) -> EventStream:

@@ -9,6 +9,7 @@ from services.gateway.answers import gathered
 from services.gateway.backends import Services
 from services.gateway.existence import require_existing
 from services.gateway.models import RunRequest
+from services.gateway.own_default import all_meant, meant
 from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
@@ -32,13 +33,14 @@ async def ask(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """One question, one search, one answer with citations. With `Accept: text/event-stream` the same as events."""
-    await require_existing(services, request.collection_ids)
+    collection_ids = all_meant(services, request.collection_ids)
+    await require_existing(services, collection_ids)
     events = started(
         services,
         RunRequest(
             mode="qa",
             question=request.question,
-            collection_ids=tuple(request.collection_ids),
+            collection_ids=tuple(collection_ids),
             document_ids=tuple(request.document_ids),
             top_k=request.top_k,
             idempotency_key=idempotency_key or "",
@@ -65,6 +67,7 @@ async def chat(
 ) -> EventStream:
     """The next message of a conversation over a collection, answered as a stream of events. When the connection drops,
     read on with GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID header."""
+    collection_id = meant(services, collection_id)
     await require_existing(services, [collection_id], request.thread_id or "")
     events = started(
         services,

@@ -12,6 +12,7 @@ from services.gateway.encoding import encode, enum_number
 from services.gateway.errors import ChunkNotFound
 from services.gateway.existence import unless_missing
 from services.gateway.models import Json
+from services.gateway.own_default import all_meant
 from services.gateway.schemas.fields import DIGITS, ChunkPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.search import Filters, PassageWindow, SearchRequest, SearchResponse, end_of, start_of
@@ -23,8 +24,10 @@ router = APIRouter(prefix="/v1", tags=["search"], dependencies=[NEEDS_QUERY])
 @router.post("/search", responses=problems(404, 413, 415, 504))
 async def search(request: SearchRequest, services: Services) -> SearchResponse:
     """Hybrid search. When an engine is down the others answer, and `degraded` says so."""
-    call = services.retriever.Search(_contract(request), timeout=services.settings.search_timeout_s)
-    body = encode(await unless_missing(services, request.collection_ids, call))
+    collection_ids = all_meant(services, request.collection_ids)
+    asked = _contract(request.model_copy(update={"collection_ids": collection_ids}))
+    call = services.retriever.Search(asked, timeout=services.settings.search_timeout_s)
+    body = encode(await unless_missing(services, collection_ids, call))
     hits = [_hit(hit, explain=request.explain) for hit in body["hits"]]
     return SearchResponse.model_validate({**body, "hits": hits})
 

@@ -13,6 +13,7 @@ from services.gateway.backends import Backends, Services
 from services.gateway.errors import UploadInterrupted, UploadStalled
 from services.gateway.metrics import UPLOADED_BYTES
 from services.gateway.multipart import FILE_FIELD, METADATA_FIELD, MultipartForm
+from services.gateway.own_default import meant
 from services.gateway.routes.documents import document_body
 from services.gateway.schemas.documents import UploadedDocument
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
@@ -76,7 +77,7 @@ async def upload_document(
             idle_timeout_s=services.settings.upload_idle_timeout_s,
         )
         await _open(form, services.settings.request_body_timeout_s)
-        return await _pass_on(form, collection_id, services, idempotency_key or "")
+        return await _pass_on(form, meant(services, collection_id), services, idempotency_key or "")
     except GroundworkError:
         await _linger(body)
         raise

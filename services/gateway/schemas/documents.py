@@ -4,10 +4,11 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from services.gateway.schemas.fields import CollectionFilter, RequestBody
+from services.gateway.schemas.fields import CollectionFilter, RequestBody, Title
 from services.gateway.schemas.times import Moment
 
 DocumentStatus = Literal["queued", "processing", "ready", "failed", "deleted", "unknown"]
+Visibility = Literal["private", "tenant"]
 ListedStatus = Literal["queued", "processing", "ready", "failed"]
 
 
@@ -115,12 +116,34 @@ class Collection(BaseModel):
     """A set of documents that is searched together."""
 
     model_config = ConfigDict(
-        json_schema_extra={"example": {"id": "default", "name": "Default", "created_at": "2026-01-31T12:00:00.000Z"}}
+        json_schema_extra={
+            "example": {
+                "id": "contracts",
+                "name": "Contracts",
+                "created_at": "2026-01-31T12:00:00.000Z",
+                "owner": "local-user",
+                "visibility": "private",
+            }
+        }
     )
 
     id: str = Field(validation_alias=AliasChoices("id", "collection_id"), description="Its id in paths.")
     name: str = Field(description="For people.")
     created_at: Moment | None = Field(default=None, description="When it was made.")
+    owner: str | None = Field(
+        default=None,
+        description="Whose it is. Null: it was made before collections had owners, and is everybody's to read and to change.",
+    )
+    visibility: str | None = Field(
+        default=None,
+        description="Who reads it besides its owner: `private` (nobody) or `tenant` (all subjects of the tenant). Administrators "
+        "see all. Null or `unknown`: a word that only a newer version knows, treated as `private`.",
+    )
+
+    @field_validator("owner", mode="before")
+    @classmethod
+    def _nobody(cls, value: Any) -> Any:
+        return value or None
 
 
 class CollectionList(BaseModel):
@@ -144,3 +167,18 @@ class NewCollection(RequestBody):
 
     id: CollectionFilter = Field(default="", description="1 to 64 of a-z, 0-9, `-`, `_`; empty: made from the name.")
     name: str = Field(default="", max_length=200, description="For people; empty means the id.")
+    visibility: Visibility = Field(
+        default="private", description="`private`: yours alone. `tenant`: all subjects of the tenant read it."
+    )
+
+
+class ChangedCollection(RequestBody):
+    """What is to be changed of a collection."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"visibility": "tenant"}})
+
+    name: Title | None = Field(default=None, description="For people; null means as it is.")
+    visibility: Visibility | None = Field(
+        default=None,
+        description="`private` or `tenant`; null means as it is. Who says this of a collection without an owner becomes its owner.",
+    )

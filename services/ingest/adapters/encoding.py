@@ -5,6 +5,7 @@ from datetime import datetime
 from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.ingest.v1 import ingest_pb2
 
+from kit.collections import Visibility
 from services.ingest.documents.models import Collection, Document, Report, Status
 from services.ingest.work.models import DeadLetter, JobCounts, RequeueOutcome
 
@@ -22,6 +23,11 @@ OUTCOME = {
     RequeueOutcome.DOCUMENT_DELETED: ingest_pb2.REQUEUE_OUTCOME_DOCUMENT_DELETED,
     RequeueOutcome.SUPERSEDED: ingest_pb2.REQUEUE_OUTCOME_SUPERSEDED,
 }
+_VISIBILITY = {
+    Visibility.PRIVATE: ingest_pb2.COLLECTION_VISIBILITY_PRIVATE,
+    Visibility.TENANT: ingest_pb2.COLLECTION_VISIBILITY_TENANT,
+}
+VISIBILITY_BY_NUMBER: dict[int, Visibility] = {int(number): word for word, number in _VISIBILITY.items()}
 STATUS_BY_NUMBER: dict[int, Status] = {int(number): status for status, number in _STATUS.items()}
 
 
@@ -103,8 +109,21 @@ def counts_message(counts: JobCounts) -> ingest_pb2.GetJobCountsResponse:
 
 def collection_message(collection: Collection) -> ingest_pb2.Collection:
     """A collection; the one that was never made has no date."""
-    created = _timestamp(collection.created_at) if collection.created_at else None
-    return ingest_pb2.Collection(collection_id=collection.collection_id, name=collection.name, created_at=created)
+    return ingest_pb2.Collection(
+        collection_id=collection.collection_id,
+        name=collection.name,
+        created_at=_timestamp(collection.created_at) if collection.created_at else None,
+        owner=collection.owner,
+        visibility=_visibility(collection),
+    )
+
+
+def _visibility(collection: Collection) -> ingest_pb2.CollectionVisibility.ValueType:
+    if not collection.owner:
+        return ingest_pb2.COLLECTION_VISIBILITY_TENANT
+    if collection.visibility not in _VISIBILITY:
+        return ingest_pb2.COLLECTION_VISIBILITY_UNSPECIFIED
+    return _VISIBILITY[Visibility(collection.visibility)]
 
 
 def _timestamp(moment: datetime) -> Timestamp:

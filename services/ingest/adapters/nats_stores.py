@@ -1,11 +1,14 @@
 """Records and collections in JetStream key-value buckets, keyed by tenant, so that the server filters listings."""
 
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 
+from kit.collection_map import CollectionMap
+from kit.collections import BUCKET
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
+from kit.principal import Principal
 from services.ingest.adapters.record_reader import RecordReader
 from services.ingest.documents import records
 from services.ingest.documents.models import Collection, Document, NameClaim, StoredDocument
@@ -126,23 +129,58 @@ class NatsCollectionStore:
         self._reader = RecordReader(
             "collection", records.decode_collection, _collection_key, metrics.unreadable_records
         )
+        self._map = CollectionMap(collections, self._reader.read_if_possible)
+        self._is_followed = False
 
     @classmethod
     async def open(cls, nats: Nats, metrics: Metrics) -> "NatsCollectionStore":
-        return cls(await KeyValue.open(nats, "COLLECTIONS"), metrics)
+        return cls(await KeyValue.open(nats, BUCKET), metrics)
+
+    async def follow(self) -> None:
+        """Keeps what is known up to date, until cancelled. For the process that answers callers."""
+        self._is_followed = True
+        await self._map.run()
+
+    async def wait_known(self) -> None:
+        """Returns once everything that is stored is known: for readiness."""
+        await self._map.wait_confirmed()
+
+    def known(self, tenant_id: str, collection_id: str) -> Collection | None:
+        return self._map.known(tenant_id, collection_id)
+
+    async def wait_rights_changed(self, caller: Principal, collection_id: str) -> None:
+        await self._map.wait_rights_changed(caller, collection_id)
 
     async def get(self, tenant_id: str, collection_id: str) -> Collection | None:
-        entry = await self._collections.get(f"{tenant_id}.{collection_id}")
+        entry = await self._collections.get_current(f"{tenant_id}.{collection_id}")
         return self._reader.read(entry) if entry else None
 
     async def create(self, collection: Collection) -> None:
-        await self._collections.create(_collection_key(collection), records.encode_collection(collection))
+        key = _collection_key(collection)
+        await self._heard_of(await self._collections.create(key, records.encode_collection(collection)))
 
-    async def put(self, collection: Collection) -> None:
-        await self._collections.put(_collection_key(collection), records.encode_collection(collection))
+    async def change(
+        self, tenant_id: str, collection_id: str, change: Callable[[Collection], Collection]
+    ) -> Collection | None:
+        key = f"{tenant_id}.{collection_id}"
+        while True:
+            entry = await self._collections.get_current(key)
+            if entry is None:
+                return None
+            changed = change(self._reader.read(entry))
+            try:
+                revision = await self._collections.update(key, records.encode_collection(changed), entry.revision)
+            except Aborted:
+                continue
+            await self._heard_of(revision)
+            return changed
 
     async def delete(self, tenant_id: str, collection_id: str) -> None:
         await self._collections.delete(f"{tenant_id}.{collection_id}")
+
+    async def _heard_of(self, revision: int) -> None:
+        if self._is_followed:
+            await self._map.wait_written(revision)
 
     async def was_deleted(self, tenant_id: str, collection_id: str) -> bool:
         return await self._collections.was_deleted(f"{tenant_id}.{collection_id}")

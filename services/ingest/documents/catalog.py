@@ -1,106 +1,193 @@
-"""Collections. "default" exists for every tenant without having been made; a collection being deleted takes no more uploads."""
+"""Collections: made, found, shared and deleted, each by whom kit.collections allows it. Everybody has a default one, which is made
+when it is first asked for; a collection being deleted takes no more uploads."""
 
-import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
+from kit.collections import DEFAULT_ID, Visibility, is_own_default, is_reserved, may_change, may_read, own_id
 from kit.errors import AlreadyExists
+from kit.principal import Principal
 from services.ingest.documents import naming
+from services.ingest.documents.access import not_yours
 from services.ingest.documents.models import Collection
 from services.ingest.errors import BadName, CollectionExists, CollectionNotFound, CollectionProtected
 from services.ingest.ports import CollectionClearing, CollectionStore
 
-DEFAULT_COLLECTION_ID = "default"
 _MAX_NAME_CHARS = 200
-_SEEN_LIFE_S = 5.0
-_MAX_SEEN = 10_000
 
 
 class Catalog:
-    """The use cases of collections."""
+    """The use cases of collections. `local`: the user whose default collection has the plain id."""
 
     def __init__(
-        self,
-        collections: CollectionStore,
-        clearing: CollectionClearing,
-        now: Callable[[], datetime],
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, collections: CollectionStore, clearing: CollectionClearing, now: Callable[[], datetime], local: Principal
     ) -> None:
         self._collections = collections
         self._clearing = clearing
         self._now = now
-        self._clock = clock
-        self._seen: dict[tuple[str, str], float] = {}
-        """When a collection was last found there."""
+        self._local = local
 
-    async def create(self, tenant_id: str, collection_id: str, name: str, *, again: bool = False) -> Collection:
-        """Makes a collection; without an id one is made from the name. `again`: one that is there may be what an earlier attempt
-        made, and is answered. Raises CollectionExists, BadName."""
-        name = " ".join(name.split())
-        if len(name) > _MAX_NAME_CHARS:
-            raise BadName(f"the collection's name has {len(name)} characters; use at most {_MAX_NAME_CHARS}")
-        collection_id = naming.collection_id(collection_id) if collection_id else naming.collection_id_from(name)
-        collection = Collection(tenant_id, collection_id, name or collection_id, self._now())
-        if collection_id == DEFAULT_COLLECTION_ID:
-            raise CollectionExists(f"collection {collection_id} exists already; choose another id")
+    async def create(
+        self,
+        caller: Principal,
+        collection_id: str,
+        name: str,
+        visibility: Visibility = Visibility.PRIVATE,
+        *,
+        free_mark: str = "",
+        again: bool = False,
+    ) -> Collection:
+        """Makes a collection of the caller's; without an id one is made from the name. Where that is taken by a collection which
+        the caller cannot see, the id ends in "-" and `free_mark`. `again`: one of the caller's that is there may be what an earlier
+        attempt made, and is answered. Raises CollectionExists, BadName."""
+        name = _clean(name)
+        wanted = naming.collection_id(collection_id) if collection_id else naming.collection_id_from(name)
+        made = Collection(caller.tenant_id, wanted, name or wanted, self._now(), caller.subject, visibility)
+        try:
+            return await self._make(caller, made, again)
+        except CollectionExists:
+            if collection_id or not free_mark or await self._may_know_of(caller, wanted):
+                raise
+        return await self._make(caller, replace(made, collection_id=naming.marked_id(wanted, free_mark)), again)
+
+    async def _make(self, caller: Principal, collection: Collection, again: bool) -> Collection:
+        collection_id = collection.collection_id
+        if self._is_default(caller, collection_id) or is_reserved(collection_id, caller):
+            raise _taken(collection_id)
         try:
             await self._collections.create(collection)
         except AlreadyExists as error:
-            if again:
-                return await self.get(tenant_id, collection_id)
-            raise await self._taken(tenant_id, collection_id) from error
+            there = await self._collections.get(caller.tenant_id, collection_id)
+            is_own = there is not None and there.owner in ("", caller.subject)
+            if again and there is not None and is_own and not there.deleting:
+                return there
+            if there is not None and there.deleting and may_read(caller, collection_id, there):
+                raise CollectionExists(
+                    f"collection {collection_id} is still being deleted; try again in a minute, or choose another id"
+                ) from error
+            raise _taken(collection_id) from error
         return collection
 
-    async def _taken(self, tenant_id: str, collection_id: str) -> CollectionExists:
-        there = await self._collections.get(tenant_id, collection_id)
-        if there is not None and there.deleting:
-            return CollectionExists(
-                f"collection {collection_id} is still being deleted; try again in a minute, or choose another id"
-            )
-        return CollectionExists(f"collection {collection_id} exists already; choose another id")
+    async def _may_know_of(self, caller: Principal, collection_id: str) -> bool:
+        return may_read(caller, collection_id, await self._collections.get(caller.tenant_id, collection_id))
 
-    async def expect(self, tenant_id: str, collection_id: str) -> None:
-        """As `get`, for who makes sure of it later: what was there a few seconds ago is taken to be there, so that of many uploads
-        not each has to ask. Raises CollectionNotFound."""
-        if self._clock() - self._seen.get((tenant_id, collection_id), -math.inf) > _SEEN_LIFE_S:
-            await self.get(tenant_id, collection_id)
-
-    async def get(self, tenant_id: str, collection_id: str) -> Collection:
-        """Raises CollectionNotFound."""
-        if collection_id == DEFAULT_COLLECTION_ID:
-            return _default(tenant_id)
-        stored = await self._collections.get(tenant_id, naming.collection_id(collection_id))
-        self._seen.pop((tenant_id, collection_id), None)
-        if stored is None:
-            raise CollectionNotFound(f"there is no collection {collection_id}; create it first or use 'default'")
-        if stored.deleting:
+    async def get(self, caller: Principal, collection_id: str) -> Collection:
+        """One that the caller may read. Raises CollectionNotFound."""
+        found = await self._found(caller, naming.collection_id(collection_id))
+        if found is None:
+            raise _not_found(collection_id)
+        if found.deleting:
             raise CollectionNotFound(
                 f"collection {collection_id} is being deleted; use another, or create it again in a minute"
             )
-        if len(self._seen) >= _MAX_SEEN:
-            self._seen.clear()
-        self._seen[tenant_id, collection_id] = self._clock()
-        return stored
+        return found
 
-    async def all_of(self, tenant_id: str) -> list[Collection]:
-        """By id, "default" included."""
-        found = {c.collection_id: c async for c in self._collections.all_of(tenant_id) if not c.deleting}
-        found.setdefault(DEFAULT_COLLECTION_ID, _default(tenant_id))
+    async def get_to_change(self, caller: Principal, collection_id: str) -> Collection:
+        """As `get`, for who is about to change it or what is in it. Raises CollectionNotFound, NotYours."""
+        found = await self.get(caller, collection_id)
+        if not may_change(caller, collection_id, found):
+            raise not_yours(collection_id)
+        return found
+
+    async def is_there(self, tenant_id: str, collection_id: str) -> bool:
+        """Whether it still takes documents, as it is in the store at this moment."""
+        if naming.is_default(collection_id):
+            return True
+        stored = await self._collections.get(tenant_id, collection_id)
+        return stored is not None and not stored.deleting
+
+    async def _found(self, caller: Principal, collection_id: str) -> Collection | None:
+        found = self._collections.known(caller.tenant_id, collection_id)
+        # What would be refused is looked up first: it may have been made or shared a moment ago by another process.
+        if found is None or found.deleting or not may_read(caller, collection_id, found):
+            found = await self._collections.get(caller.tenant_id, collection_id)
+        if found is None and self._is_default(caller, collection_id):
+            found = await self._made_default(caller, collection_id)
+        return found if may_read(caller, collection_id, found) else None
+
+    def _is_default(self, caller: Principal, collection_id: str) -> bool:
+        return collection_id == DEFAULT_ID or is_own_default(collection_id, caller, self._local)
+
+    async def _made_default(self, caller: Principal, collection_id: str) -> Collection | None:
+        """The caller's default collection, which is made by this. One with the plain id that is not the caller's is nobody's yet,
+        and until its owner comes what earlier versions put into it is everybody's."""
+        if not is_own_default(collection_id, caller, self._local):
+            return Collection(caller.tenant_id, collection_id, "Default", None)
+        default = replace(self._default_of(caller), created_at=self._now())
+        try:
+            await self._collections.create(default)
+        except AlreadyExists:
+            return await self._collections.get(caller.tenant_id, collection_id)
+        return default
+
+    def _default_of(self, caller: Principal) -> Collection:
+        return Collection(caller.tenant_id, own_id(DEFAULT_ID, caller, self._local), "Default", None, caller.subject)
+
+    async def all_of(self, caller: Principal) -> list[Collection]:
+        """Those that the caller may read, by id; their default one included."""
+        default = self._default_of(caller)
+        found = {default.collection_id: default}
+        async for each in self._collections.all_of(caller.tenant_id):
+            if not each.deleting and may_read(caller, each.collection_id, each):
+                found[each.collection_id] = each
         return [found[key] for key in sorted(found)]
 
-    async def delete(self, tenant_id: str, collection_id: str) -> bool:
+    async def update(
+        self, caller: Principal, collection_id: str, name: str = "", visibility: Visibility | None = None
+    ) -> Collection:
+        """Changes what is given. Who says who may read a collection that has no owner becomes its owner. Raises CollectionNotFound,
+        NotYours, CollectionProtected, BadName."""
+        name = _clean(name)
+        await self.get_to_change(caller, collection_id)
+        if visibility is Visibility.TENANT and naming.is_default(collection_id):
+            raise CollectionProtected("a default collection stays private; make a collection to share its documents")
+
+        def changed(stored: Collection) -> Collection:
+            owner = stored.owner or (caller.subject if visibility else "")
+            return replace(stored, name=name or stored.name, visibility=visibility or stored.visibility, owner=owner)
+
+        return await self._change(caller, collection_id, changed)
+
+    async def delete(self, caller: Principal, collection_id: str) -> bool:
         """Nobody finds the collection from now on, and its documents are removed; False while that goes on. Raises
-        CollectionNotFound, CollectionProtected."""
-        if collection_id == DEFAULT_COLLECTION_ID:
-            raise CollectionProtected("the collection 'default' cannot be deleted; delete its documents instead")
-        collection = await self.get(tenant_id, collection_id)
-        await self._collections.put(replace(collection, deleting=True))
-        self._seen.pop((tenant_id, collection_id), None)
-        return await self._clearing.clear(tenant_id, collection_id)
+        CollectionNotFound, NotYours, CollectionProtected."""
+        await self.get_to_change(caller, collection_id)
+        if naming.is_default(collection_id):
+            raise CollectionProtected("a default collection cannot be deleted; delete its documents instead")
+        await self._change(caller, collection_id, lambda stored: replace(stored, deleting=True))
+        return await self._clearing.clear(caller.tenant_id, collection_id)
+
+    async def _change(
+        self, caller: Principal, collection_id: str, change: Callable[[Collection], Collection]
+    ) -> Collection:
+        """Raises CollectionNotFound, NotYours: by the record that is changed, whatever it was a moment ago."""
+
+        def allowed(stored: Collection) -> Collection:
+            if stored.deleting or not may_read(caller, collection_id, stored):
+                raise _not_found(collection_id)
+            if not may_change(caller, collection_id, stored):
+                raise not_yours(collection_id)
+            return change(stored)
+
+        changed = await self._collections.change(caller.tenant_id, collection_id, allowed)
+        if changed is None:
+            raise _not_found(collection_id)
+        return changed
 
 
-def _default(tenant_id: str) -> Collection:
-    return Collection(tenant_id, DEFAULT_COLLECTION_ID, "Default", None)
+def _clean(name: str) -> str:
+    """Raises BadName."""
+    name = " ".join(name.split())
+    if len(name) > _MAX_NAME_CHARS:
+        raise BadName(f"the collection's name has {len(name)} characters; use at most {_MAX_NAME_CHARS}")
+    return name
+
+
+def _not_found(collection_id: str) -> CollectionNotFound:
+    return CollectionNotFound(f"there is no collection {collection_id}; create it first or use 'default'")
+
+
+def _taken(collection_id: str) -> CollectionExists:
+    """Says nothing about whose it is: the caller may not know of it."""
+    return CollectionExists(f"collection {collection_id} exists already; choose another id")

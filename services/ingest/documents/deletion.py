@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from kit.errors import Aborted
 from services.ingest.documents import life, naming
+from services.ingest.documents.access import Check, no_document
 from services.ingest.documents.file_users import FileUsers, files_of
 from services.ingest.documents.models import Status, StoredDocument
-from services.ingest.errors import DocumentNotFound
 from services.ingest.ports import DocumentStore, FileStore, Forgetting, Leases, SearchIndex
 
 _TOGETHER = 100
@@ -41,10 +41,11 @@ class Deletion:
         self._now = now
         self._file_users = FileUsers(documents)
 
-    async def delete(self, tenant_id: str, document_id: str) -> None:
-        """Tombstone, then both indexes, then what quotes it, then the file. Repeating it is harmless. Raises DocumentNotFound."""
+    async def delete(self, tenant_id: str, document_id: str, check: Check | None = None) -> None:
+        """Tombstone, then both indexes, then what quotes it, then the file. Repeating it is harmless. Raises DocumentNotFound, and
+        what `check` raises for the document: where a caller asks, that they may."""
         naming.check_document_id(document_id)
-        await self.finish(await self._bury(tenant_id, document_id))
+        await self.finish(await self._bury(tenant_id, document_id, check))
 
     async def delete_all(self, tenant_id: str, documents: Sequence[StoredDocument]) -> None:
         """As `delete`, for many, several at a time."""
@@ -52,10 +53,12 @@ class Deletion:
             tombstones = await _each(documents[start : start + _TOGETHER], self._buried)
             await self._finish_all(tenant_id, tombstones)
 
-    async def _bury(self, tenant_id: str, document_id: str) -> StoredDocument:
+    async def _bury(self, tenant_id: str, document_id: str, check: Check | None = None) -> StoredDocument:
         stored = await self._documents.get(tenant_id, document_id)
         if stored is None:
-            raise DocumentNotFound(f"there is no document {document_id}; it may have been deleted")
+            raise no_document(document_id)
+        if check is not None:
+            await check(stored.document)
         return await self._buried(stored)
 
     async def _buried(self, stored: StoredDocument) -> StoredDocument:

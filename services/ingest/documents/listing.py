@@ -1,44 +1,60 @@
 """What people see of their documents: one, a page of them, changes as they happen, the file as it was uploaded."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
+from kit.principal import Principal
 from services.ingest.documents import naming
+from services.ingest.documents.access import Access, no_document
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.models import Document, Status
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
 from services.ingest.documents.spool import Spool
-from services.ingest.errors import DocumentNotFound
-from services.ingest.ports import DocumentStore, FileStore
+from services.ingest.ports import CollectionStore, DocumentStore, FileStore
+
+ItemT = TypeVar("ItemT")
 
 
 class Listing:
-    """Everything is the tenant's own; a foreign id is as unknown as an invented one."""
+    """Everything is what the caller may read; a foreign id is as unknown as an invented one."""
 
-    def __init__(self, documents: DocumentStore, files: FileStore, catalog: Catalog, spool: Spool) -> None:
+    def __init__(
+        self,
+        documents: DocumentStore,
+        collections: CollectionStore,
+        files: FileStore,
+        catalog: Catalog,
+        access: Access,
+        spool: Spool,
+    ) -> None:
         self._documents = documents
+        self._collections = collections
+        self._access = access
         self._files = files
         self._catalog = catalog
         self._spool = spool
 
-    async def get(self, tenant_id: str, document_id: str) -> Document:
+    async def get(self, caller: Principal, document_id: str) -> Document:
         """Raises DocumentNotFound."""
         naming.check_document_id(document_id)
-        stored = await self._documents.get(tenant_id, document_id)
+        stored = await self._documents.get(caller.tenant_id, document_id)
         if stored is None or stored.document.status is Status.DELETED:
-            raise DocumentNotFound(f"there is no document {document_id}; it may have been deleted")
+            raise no_document(document_id)
+        await self._access.check_read(caller, stored.document)
         return stored.document
 
     async def page(
-        self, tenant_id: str, collection_id: str, statuses: Collection[Status], page_size: int, page_token: str
+        self, caller: Principal, collection_id: str, statuses: Collection[Status], page_size: int, page_token: str
     ) -> tuple[list[Document], str]:
         """Documents of a collection, newest first, and the token of the next page. Raises CollectionNotFound, BadPageToken."""
-        await self._catalog.get(tenant_id, collection_id)
+        await self._catalog.get(caller, collection_id)
         after = decode_token(page_token) if page_token else None
         found = [
             stored.document
-            async for stored in self._documents.all_of(tenant_id)
+            async for stored in self._documents.all_of(caller.tenant_id)
             if stored.document.collection_id == collection_id
             and stored.document.status is not Status.DELETED
             and (not statuses or stored.document.status in statuses)
@@ -50,11 +66,30 @@ class Listing:
         return found[:size], encode_token(_age(found[size - 1])) if len(found) > size else ""
 
     async def watch(
-        self, tenant_id: str, collection_id: str, document_ids: Collection[str]
+        self, caller: Principal, collection_id: str, document_ids: Collection[str]
     ) -> AsyncGenerator[Document | None, None]:
-        """Current documents, then None, then changes until closed. A deleted one is seen once, as such."""
+        """Current documents, then None, then changes until closed, or until the caller may read other collections than before: then
+        who watches begins anew. A deleted one is seen once, as such."""
+        shown: set[str] = set()
+        async with aclosing(self._watched(caller, collection_id, document_ids)) as documents:
+            async for document in documents:
+                if document is None:
+                    yield None
+                # That one is gone is told to who saw it, also when its collection has gone before it.
+                elif document.status is Status.DELETED and document.document_id in shown:
+                    shown.discard(document.document_id)
+                    yield document
+                elif await self._access.sees(caller, document.collection_id):
+                    shown.add(document.document_id)
+                    yield document
+
+    async def _watched(
+        self, caller: Principal, collection_id: str, document_ids: Collection[str]
+    ) -> AsyncGenerator[Document | None, None]:
+        """As `watch`, whether the caller may read them or not."""
+        rights_changed = asyncio.create_task(self._collections.wait_rights_changed(caller, collection_id))
         snapshot = True
-        async with aclosing(self._documents.watch(tenant_id)) as changes:
+        async with aclosing(_until(rights_changed, self._documents.watch(caller.tenant_id))) as changes:
             async for stored in changes:
                 if stored is None:
                     snapshot = False
@@ -69,12 +104,34 @@ class Listing:
                     yield document
 
     @asynccontextmanager
-    async def download(self, tenant_id: str, document_id: str) -> AsyncIterator[tuple[Document, Path]]:
+    async def download(self, caller: Principal, document_id: str) -> AsyncIterator[tuple[Document, Path]]:
         """The file as uploaded, at a path of this process while the block runs. Raises DocumentNotFound, DataLoss."""
-        document = await self.get(tenant_id, document_id)
+        document = await self.get(caller, document_id)
         async with self._spool.file(document.content.size_bytes) as path:
-            await self._files.get_to_file(tenant_id, document.content.sha256, path)
+            await self._files.get_to_file(caller.tenant_id, document.content.sha256, path)
             yield document, path
+
+
+async def _until(end: "asyncio.Task[None]", items: AsyncGenerator[ItemT, None]) -> AsyncGenerator[ItemT, None]:
+    """The items until there are no more, or until `end` is done, which ends with this."""
+    coming: asyncio.Future[ItemT] | None = None
+    try:
+        while True:
+            coming = asyncio.ensure_future(anext(items))
+            await asyncio.wait({coming, end}, return_when=asyncio.FIRST_COMPLETED)
+            if end.done():
+                return
+            try:
+                item = coming.result()
+            except StopAsyncIteration:
+                return
+            yield item
+    finally:
+        begun: list[asyncio.Future[Any]] = [end] if coming is None else [end, coming]
+        for each in begun:
+            each.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+        await items.aclose()
 
 
 def _age(document: Document) -> tuple[str, str]:

@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from kit.collections import Visibility
+
 
 class Status(StrEnum):
     """Where a document is on its way."""
@@ -151,6 +153,10 @@ class Collection:
     name: str
     created_at: datetime | None
     """None for the collection that exists without having been made."""
+    owner: str = ""
+    """Subject; empty in a record that a version before owners wrote, which is everybody's."""
+    visibility: str = Visibility.PRIVATE.value
+    """Who reads it besides its owner; a word that is unknown here is read as private."""
     deleting: bool = False
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
     """As a document's."""

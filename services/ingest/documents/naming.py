@@ -4,10 +4,12 @@ a path, nor is it a key or a subject. Ids become keys and subjects, so their alp
 import re
 import unicodedata
 
+from kit.collections import DEFAULT_ID
 from services.ingest.errors import BadName, BadUpload, DocumentNotFound
 
 MAX_NAME_CHARS = 255
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_DEFAULT_ID = re.compile(rf"{DEFAULT_ID}(-[0-9a-f]{{8}})?")
 _DOCUMENT_ID = re.compile(r"[0-9a-f]{8,64}")
 _MAX_METADATA_FIELDS = 32
 _MAX_METADATA_CHARS = 512
@@ -53,6 +55,16 @@ def collection_id(raw: str) -> str:
             f"{raw[:80]!r} cannot be a collection id; use 1 to 64 of a-z, 0-9, '-' and '_', beginning with a letter or digit"
         )
     return raw
+
+
+def is_default(collection_id: str) -> bool:
+    """Whether it is a collection that is there without having been made: everybody's default one, with a mark or without."""
+    return bool(_DEFAULT_ID.fullmatch(collection_id))
+
+
+def marked_id(collection_id: str, mark: str) -> str:
+    """An id that is free, since the mark is random."""
+    return f"{collection_id[: 63 - len(mark)]}-{mark}"
 
 
 def collection_id_from(name: str) -> str:

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from kit.errors import Aborted
 from services.ingest.documents import life, naming
+from services.ingest.documents.access import Check, no_document
 from services.ingest.documents.models import Document, IngestJob, Status
-from services.ingest.errors import DocumentNotFound
 from services.ingest.ports import DocumentStore, JobQueue
 
 
@@ -26,9 +26,12 @@ class Reviser:
         if document.pending:
             await self._jobs.publish(life.job_of(document))
 
-    async def reindex(self, tenant_id: str, document_id: str) -> Document:
-        """Queues a fresh revision of the stored file; one that is still being made is fresh already. Raises DocumentNotFound."""
-        return await self._renew(tenant_id, document_id, unless=lambda document: document.pending is not None)
+    async def reindex(self, tenant_id: str, document_id: str, check: Check | None = None) -> Document:
+        """Queues a fresh revision of the stored file; one that is still being made is fresh already. Raises DocumentNotFound, and
+        what `check` raises for the document: where a caller asks, that they may."""
+        return await self._renew(
+            tenant_id, document_id, unless=lambda document: document.pending is not None, check=check
+        )
 
     async def supersede(self, job: IngestJob, above: int) -> Document:
         """Gives the job's document a revision numbered above `above`, in the place of the job's own. Raises DocumentNotFound."""
@@ -51,15 +54,23 @@ class Reviser:
         )
 
     async def _renew(
-        self, tenant_id: str, document_id: str, *, unless: Callable[[Document], bool], above: int = 0
+        self,
+        tenant_id: str,
+        document_id: str,
+        *,
+        unless: Callable[[Document], bool],
+        above: int = 0,
+        check: Check | None = None,
     ) -> Document:
         """Raises DocumentNotFound, WrittenByNewerVersion."""
         naming.check_document_id(document_id)
         while True:
             stored = await self._documents.get(tenant_id, document_id)
             if stored is None or stored.document.status is Status.DELETED:
-                raise DocumentNotFound(f"there is no document {document_id}; it may have been deleted")
+                raise no_document(document_id)
             document = stored.document
+            if check is not None:
+                await check(document)
             if document.status is Status.UNKNOWN or not unless(document):
                 document = life.revise(document, document.content, self._new_id(), self._now(), above=above)
                 try:

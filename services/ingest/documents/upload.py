@@ -97,7 +97,7 @@ class Uploads:
         upload = replace(
             upload, name=naming.file_name(upload.name), metadata=naming.checked_metadata(dict(upload.metadata))
         )
-        await self._catalog.expect(tenant_id, upload.collection_id)
+        await self._catalog.get_to_change(caller, upload.collection_id)
         limits = self._limits
         if upload.size_bytes > limits.file_bytes:
             raise too_large(upload.name, limits.file_bytes)
@@ -196,14 +196,13 @@ class Uploads:
     async def _check_collection_survived(self, document: Document) -> None:
         """Before the job is queued: a document that has a job was there when its collection was marked, so that emptying the
         collection finds it. Raises CollectionNotFound."""
-        try:
-            await self._catalog.get(document.tenant_id, document.collection_id)
-        except CollectionNotFound as error:
-            await self._deletion.delete(document.tenant_id, document.document_id)
-            raise CollectionNotFound(
-                f"collection {document.collection_id} was deleted while {document.name} was uploaded, and the file with it; "
-                "upload it to another collection, or make this one again"
-            ) from error
+        if await self._catalog.is_there(document.tenant_id, document.collection_id):
+            return
+        await self._deletion.delete(document.tenant_id, document.document_id)
+        raise CollectionNotFound(
+            f"collection {document.collection_id} was deleted while {document.name} was uploaded, and the file with it; "
+            "upload it to another collection, or make this one again"
+        )
 
 
 def _check_declared(upload: Upload, file: SpooledFile) -> None:

@@ -6,7 +6,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from kit.principal import Principal
 from services.ingest.documents import naming
+from services.ingest.documents.access import Access, not_yours
 from services.ingest.documents.models import Document, Status
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
 from services.ingest.documents.revising import Reviser
@@ -33,62 +35,72 @@ class BulkOutcome:
 
 
 class DeadLetters:
-    """Everything is the tenant's own."""
+    """A letter belongs to its document's collection: who may not read that does not know of the letter."""
 
     def __init__(
         self,
         letters: DeadLetterStore,
         records: DocumentStore,
         reviser: Reviser,
+        access: Access,
         now: Callable[[], datetime],
     ) -> None:
         self._letters = letters
         self._records = records
         self._reviser = reviser
+        self._access = access
         self._now = now
 
     async def page(
-        self, tenant_id: str, collection_id: str, reason: str, page_size: int, page_token: str
+        self, caller: Principal, collection_id: str, reason: str, page_size: int, page_token: str
     ) -> tuple[list[DeadLetter], str]:
         """Letters, newest first, and the token of the next page. Raises BadPageToken."""
         after = decode_token(page_token) if page_token else None
-        found = [letter async for letter in self._open(tenant_id, collection_id, reason)]
+        found = [letter async for letter in self._open(caller, collection_id, reason)]
         found.sort(key=_age, reverse=True)
         if after is not None:
             found = [letter for letter in found if _age(letter) < after]
         size = page_length(page_size)
         return found[:size], encode_token(_age(found[size - 1])) if len(found) > size else ""
 
-    async def requeue(self, tenant_id: str, dead_letter_id: str) -> tuple[RequeueOutcome, Document | None]:
-        """Queues a letter's document again, under a fresh revision. Raises DeadLetterNotFound."""
+    async def requeue(self, caller: Principal, dead_letter_id: str) -> tuple[RequeueOutcome, Document | None]:
+        """Queues a letter's document again, under a fresh revision. Raises DeadLetterNotFound, NotYours."""
         known = naming.is_document_id(dead_letter_id)
-        letter = await self._letters.get(tenant_id, dead_letter_id) if known else None
-        if letter is None:
+        letter = await self._letters.get(caller.tenant_id, dead_letter_id) if known else None
+        if letter is None or not await self._access.may_read(caller, letter.collection_id):
             raise DeadLetterNotFound(
                 f"there is no dead letter {dead_letter_id[:80]}; its document may have been deleted or read again since"
             )
+        if not await self._access.changes(caller, letter.collection_id):
+            raise not_yours(letter.collection_id)
         return await self._requeue(letter)
 
-    async def requeue_all(self, tenant_id: str, collection_id: str, reason: str) -> BulkOutcome:
-        """Queues the letters of a collection and reason again, all when these are empty, a few hundred a call."""
-        letters = [letter async for letter in self._open(tenant_id, collection_id, reason)]
+    async def requeue_all(self, caller: Principal, collection_id: str, reason: str) -> BulkOutcome:
+        """Queues the letters of a collection and reason again, all when these are empty, a few hundred a call. Letters of
+        collections that the caller may not change are left."""
+        found = self._open(caller, collection_id, reason)
+        letters = [letter async for letter in found if await self._access.changes(caller, letter.collection_id)]
         outcomes = [await self._requeue_or_leave(letter) for letter in letters[:_AT_ONCE]]
         done = [outcome for outcome in outcomes if outcome is not None]
         requeued = done.count(RequeueOutcome.REQUEUED)
         return BulkOutcome(requeued, len(done) - requeued, len(letters) - len(done))
 
-    async def counts(self, tenant_id: str, collection_id: str) -> JobCounts:
-        """Documents on their way and given up, over a collection or, when that is empty, over all."""
+    async def counts(self, caller: Principal, collection_id: str) -> JobCounts:
+        """Documents on their way and given up, over a collection or, when that is empty, over all that the caller may read."""
         queued: list[Document] = []
         processing = 0
-        async for stored in self._records.all_of(tenant_id):
+        async for stored in self._records.all_of(caller.tenant_id):
             document = stored.document
+            if document.status not in (Status.QUEUED, Status.PROCESSING):
+                continue
             if collection_id and document.collection_id != collection_id:
+                continue
+            if not await self._access.sees(caller, document.collection_id):
                 continue
             if document.status is Status.QUEUED:
                 queued.append(document)
             processing += document.status is Status.PROCESSING
-        letters = [letter async for letter in self._open(tenant_id, collection_id, "")]
+        letters = [letter async for letter in self._open(caller, collection_id, "")]
         oldest = min((document.updated_at for document in queued), default=None)
         return JobCounts(len(queued), processing, len(letters), oldest)
 
@@ -136,10 +148,11 @@ class DeadLetters:
             return RequeueOutcome.SUPERSEDED
         return None
 
-    async def _open(self, tenant_id: str, collection_id: str, reason: str) -> AsyncIterator[DeadLetter]:
+    async def _open(self, caller: Principal, collection_id: str, reason: str) -> AsyncIterator[DeadLetter]:
         collection = naming.collection_id(collection_id) if collection_id else "*"
-        async for letter in self._letters.all_of(tenant_id, collection):
-            if letter.requeued_at is None and reason in ("", letter.failure.reason):
+        async for letter in self._letters.all_of(caller.tenant_id, collection):
+            is_asked_for = letter.requeued_at is None and reason in ("", letter.failure.reason)
+            if is_asked_for and await self._access.sees(caller, letter.collection_id):
                 yield letter
 
 

@@ -14,7 +14,15 @@ from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
 from groundwork.tools.v1 import tools_pb2
 
-from kit.errors import AlreadyExists, FailedPrecondition, GroundworkError, InvalidArgument, NotFound, Unavailable
+from kit.errors import (
+    AlreadyExists,
+    FailedPrecondition,
+    GroundworkError,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    Unavailable,
+)
 from kit.principal import Principal, current_principal
 
 AT = Timestamp(seconds=1_750_000_000)
@@ -55,6 +63,9 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         self.download_ended = asyncio.Event()
         self.dead_letters: dict[str, ingest_pb2.DeadLetter] = {}
         self.requeues: list[Any] = []
+        self.updates: list[Any] = []
+        self.named: list[str] = []
+        """Collections that were asked for, in order."""
         self.watches = 0
         self.looked_up: Callable[[], None] = lambda: None
         """Called after each GetDocument."""
@@ -95,6 +106,7 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.GetDocumentResponse(document=found)
 
     async def ListDocuments(self, request: Any, context: Any) -> ingest_pb2.ListDocumentsResponse:
+        self.named.append(request.collection_id)
         found = [each for each in self.documents.values() if not request.statuses or each.status in request.statuses]
         token = f"after-{request.page.page_size}" if len(found) > request.page.page_size else ""
         return ingest_pb2.ListDocumentsResponse(documents=found[: request.page.page_size], next_page_token=token)
@@ -135,12 +147,23 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.CreateCollectionResponse(collection=self._collection(request.collection_id, request.name))
 
     async def GetCollection(self, request: Any, context: Any) -> ingest_pb2.GetCollectionResponse:
+        self.named.append(request.collection_id)
         if request.collection_id == "nope":
             raise NotFound("there is no collection nope", reason="COLLECTION_NOT_FOUND")
         return ingest_pb2.GetCollectionResponse(collection=self._collection(request.collection_id))
 
     async def ListCollections(self, request: Any, context: Any) -> ingest_pb2.ListCollectionsResponse:
         return ingest_pb2.ListCollectionsResponse(collections=[self._collection("default")])
+
+    async def UpdateCollection(self, request: Any, context: Any) -> ingest_pb2.UpdateCollectionResponse:
+        self.updates.append(request)
+        if request.collection_id == "nope":
+            raise NotFound("there is no collection nope", reason="COLLECTION_NOT_FOUND")
+        if request.collection_id == "shared":
+            raise PermissionDenied("collection shared is shared with you to read", reason="NOT_YOURS")
+        changed = self._collection(request.collection_id, request.name)
+        changed.visibility = request.visibility or changed.visibility
+        return ingest_pb2.UpdateCollectionResponse(collection=changed)
 
     async def DeleteCollection(self, request: Any, context: Any) -> ingest_pb2.DeleteCollectionResponse:
         if request.collection_id == "default":
@@ -170,7 +193,15 @@ class FakeIngest(ingest_pb2_grpc.IngestServiceServicer):
         return ingest_pb2.RequeueDeadLettersResponse(requeued_count=len(self.dead_letters), remaining_count=1)
 
     def _collection(self, collection_id: str, name: str = "") -> ingest_pb2.Collection:
-        return ingest_pb2.Collection(collection_id=collection_id, name=name or collection_id, created_at=AT)
+        return ingest_pb2.Collection(
+            collection_id=collection_id,
+            name=name or collection_id,
+            created_at=AT,
+            owner="" if collection_id == "old" else "local-user",
+            visibility=ingest_pb2.COLLECTION_VISIBILITY_TENANT
+            if collection_id == "old"
+            else ingest_pb2.COLLECTION_VISIBILITY_PRIVATE,
+        )
 
 
 def chunk(chunk_id: str = "c1", **fields: Any) -> retriever_pb2.Chunk:

@@ -52,6 +52,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "QaRequest": {"question": "How long?"},
     "ChatRequest": {"message": "How long?"},
     "ToolChatRequest": {"message": "How long?"},
+    "ChangedCollection": {"name": "Contracts", "visibility": "tenant"},
     "NewCollection": {"id": "contracts"},
     "NewThread": {},
     "ThreadTitle": {"title": "Notice"},

@@ -113,6 +113,25 @@ async def test_collections_are_made_listed_and_removed(client: httpx.AsyncClient
     assert (await client.delete("/v1/collections/default")).json()["reason"] == "COLLECTION_PROTECTED"
 
 
+async def test_collections_say_whose_they_are_and_who_may_read_them(client: httpx.AsyncClient) -> None:
+    found = (await client.get("/v1/collections/contracts")).json()
+    assert (found["owner"], found["visibility"]) == ("local-user", "private")
+    old = (await client.get("/v1/collections/old")).json()
+    assert (old["owner"], old["visibility"]) == (None, "tenant")
+
+
+async def test_collection_is_renamed_and_shared_by_its_owner(client: httpx.AsyncClient, world: World) -> None:
+    changed = await client.patch("/v1/collections/contracts", json={"name": "Treaties", "visibility": "tenant"})
+    assert (changed.status_code, changed.json()["visibility"]) == (200, "tenant")
+    await client.patch("/v1/collections/contracts", json={"name": "Treaties"})
+    visibilities = [each.visibility for each in world.ingest.updates]
+    assert visibilities == [ingest_pb2.COLLECTION_VISIBILITY_TENANT, ingest_pb2.COLLECTION_VISIBILITY_UNSPECIFIED]
+    refused = await client.patch("/v1/collections/shared", json={"visibility": "private"})
+    assert (refused.status_code, refused.json()["reason"]) == (403, "NOT_YOURS")
+    assert (await client.patch("/v1/collections/nope", json={"name": "Mine"})).status_code == 404
+    assert (await client.patch("/v1/collections/contracts", json={"visibility": "friends"})).status_code == 400
+
+
 async def test_qa_answers_with_citations(client: httpx.AsyncClient, world: World) -> None:
     answer = await client.post("/v1/qa", json={"question": "How long?", "collection_ids": ["default"]})
     assert answer.status_code == 200

@@ -12,7 +12,7 @@ from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2_grpc
 
-from kit.testing.harness import free_port, open_test_channel, running_service, running_servicer
+from kit.testing.harness import TEST_PRINCIPAL, free_port, open_test_channel, running_service, running_servicer
 from services.ingest import app
 from services.ingest.settings import IngestSettings
 from tests.service.ingest.backends import FakeReranker, FakeRetriever
@@ -83,6 +83,7 @@ async def system(nats_url: str, tmp_path: Path) -> AsyncIterator[System]:
             reranker_address=reranker_address,
             retriever_address=retriever_address,
             data_dir=tmp_path,
+            local_subject=TEST_PRINCIPAL.subject,
             upload_limit_bytes=5 * 1024 * 1024,
             ingest_lease_ttl_s=2.0,
             parse_time_limit_s=20.0,

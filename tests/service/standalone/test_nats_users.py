@@ -23,6 +23,7 @@ from services.ingest.adapters.nats_queues import CONFIG as INGEST_QUEUE
 from services.memory.adapters.nats import NatsThreadStore
 from services.memory.models import Message, Owner, Role, Thread
 from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.retriever.adapters.collections import NatsCollections
 from services.standalone.nats_users import ACCESS, ADMINISTRATOR, authorization
 
 PASSWORDS = {name: f"password-of-{name}" for name in (ADMINISTRATOR, *ACCESS)}
@@ -174,6 +175,40 @@ async def test_the_ingest_api_takes_no_job_from_the_worker(
         with pytest.raises(NatsTimeoutError):
             await api.js.purge_stream("INGEST")
         await until_refused(refusals, 2)
+
+
+async def test_the_retriever_follows_the_collections_and_never_writes_one(
+    server: NatsServer, refusals: list[EventDict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of the two services comes first makes the bucket."""
+    async with connected(server, "retriever") as retriever, connected(server, "ingest") as ingest:
+        collections = await NatsCollections.open(retriever)
+        mine = await KeyValue.open(ingest, "COLLECTIONS")
+        await mine.put("local.papers", b'{"owner": "ann"}')
+        following = asyncio.create_task(collections.follow())
+        await collections.wait_known()
+        for subject, papers in (("ann", ("papers",)), ("bob", ())):
+            with use_principal(Principal("local", subject)):
+                assert await collections.readable(["papers", "never"]) == papers
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        assert refused(refusals) == []
+        monkeypatch.setattr(connection, "REQUEST_TIMEOUT_S", SILENCE_S)
+        stream, js = "KV_COLLECTIONS", retriever.nc.jetstream(timeout=SILENCE_S)
+        config = (await ingest.js.stream_info(stream)).config
+        attempts: list[Callable[[], Awaitable[object]]] = [
+            lambda: js.publish("$KV.COLLECTIONS.local.papers", b"2"),
+            lambda: js.purge_stream(stream),
+            lambda: js.update_stream(config),
+            lambda: js.delete_stream(stream),
+        ]
+        for attempt in attempts:
+            with pytest.raises(NatsTimeoutError):
+                await attempt()
+        await until_refused(refusals, len(attempts))
+        entry = await mine.get("local.papers")
+        assert entry is not None
+        assert entry.value == b'{"owner": "ann"}'
 
 
 FOREIGN = [

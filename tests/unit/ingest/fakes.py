@@ -130,6 +130,16 @@ class FakeCollectionStore:
     def __init__(self) -> None:
         self.collections: dict[tuple[str, str], Collection] = {}
         self.deleted: set[tuple[str, str]] = set()
+        self.unheard: set[tuple[str, str]] = set()
+        """Made by another process a moment ago."""
+        self.rights_changed = asyncio.Event()
+
+    def known(self, tenant_id: str, collection_id: str) -> Collection | None:
+        place = (tenant_id, collection_id)
+        return None if place in self.unheard else self.collections.get(place)
+
+    async def wait_rights_changed(self, caller: Principal, collection_id: str) -> None:
+        await self.rights_changed.wait()
 
     async def get(self, tenant_id: str, collection_id: str) -> Collection | None:
         return self.collections.get((tenant_id, collection_id))
@@ -138,6 +148,16 @@ class FakeCollectionStore:
         if (collection.tenant_id, collection.collection_id) in self.collections:
             raise AlreadyExists("there")
         await self.put(collection)
+
+    async def change(
+        self, tenant_id: str, collection_id: str, change: Callable[[Collection], Collection]
+    ) -> Collection | None:
+        stored = await self.get(tenant_id, collection_id)
+        if stored is None:
+            return None
+        changed = change(stored)
+        await self.put(changed)
+        return changed
 
     async def put(self, collection: Collection) -> None:
         self.collections[collection.tenant_id, collection.collection_id] = collection

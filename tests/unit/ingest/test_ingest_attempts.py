@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,13 +20,14 @@ from kit.errors import (
     ResourceExhausted,
     Unavailable,
 )
+from kit.principal import Principal
 from services.ingest.documents.models import Document, Status
-from services.ingest.errors import DeadLetterNotFound
+from services.ingest.errors import DeadLetterNotFound, NotYours
 from services.ingest.work.attempts import BACKOFF_S, FAILURES_MAX, NEIGHBOUR_FAILURES_MAX
 from services.ingest.work.ledger import DEATHS_MAX, REST_S, SUSPECT_DEATHS, Ledger
 from services.ingest.work.models import RequeueOutcome
 from services.ingest.work.patience import Patience
-from tests.unit.ingest.world import TENANT, Crash, World
+from tests.unit.ingest.world import ADMINISTRATOR, ANN, BOB, TENANT, Crash, World
 
 
 @pytest.fixture(autouse=True)
@@ -258,16 +260,16 @@ async def test_failed_reindex_is_given_up_and_leaves_the_old_revision_searchable
 async def test_letter_is_queued_again_once_however_often_it_is_asked_for(world: World) -> None:
     document = await given_up(world, ZeroDivisionError())
     (letter,) = world.letters.letters.values()
-    outcome, queued = await world.dead_letters.requeue(TENANT, letter.revision_id)
+    outcome, queued = await world.dead_letters.requeue(ANN, letter.revision_id)
     assert outcome is RequeueOutcome.REQUEUED
     assert queued is not None
     assert queued.pending is not None
     assert queued.pending.number == 2
     for _ in range(3):
-        outcome, _document = await world.dead_letters.requeue(TENANT, letter.revision_id)
+        outcome, _document = await world.dead_letters.requeue(ANN, letter.revision_id)
         assert outcome is RequeueOutcome.ALREADY_REQUEUED
     assert len(world.jobs.jobs) == 2
-    assert await world.dead_letters.page(TENANT, "", "", 0, "") == ([], "")
+    assert await world.dead_letters.page(ANN, "", "", 0, "") == ([], "")
     done = await world.ingest(queued)
     assert (done.status, done.document_id) == (Status.READY, document.document_id)
 
@@ -278,45 +280,67 @@ async def test_letter_of_a_deleted_or_replaced_document_says_so_and_goes(world: 
     letters = {letter.document_id: letter for letter in world.letters.letters.values()}
     await world.deletion.delete(TENANT, deleted.document_id)
     await world.upload("Newer text.", "replaced.txt")
-    outcome, document = await world.dead_letters.requeue(TENANT, letters[deleted.document_id].revision_id)
+    outcome, document = await world.dead_letters.requeue(ANN, letters[deleted.document_id].revision_id)
     assert (outcome, document) == (RequeueOutcome.DOCUMENT_DELETED, None)
-    outcome, document = await world.dead_letters.requeue(TENANT, letters[replaced.document_id].revision_id)
+    outcome, document = await world.dead_letters.requeue(ANN, letters[replaced.document_id].revision_id)
     assert outcome is RequeueOutcome.SUPERSEDED
     assert document is not None
     assert world.letters.letters == {}
 
 
 async def test_letters_are_paged_newest_first_and_filtered(world: World) -> None:
-    await world.catalog.create(TENANT, "papers", "Papers")
+    await world.catalog.create(ANN, "papers", "Papers")
     documents = [await given_up(world, ZeroDivisionError(), f"{n}.txt") for n in range(5)]
     other = await given_up(world, FailedPrecondition("model", reason="EMBEDDING_SPACE_MISMATCH"), "other.txt")
     found: list[str] = []
     token = ""
     while True:
-        letters, token = await world.dead_letters.page(TENANT, "default", "INTERNAL", 2, token)
+        letters, token = await world.dead_letters.page(ANN, "default", "INTERNAL", 2, token)
         found += [letter.document_id for letter in letters]
         if not token:
             break
     assert found == [document.document_id for document in reversed(documents)]
-    (letter,), _ = await world.dead_letters.page(TENANT, "", "EMBEDDING_SPACE_MISMATCH", 0, "")
+    (letter,), _ = await world.dead_letters.page(ANN, "", "EMBEDDING_SPACE_MISMATCH", 0, "")
     assert letter.document_id == other.document_id
-    assert await world.dead_letters.page(TENANT, "papers", "", 0, "") == ([], "")
-    assert await world.dead_letters.page("rival", "", "", 0, "") == ([], "")
+    assert await world.dead_letters.page(ANN, "papers", "", 0, "") == ([], "")
+    assert await world.dead_letters.page(Principal("rival", "ann"), "", "", 0, "") == ([], "")
 
 
 async def test_bulk_requeue_takes_a_collection_and_reason_and_counts(world: World) -> None:
     for n in range(3):
         await given_up(world, ZeroDivisionError(), f"{n}.txt")
     await given_up(world, FailedPrecondition("model", reason="EMBEDDING_SPACE_MISMATCH"), "other.txt")
-    deleted = (await world.dead_letters.page(TENANT, "", "INTERNAL", 1, ""))[0][0]
+    deleted = (await world.dead_letters.page(ANN, "", "INTERNAL", 1, ""))[0][0]
     await world.deletion.delete(TENANT, deleted.document_id)
-    counts = await world.dead_letters.counts(TENANT, "")
+    counts = await world.dead_letters.counts(ANN, "")
     assert (counts.queued, counts.dead_letters) == (0, 4)
-    done = await world.dead_letters.requeue_all(TENANT, "default", "INTERNAL")
+    done = await world.dead_letters.requeue_all(ANN, "default", "INTERNAL")
     assert (done.requeued, done.dropped, done.remaining) == (2, 1, 0)
-    counts = await world.dead_letters.counts(TENANT, "default")
+    counts = await world.dead_letters.counts(ANN, "default")
     assert (counts.queued, counts.dead_letters) == (2, 1)
     assert counts.oldest_queued_at is not None
+
+
+async def test_letter_follows_its_collection(world: World) -> None:
+    """Ann's document was given up; Bob learns of it when she shares its collection, and does not change it."""
+    await given_up(world, ZeroDivisionError())
+    (letter,) = world.letters.letters.values()
+    letters = [letter]
+    refusals = []
+    for letter_id in (letter.revision_id, "0" * 32):
+        with pytest.raises(DeadLetterNotFound) as told:
+            await world.dead_letters.requeue(BOB, letter_id)
+        refusals.append(told.value.message.replace(letter_id, "it"))
+    assert refusals[0] == refusals[1]
+    assert (await world.dead_letters.page(BOB, "", "", 0, ""))[0] == []
+    assert (await world.dead_letters.requeue_all(BOB, "", "")).requeued == 0
+    shared = await world.catalog.get(ANN, letter.collection_id)
+    await world.collections.put(replace(shared, visibility="tenant"))
+    assert (await world.dead_letters.page(BOB, "", "", 0, ""))[0] == letters
+    with pytest.raises(NotYours):
+        await world.dead_letters.requeue(BOB, letter.revision_id)
+    assert (await world.dead_letters.requeue_all(BOB, "", "")).requeued == 0
+    assert (await world.dead_letters.requeue_all(ADMINISTRATOR, "", "")).requeued == 1
 
 
 async def test_letter_of_another_tenant_is_unknown(world: World) -> None:
@@ -324,7 +348,7 @@ async def test_letter_of_another_tenant_is_unknown(world: World) -> None:
     (letter,) = world.letters.letters.values()
     for tenant_id, letter_id in (("rival", letter.revision_id), (TENANT, "*"), (TENANT, ">"), (TENANT, "")):
         with pytest.raises(DeadLetterNotFound):
-            await world.dead_letters.requeue(tenant_id, letter_id)
+            await world.dead_letters.requeue(Principal(tenant_id, "ann"), letter_id)
 
 
 async def test_letters_that_nobody_needs_are_dropped(world: World) -> None:
@@ -332,7 +356,7 @@ async def test_letters_that_nobody_needs_are_dropped(world: World) -> None:
     await given_up(world, ZeroDivisionError(), "b.txt")
     deleted = await given_up(world, ZeroDivisionError(), "c.txt")
     by_document = {letter.document_id: letter for letter in world.letters.letters.values()}
-    await world.dead_letters.requeue(TENANT, by_document[requeued.document_id].revision_id)
+    await world.dead_letters.requeue(ANN, by_document[requeued.document_id].revision_id)
     await world.deletion.delete(TENANT, deleted.document_id)
     assert await world.dead_letters.sweep() == 1
     assert len(world.letters.letters) == 2

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import GroundworkError
+from kit.principal import Principal
 from services.ingest.documents.models import Status
 from services.ingest.errors import (
     BadName,
@@ -16,7 +17,7 @@ from services.ingest.errors import (
     FileTooLarge,
     UploadCorrupt,
 )
-from tests.unit.ingest.world import LIMIT_BYTES, TENANT, Crash, World
+from tests.unit.ingest.world import ANN, LIMIT_BYTES, TENANT, Crash, World
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ async def test_same_name_and_content_answers_with_the_existing_document(world: W
 
 
 async def test_same_name_in_another_collection_is_another_document(world: World) -> None:
-    await world.catalog.create(TENANT, "other", "")
+    await world.catalog.create(ANN, "other", "")
     first = await world.upload("hello")
     second = await world.upload("hello", collection_id="other")
     assert first.document_id != second.document_id
@@ -164,11 +165,11 @@ async def test_hostile_names_are_refused(world: World, raw: str) -> None:
 @pytest.mark.parametrize("raw", ["*", ">", "a.b", "../x", "A" * 20, "", "x" * 65])
 async def test_hostile_ids_reach_no_key(world: World, raw: str) -> None:
     with pytest.raises(DocumentNotFound):
-        await world.listing.get(TENANT, raw)
+        await world.listing.get(ANN, raw)
     with pytest.raises(DocumentNotFound):
         await world.deletion.delete(TENANT, raw)
     with pytest.raises(GroundworkError):
-        await world.catalog.get(TENANT, raw)
+        await world.catalog.get(ANN, raw)
 
 
 async def test_crash_between_record_and_job_is_repaired_by_the_sweep(world: World) -> None:
@@ -206,7 +207,7 @@ async def test_interrupted_deletion_is_finished_by_the_sweep(world: World) -> No
     with pytest.raises(Crash):
         await world.deletion.delete(TENANT, document.document_id)
     with pytest.raises(DocumentNotFound):
-        await world.listing.get(TENANT, document.document_id)
+        await world.listing.get(ANN, document.document_id)
     world.index.delete = real  # type: ignore[method-assign]
     world.clock.now += timedelta(minutes=1)
     await world.sweeper.sweep()
@@ -254,14 +255,14 @@ async def test_deleting_twice_is_harmless(world: World) -> None:
     await world.deletion.delete(TENANT, document.document_id)
     await world.deletion.delete(TENANT, document.document_id)
     with pytest.raises(DocumentNotFound):
-        await world.listing.get(TENANT, document.document_id)
+        await world.listing.get(ANN, document.document_id)
 
 
 async def test_foreign_tenants_document_is_unknown(world: World) -> None:
     document = await world.upload("hello")
     with pytest.raises(DocumentNotFound):
-        await world.listing.get("other", document.document_id)
-    assert await world.listing.page("other", "default", (), 0, "") == ([], "")
+        await world.listing.get(Principal("other", "ann"), document.document_id)
+    assert await world.listing.page(Principal("other", "ann"), "default", (), 0, "") == ([], "")
 
 
 async def test_listing_pages_newest_first(world: World) -> None:
@@ -270,7 +271,7 @@ async def test_listing_pages_newest_first(world: World) -> None:
     found: list[str] = []
     token = ""
     for _ in range(3):
-        documents, token = await world.listing.page(TENANT, "default", (), 2, token)
+        documents, token = await world.listing.page(ANN, "default", (), 2, token)
         found += [document.document_id for document in documents]
     assert found == expected
     assert token == ""
@@ -279,21 +280,21 @@ async def test_listing_pages_newest_first(world: World) -> None:
 async def test_listing_filters_by_status(world: World) -> None:
     ready = await world.ingest(await world.upload("hello", name="a.txt"))
     await world.upload("hello", name="b.txt")
-    documents, _ = await world.listing.page(TENANT, "default", {Status.READY}, 0, "")
+    documents, _ = await world.listing.page(ANN, "default", {Status.READY}, 0, "")
     assert documents == [ready]
 
 
 async def test_invented_page_token_is_refused(world: World) -> None:
     for token in ("rubbish", "W10=", "eyJhIjoxfQ=="):
         with pytest.raises(BadPageToken):
-            await world.listing.page(TENANT, "default", (), 0, token)
+            await world.listing.page(ANN, "default", (), 0, token)
 
 
 async def test_watch_sends_snapshot_then_changes_then_deletion(world: World) -> None:
     old = await world.upload("old", name="old.txt")
     gone = await world.upload("gone", name="gone.txt")
     await world.deletion.delete(TENANT, gone.document_id)
-    changes = world.listing.watch(TENANT, "default", ())
+    changes = world.listing.watch(ANN, "default", ())
     assert await anext(changes) == old
     assert await anext(changes) is None
     new = await world.upload("new", name="new.txt")

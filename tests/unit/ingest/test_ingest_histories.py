@@ -21,7 +21,7 @@ from services.ingest.documents.models import Document, Status
 from services.ingest.errors import CollectionExists, CollectionNotFound, DocumentNotFound
 from services.ingest.upkeep import clearing as clearing_module
 from tests.unit.ingest.faults import Process, in_process, make_killable
-from tests.unit.ingest.world import TENANT, World
+from tests.unit.ingest.world import ANN, TENANT, World
 
 Place = tuple[str, str]
 """Collection and name."""
@@ -103,7 +103,7 @@ class History:
         make_killable(self.world, random.Random(seed))
 
     async def run(self, steps: Sequence[Step]) -> None:
-        await self.world.catalog.create(TENANT, "papers", "Papers")
+        await self.world.catalog.create(ANN, "papers", "Papers")
         for step in steps:
             if isinstance(step, Rest):
                 self.world.clock.now += timedelta(hours=step.hours)
@@ -144,9 +144,9 @@ class History:
             case "reindex":
                 await world.reviser.reindex(TENANT, self._document_at(operation.place))
             case "make collection":
-                await world.catalog.create(TENANT, "papers", "Papers")
+                await world.catalog.create(ANN, "papers", "Papers")
             case "delete collection":
-                await world.catalog.delete(TENANT, "papers")
+                await world.catalog.delete(ANN, "papers")
                 await world.clearing.finish(TENANT, "papers")
             case _:
                 await self._keep_up(operation.kind)

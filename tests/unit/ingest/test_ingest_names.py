@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.ingest.documents.models import Document, Status
-from tests.unit.ingest.world import TENANT, Crash, World
+from tests.unit.ingest.world import ANN, TENANT, Crash, World
 
 PLACE = (TENANT, "default", "notes.txt")
 
@@ -52,12 +52,12 @@ async def test_name_that_outlived_its_document_leads_to_a_fresh_id(world: World)
 
 
 async def test_collection_made_anew_takes_files_of_the_same_names(world: World) -> None:
-    await world.catalog.create(TENANT, "papers", "Papers")
+    await world.catalog.create(ANN, "papers", "Papers")
     names = [f"{n}.txt" for n in range(3)]
     old = [await world.ingest(await world.upload("Old text.", name, collection_id="papers")) for name in names]
-    await world.collections.put(replace(await world.catalog.get(TENANT, "papers"), deleting=True))
+    await world.collections.put(replace(await world.catalog.get(ANN, "papers"), deleting=True))
     await world.clearing.finish(TENANT, "papers")
-    await world.catalog.create(TENANT, "papers", "Papers")
+    await world.catalog.create(ANN, "papers", "Papers")
     world.clock.now += timedelta(hours=2)
     await world.sweeper.sweep()
     new = [await world.upload("New text.", name, collection_id="papers") for name in names]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from kit.principal import Principal
+from kit.principal import ADMIN, Principal
+from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
@@ -48,6 +49,9 @@ from tests.unit.ingest.fakes import (
 )
 
 TENANT = "local"
+ANN, BOB = Principal(TENANT, "ann"), Principal(TENANT, "bob")
+"""Ann is the local user, whose default collection has the plain id."""
+ADMINISTRATOR = Principal(TENANT, "root", frozenset({ADMIN}))
 IN_FLIGHT = 2
 """Calls of the embedder at once."""
 LIMIT_BYTES = 1024 * 1024
@@ -97,8 +101,6 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()
-        self.seconds = 0.0
-        """Of the monotonic clock."""
         self.registry = CollectorRegistry()
         self.metrics = Metrics(self.registry)
         self.store = FakeDocumentStore(lambda: self.clock.now)
@@ -114,9 +116,10 @@ class World:
         self.forgetting = FakeForgetting(self.index)
         self.deletion = Deletion(self.store, self.files, self.leases, self.index, self.forgetting, self.clock)
         self.clearing = Clearing(self.collections, self.store, self.deletion, self.leases)
-        self.catalog = Catalog(self.collections, self.clearing, self.clock, clock=lambda: self.seconds)
+        self.access = Access(self.collections)
+        self.catalog = Catalog(self.collections, self.clearing, self.clock, ANN)
         self.reviser = Reviser(self.store, self.jobs, self.clock, new_id=lambda: f"{next(numbers):032x}")
-        self.listing = Listing(self.store, self.files, self.catalog, spool)
+        self.listing = Listing(self.store, self.collections, self.files, self.catalog, self.access, spool)
         self.uploads = Uploads(
             documents=self.store,
             keys=FakeKeys(),
@@ -158,7 +161,7 @@ class World:
         )
         self.letters = FakeDeadLetterStore()
         self.attempts = Attempts(self.pipeline, self.store, self.letters, self.clock)
-        self.dead_letters = DeadLetters(self.letters, self.store, self.reviser, self.clock)
+        self.dead_letters = DeadLetters(self.letters, self.store, self.reviser, self.access, self.clock)
         self.sweeper = Sweeper(
             documents=self.store,
             collections=self.collections,
@@ -183,10 +186,12 @@ class World:
             sleep=_no_sleep,
         )
 
-    async def upload(self, text: str | bytes, name: str = "notes.txt", **header: object) -> Document:
+    async def upload(
+        self, text: str | bytes, name: str = "notes.txt", *, caller: Principal = ANN, **header: object
+    ) -> Document:
         data = text.encode() if isinstance(text, str) else text
         fields = {"collection_id": "default", "size_bytes": 0, "sha256": "", "metadata": {}, **header}
-        return await self.uploads.upload(Principal(TENANT, "ann"), Upload(name=name, **fields), pieces(data))  # type: ignore[arg-type]
+        return await self.uploads.upload(caller, Upload(name=name, **fields), pieces(data))  # type: ignore[arg-type]
 
     def job(self, document: Document) -> IngestJob:
         assert document.pending is not None

@@ -32,7 +32,16 @@ from services.retriever.revision_map import RevisionMap
 from services.retriever.revision_reader import RevisionReader
 from services.retriever.search import Searcher
 from services.retriever.written import WrittenRevisions
-from tests.unit.retriever.fakes import MODEL, FakeDense, FakeLexical, FakeModels, FakeRevisions, make_batch, make_chunk
+from tests.unit.retriever.fakes import (
+    MODEL,
+    FakeDense,
+    FakeLexical,
+    FakeModels,
+    FakeRevisions,
+    FakeRights,
+    make_batch,
+    make_chunk,
+)
 
 OPTIONS = SearchOptions(
     min_candidates=10, fusion=FusionMethod.RRF, cache_bytes=0, engine_timeout_s=20.0, embed_timeout_s=20.0
@@ -49,6 +58,7 @@ class Core:
     models: FakeModels = field(default_factory=FakeModels)
     store: FakeRevisions = field(default_factory=FakeRevisions)
     revisions: RevisionMap = field(default_factory=RevisionMap)
+    rights: FakeRights = field(default_factory=FakeRights)
     now_s: float = 1_000_000.0
     options: SearchOptions = field(default_factory=lambda: OPTIONS)
     _searcher: tuple[SearchOptions, Searcher] | None = None
@@ -63,7 +73,7 @@ class Core:
             self.dense, self.lexical, self.models, self.revisions, self.gaps, writing, (DENSE, LEXICAL), clock=clock
         )
         self.remover = Remover(self.dense, self.lexical, self.store, self.revisions, written, turns)
-        self.reader = ChunkReader((self.lexical, self.dense), self.revisions)
+        self.reader = ChunkReader((self.lexical, self.dense), self.revisions, self.rights)
         self.writer = RevisionWriter(
             self.dense, self.lexical, self.revisions, written, IndexingOptions(batch_wait_s=0.2), writing, clock=clock
         )
@@ -118,6 +128,7 @@ class Core:
             self.gaps,
             ResultCache(self.options, clock=self.clock),
             self.options,
+            self.rights,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -211,6 +211,16 @@ def _top(candidates: list[Candidate], limit: int) -> list[Candidate]:
 def _words(text: str) -> set[str]:
     """Lower case, plural s cut: enough of a stemmer for the contract."""
     return {word.rstrip("s") for word in re.findall(r"\w+", text.lower())}
+
+
+class FakeRights:
+    """CollectionRights of a caller who may read everything but `closed`."""
+
+    def __init__(self, closed: Iterable[str] = ()) -> None:
+        self.closed = set(closed)
+
+    async def readable(self, collection_ids: Iterable[str]) -> tuple[str, ...]:
+        return tuple(each for each in collection_ids if each not in self.closed)
 
 
 class FakeRevisions:

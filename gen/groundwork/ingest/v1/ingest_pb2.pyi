@@ -61,6 +61,30 @@ DOCUMENT_STATUS_UNKNOWN: DocumentStatus.ValueType  # 6
 """One that only a newer version of the service knows: seen during a rolling upgrade."""
 Global___DocumentStatus: _TypeAlias = DocumentStatus  # noqa: Y015
 
+class _CollectionVisibility:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CollectionVisibilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CollectionVisibility.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COLLECTION_VISIBILITY_UNSPECIFIED: _CollectionVisibility.ValueType  # 0
+    """In a new collection: private. In an answer: one that only a newer version knows, which is treated as private."""
+    COLLECTION_VISIBILITY_PRIVATE: _CollectionVisibility.ValueType  # 1
+    """Nobody."""
+    COLLECTION_VISIBILITY_TENANT: _CollectionVisibility.ValueType  # 2
+    """All subjects of the tenant. They do not change it."""
+
+class CollectionVisibility(_CollectionVisibility, metaclass=_CollectionVisibilityEnumTypeWrapper):
+    """Who may read a collection, and all that is in it, besides its owner and who sees all of the tenant."""
+
+COLLECTION_VISIBILITY_UNSPECIFIED: CollectionVisibility.ValueType  # 0
+"""In a new collection: private. In an answer: one that only a newer version knows, which is treated as private."""
+COLLECTION_VISIBILITY_PRIVATE: CollectionVisibility.ValueType  # 1
+"""Nobody."""
+COLLECTION_VISIBILITY_TENANT: CollectionVisibility.ValueType  # 2
+"""All subjects of the tenant. They do not change it."""
+Global___CollectionVisibility: _TypeAlias = CollectionVisibility  # noqa: Y015
+
 class _RequeueOutcome:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -813,10 +837,16 @@ class Collection(_message.Message):
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    VISIBILITY_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """1 to 64 of a-z, 0-9, "-", "_"."""
     name: _builtins.str
     """For people."""
+    owner: _builtins.str
+    """Subject whose it is. Empty for one that was made by a version before owners: it is everybody's in the tenant."""
+    visibility: Global___CollectionVisibility.ValueType
+    """Who may read it besides its owner."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""
@@ -827,10 +857,12 @@ class Collection(_message.Message):
         collection_id: _builtins.str = ...,
         name: _builtins.str = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
+        owner: _builtins.str = ...,
+        visibility: Global___CollectionVisibility.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "created_at", b"created_at", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "created_at", b"created_at", "name", b"name", "owner", b"owner", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -845,6 +877,7 @@ class CreateCollectionRequest(_message.Message):
     COLLECTION_ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    VISIBILITY_FIELD_NUMBER: _builtins.int
     collection_id: _builtins.str
     """Id; empty means one is made from the name."""
     name: _builtins.str
@@ -853,20 +886,77 @@ class CreateCollectionRequest(_message.Message):
     """The caller's name for this request: asked again with the same key and content, the collection that was made is answered. Empty means none.
     Another content is refused with IDEMPOTENCY_KEY_REUSED; while the first is in hand, with IDEMPOTENCY_KEY_IN_FLIGHT.
     """
+    visibility: Global___CollectionVisibility.ValueType
+    """Who may read it; unspecified means private."""
     def __init__(
         self,
         *,
         collection_id: _builtins.str = ...,
         name: _builtins.str = ...,
         idempotency_key: _builtins.str = ...,
+        visibility: Global___CollectionVisibility.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "idempotency_key", b"idempotency_key", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "idempotency_key", b"idempotency_key", "name", b"name", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CreateCollectionRequest: _TypeAlias = CreateCollectionRequest  # noqa: Y015
+
+@_typing.final
+class UpdateCollectionRequest(_message.Message):
+    """Changes a collection. What is left out stays as it is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    VISIBILITY_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Collection."""
+    name: _builtins.str
+    """For people; empty means as it is."""
+    visibility: Global___CollectionVisibility.ValueType
+    """Unspecified means as it is."""
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        visibility: Global___CollectionVisibility.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "name", b"name", "visibility", b"visibility"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateCollectionRequest: _TypeAlias = UpdateCollectionRequest  # noqa: Y015
+
+@_typing.final
+class UpdateCollectionResponse(_message.Message):
+    """The collection as it is now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def collection(self) -> Global___Collection:
+        """The collection."""
+
+    def __init__(
+        self,
+        *,
+        collection: Global___Collection | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateCollectionResponse: _TypeAlias = UpdateCollectionResponse  # noqa: Y015
 
 @_typing.final
 class CreateCollectionResponse(_message.Message):

@@ -27,6 +27,10 @@ if _version_not_supported:
 
 class IngestServiceStub:
     """Documents and their collections. The tenant is the principal's; no request names one.
+
+    A collection belongs to who made it, and documents, jobs, dead letters and events to their collection. What the caller may not read
+    does not exist for them: NOT_FOUND as for what never was. What they may read and not change is refused with PERMISSION_DENIED and
+    NOT_YOURS.
     """
 
     def __init__(self, channel):
@@ -85,6 +89,11 @@ class IngestServiceStub:
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionsRequest.SerializeToString,
                 response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionsResponse.FromString,
                 _registered_method=True)
+        self.UpdateCollection = channel.unary_unary(
+                '/groundwork.ingest.v1.IngestService/UpdateCollection',
+                request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateCollectionRequest.SerializeToString,
+                response_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateCollectionResponse.FromString,
+                _registered_method=True)
         self.DeleteCollection = channel.unary_unary(
                 '/groundwork.ingest.v1.IngestService/DeleteCollection',
                 request_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionRequest.SerializeToString,
@@ -114,6 +123,10 @@ class IngestServiceStub:
 
 class IngestServiceServicer:
     """Documents and their collections. The tenant is the principal's; no request names one.
+
+    A collection belongs to who made it, and documents, jobs, dead letters and events to their collection. What the caller may not read
+    does not exist for them: NOT_FOUND as for what never was. What they may read and not change is refused with PERMISSION_DENIED and
+    NOT_YOURS.
     """
 
     def UploadDocument(self, request_iterator, context):
@@ -153,7 +166,8 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchDocuments(self, request, context):
-        """The current state of the watched documents, then each change, until the caller hangs up.
+        """The current state of the watched documents, then each change, until the caller hangs up. The stream also ends when a collection
+        has become readable to the caller or is so no longer: open it again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -167,7 +181,8 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateCollection(self, request, context):
-        """Makes a collection. ALREADY_EXISTS when there is one of that id.
+        """Makes a collection, which is the caller's. ALREADY_EXISTS when its id is taken: ids are names in the tenant's namespace, so one may
+        be taken by a collection that the caller cannot see. An id that is made from the name is a free one then.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -181,21 +196,28 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListCollections(self, request, context):
-        """The tenant's collections by id. "default" always exists.
+        """The collections that the caller may read, by id. Their default collection always exists.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateCollection(self, request, context):
+        """Changes a collection's name, or who may read it. Only its owner may, and who sees all of the tenant.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteCollection(self, request, context):
-        """Removes a collection with all its documents. "default" is refused.
+        """Removes a collection with all its documents. Default collections are refused.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetJobCounts(self, request, context):
-        """How much work waits, and how much was given up.
+        """How much work waits, and how much was given up, in the collections that the caller may read.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -275,6 +297,11 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionsRequest.FromString,
                     response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionsResponse.SerializeToString,
             ),
+            'UpdateCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateCollection,
+                    request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateCollectionRequest.FromString,
+                    response_serializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateCollectionResponse.SerializeToString,
+            ),
             'DeleteCollection': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteCollection,
                     request_deserializer=groundwork_dot_ingest_dot_v1_dot_ingest__pb2.DeleteCollectionRequest.FromString,
@@ -310,6 +337,10 @@ def add_IngestServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class IngestService:
     """Documents and their collections. The tenant is the principal's; no request names one.
+
+    A collection belongs to who made it, and documents, jobs, dead letters and events to their collection. What the caller may not read
+    does not exist for them: NOT_FOUND as for what never was. What they may read and not change is refused with PERMISSION_DENIED and
+    NOT_YOURS.
     """
 
     @staticmethod
@@ -572,6 +603,33 @@ class IngestService:
             '/groundwork.ingest.v1.IngestService/ListCollections',
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionsRequest.SerializeToString,
             groundwork_dot_ingest_dot_v1_dot_ingest__pb2.ListCollectionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.ingest.v1.IngestService/UpdateCollection',
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateCollectionRequest.SerializeToString,
+            groundwork_dot_ingest_dot_v1_dot_ingest__pb2.UpdateCollectionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,7 +27,12 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class IngestServiceStub:
-    """Documents and their collections. The tenant is the principal's; no request names one."""
+    """Documents and their collections. The tenant is the principal's; no request names one.
+
+    A collection belongs to who made it, and documents, jobs, dead letters and events to their collection. What the caller may not read
+    does not exist for them: NOT_FOUND as for what never was. What they may read and not change is refused with PERMISSION_DENIED and
+    NOT_YOURS.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -46,19 +51,25 @@ class IngestServiceStub:
     Reindex: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.ReindexRequest, _ingest_pb2.ReindexResponse]
     """Reads a stored file again under a fresh revision; the old one stays searchable until the new one is active."""
     WatchDocuments: _grpc.UnaryStreamMultiCallable[_ingest_pb2.WatchDocumentsRequest, _ingest_pb2.WatchDocumentsResponse]
-    """The current state of the watched documents, then each change, until the caller hangs up."""
+    """The current state of the watched documents, then each change, until the caller hangs up. The stream also ends when a collection
+    has become readable to the caller or is so no longer: open it again.
+    """
     DownloadDocument: _grpc.UnaryStreamMultiCallable[_ingest_pb2.DownloadDocumentRequest, _ingest_pb2.DownloadDocumentResponse]
     """The bytes as uploaded."""
     CreateCollection: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.CreateCollectionRequest, _ingest_pb2.CreateCollectionResponse]
-    """Makes a collection. ALREADY_EXISTS when there is one of that id."""
+    """Makes a collection, which is the caller's. ALREADY_EXISTS when its id is taken: ids are names in the tenant's namespace, so one may
+    be taken by a collection that the caller cannot see. An id that is made from the name is a free one then.
+    """
     GetCollection: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.GetCollectionRequest, _ingest_pb2.GetCollectionResponse]
     """One collection."""
     ListCollections: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.ListCollectionsRequest, _ingest_pb2.ListCollectionsResponse]
-    """The tenant's collections by id. "default" always exists."""
+    """The collections that the caller may read, by id. Their default collection always exists."""
+    UpdateCollection: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.UpdateCollectionRequest, _ingest_pb2.UpdateCollectionResponse]
+    """Changes a collection's name, or who may read it. Only its owner may, and who sees all of the tenant."""
     DeleteCollection: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.DeleteCollectionRequest, _ingest_pb2.DeleteCollectionResponse]
-    """Removes a collection with all its documents. "default" is refused."""
+    """Removes a collection with all its documents. Default collections are refused."""
     GetJobCounts: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.GetJobCountsRequest, _ingest_pb2.GetJobCountsResponse]
-    """How much work waits, and how much was given up."""
+    """How much work waits, and how much was given up, in the collections that the caller may read."""
     ListDeadLetters: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.ListDeadLettersRequest, _ingest_pb2.ListDeadLettersResponse]
     """Jobs that were given up although nothing is known to be wrong with the file, newest first."""
     RequeueDeadLetter: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLetterRequest, _ingest_pb2.RequeueDeadLetterResponse]
@@ -68,7 +79,12 @@ class IngestServiceStub:
 
 @_typing.type_check_only
 class IngestServiceAsyncStub(IngestServiceStub):
-    """Documents and their collections. The tenant is the principal's; no request names one."""
+    """Documents and their collections. The tenant is the principal's; no request names one.
+
+    A collection belongs to who made it, and documents, jobs, dead letters and events to their collection. What the caller may not read
+    does not exist for them: NOT_FOUND as for what never was. What they may read and not change is refused with PERMISSION_DENIED and
+    NOT_YOURS.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     UploadDocument: _aio.StreamUnaryMultiCallable[_ingest_pb2.UploadDocumentRequest, _ingest_pb2.UploadDocumentResponse]  # type: ignore[assignment]
@@ -84,19 +100,25 @@ class IngestServiceAsyncStub(IngestServiceStub):
     Reindex: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ReindexRequest, _ingest_pb2.ReindexResponse]  # type: ignore[assignment]
     """Reads a stored file again under a fresh revision; the old one stays searchable until the new one is active."""
     WatchDocuments: _aio.UnaryStreamMultiCallable[_ingest_pb2.WatchDocumentsRequest, _ingest_pb2.WatchDocumentsResponse]  # type: ignore[assignment]
-    """The current state of the watched documents, then each change, until the caller hangs up."""
+    """The current state of the watched documents, then each change, until the caller hangs up. The stream also ends when a collection
+    has become readable to the caller or is so no longer: open it again.
+    """
     DownloadDocument: _aio.UnaryStreamMultiCallable[_ingest_pb2.DownloadDocumentRequest, _ingest_pb2.DownloadDocumentResponse]  # type: ignore[assignment]
     """The bytes as uploaded."""
     CreateCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.CreateCollectionRequest, _ingest_pb2.CreateCollectionResponse]  # type: ignore[assignment]
-    """Makes a collection. ALREADY_EXISTS when there is one of that id."""
+    """Makes a collection, which is the caller's. ALREADY_EXISTS when its id is taken: ids are names in the tenant's namespace, so one may
+    be taken by a collection that the caller cannot see. An id that is made from the name is a free one then.
+    """
     GetCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetCollectionRequest, _ingest_pb2.GetCollectionResponse]  # type: ignore[assignment]
     """One collection."""
     ListCollections: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListCollectionsRequest, _ingest_pb2.ListCollectionsResponse]  # type: ignore[assignment]
-    """The tenant's collections by id. "default" always exists."""
+    """The collections that the caller may read, by id. Their default collection always exists."""
+    UpdateCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.UpdateCollectionRequest, _ingest_pb2.UpdateCollectionResponse]  # type: ignore[assignment]
+    """Changes a collection's name, or who may read it. Only its owner may, and who sees all of the tenant."""
     DeleteCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.DeleteCollectionRequest, _ingest_pb2.DeleteCollectionResponse]  # type: ignore[assignment]
-    """Removes a collection with all its documents. "default" is refused."""
+    """Removes a collection with all its documents. Default collections are refused."""
     GetJobCounts: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetJobCountsRequest, _ingest_pb2.GetJobCountsResponse]  # type: ignore[assignment]
-    """How much work waits, and how much was given up."""
+    """How much work waits, and how much was given up, in the collections that the caller may read."""
     ListDeadLetters: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListDeadLettersRequest, _ingest_pb2.ListDeadLettersResponse]  # type: ignore[assignment]
     """Jobs that were given up although nothing is known to be wrong with the file, newest first."""
     RequeueDeadLetter: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLetterRequest, _ingest_pb2.RequeueDeadLetterResponse]  # type: ignore[assignment]
@@ -105,7 +127,12 @@ class IngestServiceAsyncStub(IngestServiceStub):
     """Queues many given-up documents again, at most 500 a call. Harmless when repeated."""
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Documents and their collections. The tenant is the principal's; no request names one."""
+    """Documents and their collections. The tenant is the principal's; no request names one.
+
+    A collection belongs to who made it, and documents, jobs, dead letters and events to their collection. What the caller may not read
+    does not exist for them: NOT_FOUND as for what never was. What they may read and not change is refused with PERMISSION_DENIED and
+    NOT_YOURS.
+    """
 
     @_abc_1.abstractmethod
     def UploadDocument(
@@ -155,7 +182,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_pb2.WatchDocumentsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_ingest_pb2.WatchDocumentsResponse], _abc.AsyncIterator[_ingest_pb2.WatchDocumentsResponse]]:
-        """The current state of the watched documents, then each change, until the caller hangs up."""
+        """The current state of the watched documents, then each change, until the caller hangs up. The stream also ends when a collection
+        has become readable to the caller or is so no longer: open it again.
+        """
 
     @_abc_1.abstractmethod
     def DownloadDocument(
@@ -171,7 +200,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_pb2.CreateCollectionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_pb2.CreateCollectionResponse, _abc.Awaitable[_ingest_pb2.CreateCollectionResponse]]:
-        """Makes a collection. ALREADY_EXISTS when there is one of that id."""
+        """Makes a collection, which is the caller's. ALREADY_EXISTS when its id is taken: ids are names in the tenant's namespace, so one may
+        be taken by a collection that the caller cannot see. An id that is made from the name is a free one then.
+        """
 
     @_abc_1.abstractmethod
     def GetCollection(
@@ -187,7 +218,15 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_pb2.ListCollectionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_pb2.ListCollectionsResponse, _abc.Awaitable[_ingest_pb2.ListCollectionsResponse]]:
-        """The tenant's collections by id. "default" always exists."""
+        """The collections that the caller may read, by id. Their default collection always exists."""
+
+    @_abc_1.abstractmethod
+    def UpdateCollection(
+        self,
+        request: _ingest_pb2.UpdateCollectionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_pb2.UpdateCollectionResponse, _abc.Awaitable[_ingest_pb2.UpdateCollectionResponse]]:
+        """Changes a collection's name, or who may read it. Only its owner may, and who sees all of the tenant."""
 
     @_abc_1.abstractmethod
     def DeleteCollection(
@@ -195,7 +234,7 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_pb2.DeleteCollectionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_pb2.DeleteCollectionResponse, _abc.Awaitable[_ingest_pb2.DeleteCollectionResponse]]:
-        """Removes a collection with all its documents. "default" is refused."""
+        """Removes a collection with all its documents. Default collections are refused."""
 
     @_abc_1.abstractmethod
     def GetJobCounts(
@@ -203,7 +242,7 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_pb2.GetJobCountsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_pb2.GetJobCountsResponse, _abc.Awaitable[_ingest_pb2.GetJobCountsResponse]]:
-        """How much work waits, and how much was given up."""
+        """How much work waits, and how much was given up, in the collections that the caller may read."""
 
     @_abc_1.abstractmethod
     def ListDeadLetters(
