@@ -50,7 +50,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     words = {
         400: "The request is not valid.",
         401: "An API key is needed, and was not sent or is not good.",
-        403: "Not for this caller (a scope, or not theirs), or asked for under a foreign host name or by a foreign page.",
+        403: "Not for this caller (want of a scope, or not theirs), or asked for under a foreign host name or by a foreign page.",
         404: "There is no such thing.",
         408: "The request was too slow to arrive.",
         409: "There is one already, or another change came first.",

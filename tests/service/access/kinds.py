@@ -81,8 +81,9 @@ UNKNOWN = {
 }
 """Of each kind an id that nothing has, of the shape that ids of the kind have."""
 
-SHARED_IN_TENANT = frozenset({"collection", "document", "revision", "chunk", "dead letter"})
-"""Kinds that all subjects of a tenant share. Empty once collections belong to subjects."""
+OPEN_TO_TENANT = frozenset({"ingest/CreateCollection:collection_id", "POST /v1/collections body:id"})
+"""Places at which others of the tenant learn that an id is taken, and nothing else: ids of collections are names that all subjects of
+a tenant share."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,11 @@ class Stranger:
     name: str
     principal: Principal
 
-    def may_know(self, kind: str) -> bool:
-        """Whether things of the kind are theirs as well. A subject's name is its own in every tenant."""
+    def may_know(self, kind: str, place: str) -> bool:
+        """Whether it is theirs to know. A subject's name is its own in every tenant."""
         if kind == "subject":
             return self.principal.subject == "ann"
-        return self.principal.tenant_id == "acme" and kind in SHARED_IN_TENANT
+        return self.principal.tenant_id == "acme" and place in OPEN_TO_TENANT
 
 
 STRANGERS = (

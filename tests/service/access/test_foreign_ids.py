@@ -38,6 +38,7 @@ _NEW = itertools.count()
 
 BASES: dict[str, Callable[[], dict[str, Any]]] = {
     "ingest/CreateCollection": lambda: {"collection_id": f"new-{next(_NEW)}"},
+    "ingest/UpdateCollection": lambda: {"name": "Mine"},
     "memory/RenameThread": lambda: {"title": "Mine"},
     "memory/AppendMessages": lambda: {"messages": [{"message_id": "m1", "role": "ROLE_USER", "text": "Hello"}]},
     "orchestrator/StartRun": lambda: {"mode": "RUN_MODE_QA", "question": "What is planned?"},
@@ -92,7 +93,7 @@ def places() -> list[Place]:
 def concerns(place: Place, stranger: Stranger) -> bool:
     """Whether the stranger is one at this place."""
     of_tenant = stranger.principal.tenant_id == ANN.tenant_id and place.is_internal and place.room in OF_TENANTS
-    return not of_tenant and not stranger.may_know(place.kind)
+    return not of_tenant and not stranger.may_know(place.kind, str(place))
 
 
 def put(message: Message, path: tuple[str, ...], value: str) -> None:
@@ -157,6 +158,7 @@ async def _state(world: World) -> dict[str, str]:
     ids, found = world.things.ids, {}
     page = common_pb2.PageRequest(page_size=100)
     asked: list[tuple[str, str, Message]] = [
+        ("ingest", "ListCollections", ingest_pb2.ListCollectionsRequest()),
         ("ingest", "GetCollection", ingest_pb2.GetCollectionRequest(collection_id=ids["collection"])),
         ("ingest", "ListDocuments", ingest_pb2.ListDocumentsRequest(collection_id=ids["collection"], page=page)),
         ("ingest", "GetDocument", ingest_pb2.GetDocumentRequest(document_id=ids["document"])),
