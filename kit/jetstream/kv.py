@@ -14,7 +14,7 @@ from nats.js.kv import KeyValue as NatsKeyValue
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats, translated_errors
 from kit.jetstream.following import follow
-from kit.jetstream.reading import StoredMessage, last_messages
+from kit.jetstream.reading import StoredMessage, last_messages, stored_messages
 from kit.jetstream.streams import subject_counts
 
 _DELETION_HEADERS = (KV_OP, KV_MARKER_REASON)
@@ -119,10 +119,11 @@ class KeyValue:
 
     async def _create(self, key: str, value: bytes, ttl_s: float | None) -> int:
         msg_ttl = None if ttl_s is None else math.ceil(ttl_s)
-        try:
-            return int(await self._bucket.create(key, value, msg_ttl=msg_ttl))
-        except KeyNotFoundError:  # refused because the key was there; it expired before the client could look at it
-            return int(await self._bucket.create(key, value, msg_ttl=msg_ttl))
+        while True:
+            try:
+                return int(await self._bucket.create(key, value, msg_ttl=msg_ttl))
+            except KeyNotFoundError:  # refused because the key was there; it went before the client could look at it
+                continue
 
     async def update(self, key: str, value: bytes, revision: int) -> int:
         """Writes if the key still has `revision`. Returns the new one; raises Aborted when another writer was first."""
@@ -172,6 +173,14 @@ class KeyValue:
             self._nats, f"KV_{self._name}", f"{self._prefix}{pattern}", timeout_s=REQUEST_TIMEOUT_S
         )
         return [subject.removeprefix(self._prefix) for subject in found]
+
+    async def changes(self, *, after: int) -> AsyncGenerator[Entry, None]:
+        """What was written behind revision `after`, deletions included, by age: of a bucket with a history of 1 each key as it was
+        written last. Read without a consumer, of any replica: what one that lags does not have yet is behind all that comes."""
+        stored = stored_messages(self._nats, f"KV_{self._name}", f"{self._prefix}>", after=after)
+        async with aclosing(stored) as messages:
+            async for message in messages:
+                yield self._entry(message)
 
     async def watch(self, pattern: str = ">", *, after: int = 0) -> AsyncGenerator[Entry | None, None]:
         """Current entries that match `pattern`, then None once, then every change until closed.
