@@ -16,6 +16,7 @@ from bench import (
     following,
     ingestion,
     peer,
+    replicas,
     rerank,
     searching,
     small_documents,
@@ -42,6 +43,7 @@ PARTS = (
     "streams",
     "steps",
     "following",
+    "replicas",
     "agents",
     "peer",
 )
@@ -68,6 +70,7 @@ def main() -> None:
         "streams": streams.measure,
         "steps": steps.measure,
         "following": following.measure,
+        "replicas": replicas.measure,
         "agents": agents.measure,
         "clean-clone": clean_clone.measure,
     }
