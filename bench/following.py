@@ -1,4 +1,4 @@
-"""Following runs: a thousand who follow, over the one consumer that a process shares among them, against a consumer for each of a
+"""Following runs: a thousand who follow, over the one subscription that a process has for a run, against a consumer for each of a
 few: a thousand of those end in time-outs."""
 
 import asyncio
@@ -43,26 +43,30 @@ def measure() -> Part:
         title="Following runs",
         about=(
             f"{FOLLOWERS} followers of one run that is being written ({EVENTS} events of {len(_WORDS)} characters); writer, "
-            "followers and a NATS server of their own on this machine, without gRPC. The reference is a consumer for each of "
-            f"{REFERENCE_FOLLOWERS} followers."
+            "followers and a NATS server of their own on this machine, without gRPC; the followers share a connection that is not "
+            f"the writer's. The reference is a consumer for each of {REFERENCE_FOLLOWERS} followers."
         ),
         figures=(
             Figure("events delivered to 1 000 followers of a run, events/s", f"{shared:.0f}"),
             Figure("the same / with a consumer for each follower", f"{shared / each:.1f}"),
-            Figure("consumers for 1 000 followers", str(times.shared_consumers)),
+            Figure("consumers for 1 000 followers", str(times.shared_consumers), "0", times.shared_consumers == 0),
             Figure("time of a run with 1 000 followers / with one", f"{times.shared_s / times.one_s:.1f}"),
         ),
     )
 
 
 async def _measure() -> _Times:
-    async with nats_server() as server, connect(server.url, name="bench") as nats:
-        log = await JetStreamEventLog.open(nats, retention_days=1)
+    async with (
+        nats_server() as server,
+        connect(server.url, name="bench") as nats,
+        connect(server.url, name="bench-followers") as followers,
+    ):
+        writer, log = [await JetStreamEventLog.open(each, retention_days=1) for each in (nats, followers)]
         tail = asyncio.create_task(log.work())
         try:
-            one_s, _ = await _followed(nats, log, 1, shared=True, run_id="a" * 32)
-            shared_s, shared = await _followed(nats, log, FOLLOWERS, shared=True, run_id="b" * 32)
-            each_s, _ = await _followed(nats, log, REFERENCE_FOLLOWERS, shared=False, run_id="c" * 32)
+            one_s, _ = await _followed(writer, followers, log, 1, run_id="a" * 32)
+            shared_s, shared = await _followed(writer, followers, log, FOLLOWERS, run_id="b" * 32)
+            each_s, _ = await _followed(writer, followers, None, REFERENCE_FOLLOWERS, run_id="c" * 32)
         finally:
             tail.cancel()
             await asyncio.gather(tail, return_exceptions=True)
@@ -70,21 +74,22 @@ async def _measure() -> _Times:
 
 
 async def _followed(
-    nats: Nats, log: JetStreamEventLog, followers: int, *, shared: bool, run_id: str
+    writer: JetStreamEventLog, nats: Nats, log: JetStreamEventLog | None, followers: int, *, run_id: str
 ) -> tuple[float, int]:
-    """Writes a run that so many follow; the seconds it took, and the consumers that there were meanwhile."""
+    """Writes a run that so many follow by `log`, or each by a consumer of its own; the seconds it took, and the consumers that
+    there were meanwhile."""
     key = RunKey("bench", run_id)
-    position = await log.append(key, _event(key, 1), 0)
+    position = await writer.append(key, _event(key, 1), 0)
     begun = [asyncio.Event() for _ in range(followers)]
     tasks = [
-        asyncio.create_task(_until_done(log.follow(key, 0, live=True) if shared else _own_consumer(nats, key), each))
+        asyncio.create_task(_until_done(log.follow(key, 0, live=True) if log else _own_consumer(nats, key), each))
         for each in begun
     ]
     await asyncio.gather(*(each.wait() for each in begun))
     consumers = (await nats.js.stream_info(STREAM)).state.consumer_count
     started = time.perf_counter()
     for seq in range(2, EVENTS + 1):
-        position = await log.append(key, _event(key, seq), position)
+        position = await writer.append(key, _event(key, seq), position)
     return max(await asyncio.gather(*tasks)) - started, consumers
 
 

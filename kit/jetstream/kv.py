@@ -20,7 +20,7 @@ from kit.errors import Aborted, AlreadyExists
 from kit.jetstream.connection import REQUEST_TIMEOUT_S, WRONG_LAST_SEQUENCE, Nats
 from kit.jetstream.following import follow
 from kit.jetstream.opening import patient
-from kit.jetstream.reading import StoredMessage, last_messages
+from kit.jetstream.reading import StoredMessage, last_messages, stored_messages
 from kit.jetstream.streams import subject_counts
 
 _DELETION_HEADERS = (KV_OP, KV_MARKER_REASON)
@@ -194,6 +194,14 @@ class KeyValue:
         meanwhile is not missed. Those that were deleted within a day are among them. No value is read."""
         found = await subject_counts(self._nats, self._stream, f"{self._prefix}{pattern}", timeout_s=REQUEST_TIMEOUT_S)
         return [subject.removeprefix(self._prefix) for subject in found]
+
+    async def changes(self, *, after: int) -> AsyncGenerator[Entry, None]:
+        """What was written behind revision `after`, deletions included, by age: of a bucket with a history of 1 each key as it was
+        written last. Read without a consumer, of any replica: what one that lags does not have yet is behind all that comes."""
+        stored = stored_messages(self._nats, self._stream, f"{self._prefix}>", after=after)
+        async with aclosing(stored) as messages:
+            async for message in messages:
+                yield self._entry(message)
 
     async def watch(self, pattern: str = ">", *, after: int = 0) -> AsyncGenerator[Entry | None, None]:
         """Current entries that match `pattern`, then None once, then every change until closed.

@@ -175,25 +175,35 @@ async def _batch(
     question = {"seq": start, "next_by_subj": subject, "batch": _BATCH, "max_bytes": _BATCH_BYTES}
     inbox = nats_.nc.new_inbox()
     messages: list[StoredMessage] = []
+    end: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
+
+    async def take(answer: Msg) -> None:
+        if end.done():
+            return
+        if _STATUS in (answer.headers or {}):
+            end.set_result(answer.headers or {})
+            return
+        try:
+            messages.append(StoredMessage.described(answer))
+        except (KeyError, ValueError) as error:
+            end.set_exception(error)
+
     with translated_errors(f"stream {stream}"):
-        answers = await nats_.nc.subscribe(inbox)
+        # A callback takes a message in a fifth of the time in which one is waited for with next_msg.
+        answers = await nats_.nc.subscribe(inbox, cb=take)
         try:
             await nats_.nc.publish(f"$JS.API.DIRECT.GET.{stream}", json.dumps(question).encode(), reply=inbox)
-            while True:
-                answer = await answers.next_msg(timeout=timeout_s)
-                headers = dict(answer.headers or {})
-                status = headers.get(_STATUS)
-                if status in (_END, _NOTHING):
-                    return messages, not messages or headers.get("Nats-Num-Pending", "0") == "0"
-                if status is not None:
-                    raise Unavailable(
-                        f"stream {stream}: the message store cannot be read ({headers.get('Description', status)})",
-                        reason="NATS_UNAVAILABLE",
-                        retry_after_s=2.0,
-                    )
-                messages.append(StoredMessage.described(answer))
+            async with asyncio.timeout(timeout_s):
+                headers = await end
         finally:
             await answers.unsubscribe()
+    if (status := headers[_STATUS]) not in (_END, _NOTHING):
+        raise Unavailable(
+            f"stream {stream}: the message store cannot be read ({headers.get('Description', status)})",
+            reason="NATS_UNAVAILABLE",
+            retry_after_s=2.0,
+        )
+    return messages, not messages or headers.get("Nats-Num-Pending", "0") == "0"
 
 
 def _own(headers: Mapping[str, str]) -> dict[str, str]:

@@ -159,12 +159,16 @@ class Markers(Protocol):
         """The new revision; None when the run's marker has another than `marker.revision` by now."""
         ...
 
-    def watch(self) -> AsyncGenerator[MarkerChange | None, None]:
-        """All markers, then None once, then every change, until closed."""
+    def changes(self, after: int) -> AsyncGenerator[MarkerChange, None]:
+        """What became of markers behind this revision, each in its last state, by age. The newest may be missing."""
         ...
 
     async def last_revision(self) -> int:
         """Of the newest change that the store has; 0 when there is none."""
+        ...
+
+    def released(self) -> AsyncGenerator[None, None]:
+        """Each time when somebody has let runs go that anybody may take, until closed. Not every time is heard."""
         ...
 
     async def living(self) -> Collection[str]:

@@ -31,6 +31,8 @@ class Access:
     queues: Mapping[str, str] = field(default_factory=dict)
     """Work queues that jobs are put into and taken from, likewise."""
 
+    bells: tuple[str, ...] = ()
+    """Bells that are rung and heard, besides those of the queues."""
     republished: tuple[str, ...] = ()
     """Subjects on which the server sends on what its streams have stored."""
 
@@ -50,11 +52,11 @@ class Access:
             subjects += [f"{prefix}.>", f"bells.{prefix}.*", *_kept(stream)]
         for stream in self.queues:
             subjects += _consumed(stream)
-        return subjects
+        return [*subjects, *(f"bells.{name}.*" for name in self.bells)]
 
     def subscribe(self) -> list[str]:
         """The subjects that the service may hear, besides answers to itself."""
-        return [*(f"bells.{prefix}.*" for prefix in self.queues.values()), *self.republished]
+        return [*(f"bells.{name}.*" for name in (*self.queues.values(), *self.bells)), *self.republished]
 
 
 _INGEST_BUCKETS = ("COLLECTIONS", "DEAD_LETTERS", "DOCUMENTS", "DOCUMENT_NAMES", "INGEST_LEASES", "STORE_CONDITION")
@@ -88,6 +90,7 @@ ACCESS: Mapping[str, Access] = {
         ),
         streams={"RUNS": "runs.*.*"},
         queues={"FORGET": "forget"},
+        bells=("runs",),
         republished=("logged.*.*",),
     ),
 }

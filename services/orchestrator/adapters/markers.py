@@ -5,6 +5,7 @@ when the process falls silent. RUN_LEASES is where releases before this one held
 """
 
 from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing
 from datetime import UTC
 
 from google.protobuf.message import DecodeError
@@ -12,6 +13,7 @@ from groundwork.orchestrator.v1 import record_pb2 as pb
 
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
+from kit.jetstream.bell import Bell
 from kit.records import set_aside
 from services.orchestrator.models import MarkerChange, RunKey, RunMarker, Wait
 
@@ -19,9 +21,10 @@ _ACTIVE = "RUN_ACTIVE"
 
 
 class KeyValueMarkers:
-    """Markers over three buckets."""
+    """Markers over three buckets, and a bell for runs that anybody may take."""
 
-    def __init__(self, active: KeyValue, owners: KeyValue, leases: KeyValue) -> None:
+    def __init__(self, active: KeyValue, owners: KeyValue, leases: KeyValue, bell: Bell) -> None:
+        self._bell = bell
         self._active = active
         self._owners = owners
         self._leases = leases
@@ -32,6 +35,7 @@ class KeyValueMarkers:
             await KeyValue.open(nats, _ACTIVE),
             await KeyValue.open(nats, "RUN_OWNERS", ttl_s=lease_s),
             await KeyValue.open(nats, "RUN_LEASES", ttl_s=lease_s),
+            Bell(nats, "runs"),
         )
 
     async def renew(self, owner: str) -> None:
@@ -55,15 +59,21 @@ class KeyValueMarkers:
 
     async def update(self, key: RunKey, marker: RunMarker) -> int | None:
         try:
-            return await self._active.update(key.name, _encode(marker), marker.revision)
+            revision = await self._active.update(key.name, _encode(marker), marker.revision)
         except Aborted:
             return None
+        if not marker.owner and not marker.parked:
+            await self._bell.ring(key.tenant_id)
+        return revision
 
-    async def watch(self) -> AsyncGenerator[MarkerChange | None, None]:
-        async for entry in self._active.watch():
-            if entry is None:
-                yield None
-            else:
+    async def released(self) -> AsyncGenerator[None, None]:
+        async with aclosing(self._bell.heard()) as rings:
+            async for _ in rings:
+                yield
+
+    async def changes(self, after: int) -> AsyncGenerator[MarkerChange, None]:
+        async with aclosing(self._active.changes(after=after)) as entries:
+            async for entry in entries:
                 marker = None if entry.value is None else _decode(entry)
                 yield MarkerChange(RunKey.named(entry.key), marker, entry.revision)
 

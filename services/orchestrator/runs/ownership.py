@@ -73,7 +73,7 @@ class Ownership:
     async def is_alive(self, owner: str) -> bool:
         return await self._markers.is_alive(owner)
 
-    async def turn(self) -> "Callable[[RunKey], int]":
+    async def turn(self) -> Callable[[RunKey], int]:
         """By run, how many of the living processes are to try it before this one. Each process reckons the same order for a run,
         and another one for another run. Raises Unavailable."""
         others = set(await self._markers.living()) - {self.owner}
@@ -86,6 +86,11 @@ class Ownership:
 
     def holds(self, key: RunKey) -> bool:
         return key in self._held or key in self._marking
+
+    def has_lost(self, key: RunKey, marker: RunMarker) -> bool:
+        """Whether a run that we hold is another's, as its marker says that was written after ours."""
+        held = self._held.get(key)
+        return held is not None and marker.revision > held.revision and marker.owner not in ("", self.owner)
 
     async def claim(self, key: RunKey) -> bool:
         """Makes a new run ours. False when it has an owner, or is parked. Raises Unavailable."""

@@ -230,9 +230,9 @@ class Runs:
         return await self.list(principal.tenant_id, page_size, page_token, subject)
 
     async def work(self) -> None:
-        """What goes on in the background: the lease, the watches, the sweep. Runs until cancelled."""
+        """What goes on in the background: the lease, wishes to cancel, the sweep. Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for loop in (self.ownership.keep_lease, self._watch_cancels, self._sweeper.watch, self._sweeper.run):
+            for loop in (self.ownership.keep_lease, self._watch_cancels, self._sweeper.listen, self._sweeper.run):
                 group.create_task(loop())
 
     def drain(self) -> None:
@@ -247,16 +247,18 @@ class Runs:
             await self.ownership.leave()
 
     async def _watch_cancels(self) -> None:
-        await self._sweeper.caught_up()
         async for key in patiently(self._store.watch_cancels):
-            self._executions.cancel(key)
-            if self._sweeper.is_parked(key):
+            if key in self._executions:
+                self._executions.cancel(key)
+            else:
                 await self._wake_to_end(key)
 
     async def _wake_to_end(self, key: RunKey) -> None:
         """A parked run has nobody who would hear that it is to stop."""
         try:
-            await self.resume(key)
+            await self._sweeper.refresh()
+            if self._sweeper.is_parked(key):
+                await self.resume(key)
         except GroundworkError as error:
             _log.warning("cancelled_run_not_resumed", run_id=key.run_id, reason=error.reason, error=error.message)
 

@@ -1,5 +1,6 @@
-"""Finds the runs whose owner is gone, or whose wait is over, and has them taken over. It knows all markers by a watch, asks once a
-round which of their owners live, and touches no run of one that does.
+"""Finds the runs whose owner is gone, or whose wait is over, and has them taken over. Once a round it reads which markers have
+changed, and asks which of their owners live; it touches no run of one that does. A watch would bring each marker three times in a
+short run, to every orchestrator (ADR 13).
 
 All orchestrators sweep. Each run has an order in which they try it, so that the runs of one that died are spread over those that
 live: whose turn it is takes the run at once, and leaves it to the next, a moment later, when it is full or stopping.
@@ -16,7 +17,7 @@ from typing import Any
 import structlog
 
 from kit.errors import Unavailable
-from services.orchestrator.models import RunKey, RunMarker, Wait
+from services.orchestrator.models import MarkerChange, RunKey, RunMarker, Wait
 from services.orchestrator.ports import Markers
 from services.orchestrator.runs.ownership import Ownership
 
@@ -26,13 +27,15 @@ _TURN_S = 0.2
 """Until the next orchestrator tries a run. One that has room takes a run within milliseconds."""
 _MAX_BACKOFF_S = 60.0
 _RETRY_AFTER_S = 1.0
-_CAUGHT_UP_WITHIN_S = 5.0
-"""After a start the markers are read once: 10 000 take well below a second. Later changes come within milliseconds."""
+_READ_WITHIN_S = 5.0
+"""After a start all markers are read: 10 000 take well below a second. Later, what has changed."""
+_LAG_S = 0.05
+"""Until a replica that lags is asked again."""
 
 
 class Sweeper:
     """Calls `adopt` for every run that nobody works on. One that fails waits twice as long each time; the others do not wait for
-    it. `on_lost` is told of each run whose marker names another owner."""
+    it. `on_lost` is told of each run of ours whose marker names another owner."""
 
     def __init__(
         self,
@@ -58,41 +61,44 @@ class Sweeper:
         self._backoffs: dict[RunKey, tuple[float, float]] = {}
         """By run: when it may be tried again, and how long it waited."""
         self._was_released = asyncio.Event()
-        self._has_caught_up = asyncio.Event()
         self._revision = 0
         """Of the last change that is known."""
-        self._news = asyncio.Event()
+        self._reading = asyncio.Lock()
 
-    async def watch(self) -> None:
-        """Keeps the markers. Runs until cancelled."""
-        async for change in patiently(self._store.watch):
-            if change is None:
-                self._has_caught_up.set()
-                continue
-            key, marker = change.key, change.marker
-            self._revision = change.revision
-            self._news.set()
-            if marker is None:
-                self._markers.pop(key, None)
-                self._backoffs.pop(key, None)
-                continue
-            self._markers[key] = marker
-            if marker.owner not in ("", self._ownership.owner):
-                self._on_lost(key)
-            if not marker.owner and not marker.parked:
-                self._was_released.set()
+    async def listen(self) -> None:
+        """Has a round begin when runs were let go. Runs until cancelled."""
+        async for _ in patiently(self._store.released):
+            self._was_released.set()
 
-    async def _current(self) -> None:
-        """Waits until all is known that the store has by now: what another orchestrator has just parked is not to be missing."""
-        await self.caught_up()
-        revision = await self._store.last_revision()
-        while self._revision < revision:
-            self._news.clear()
-            await self._news.wait()
+    async def refresh(self) -> None:
+        """Brings what is known of the markers up to date. Raises Unavailable."""
+        try:
+            async with asyncio.timeout(_READ_WITHIN_S), self._reading:
+                await self._read(await self._store.last_revision())
+        except TimeoutError:
+            raise Unavailable("the markers of runs are still being read; try again", retry_after_s=1.0) from None
 
-    async def caught_up(self) -> None:
-        """Waits until the markers have been read since the start."""
-        await self._has_caught_up.wait()
+    async def _read(self, last: int) -> None:
+        if last < self._revision:  # the store was lost, and begins anew
+            self._markers.clear()
+            self._revision = 0
+        while self._revision < last:
+            async with aclosing(self._store.changes(self._revision)) as changes:
+                async for change in changes:
+                    self._note(change)
+            if self._revision < last:
+                await asyncio.sleep(_LAG_S)
+
+    def _note(self, change: MarkerChange) -> None:
+        key, marker = change.key, change.marker
+        self._revision = change.revision
+        if marker is None:
+            self._markers.pop(key, None)
+            self._backoffs.pop(key, None)
+            return
+        self._markers[key] = marker
+        if self._ownership.has_lost(key, marker):
+            self._on_lost(key)
 
     def is_parked(self, key: RunKey) -> bool:
         """As far as is known here."""
@@ -100,12 +106,9 @@ class Sweeper:
         return marker is not None and marker.parked
 
     async def parked(self, tenant_id: str) -> Mapping[RunKey, Wait]:
-        """The tenant's runs that wait for a person. Raises Unavailable while the markers cannot be read."""
-        try:
-            async with asyncio.timeout(_CAUGHT_UP_WITHIN_S):
-                await self._current()
-        except TimeoutError:
-            raise Unavailable("the list of waiting runs is still being read; try again", retry_after_s=1.0) from None
+        """The tenant's runs that wait for a person, those included that another orchestrator has just parked. Raises
+        Unavailable."""
+        await self.refresh()
         return {
             key: marker.wait
             for key, marker in self._markers.items()
@@ -132,7 +135,15 @@ class Sweeper:
         for turn, keys in enumerate(await self._by_turn(await self._orphans())):
             if turn:
                 await self._pause(_TURN_S)
+                await self._refreshed()
             await self._try_all([key for key, marker in keys if self._markers.get(key) is marker])
+
+    async def _refreshed(self) -> bool:
+        try:
+            await self.refresh()
+        except Unavailable:
+            return False
+        return True
 
     async def _by_turn(self, orphans: Sequence[RunKey]) -> Sequence[Sequence[tuple[RunKey, RunMarker]]]:
         """The runs that this process is the first to try, then those that it is the second to try, …; with their markers."""
@@ -160,6 +171,8 @@ class Sweeper:
                 group.create_task(one(key))
 
     async def _orphans(self) -> list[RunKey]:
+        if not await self._refreshed():
+            return []
         ours = self._ownership.owner
         owners = {marker.owner for marker in self._markers.values()} - {"", ours}
         try:

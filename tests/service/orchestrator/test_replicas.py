@@ -147,7 +147,6 @@ async def test_runs_of_a_dead_orchestrator_are_shared_by_those_that_live(
         for each, own in zip((second, third), connections[1:], strict=True)
     ]
     for heir in heirs:
-        await heir.runs._sweeper.caught_up()
         await heir.runs.ownership._renew()
     await dead.die()
 

@@ -24,7 +24,11 @@ class MemoryMarkers:
         self.asked: list[str | RunKey] = []
         self.down = False
         self.revision = 0
-        self._changes: asyncio.Queue[MarkerChange | None] = asyncio.Queue()
+        self.replicated = 1_000_000
+        """Up to this revision the replica is that is asked for changes."""
+        self.read_after: list[int] = []
+        """Behind which revisions changes were asked for."""
+        self._bell = asyncio.Event()
 
     async def renew(self, owner: str) -> None:
         self.alive.add(owner)
@@ -50,37 +54,32 @@ class MemoryMarkers:
         return None if known is None or known.revision != marker.revision else self._set(key, marker)
 
     def _set(self, key: RunKey, marker: RunMarker) -> int:
-        self.markers[key] = replace(marker, revision=marker.revision + 1)
         self.revision += 1
-        self._changes.put_nowait(MarkerChange(key, self.markers[key], self.revision))
-        return marker.revision + 1
+        self.markers[key] = replace(marker, revision=self.revision)
+        if not marker.owner and not marker.parked:
+            self._bell.set()
+        return self.revision
 
-    async def watch(self) -> AsyncGenerator[MarkerChange | None, None]:
-        while True:
-            yield await self._changes.get()
+    async def changes(self, after: int) -> AsyncGenerator[MarkerChange, None]:
+        self.read_after.append(after)
+        for key, marker in sorted(self.markers.items(), key=lambda each: each[1].revision):
+            if after < marker.revision <= self.replicated:
+                yield MarkerChange(key, marker, marker.revision)
 
     async def last_revision(self) -> int:
         return self.revision
 
+    async def released(self) -> AsyncGenerator[None, None]:
+        while True:
+            await self._bell.wait()
+            self._bell.clear()
+            yield
+
     async def living(self) -> Collection[str]:
         return self.alive
 
-    def tell(self, key: RunKey, marker: RunMarker) -> None:
-        """What the watch brings of a change that the store has."""
-        self._changes.put_nowait(MarkerChange(key, marker, self.revision))
-
-    def has_told_all(self) -> None:
-        """What a watch says behind the markers that were there."""
-        self._changes.put_nowait(None)
-
     async def take_legacy_lease(self, key: RunKey) -> bool:
         return True
-
-    async def told(self) -> None:
-        """Every change has reached the watch."""
-        while not self._changes.empty():
-            await asyncio.sleep(0)
-        await asyncio.sleep(0)
 
 
 def key(number: int) -> RunKey:
@@ -109,7 +108,10 @@ class Rig:
             now=lambda: self.at,
             pause=self._pause,
         )
-        self.meanwhile: Callable[[], Awaitable[None]] = self.store.told
+        self.meanwhile: Callable[[], Awaitable[None]] = self._nothing
+
+    async def _nothing(self) -> None:
+        """Nobody else does anything."""
 
     async def _pause(self, _: float) -> None:
         await self.meanwhile()
@@ -122,18 +124,13 @@ class Rig:
     async def swept(self) -> list[RunKey]:
         """The runs that one round tries."""
         self.adopted.clear()
-        await self.store.told()
         await self.sweeper.sweep()
         return sorted(self.adopted, key=lambda each: each.run_id)
 
 
 @pytest.fixture
-async def rig() -> AsyncGenerator[Rig, None]:
-    rig = Rig()
-    watching = asyncio.create_task(rig.sweeper.watch())
-    yield rig
-    watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)
+async def rig() -> Rig:
+    return Rig()
 
 
 async def test_runs_of_owners_that_live_are_not_touched_and_each_owner_is_asked_about_once(rig: Rig) -> None:
@@ -163,7 +160,7 @@ async def test_parked_run_is_taken_when_its_wait_is_over_and_not_before(rig: Rig
     assert await rig.ownership.adopt(key(2)) is None
     assert await rig.swept() == [key(1), key(3)]
     assert await rig.ownership.adopt(key(1)) is not None
-    assert rig.store.markers[key(1)] == RunMarker(rig.ownership.owner, parked=False, revision=2)
+    assert rig.store.markers[key(1)] == RunMarker(rig.ownership.owner, parked=False, revision=4)
 
 
 @pytest.mark.parametrize("days", [-30, 30])
@@ -173,16 +170,47 @@ async def test_clock_that_jumps_lets_no_run_sleep_for_longer(rig: Rig, days: int
     assert await rig.swept() == [key(1)]
 
 
-async def test_waiting_runs_are_known_once_all_markers_were_read(rig: Rig) -> None:
+async def test_waiting_runs_are_those_of_the_tenant_that_asks(rig: Rig) -> None:
     wait = Wait(AT, AT + timedelta(hours=1), ("ann",))
     await rig.store.create(key(1), RunMarker("", parked=True, wait=wait))
     await rig.store.create(key(2), RunMarker("alive"))
-    listing = asyncio.create_task(rig.sweeper.parked("acme"))
-    await rig.store.told()
-    assert not listing.done()
-    rig.store.has_told_all()
-    assert await listing == {key(1): wait}
+    assert await rig.sweeper.parked("acme") == {key(1): wait}
     assert await rig.sweeper.parked("other") == {}
+
+
+async def test_run_that_another_has_just_parked_is_listed_though_the_replica_lags(rig: Rig) -> None:
+    await rig.store.create(key(1), RunMarker("alive"))
+    await rig.sweeper.refresh()
+    wait = Wait(AT, AT + timedelta(hours=1), ("ann",))
+    rig.store.replicated = rig.store.revision
+    await rig.store.create(key(2), RunMarker("", parked=True, wait=wait))
+    listing = asyncio.create_task(rig.sweeper.parked("acme"))
+    while len(rig.store.read_after) < 2:
+        await asyncio.sleep(0)
+    assert not listing.done()
+    rig.store.replicated = rig.store.revision
+    assert await listing == {key(2): wait}
+
+
+async def test_markers_are_read_once_and_not_at_all_when_nothing_has_changed(rig: Rig) -> None:
+    for number in range(10):
+        await rig.store.create(key(number), RunMarker(f"alive-{number}"))
+    for _ in range(5):
+        await rig.sweeper.refresh()
+    await rig.store.create(key(11), RunMarker("alive"))
+    await rig.sweeper.refresh()
+    assert rig.store.read_after == [0, 10]
+
+
+async def test_markers_of_a_store_that_begins_anew_are_read_from_its_beginning(rig: Rig) -> None:
+    for number in range(10):
+        await rig.store.create(key(number), RunMarker("", parked=True, wait=Wait(AT, AT + timedelta(hours=1))))
+    await rig.sweeper.refresh()
+    rig.store.markers.clear()
+    rig.store.revision = 0
+    await rig.store.create(key(1), RunMarker("gone"))
+    assert await rig.swept() == [key(1)]
+    assert await rig.sweeper.parked("acme") == {}
 
 
 async def test_run_that_fails_waits_longer_each_time_and_keeps_no_other_waiting(rig: Rig) -> None:
@@ -206,26 +234,25 @@ async def test_nothing_is_taken_while_the_store_cannot_be_asked(rig: Rig) -> Non
     assert await rig.swept() == []
 
 
-async def test_run_whose_marker_names_another_is_told_of(rig: Rig) -> None:
-    await rig.store.create(key(1), RunMarker(rig.ownership.owner))
+async def test_run_of_ours_whose_marker_names_another_is_told_of_once(rig: Rig) -> None:
+    assert await rig.ownership.claim(key(1))
+    await rig.store.create(key(2), RunMarker("another"))
+    await rig.sweeper.refresh()
+    assert rig.lost == []
     marker = await rig.store.read(key(1))
     assert marker is not None
     await rig.store.update(key(1), replace(marker, owner="another"))
-    await rig.store.told()
+    for _ in range(2):
+        await rig.sweeper.refresh()
     assert rig.lost == [key(1)]
 
 
-async def test_waiting_runs_that_another_has_just_parked_are_waited_for(rig: Rig) -> None:
-    rig.store.has_told_all()
-    await rig.store.told()
-    rig.store.revision += 1  # parked elsewhere: the store has it, the watch will bring it
-    listing = asyncio.create_task(rig.sweeper.parked("acme"))
-    for _ in range(10):
-        await asyncio.sleep(0)
-    assert not listing.done()
-    wait = Wait(AT, AT + timedelta(hours=1), ("ann",))
-    rig.store.tell(key(1), RunMarker("", parked=True, wait=wait))
-    assert await listing == {key(1): wait}
+async def test_run_that_was_just_taken_over_is_not_lost_to_what_a_replica_still_says(rig: Rig) -> None:
+    await rig.store.create(key(1), RunMarker("gone"))
+    late = MarkerChange(key(1), rig.store.markers[key(1)], rig.store.revision)
+    assert await rig.ownership.adopt(key(1)) is not None
+    rig.sweeper._note(late)
+    assert rig.lost == []
 
 
 async def test_runs_of_a_dead_owner_are_spread_over_those_that_live(rig: Rig) -> None:
@@ -239,7 +266,6 @@ async def test_runs_of_a_dead_owner_are_spread_over_those_that_live(rig: Rig) ->
         if rig.adopted:
             for run in rig.store.markers.keys() - set(rig.adopted):
                 await rig.store.update(run, replace(rig.store.markers[run], owner=others[0].owner))
-        await rig.store.told()
 
     rig.meanwhile = taken_by_others
     assert 50 < len(await rig.swept()) < 150
@@ -255,7 +281,7 @@ async def test_runs_that_those_before_it_leave_are_taken_in_the_same_round(rig: 
 
 
 async def test_run_that_is_let_go_is_taken_at_once(rig: Rig) -> None:
-    sweeping = asyncio.create_task(rig.sweeper.run())
+    sweeping = asyncio.gather(rig.sweeper.run(), rig.sweeper.listen())
     await rig.store.create(key(1), RunMarker(""))
     async with asyncio.timeout(20):
         while not rig.adopted:  # the interval of 2.5 s is not over
