@@ -13,6 +13,7 @@ from nats.js.errors import NotFoundError
 
 from kit.errors import Unavailable
 from kit.jetstream.connection import Nats, cancellation_kept, translated_errors
+from kit.waiting import Sparing
 
 _log = structlog.get_logger()
 _RECHECK_AFTER_S = 1.0
@@ -75,6 +76,7 @@ class _Reader:
         self._subscription: Subscription | None = None
         self._connection = 0
         self._silences = 0
+        self._complaints = Sparing()
 
     async def subscribe(self) -> None:
         """Begins, or goes on behind the last message. Raises Unavailable."""
@@ -137,8 +139,12 @@ class _Reader:
         try:
             await self.subscribe()
         except (Unavailable, nats.errors.Error) as error:
-            _log.warning("stream_cannot_be_followed", stream=self._stream, error=str(error))
+            if self._complaints.is_due():
+                _log.warning("stream_cannot_be_followed", stream=self._stream, error=str(error))
             await asyncio.sleep(_RECHECK_AFTER_S)
+        else:
+            if self._complaints.is_over():
+                _log.info("stream_followed_again", stream=self._stream)
 
     async def _after_silence(self) -> None:
         self._silences += 1
