@@ -104,6 +104,27 @@ class Waiting:
             _log.info("waiting_over", dependency=name, waited_s=round(self._clock() - wait.since_s))
 
 
+class Sparing:
+    """For the log of a loop that fails again and again while something is away: lets it be told at once, then every half minute."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told_at_s: float | None = None
+
+    def is_due(self) -> bool:
+        """After a failure: whether to tell it."""
+        now = self._clock()
+        if self._told_at_s is not None and now - self._told_at_s < _REMIND_EVERY_S:
+            return False
+        self._told_at_s = now
+        return True
+
+    def is_over(self) -> bool:
+        """After a success: whether failures were told, so that this is news."""
+        told, self._told_at_s = self._told_at_s is not None, None
+        return told
+
+
 def _text(error: Exception) -> str:
     if isinstance(error, GroundworkError):
         return error.message

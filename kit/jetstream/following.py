@@ -13,6 +13,7 @@ from nats.js.errors import NotFoundError
 
 from kit.errors import Unavailable
 from kit.jetstream.connection import Nats, cancellation_kept, translated_errors
+from kit.waiting import Sparing
 
 _log = structlog.get_logger()
 _RECHECK_AFTER_S = 1.0
@@ -77,6 +78,7 @@ class _Reader:
         self._subscription: Subscription | None = None
         self._connection = 0
         self._silences = 0
+        self._complaints = Sparing()
 
     async def begin(self, timeout_s: float) -> None:
         """Subscribes within that time. Raises TimeoutError, and as `subscribe`."""
@@ -146,8 +148,12 @@ class _Reader:
             await self.subscribe()
         except (Unavailable, nats.errors.Error) as error:
             await self._nats.servers.failed(began)
-            _log.warning("stream_cannot_be_followed", stream=self._stream, error=str(error))
+            if self._complaints.is_due():
+                _log.warning("stream_cannot_be_followed", stream=self._stream, error=str(error))
             await asyncio.sleep(_RECHECK_AFTER_S)
+        else:
+            if self._complaints.is_over():
+                _log.info("stream_followed_again", stream=self._stream)
 
     async def _after_silence(self) -> None:
         self._silences += 1

@@ -22,6 +22,7 @@ from kit.jetstream.tenant_consumers import TenantConsumers
 from kit.jetstream.turns import Turns
 from kit.principal import Principal, current_principal, use_principal
 from kit.tokens import TokenSigner, TokenVerifier
+from kit.waiting import Sparing
 
 _log = structlog.get_logger()
 
@@ -250,6 +251,7 @@ class _Puller:
         self._turns = Turns(concurrency, self._clock)
         self._changed = asyncio.Event()
         self._look_at = 0.0
+        self._complaints = Sparing()
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -277,11 +279,14 @@ class _Puller:
                     found = await self._take()
                 except (nats.errors.Error, GroundworkError, NotFoundError) as error:
                     # The connection is lost, or the queue is: without a pause this would be asked a thousand times a second.
-                    _log.warning("queue_cannot_be_read", stream=self._config.stream, error=repr(error))
+                    if self._complaints.is_due():
+                        _log.warning("queue_cannot_be_read", stream=self._config.stream, error=repr(error))
                     await self._nats.servers.failed(began)
                     await asyncio.sleep(_RETRY_AFTER_S)
                     await self._prove()
                     continue
+                if self._complaints.is_over():
+                    _log.info("queue_read_again", stream=self._config.stream)
                 if found is not None:
                     return found
                 with contextlib.suppress(TimeoutError):

@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 import structlog
 
 from kit.errors import Unavailable
+from kit.waiting import Sparing
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import RunEvent
 from services.orchestrator.models import RunKey, RunMarker, Wait
@@ -57,13 +58,18 @@ class Ownership:
 
     async def keep_lease(self) -> None:
         """Renews the lease three times in its lifetime. Runs until cancelled."""
+        complaints = Sparing()
         while True:
             try:
                 # An answer that is lost with its connection must not be waited for longer than the lease lasts.
                 async with asyncio.timeout(self._lease_s / 3):
                     await self._renew()
             except (Unavailable, TimeoutError) as error:
-                _log.warning("lease_not_renewed", error=repr(error))
+                if complaints.is_due():
+                    _log.warning("lease_not_renewed", error=repr(error))
+            else:
+                if complaints.is_over():
+                    _log.info("lease_renewed_again")
             await asyncio.sleep(self._lease_s / 3)
 
     async def leave(self) -> None:

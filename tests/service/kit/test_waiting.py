@@ -1,6 +1,7 @@
 """A service whose message store is away, at its start or later: it lives, says what it waits for, and goes on by itself."""
 
 import asyncio
+import itertools
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -25,7 +26,7 @@ from kit.service import Service
 from kit.settings import MessageStoreSettings
 from kit.testing.harness import free_port, open_test_channel
 from kit.testing.nats import NatsServer
-from kit.waiting import Waiting
+from kit.waiting import Sparing, Waiting
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["MemoryService"]
 GIVE_UP_S = 60.0
@@ -307,6 +308,14 @@ async def test_wait_is_logged_when_it_gets_long_every_half_minute_and_when_it_is
         await until_quiet(waiting, 70, tick)
     assert [log["event"] for log in logs] == ["waiting", "waiting", "waiting", "waiting_over"]
     assert not waiting.is_waiting
+
+
+def test_loop_that_fails_again_and_again_tells_it_every_half_minute() -> None:
+    seconds = itertools.count()
+    complaints = Sparing(clock=lambda: next(seconds))
+    told = [complaints.is_due() for _ in range(61)]
+    assert [second for second, is_told in enumerate(told) if is_told] == [0, 30, 60]
+    assert [complaints.is_over(), complaints.is_over(), complaints.is_due()] == [True, False, True]
 
 
 async def test_attempt_that_takes_long_is_told_while_it_goes_on() -> None:
