@@ -49,8 +49,14 @@ async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
         if keys is not None:
             service.spawn(keys.run())
             service.require("API keys", keys.ring.wait_fresh)
-        server = HttpServer(create_api(backends, keys), door, limits, grace_s=settings.drain_grace_s)
-        serving = service.spawn(server.serve(service.closing))
+        server = HttpServer(
+            create_api(backends, keys),
+            door,
+            limits,
+            grace_s=settings.drain_grace_s,
+            shares_door=settings.listen_fd is not None,
+        )
+        serving = service.spawn(server.serve(service.stopping, service.closing))
         _log.info(
             "http_started",
             host=server.host,
