@@ -6,8 +6,8 @@
     was refused: that replica is full                at once, until every replica has refused it
     may have been carried out                        only by gRPC, and only where the contract declares it safe to repeat
 
-A stream of requests is begun anew only while what was sent of it is still at hand. One that a connection broke before its end was
-sent counts as not carried out: our contracts take nothing from a stream without its end.
+A stream of requests is begun anew only while what was sent of it is still at hand. Where the contract takes nothing from a stream
+without its last message, one that broke before that was sent is made again as well.
 """
 
 import asyncio
@@ -124,7 +124,7 @@ class Attempts:
         if error.code() is grpc.StatusCode.UNAVAILABLE and told.message.startswith(_NOT_SENT):
             return await self._pause() and await self._connection.ready(self.left_s)
         was_not_taken_up = error.code() is grpc.StatusCode.CANCELLED
-        is_unfinished = sent is not None and not sent.is_whole and error.code() in _BROKEN
+        is_unfinished = sent is not None and not sent.may_be_whole and error.code() in _BROKEN
         self._cut_short += 1
         if not (was_not_taken_up or is_unfinished) or self._cut_short > _MOST_CUT_SHORT:
             return False
@@ -144,8 +144,15 @@ class Attempts:
 class Requests:
     """A stream of requests that can be begun again: what was given out is kept until it is too much."""
 
-    def __init__(self, source: AsyncIterable[Any] | Iterable[Any], most_kept_bytes: int = _MOST_KEPT_BYTES) -> None:
+    def __init__(
+        self,
+        source: AsyncIterable[Any] | Iterable[Any],
+        is_last: Callable[[Any], bool] | None = None,
+        *,
+        most_kept_bytes: int = _MOST_KEPT_BYTES,
+    ) -> None:
         self._source = aiter(source if isinstance(source, AsyncIterable) else _each(source))
+        self._is_last = is_last
         self._most_kept_bytes = most_kept_bytes
         self._turn = asyncio.Lock()
         self._kept: list[Any] = []
@@ -153,8 +160,8 @@ class Requests:
         self._dropped = 0
         self._attempt = 0
         self._failure: BaseException | None = None
-        self.is_whole = False
-        """Whether the last request was given out."""
+        self.may_be_whole = is_last is None
+        """Whether enough was given out for the call to be carried out."""
 
     @property
     def can_begin_again(self) -> bool:
@@ -163,18 +170,17 @@ class Requests:
     async def begin(self) -> AsyncIterator[Any]:
         """All requests, from the first. What an earlier attempt still waits for is not lost: it is kept for this one."""
         self._attempt += 1
-        self.is_whole = False
+        self.may_be_whole = self._is_last is None
         mine, position = self._attempt, 0
         while True:
             async with self._turn:
-                # One is read ahead, to know which is the last before it is given out.
-                while mine == self._attempt and position + 1 >= self._dropped + len(self._kept) and await self._read():
-                    pass
-                if mine != self._attempt or position == self._dropped + len(self._kept):
+                is_new = mine == self._attempt and position == self._dropped + len(self._kept)
+                has_more = await self._read() if is_new else True
+                if mine != self._attempt or not has_more:
                     return
                 request = self._kept[position - self._dropped]
                 position += 1
-                self.is_whole = position == self._dropped + len(self._kept)
+                self.may_be_whole = self.may_be_whole or (self._is_last is not None and self._is_last(request))
                 self._drop_before(position)
             yield request
 

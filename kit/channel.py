@@ -102,7 +102,7 @@ class Channel(grpc.aio.Channel):
     A unary answer is awaited, and `on_trailing` is given the metadata that came after it; a streamed one is an async iterator
     whose `aclose()` cancels the call. Calls take `timeout` in seconds; the smaller of it and the time left to the request in hand
     applies. `wait_for_ready` is None for the channel's patience, False not to wait for a server at all, True to wait until the
-    deadline.
+    deadline. `is_last` tells the request without which nothing is carried out of a stream of requests.
     """
 
     def __init__(
@@ -132,9 +132,10 @@ class Channel(grpc.aio.Channel):
             timeout: float | None = None,
             wait_for_ready: bool | None = None,
             on_trailing: Callable[[Mapping[str, str | bytes]], None] | None = None,
+            is_last: Callable[[Any], bool] | None = None,
         ) -> Any:
             attempts = self._attempts(method, timeout, wait_for_ready)
-            requests = Requests(request) if has_stream else None
+            requests = Requests(request, is_last) if has_stream else None
             while True:
                 sent = request if requests is None else requests.begin()
                 made = inner(sent, wait_for_ready=wait_for_ready, **self._arguments(method, attempts.left_s))

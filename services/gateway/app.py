@@ -27,12 +27,18 @@ async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
     async with Service("gateway", settings) as service:
         backends = await open_backends(service.stack, settings, service.stopping, service.closing)
         limits = connection_limits(settings)
-        server = HttpServer(create_api(backends), door, limits, grace_s=settings.drain_grace_s)
+        server = HttpServer(
+            create_api(backends),
+            door,
+            limits,
+            grace_s=settings.drain_grace_s,
+            shares_door=settings.listen_fd is not None,
+        )
         if not is_loopback_name(server.host):
             _log.warning(
                 "http_exposed", host=server.host, detail="anyone who reaches this port may read and change all"
             )
-        serving = service.spawn(server.serve(service.closing))
+        serving = service.spawn(server.serve(service.stopping, service.closing))
         _log.info("http_started", host=server.host, port=server.port, max_connections=limits.max_connections)
         await service.serve()
         await serving

@@ -5,9 +5,14 @@ idle keep-alive connections only. How many connections there may be stands in lo
 
 A connection that waits (it has sent no whole request head) may be closed at any time to make room. One that is busy is never cut
 off for another: then the newcomer is told so, and asking for health still works.
+
+A gateway that stops drops no request. Its answers say `Connection: close`, so that clients ask elsewhere next; a connection is
+closed only after such an answer, or when it has been silent for a while. A request may come just when a silent connection is
+closed, which its client cannot tell from a failure: so what has come is looked for once more before.
 """
 
 import asyncio
+import select
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -24,6 +29,9 @@ from services.gateway.problems import problem_response
 
 _HEALTH_PATHS = frozenset({"/livez", "/readyz"})
 _CLOSE = (b"connection", b"close")
+_LAST_REQUEST_S = 1.0
+"""How long a connection may be silent once the gateway takes no new ones. A client that is at work asks again sooner."""
+_RECHECK_S = 0.05
 _DISCARD_S = 10.0
 """How long the rest of a body is read and thrown away after the answer, so that the client gets to read the answer."""
 
@@ -51,6 +59,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
         self.origin = origin_of(self.client[0] if self.client else "", self._limits.proxies)
+        self.app = _LastAnswer(self.app, self._lobby)
         refusal = self._lobby.enter(self)
         if refusal is not None:
             self.app = _Overcrowded(self.app, refusal)
@@ -58,7 +67,7 @@ class Connection(H11Protocol):
                 self._refuse(overcrowded(), "refused")
                 return
         self._lobby.wait(self)
-        self._expect("first byte", self._limits.head_timeout_s, partial(self.close, "idle"))
+        self._expect("first byte", self._silent_for_s(self._limits.head_timeout_s), self._end_silent)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect("")
@@ -89,7 +98,25 @@ class Connection(H11Protocol):
         elif self.conn.trailing_data[0]:
             self._expect("head", self._limits.head_timeout_s, self._on_head_timeout)
         else:
-            self._expect("next request", self._limits.idle_timeout_s, partial(self.close, "idle"))
+            self._expect("next request", self._silent_for_s(self._limits.idle_timeout_s), self._end_silent)
+
+    def _silent_for_s(self, usual_s: float) -> float:
+        return min(usual_s, _LAST_REQUEST_S) if self._lobby.is_closed else usual_s
+
+    def _end_silent(self) -> None:
+        """Closes a connection that has sent nothing for too long, unless something has come that was not read yet."""
+        poll = select.poll()
+        poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        if poll.poll(0):
+            self._timer = self.loop.call_later(_RECHECK_S, self._end_silent)
+        else:
+            self.close("idle")
+
+    def shutdown(self) -> None:
+        """uvicorn calls this once it takes no new connections."""
+        if self._expected in ("first byte", "next request"):
+            what, self._expected = self._expected, ""
+            self._expect(what, _LAST_REQUEST_S, self._end_silent)
 
     def _expect(self, what: str, timeout_s: float = 0.0, otherwise: Callable[[], None] | None = None) -> None:
         """Sets the deadline for `what`; one that runs for the same already is kept, so that a client cannot put it off."""
@@ -164,6 +191,28 @@ class Connection(H11Protocol):
         self.transport.abort()
 
 
+class _LastAnswer:
+    """The application, whose answers end their connections when the gateway is to stop."""
+
+    def __init__(self, app: ASGIApp, lobby: Lobby) -> None:
+        self._app = app
+        self._lobby = lobby
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_on(message: Message) -> None:
+            await send(_closing(message) if self._lobby.is_draining else message)
+
+        await self._app(scope, receive, send_on)
+
+
+def _closing(message: Message) -> Message:
+    """The answer's head says that the connection ends with it."""
+    headers = list(message.get("headers", ()))
+    if message["type"] != "http.response.start" or _CLOSE in headers:
+        return message
+    return {**message, "headers": [*headers, _CLOSE]}
+
+
 class _Overcrowded:
     """The application for a connection beyond a limit: health is told, everything else is refused, and the connection ends."""
 
@@ -173,9 +222,7 @@ class _Overcrowded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_and_close(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", []), _CLOSE]}
-            await send(message)
+            await send(_closing(message))
 
         if scope["path"] in _HEALTH_PATHS:
             await self._app(scope, receive, send_and_close)

@@ -109,6 +109,10 @@ class Lobby:
         self._all: set[Guest] = set()
         self._waiting: dict[Guest, None] = {}
         self._of_origin: Counter[str] = Counter()
+        self.is_draining = False
+        """Told to stop: each answer says that it is the last one of its connection."""
+        self.is_closed = False
+        """No connection comes in any more; those that are here end once they have their answers."""
 
     def enter(self, guest: Guest) -> GroundworkError | None:
         """Counts a new connection and makes room for it. What it is to be told when there is none: it may ask for health only."""

@@ -16,18 +16,57 @@ from services.gateway.lobby import ConnectionLimits, Lobby
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, lobby: Lobby, *, shares_door: bool) -> None:
+        super().__init__(config)
+        self._lobby = lobby
+        self._shares_door = shares_door
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals are kit.service's."""
         yield
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Takes no new connections; those that are here end by themselves, or with the grace (connections.py)."""
+        self._lobby.is_closed = True
+        waiting = [] if self._shares_door else [each for door in sockets or () for each in _waiting_at(door)]
+        for server in self.servers:
+            server.close()
+        loop = asyncio.get_running_loop()
+        for each in waiting:
+            await loop.connect_accepted_socket(self._connection, each)
+        await super().shutdown(sockets)
+
+    def _connection(self) -> asyncio.Protocol:
+        make: Any = self.config.http_protocol_class
+        protocol: asyncio.Protocol = make(self.config, self.server_state, self.lifespan.state)
+        return protocol
+
+
+def _waiting_at(door: socket.socket) -> Iterator[socket.socket]:
+    """Connections in the queue of a listening socket. The system resets them when the last who has it closes it."""
+    with contextlib.suppress(OSError):
+        while True:
+            accepted, _ = door.accept()
+            yield accepted
+
 
 class HttpServer:
-    """Serves an application on a socket that is bound already."""
+    """Serves an application on a socket that is bound already. One that others have too (`shares_door`) is left to them with all
+    who wait in its queue."""
 
-    def __init__(self, app: ASGIApp, door: socket.socket, limits: ConnectionLimits, *, grace_s: float) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        door: socket.socket,
+        limits: ConnectionLimits,
+        *,
+        grace_s: float,
+        shares_door: bool = False,
+    ) -> None:
         self._socket = door
-        connect: Any = partial(Connection, lobby=Lobby(limits))
+        self._lobby = Lobby(limits)
+        connect: Any = partial(Connection, lobby=self._lobby)
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", connect),  # called as the class would be
@@ -40,7 +79,7 @@ class HttpServer:
             timeout_keep_alive=limits.idle_timeout_s,  # type: ignore[arg-type] # a number of seconds for call_later
             timeout_graceful_shutdown=max(1, round(grace_s)),
         )
-        self._server = _Server(config)
+        self._server = _Server(config, self._lobby, shares_door=shares_door)
 
     @property
     def host(self) -> str:
@@ -53,14 +92,20 @@ class HttpServer:
         port: int = self._socket.getsockname()[1]
         return port
 
-    async def serve(self, closing: asyncio.Event) -> None:
-        """Serves until `closing` is set, then until the last answer is out or the grace is over."""
+    async def serve(self, stopping: asyncio.Event, closing: asyncio.Event) -> None:
+        """From `stopping` on each answer is the last one of its connection. Serves until `closing` is set, then until the last
+        answer is out or the grace is over."""
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(self._server.serve([self._socket]))
-            waiting = group.create_task(closing.wait())
-            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            draining = group.create_task(self._drain(stopping, closing))
+            await asyncio.wait({serving, draining}, return_when=asyncio.FIRST_COMPLETED)
             self._server.should_exit = True
-            waiting.cancel()
+            draining.cancel()
+
+    async def _drain(self, stopping: asyncio.Event, closing: asyncio.Event) -> None:
+        await stopping.wait()
+        self._lobby.is_draining = True
+        await closing.wait()
 
 
 def bind(host: str, port: int) -> socket.socket:

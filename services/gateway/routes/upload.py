@@ -129,7 +129,9 @@ async def _pass_on(
             yield pb.UploadDocumentRequest(end=pb.UploadEnd(size_bytes=form.file_bytes))
 
     try:
-        answer = await services.ingest.UploadDocument(parts(), timeout=services.settings.upload_timeout_s)
+        answer = await services.ingest.UploadDocument(
+            parts(), timeout=services.settings.upload_timeout_s, is_last=lambda part: part.HasField("end")
+        )
     except (asyncio.CancelledError, GroundworkError) as error:
         if broken:
             raise broken[0] from None

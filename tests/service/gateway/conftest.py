@@ -107,7 +107,7 @@ async def over_http(
         door = bind(settings.host, settings.port)
         door.listen()  # so that a client may come before the server has begun
         server = HttpServer(app, door, connection_limits(settings), grace_s=1)
-        serving = asyncio.create_task(server.serve(closing))
+        serving = asyncio.create_task(server.serve(closing, closing))
         try:
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
                 yield client

@@ -86,7 +86,9 @@ class Callers:
         assert events == [1, 2, 3]
 
     async def _upload(self, name: str) -> None:
-        answer = await self._ingest.UploadDocument(_parts(name), timeout=_TIMEOUT_S)
+        answer = await self._ingest.UploadDocument(
+            _parts(name), timeout=_TIMEOUT_S, is_last=lambda part: part.HasField("end")
+        )
         assert answer.document.name == name
 
 
