@@ -26,6 +26,8 @@ BY_NAME = {
     "idempotency-key": "key",
     "page_token": "page token",
     "subject": "subject",
+    "tenant_id": "tenant",
+    "key_id": "api key",
 }
 """A field or parameter of one of these names holds an id of that kind."""
 
@@ -57,7 +59,17 @@ NO_IDS = frozenset(
             "tools",
             "allowed_tools",
         ),
-        *("since", "until", "group_by", "document_name", "heading_path", "support_status", "language", "languages"),
+        *(
+            "since",
+            "until",
+            "expires_at",
+            "group_by",
+            "document_name",
+            "heading_path",
+            "support_status",
+            "language",
+            "languages",
+        ),
         *("embedding_model", "vectors", "embedded_text", "texts", "passages", "query_text"),
         # Of texts, and only services name them: whose text it is cannot be told from them.
         *("content_hash", "content_hashes"),
@@ -78,12 +90,14 @@ UNKNOWN = {
     "approval": f"{'5a' * 16}-0a0b0c0d0e0f",
     "key": "nobodys-key",
     "subject": "nobody",
+    "tenant": "nobodys",
+    "api key": "7a" * 12,
 }
 """Of each kind an id that nothing has, of the shape that ids of the kind have."""
 
 OPEN_TO_TENANT = frozenset({"ingest/CreateCollection:collection_id", "POST /v1/collections body:id"})
-"""Places at which others of the tenant learn that an id is taken, and nothing else: ids of collections are names that all subjects of
-a tenant share."""
+"""Places at which others of the tenant learn that an id is taken, and nothing else: ids of collections are names that all subjects
+of a tenant share."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +108,14 @@ class Stranger:
     principal: Principal
 
     def may_know(self, kind: str, place: str) -> bool:
-        """Whether it is theirs to know. A subject's name is its own in every tenant."""
+        """Whether it is theirs to know. A subject's name is its own in every tenant, and operators know all tenants and
+        their keys."""
         if kind == "subject":
             return self.principal.subject == "ann"
+        if kind in ("tenant", "api key") and self.principal.may(OPERATOR):
+            return True
+        if kind == "tenant":
+            return self.principal.tenant_id == "acme"
         return self.principal.tenant_id == "acme" and place in OPEN_TO_TENANT
 
 
@@ -115,6 +134,7 @@ def kind_of(name: str) -> str | None:
 
 
 _MASKS = (
+    (r"\bgw_\w+", "<key>"),
     (r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?", "<time>"),
     (r"\b[0-9a-f]{12,}\b", "<hex>"),
     (r"\d+(?:\.\d+)?(?:e-?\d+)?", "<number>"),

@@ -81,6 +81,7 @@ class Things:
 class World:
     """Where the services answer."""
 
+    nats_url: str
     addresses: dict[str, str]
     channels: dict[str, Channel]
     things: Things = field(default_factory=Things)
@@ -107,7 +108,7 @@ async def running_world(nats_url: str, data_dir: Path) -> AsyncIterator[World]:
             room: await stack.enter_async_context(open_test_channel(address, ANN))
             for room, address in addresses.items()
         }
-        world = World(addresses, channels)
+        world = World(nats_url, addresses, channels)
         with use_principal(ANN):
             await _fill(world)
         yield world
