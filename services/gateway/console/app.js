@@ -5,7 +5,7 @@ import { startApprovals } from "./approvals.js";
 import { collection, showCollections, startCollections } from "./collections.js";
 import { send, showEarlier, useThread } from "./conversation.js";
 import { startLibrary } from "./documents.js";
-import { byId, make, setText } from "./dom.js";
+import { byId, setText } from "./dom.js";
 import { keyHeaders, startKeys } from "./key.js";
 import { call, followRun } from "./sse.js";
 

@@ -14,6 +14,7 @@ from structlog.typing import EventDict
 
 from kit.errors import Unavailable
 from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, connect, connection
+from kit.jetstream.bell import Bell
 from kit.jetstream.following import follow
 from kit.jetstream.reading import stored_messages
 from kit.principal import Principal, use_principal
@@ -24,6 +25,8 @@ from services.memory.adapters.nats import NatsThreadStore
 from services.memory.models import Message, Owner, Role, Thread
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.retriever.adapters.collections import NatsCollections
+from services.orchestrator.log.events import RunEvent, Token
+from services.orchestrator.models import RunKey
 from services.standalone.nats_users import ACCESS, ADMINISTRATOR, authorization
 
 PASSWORDS = {name: f"password-of-{name}" for name in (ADMINISTRATOR, *ACCESS)}
@@ -136,6 +139,28 @@ async def test_the_services_adapters_work(server: NatsServer, refusals: list[Eve
             assert event.data == b"event"
         stored = [message.data async for message in stored_messages(orchestrator, "RUNS", "runs.local.r1")]
         assert stored == [b"event"]
+    assert refused(refusals) == []
+
+
+async def test_orchestrators_hear_of_followed_runs_and_of_those_that_were_let_go(
+    server: NatsServer, refusals: list[EventDict]
+) -> None:
+    key, now = RunKey("local", "a" * 32), datetime.now(UTC)
+    async with connected(server, "orchestrator") as one, connected(server, "orchestrator") as other:
+        writer, follower = [await JetStreamEventLog.open(each, retention_days=1) for each in (one, other)]
+        position = await writer.append(key, RunEvent(key.run_id, 1, now, Token("one", 0)), 0)
+        following = follower.follow(key, 0, live=True)
+        async with asyncio.timeout(10), aclosing(following):
+            assert (await anext(following)).seq == 1
+            await writer.append(key, RunEvent(key.run_id, 2, now, Token("two", 3)), position)
+            assert (await anext(following)).seq == 2  # nothing reads the log for what is not heard: `work` does not run
+        bell = Bell(one, "runs")
+        async with asyncio.timeout(10), aclosing(Bell(other, "runs").heard()) as heard:
+            rung = asyncio.ensure_future(anext(heard))
+            await asyncio.sleep(0)
+            await other.nc.flush()
+            await bell.ring("local")
+            await rung
     assert refused(refusals) == []
 
 
