@@ -113,7 +113,8 @@ class Nats:
     async def _bring_to(self, config: api.StreamConfig, timeout_s: float) -> None:
         # As the server writes it: the client's type lacks what newer servers know, and would reset it.
         found = (await self._asked(f"STREAM.INFO.{config.name}", {}, timeout_s))["config"]
-        wanted = found | {key: value for key, value in config.as_dict().items() if value is not None}
+        unset = api.StreamConfig().as_dict()
+        wanted = found | {key: value for key, value in config.as_dict().items() if value not in (None, unset.get(key))}
         wanted["num_replicas"] = max(self.replicas, found["num_replicas"])
         if wanted != found:
             await self._asked(f"STREAM.UPDATE.{config.name}", wanted, timeout_s)

@@ -5,13 +5,16 @@ stream to an inbox in pieces, a window ahead of the acknowledgements; restoring 
 Sequence numbers are kept, so revisions of key-value entries stay what they were. Consumers are left out: services make their own.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.errors import NoRespondersError
 
 from kit.errors import DataLoss
 from kit.jetstream.connection import Nats, translated_errors
@@ -22,6 +25,7 @@ PIECE_BYTES = 256 * 1024
 _FINISH_TIMEOUT_S = 300.0
 """The server builds the stream from what it was given before it answers the last piece."""
 _PIECE_TIMEOUT_S = 30.0
+_RETRY_AFTER_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -59,14 +63,14 @@ async def copy_of(nats: Nats, stream: str) -> AsyncIterator[tuple[StreamCopy, As
 
 
 async def bring_back(nats: Nats, copy: StreamCopy, pieces: AsyncIterator[bytes]) -> StreamCopy:
-    """Makes the stream from a copy; returns what it is then. Raises DataLoss when there is one of that name, or when the server
-    does not take the copy or holds less than was copied afterwards."""
+    """Makes the stream from a copy, on as many servers as `nats` says; returns what it is then. Raises DataLoss when there is one
+    of that name, or when the server does not take the copy or holds less than was copied afterwards."""
     stream = copy.name
     with translated_errors(f"stream {stream}"):
-        request = {"config": copy.config, "state": copy.state}
+        request = {"config": copy.config | {"num_replicas": nats.replicas}, "state": copy.state}
         target = (await api_request(nats, f"{API}.STREAM.RESTORE.{stream}", request, stream))["deliver_subject"]
         async for piece in pieces:
-            answer = await nats.nc.request(target, piece, timeout=_PIECE_TIMEOUT_S)
+            answer = await _handed_over(nats, target, piece)
             if answer.data:
                 checked(answer.data, stream)
         done = checked((await nats.nc.request(target, b"", timeout=_FINISH_TIMEOUT_S)).data, stream)
@@ -77,6 +81,19 @@ async def bring_back(nats: Nats, copy: StreamCopy, pieces: AsyncIterator[bytes])
             reason="STREAM_INCOMPLETE",
         )
     return made
+
+
+async def _handed_over(nats: Nats, target: str, piece: bytes) -> Msg:
+    """The server's answer to a piece. In a cluster another one than ours may take them: until ours has heard of that, it says that
+    nobody listens."""
+    give_up_at = asyncio.get_running_loop().time() + _PIECE_TIMEOUT_S
+    while True:
+        try:
+            return await nats.nc.request(target, piece, timeout=_PIECE_TIMEOUT_S)
+        except NoRespondersError:
+            if asyncio.get_running_loop().time() > give_up_at:
+                raise
+        await asyncio.sleep(_RETRY_AFTER_S)
 
 
 async def _received(nc: Client, pieces: Subscription, stream: str) -> AsyncGenerator[bytes, None]:

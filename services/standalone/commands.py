@@ -89,7 +89,7 @@ def restore(file: Path, *, replace: bool, keys: Path | None = None) -> int:
     async def run() -> None:
         settings = read_standalone_settings()
         if settings.nats_url:
-            await _restore_cluster(settings.nats_url, file, keys, replace=replace)
+            await _restore_cluster(settings, file, keys, replace=replace)
             return
         with open_data_dir(settings.data_dir) as data_dir:
             manifest, aside = await restore_data_dir(
@@ -104,9 +104,9 @@ def restore(file: Path, *, replace: bool, keys: Path | None = None) -> int:
     return exit_code_of(run())
 
 
-async def _restore_cluster(nats_url: str, file: Path, keys: Path | None, *, replace: bool) -> None:
+async def _restore_cluster(settings: StandaloneSettings, file: Path, keys: Path | None, *, replace: bool) -> None:
     with opened(file) as archive:
-        async with _connected(nats_url) as nats:
+        async with _connected(settings.nats_url, settings.nats_replicas) as nats:
             await restore_into(nats, archive, replace=replace, on_stream=_say_stream)
         manifest = archive.manifest
     _say(f"Restored {_described(manifest)}.")
@@ -208,10 +208,10 @@ def _require_data(settings: StandaloneSettings) -> None:
 
 
 @asynccontextmanager
-async def _connected(url: str) -> AsyncIterator[Nats]:
+async def _connected(url: str, replicas: int = 1) -> AsyncIterator[Nats]:
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            connection = connect(url, name="groundwork")
+            connection = connect(url, name="groundwork", replicas=replicas)
             nats = await connection.__aenter__()
     except TimeoutError as error:
         raise NotRunning(

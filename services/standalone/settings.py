@@ -52,6 +52,9 @@ class StandaloneSettings(BaseSettings):
     nats_url: str = ""
     """For `backup`, `restore`, `doctor` and `keys bootstrap` only: the message store of a cluster, with user and password. Empty
     means the system of `data_dir`, whether it runs or not."""
+    nats_replicas: int = Field(default=1, ge=1, le=5)
+    """For `restore` into the message store of a cluster and `keys bootstrap` only: on how many servers what is made there is kept,
+    as for its services."""
     nats_sync: Annotated[str, StringConstraints(pattern=r"^(always|[1-9][0-9]*s)$")] = "always"
     """When the message store syncs to disk: `always` is before each write is acknowledged, so that not even a power cut takes back
     what was; a time like `10s` is as often, which is faster on slow disks, and a power cut may take the writes since."""

@@ -1,6 +1,6 @@
 """On how many servers of a real cluster streams are kept: made so, given more, never scaled down."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -9,6 +9,7 @@ from nats.js import api
 from kit import deadline
 from kit.errors import FailedPrecondition, Unavailable
 from kit.jetstream import KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
+from kit.jetstream.snapshot import bring_back, copy_of
 from kit.jetstream.streams import replica_count
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats_cluster import NatsCluster, nats_cluster
@@ -57,6 +58,39 @@ async def test_what_is_made_is_kept_on_as_many_servers_as_the_settings_say_and_n
         entry = await bucket.get("a")
         assert entry is not None
         assert (entry.value, entry.revision) == (b"kept", revision)
+
+
+async def test_opening_what_is_there_changes_nothing(cluster: NatsCluster) -> None:
+    async with connect(cluster.url, name="test", replicas=3) as nats:
+        for kind in KINDS:
+            await kind.open(nats)
+        changes = await nats.nc.subscribe("$JS.EVENT.ADVISORY.STREAM.UPDATED.>")
+        await nats.nc.flush()
+        for kind in KINDS:
+            await kind.open(nats)
+            await kind.open(replace(nats, replicas=1))
+        await KeyValue.open(nats, "LEASES", ttl_s=30.0)
+        assert (await changes.next_msg(timeout=10)).subject.endswith(".KV_LEASES")
+
+
+async def test_backup_is_restored_on_as_many_servers_as_the_settings_say(cluster: NatsCluster, jetstream: Nats) -> None:
+    await (await KeyValue.open(jetstream, "THINGS")).put("a", b"kept")
+    async with connect(cluster.url, name="test", replicas=3) as nats:
+        for source, target in ((jetstream, nats), (nats, jetstream)):
+            async with copy_of(source, "KV_THINGS") as (copy, pieces):
+                whole = [piece async for piece in pieces]
+            if target is jetstream:
+                await target.js.delete_stream("KV_THINGS")
+            await bring_back(target, copy, given(whole))
+            assert await replica_count(target, "KV_THINGS") == target.replicas
+            entry = await KeyValue(target, "THINGS").get("a")
+            assert entry is not None
+            assert entry.value == b"kept"
+
+
+async def given(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 async def test_what_others_have_set_stays_when_a_stream_is_given_more_replicas(cluster: NatsCluster) -> None:
