@@ -24,9 +24,9 @@ from services.ingest.adapters.nats_queues import CONFIG as INGEST_QUEUE
 from services.memory.adapters.nats import NatsThreadStore
 from services.memory.models import Message, Owner, Role, Thread
 from services.orchestrator.adapters.event_log import JetStreamEventLog
-from services.retriever.adapters.collections import NatsCollections
 from services.orchestrator.log.events import RunEvent, Token
 from services.orchestrator.models import RunKey
+from services.retriever.adapters.collections import NatsCollections
 from services.standalone.nats_users import ACCESS, ADMINISTRATOR, authorization
 
 PASSWORDS = {name: f"password-of-{name}" for name in (ADMINISTRATOR, *ACCESS)}
