@@ -91,7 +91,7 @@ class ApiKeyStore:
 
     async def forget(self, key: ApiKey) -> None:
         """Removes the record if it is still as `key`, and when it was last used."""
-        entry = await self._keys.get_current(_place(key))
+        entry = await self._keys.get(_place(key))
         if entry is not None and _decoded(entry) == key:
             with suppress(Aborted):
                 await self._keys.purge(_place(key), entry.revision)

@@ -190,7 +190,7 @@ def _state_file(data_dir: Path) -> Path:
 async def message_store(settings: StandaloneSettings) -> AsyncIterator[Nats]:
     """The message store to read: that of the cluster, of the system that runs here, or of the one that does not run now."""
     if url := settings.nats_url or await asyncio.to_thread(running_nats_url, settings.data_dir):
-        async with _connected(url) as nats:
+        async with _connected(url, settings.nats_replicas if settings.nats_url else 1) as nats:
             yield nats
         return
     _require_data(settings)
