@@ -130,8 +130,8 @@ class KeyRing:
                     await self._apply(None, listed)
                     listed = None
                     continue
-                if listed is not None and change.key is not None:
-                    listed[change.key_id] = change.key
+                if listed is not None:
+                    _put(listed, change)
                 await self._apply(change)
 
     async def _apply(self, change: KeyChange | None, listed: Mapping[str, ApiKey] | None = None) -> None:
@@ -140,11 +140,8 @@ class KeyRing:
             if change is None:
                 self._keys = dict(listed or {})
                 self._loaded = True
-            elif change.key is None:
-                self._keys.pop(change.key_id, None)
             else:
-                self._keys[change.key_id] = change.key
-            if change is not None:
+                _put(self._keys, change)
                 self._position = change.revision
             self._changed.notify_all()
 
@@ -165,3 +162,10 @@ class KeyRing:
         async with self._changed:
             self._proved_at = asked_at
             self._changed.notify_all()
+
+
+def _put(keys: dict[str, ApiKey], change: KeyChange) -> None:
+    if change.key is None:
+        keys.pop(change.key_id, None)
+    else:
+        keys[change.key_id] = change.key

@@ -129,6 +129,17 @@ async def test_what_went_while_the_watch_was_broken_is_gone_when_all_is_read_aga
         assert ring.find(second.key_id) == second.key
 
 
+async def test_a_key_that_goes_while_all_are_read_does_not_stay() -> None:
+    played = Played()
+    (first, _), (second, _) = key(1), key(2)
+    played.store.listed = [first, second, KeyChange(first.key_id, None, 3)]
+    played.store.revision = 3
+    async with played.following() as ring:
+        await ring.wait_fresh()
+        assert ring.find(first.key_id) is None
+        assert ring.find(second.key_id) == second.key
+
+
 async def test_who_waits_for_the_end_of_a_key_hears_of_its_expiry_and_not_of_a_silent_store() -> None:
     played = Played()
     entry, text = key(1, expires_at=NOW + timedelta(hours=1))
