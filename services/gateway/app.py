@@ -48,7 +48,7 @@ async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
         keys = _keys(settings)
         if keys is not None:
             service.spawn(keys.run())
-            service.require("API keys", keys.ring.wait_fresh)
+            service.report(keys.ring.troubles)
         server = HttpServer(
             create_api(backends, keys),
             door,

@@ -15,6 +15,7 @@ import structlog
 from kit.api_key_store import ApiKeyStore, KeyChange
 from kit.api_keys import ApiKey, ShownKey, require_good
 from kit.errors import GroundworkError, Unauthenticated, Unavailable
+from kit.ops import Trouble
 
 _log = structlog.get_logger()
 _RETRY_S = 1.0
@@ -54,13 +55,17 @@ class KeyRing:
             return f"the message store has not answered for {age_s:.0f} s: a key may have been revoked meanwhile"
         return ""
 
+    def troubles(self) -> Sequence[Trouble]:
+        """For readiness: a gateway that can let nobody in leaves it to others."""
+        return [Trouble("API keys", trouble, stops_service=True)] if (trouble := self.trouble) else []
+
     def require_fresh(self) -> None:
         """Raises ApiKeysUnknown unless what is known is recent enough to let somebody in by it."""
         if trouble := self.trouble:
             raise ApiKeysUnknown(f"API keys cannot be checked now: {trouble}; try again in a few seconds")
 
     async def wait_fresh(self) -> None:
-        """Returns once the keys are known: for readiness."""
+        """Returns once the keys are known."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self.trouble)
 
@@ -125,8 +130,8 @@ class KeyRing:
                     await self._apply(None, listed)
                     listed = None
                     continue
-                if listed is not None and change.key is not None:
-                    listed[change.key_id] = change.key
+                if listed is not None:
+                    _put(listed, change)
                 await self._apply(change)
 
     async def _apply(self, change: KeyChange | None, listed: Mapping[str, ApiKey] | None = None) -> None:
@@ -135,11 +140,8 @@ class KeyRing:
             if change is None:
                 self._keys = dict(listed or {})
                 self._loaded = True
-            elif change.key is None:
-                self._keys.pop(change.key_id, None)
             else:
-                self._keys[change.key_id] = change.key
-            if change is not None:
+                _put(self._keys, change)
                 self._position = change.revision
             self._changed.notify_all()
 
@@ -160,3 +162,10 @@ class KeyRing:
         async with self._changed:
             self._proved_at = asked_at
             self._changed.notify_all()
+
+
+def _put(keys: dict[str, ApiKey], change: KeyChange) -> None:
+    if change.key is None:
+        keys.pop(change.key_id, None)
+    else:
+        keys[change.key_id] = change.key
