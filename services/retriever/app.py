@@ -90,7 +90,6 @@ async def run(settings: RetrieverSettings) -> None:
             RevisionSwitch(dense, lexical, store, revisions, remover, written, turns),
             revisions,
             RevisionReader(dense, lexical, revisions, refiller.is_filling),
-            collections,
         )
         service.spawn(revisions.follow(store, retry_s=_WATCH_RETRY_S, resync_s=settings.retriever_resync_s))
         service.spawn(collections.follow())
