@@ -1,9 +1,9 @@
 """The records of all collections in memory, so that deciding who may read what asks nobody: every search and every document that is
 shown needs it. The map follows the bucket; changes arrive within milliseconds.
 
-What the map allows is allowed. What it refuses is looked up in the bucket, as its leader has it, before it is refused: a collection
-may have been made or shared a moment ago by another process. A refusal takes the same time for a collection of somebody else as for
-one that never was.
+What the map allows is allowed. What it refuses is looked up in the bucket, as its leader has it, before it is refused: a
+collection may have been made or shared a moment ago by another process. One of somebody else is looked up like one that never was,
+so that the time of a refusal tells nothing worth knowing.
 """
 
 import asyncio

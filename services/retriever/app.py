@@ -95,7 +95,6 @@ async def run(settings: RetrieverSettings) -> None:
             RevisionSwitch(dense, lexical, store, revisions, remover, written, turns),
             revisions,
             RevisionReader(dense, lexical, revisions, refiller.is_filling),
-            collections,
         )
         service.spawn(
             lasting(

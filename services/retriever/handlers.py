@@ -16,7 +16,6 @@ from services.retriever.chunk_reader import ChunkReader
 from services.retriever.errors import InvalidRequest
 from services.retriever.indexing import IndexHeader, RevisionWriter
 from services.retriever.models import IndexBatch, RevisionKey
-from services.retriever.ports import CollectionRights
 from services.retriever.revision_map import RevisionMap
 from services.retriever.revision_reader import RevisionReader
 from services.retriever.search import Searcher
@@ -38,9 +37,7 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
         switch: RevisionSwitch,
         revisions: RevisionMap,
         revision_reader: RevisionReader,
-        rights: CollectionRights,
     ) -> None:
-        self._rights = rights
         self._searcher = searcher
         self._reader = reader
         self._writer = writer
@@ -115,9 +112,7 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
             raise InvalidRequest(f"collection_ids has over {MAX_COLLECTIONS} entries; ask in parts")
         for collection_id in request.collection_ids:
             check_scope_id("collection_ids", collection_id)
-        stats = self._revisions.stats(current_principal().tenant_id, list(request.collection_ids))
-        readable = await self._rights.readable(each.collection_id for each in stats)
-        return wire.stats_response([each for each in stats if each.collection_id in readable])
+        return wire.stats_response(self._revisions.stats(current_principal().tenant_id, list(request.collection_ids)))
 
 
 async def _batches(

@@ -22,7 +22,7 @@ class Access:
         self._collections = collections
 
     async def may_read(self, caller: Principal, collection_id: str) -> bool:
-        """For one that the caller names: a refusal takes the same time whether it is there or not."""
+        """For one that the caller names: before a refusal it is looked up, whether it is there or not."""
         return await self._is_allowed(rules.may_read, caller, collection_id)
 
     async def sees(self, caller: Principal, collection_id: str) -> bool:

@@ -74,11 +74,6 @@ class World:
             request = pb.FetchChunksRequest(document_id=document_id, chunk_count=5)
             return await self.stub.FetchChunks(request, timeout=10)
 
-    async def stats(self, caller: Principal) -> list[str]:
-        with use_principal(caller):
-            answer = await self.stub.CorpusStats(pb.CorpusStatsRequest(), timeout=10)
-        return [each.collection_id for each in answer.collections]
-
 
 @pytest.fixture
 async def world(address: str, jetstream: Nats) -> AsyncIterator[World]:
@@ -135,7 +130,6 @@ async def test_passages_are_fetched_by_whom_their_collection_lets(world: World) 
     assert await world.fetched(ADMINISTRATOR, *everything) == ["d1", "d2", "d3", "d4", "d5"]
     assert len((await world.section(ANN, "d1")).chunks) == 1
     assert await world.section(BOB, "d1") == await world.section(BOB, "d9")
-    assert await world.stats(BOB) == ["bobs", "default", "old"]
 
 
 async def test_sharing_and_its_end_take_effect_at_once(world: World) -> None:

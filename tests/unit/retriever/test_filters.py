@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from services.retriever.errors import InvalidRequest
 from services.retriever.filters import AnyOf, compile_scope, metadata_term, parse_write_term, write_term
-from services.retriever.models import MetadataCondition, RevisionKey, SearchScope, WriteKey
+from services.retriever.models import MetadataCondition, RevisionKey, SearchScope, Vectors, WriteKey
+from services.retriever.stored_chunk import Candidate
+from tests.unit.retriever.core_over_fakes import OPTIONS, Core
 
 TENANT, COLLECTION = AnyOf("tenant", ("t",)), AnyOf("collection", ("c",))
 
@@ -66,3 +68,25 @@ def test_long_metadata_becomes_a_short_term_of_its_own() -> None:
 def test_write_terms_can_be_read_back() -> None:
     key = WriteKey(RevisionKey("t", "d", "r"), 1_700_000_000_000, "attempt")
     assert parse_write_term(write_term(key)) == key
+
+
+async def test_engines_are_asked_for_readable_collections_alone() -> None:
+    """What the caller may not read is in no filter, no plan and no remembered answer."""
+    core = Core(options=replace(OPTIONS, cache_bytes=1_000_000))
+    await core.publish(RevisionKey("local", "d1", "r1"), ["solar panel"])
+    scopes: list[SearchScope] = []
+    search = core.dense.search
+
+    async def seen(scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
+        scopes.append(scope)
+        return await search(scope, vectors, limit)
+
+    core.dense.search = seen  # type: ignore[method-assign]
+    asked = SearchScope("local", ("secret", "default"))
+    core.rights.closed.add("secret")
+    narrowed = await core.search("solar", scope=asked)
+    assert [scope.collection_ids for scope in scopes] == [("default",)]
+    core.rights.closed = {"secret", "default"}
+    nothing = await core.search("solar", scope=asked)
+    assert (len(narrowed.hits), nothing.hits, nothing.plan.chunk_count) == (1, (), 0)
+    assert len(scopes) == 1, "nothing that may be read is nothing to ask for"
