@@ -13,7 +13,7 @@ without its last message, one that broke before that was sent is made again as w
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from typing import Any
 
 import grpc
@@ -146,12 +146,12 @@ class Requests:
 
     def __init__(
         self,
-        source: AsyncIterator[Any],
+        source: AsyncIterable[Any] | Iterable[Any],
         is_last: Callable[[Any], bool] | None = None,
         *,
         most_kept_bytes: int = _MOST_KEPT_BYTES,
     ) -> None:
-        self._source = aiter(source)
+        self._source = aiter(source if isinstance(source, AsyncIterable) else _each_of(source))
         self._is_last = is_last
         self._most_kept_bytes = most_kept_bytes
         self._turn = asyncio.Lock()
@@ -202,3 +202,8 @@ class Requests:
         if self._kept_bytes > self._most_kept_bytes:
             del self._kept[: position - self._dropped]
             self._dropped = position
+
+
+async def _each_of(source: Iterable[Any]) -> AsyncIterator[Any]:
+    for request in source:
+        yield request
