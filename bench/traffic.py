@@ -18,7 +18,9 @@ SETTLE_TIMEOUT_S = 300.0
 _POLL_S = 0.2
 _LETTERS = "bcdfghjkmp"
 _PAGE = 1000
-_FACT = "The ferry Kugelbake was docked for nine weeks because of a cracked propeller shaft."
+_FACT = "During probation the notice period is two weeks. It is four weeks after that."
+_QUESTION = "During probation, how long is the notice period?"
+"""Answered by words alone, too: while no model server answers, search by meaning is gone."""
 
 
 @dataclass
@@ -50,7 +52,7 @@ async def traffic(url: str, collection_id: str) -> AsyncIterator[Tally]:
     tally, enough = Tally(), asyncio.Event()
     async with httpx.AsyncClient(base_url=url, timeout=REQUEST_TIMEOUT_S, trust_env=False) as client:
         (await client.post("/v1/collections", json={"id": collection_id})).raise_for_status()
-        await _upload(client, collection_id, "ferry.txt", _FACT)
+        await _upload(client, collection_id, "handbook.txt", _FACT)
         await _settled(client, collection_id)
     async with asyncio.TaskGroup() as group:
         for number, is_kept in enumerate((True, False)):
@@ -109,17 +111,15 @@ class _Asker:
         self._numbers = count(1)
 
     async def request(self, client: httpx.AsyncClient, tally: Tally) -> None:
-        number = next(self._numbers)
-        question = f"How many weeks was the ferry Kugelbake docked because of a cracked propeller shaft, {number}?"
-        body = {"question": question, "collection_ids": [self._collection_id]}
-        if number % 2:
+        body = {"question": _QUESTION, "collection_ids": [self._collection_id]}
+        if next(self._numbers) % 2:
             answer = _good(await client.post("/v1/qa", json=body)).json()
             text, degraded = str(answer["answer"]), bool(answer["degraded"])
         else:
             events = await _all_events(client, body, tally)
             text = next(str(event.data["text"]) for event in events if event.kind == "answer")
             degraded = any(event.data.get("degraded") for event in events if event.kind == "thinking")
-        if "nine weeks" not in text:
+        if "two weeks" not in text:
             raise _Failed(f"no answer: {text}")
         tally.degraded += degraded
 

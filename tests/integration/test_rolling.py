@@ -9,40 +9,36 @@ import pytest
 
 from bench.rolling import run_command, used
 from bench.traffic import Tally
+from tests.integration.conftest import SEVERAL
 from tests.integration.system import Groundwork, running
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-REPLICAS = "reranker=2,memory=2,tools=2,ingest=2,ingest-worker=2,orchestrator=2,gateway=2"
+PATIENT = {
+    "GROUNDWORK_CONNECTION_PATIENCE_S": "200",
+    "GROUNDWORK_RUN_SEARCH_TIMEOUT_S": "200",
+    "GROUNDWORK_RPC_TIMEOUT_S": "200",
+    "GROUNDWORK_REATTACH_FOR_S": "200",
+}
+"""However long a restart takes on a busy machine: what is tested is that callers wait for it, not how fast it is."""
 RESTARTED = re.compile(r"^  (\S+) +restarted in ", re.MULTILINE)
 
 
-def restarted_under_traffic(system: Groundwork, *services: str) -> tuple[Tally, list[str]]:
-    """What became of the requests, and the processes that were restarted meanwhile."""
-    said: list[str] = []
+@pytest.mark.parametrize("replicas", [SEVERAL, ""], ids=["several of each", "one of each"])
+def test_no_request_fails_while_every_service_is_restarted_in_turn(
+    tmp_path: Path, models_dir: Path, replicas: str
+) -> None:
+    with running(Groundwork(tmp_path / "data", models_dir.absolute(), PATIENT, replicas)) as system:
+        said: list[str] = []
 
-    async def meanwhile(tally: Tally) -> None:
-        said.append(await run_command(system.base_url, system.data_dir, "restart", *services))
+        async def meanwhile(tally: Tally) -> None:
+            said.append(await run_command(system.base_url, system.data_dir, "restart"))
 
-    tally, lost = asyncio.run(used(system.base_url, f"rolling-{len(services)}", meanwhile))
-    assert not tally.failures, tally.failures
-    assert not lost, lost
-    return tally, RESTARTED.findall(said[0])
-
-
-def test_no_request_fails_while_every_service_is_restarted_in_turn(tmp_path: Path, models_dir: Path) -> None:
-    with running(Groundwork(tmp_path / "data", models_dir.absolute(), replicas=REPLICAS)) as system:
         before = system.state()["services"]
-        tally, restarted = restarted_under_traffic(system)
+        tally, lost = asyncio.run(used(system.base_url, "rolling", meanwhile))
         after = system.state()["services"]
-        assert restarted == [name for name in before if name != "nats"]
+        assert not tally.failures, tally.failures
+        assert not lost, lost
+        assert RESTARTED.findall(said[0]) == [name for name in before if name != "nats"]
         assert {name for name in after if after[name]["pid"] == before[name]["pid"]} == {"nats"}
-        assert not tally.degraded
         assert " died  " not in system.printed()
-
-
-def test_callers_wait_for_a_service_that_runs_once(system: Groundwork) -> None:
-    """Except for the model server, without which a search answers in a lesser way, and says so."""
-    others = [name for name in system.state()["services"] if name not in {"nats", "reranker"}]
-    _, restarted = restarted_under_traffic(system, *others)
-    assert restarted == others
