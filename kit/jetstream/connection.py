@@ -7,6 +7,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -15,7 +16,7 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableError
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError, ServiceUnavailableError
 
 from kit import deadline
 from kit.errors import FailedPrecondition, Unavailable
@@ -135,7 +136,7 @@ class Nats:
 
     async def store(
         self,
-        what: str,
+        stream: str,
         subject: str,
         data: bytes = b"",
         headers: Mapping[str, str] | None = None,
@@ -143,13 +144,14 @@ class Nats:
         ttl_s: float | None = None,
         make: Callable[[], Awaitable[None]] | None = None,
     ) -> int:
-        """Appends a message to the stream that takes `subject`; returns its position. It is stored once, however often it had to be
-        sent: by its Nats-Msg-Id, made here unless `headers` has one. `make` makes the stream, should it be gone. Raises as
-        `persist`."""
+        """Appends a message to the stream; returns its position. It is stored once, however often it had to be sent: by its
+        Nats-Msg-Id, made here unless `headers` has one. `make` makes the stream, should it be gone. Raises as `persist`."""
         whole = {api.Header.MSG_ID.value: secrets.token_hex(8), **(headers or {})}
         makers = [] if make is None else [make]
+        tries = count()
 
         async def send(timeout_s: float) -> int:
+            is_repeated = next(tries) > 0
             # Copied: the client adds to the headers that it is given.
             publish = self.js.publish(subject, data, timeout=timeout_s, headers=dict(whole), msg_ttl=ttl_s)
             try:
@@ -158,8 +160,17 @@ class Nats:
                 if makers:
                     await makers.pop()()
                 raise
+            except APIError as error:
+                # A server that is alone looks at the expected sequence first, and only then whether it has the message already.
+                if not is_repeated or error.err_code not in WRONG_LAST_SEQUENCE:
+                    raise
+                with suppress(NotFoundError):
+                    last = await self.last_message(stream, subject)
+                    if (last.headers or {}).get(api.Header.MSG_ID.value) == whole[api.Header.MSG_ID.value]:
+                        return last.seq or 0
+                raise
 
-        position = await self.persist(what, send)
+        position = await self.persist(f"stream {stream}", send)
         self.servers.stored()
         return position
 

@@ -146,7 +146,7 @@ class KeyValue:
         subject = f"{self._prefix}{_checked(key)}"
         try:
             return await self._nats.store(
-                self._name, subject, value, whole, ttl_s=None if ttl_s is None else math.ceil(ttl_s)
+                self._stream, subject, value, whole, ttl_s=None if ttl_s is None else math.ceil(ttl_s)
             )
         except APIError as error:
             if error.err_code not in WRONG_LAST_SEQUENCE:

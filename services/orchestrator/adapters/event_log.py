@@ -20,7 +20,6 @@ from services.orchestrator.log.events import Degradation, Done, Payload, RunEven
 from services.orchestrator.models import RunKey
 
 STREAM = "RUNS"
-_LOG = "the event log"
 _NO_EVENT = (DecodeError, ValueError, OverflowError)
 _DAY_S = 86_400.0
 _SEAL = "Groundwork-Erased"
@@ -58,7 +57,7 @@ class JetStreamEventLog:
         headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last_position)}
         data = event_to_proto(event).SerializeToString()
         try:
-            return await self._nats.store(_LOG, _subject(key), data, headers)
+            return await self._nats.store(STREAM, _subject(key), data, headers)
         except APIError as error:
             if error.err_code not in WRONG_LAST_SEQUENCE:
                 raise
@@ -135,7 +134,7 @@ class JetStreamEventLog:
                 yield LogEntry(message)
 
     async def erase(self, key: RunKey, *, deleted: bool) -> None:
-        await self._nats.store(_LOG, _subject(key), headers={_SEAL: _DELETED if deleted else _QUOTED})
+        await self._nats.store(STREAM, _subject(key), headers={_SEAL: _DELETED if deleted else _QUOTED})
         await self._nats.purge(STREAM, _subject(key), keep=1)
 
     async def payloads(self) -> AsyncGenerator[tuple[RunKey, Payload], None]:
