@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import count
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -96,8 +96,8 @@ class Nats:
     async def _bring_to(self, config: api.StreamConfig, timeout_s: float) -> None:
         # As the server writes it: the client's type lacks what newer servers know, and would reset it.
         found = (await self._asked(f"STREAM.INFO.{config.name}", {}, timeout_s))["config"]
-        unset = api.StreamConfig().as_dict()
-        wanted = found | {key: value for key, value in config.as_dict().items() if value not in (None, unset.get(key))}
+        named = {each.name for each in fields(config) if getattr(config, each.name) != each.default}
+        wanted = found | {key: value for key, value in config.as_dict().items() if key in named}
         wanted["num_replicas"] = max(self.replicas, found["num_replicas"])
         if wanted != found:
             await self._asked(f"STREAM.UPDATE.{config.name}", wanted, timeout_s)
