@@ -17,7 +17,7 @@ from nats.js.errors import APIError, InvalidKeyError, NotFoundError
 from nats.js.kv import KV_DEL, KV_MARKER_REASON, KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 
 from kit.errors import Aborted, AlreadyExists
-from kit.jetstream.connection import REQUEST_TIMEOUT_S, WRONG_LAST_SEQUENCE, Nats
+from kit.jetstream.connection import WRONG_LAST_SEQUENCE, Nats
 from kit.jetstream.following import follow
 from kit.jetstream.reading import StoredMessage, last_messages
 from kit.jetstream.streams import subject_counts
@@ -174,7 +174,7 @@ class KeyValue:
     async def keys(self, pattern: str) -> list[str]:
         """The keys that match `pattern`, in no order, as the bucket's leader has them at one moment: a key that is written
         meanwhile is not missed. Those that were deleted within a day are among them. No value is read."""
-        found = await subject_counts(self._nats, self._stream, f"{self._prefix}{pattern}", timeout_s=REQUEST_TIMEOUT_S)
+        found = await subject_counts(self._nats, self._stream, f"{self._prefix}{pattern}")
         return [subject.removeprefix(self._prefix) for subject in found]
 
     async def watch(self, pattern: str = ">", *, after: int = 0) -> AsyncGenerator[Entry | None, None]:

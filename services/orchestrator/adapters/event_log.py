@@ -11,7 +11,7 @@ from nats.js.errors import APIError
 
 from kit.jetstream import Nats
 from kit.jetstream.connection import WRONG_LAST_SEQUENCE
-from kit.jetstream.reading import StoredMessage, all_messages, last_position, stored_messages
+from kit.jetstream.reading import StoredMessage, all_messages, last_position
 from kit.records import set_aside
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
 from services.orchestrator.adapters.tail import LogEntry, RunTail
@@ -67,7 +67,7 @@ class JetStreamEventLog:
         events: list[RunEvent] = []
         position = 0
         decoder = _Decoder(key)
-        async with aclosing(self._stored(key)) as entries:
+        async with aclosing(self._after(key, 0)) as entries:
             async for entry in entries:
                 events.append(decoder.decode(entry))
                 position = entry.message.position
@@ -93,7 +93,7 @@ class JetStreamEventLog:
     async def _kept(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
         """What is in the log. Raises RunExpired when there is nothing."""
         is_empty = True
-        async with aclosing(self._stored(key)) as entries:
+        async with aclosing(self._after(key, 0)) as entries:
             async for entry in entries:
                 is_empty = False
                 yield entry
@@ -102,12 +102,6 @@ class JetStreamEventLog:
                 f"the events of run {key.run_id} are not kept any more; what it answered may still be in its record",
                 run_id=key.run_id,
             )
-
-    async def _stored(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
-        """What is in the log, all that its leader has."""
-        async with aclosing(all_messages(self._nats, STREAM, _subject(key))) as messages:
-            async for message in messages:
-                yield LogEntry(message)
 
     async def _live(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
         """What is in the log, and what comes. The watch begins first, so that nothing falls between the two."""
@@ -129,7 +123,8 @@ class JetStreamEventLog:
                     yield next_
 
     async def _after(self, key: RunKey, position: int) -> AsyncGenerator[LogEntry, None]:
-        async with aclosing(stored_messages(self._nats, STREAM, _subject(key), after=position)) as messages:
+        """What is in the log behind a position, all that its leader has."""
+        async with aclosing(all_messages(self._nats, STREAM, _subject(key), after=position)) as messages:
             async for message in messages:
                 yield LogEntry(message)
 
