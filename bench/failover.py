@@ -7,6 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from structlog.testing import capture_logs
+
 from bench.report import Figure, Part
 from evals.tables import Table
 from kit.errors import GroundworkError
@@ -73,7 +75,8 @@ class Loss:
 
 def measure() -> Part:
     """Each stream's leader in turn, told to stop and killed."""
-    losses = asyncio.run(_measure())
+    with capture_logs():  # every question that is asked again
+        losses = asyncio.run(_measure())
     rows = [
         (name, fault, f"{loss.longest_s:.1f}", f"{loss.p99_s:.2f}", f"{loss.failed} of {loss.writes}")
         for (name, fault), loss in losses.items()

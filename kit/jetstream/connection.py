@@ -6,14 +6,15 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import count
 from typing import Any, TypeVar
 
 import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableError
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError, ServiceUnavailableError
 
 from kit import deadline
 from kit.errors import FailedPrecondition, Unavailable
@@ -113,8 +114,8 @@ class Nats:
     async def _bring_to(self, config: api.StreamConfig, timeout_s: float) -> None:
         # As the server writes it: the client's type lacks what newer servers know, and would reset it.
         found = (await self._asked(f"STREAM.INFO.{config.name}", {}, timeout_s))["config"]
-        unset = api.StreamConfig().as_dict()
-        wanted = found | {key: value for key, value in config.as_dict().items() if value not in (None, unset.get(key))}
+        named = {each.name for each in fields(config) if getattr(config, each.name) != each.default}
+        wanted = found | {key: value for key, value in config.as_dict().items() if key in named}
         wanted["num_replicas"] = max(self.replicas, found["num_replicas"])
         if wanted != found:
             await self._asked(f"STREAM.UPDATE.{config.name}", wanted, timeout_s)
@@ -153,7 +154,7 @@ class Nats:
 
     async def store(
         self,
-        what: str,
+        stream: str,
         subject: str,
         data: bytes = b"",
         headers: Mapping[str, str] | None = None,
@@ -161,13 +162,14 @@ class Nats:
         ttl_s: float | None = None,
         make: Callable[[], Awaitable[None]] | None = None,
     ) -> int:
-        """Appends a message to the stream that takes `subject`; returns its position. It is stored once, however often it had to be
-        sent: by its Nats-Msg-Id, made here unless `headers` has one. `make` makes the stream, should it be gone. Raises as
-        `persist`."""
+        """Appends a message to the stream; returns its position. It is stored once, however often it had to be sent: by its
+        Nats-Msg-Id, made here unless `headers` has one. `make` makes the stream, should it be gone. Raises as `persist`."""
         whole = {api.Header.MSG_ID.value: secrets.token_hex(8), **(headers or {})}
         makers = [] if make is None else [make]
+        tries = count()
 
         async def send(timeout_s: float) -> int:
+            is_repeated = next(tries) > 0
             # Copied: the client adds to the headers that it is given.
             publish = self.js.publish(subject, data, timeout=timeout_s, headers=dict(whole), msg_ttl=ttl_s)
             try:
@@ -176,8 +178,17 @@ class Nats:
                 if makers:
                     await makers.pop()()
                 raise
+            except APIError as error:
+                # A server that is alone looks at the expected sequence first, and only then whether it has the message already.
+                if not is_repeated or error.err_code not in WRONG_LAST_SEQUENCE:
+                    raise
+                with suppress(NotFoundError):
+                    last = await self.last_message(stream, subject)
+                    if (last.headers or {}).get(api.Header.MSG_ID.value) == whole[api.Header.MSG_ID.value]:
+                        return last.seq or 0
+                raise
 
-        position = await self.persist(what, send)
+        position = await self.persist(f"stream {stream}", send)
         self.servers.stored()
         return position
 

@@ -17,7 +17,7 @@ from nats.js.errors import APIError, InvalidKeyError, NotFoundError
 from nats.js.kv import KV_DEL, KV_MARKER_REASON, KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 
 from kit.errors import Aborted, AlreadyExists
-from kit.jetstream.connection import REQUEST_TIMEOUT_S, WRONG_LAST_SEQUENCE, Nats
+from kit.jetstream.connection import WRONG_LAST_SEQUENCE, Nats
 from kit.jetstream.following import follow
 from kit.jetstream.opening import patient
 from kit.jetstream.reading import StoredMessage, last_messages, stored_messages
@@ -164,7 +164,7 @@ class KeyValue:
         subject = f"{self._prefix}{_checked(key)}"
         try:
             return await self._nats.store(
-                self._name, subject, value, whole, ttl_s=None if ttl_s is None else math.ceil(ttl_s)
+                self._stream, subject, value, whole, ttl_s=None if ttl_s is None else math.ceil(ttl_s)
             )
         except APIError as error:
             if error.err_code not in WRONG_LAST_SEQUENCE:
@@ -192,7 +192,7 @@ class KeyValue:
     async def keys(self, pattern: str) -> list[str]:
         """The keys that match `pattern`, in no order, as the bucket's leader has them at one moment: a key that is written
         meanwhile is not missed. Those that were deleted within a day are among them. No value is read."""
-        found = await subject_counts(self._nats, self._stream, f"{self._prefix}{pattern}", timeout_s=REQUEST_TIMEOUT_S)
+        found = await subject_counts(self._nats, self._stream, f"{self._prefix}{pattern}")
         return [subject.removeprefix(self._prefix) for subject in found]
 
     async def changes(self, *, after: int) -> AsyncGenerator[Entry, None]:

@@ -85,7 +85,7 @@ class ObjectStore:
         try:
             async for piece in pieces:
                 digest.update(piece)
-                await self._nats.store(self._name, subject, piece)
+                await self._nats.store(self._stream, subject, piece)
                 size += len(piece)
                 count += 1
             await self._publish_info(
@@ -207,7 +207,7 @@ class ObjectStore:
 
     async def _publish_info(self, info: api.ObjectInfo) -> None:
         await self._nats.store(
-            self._name,
+            self._stream,
             self._info_subject(info.name),
             json.dumps(info.as_dict()).encode(),
             {api.Header.ROLLUP.value: MSG_ROLLUP_SUBJECT},

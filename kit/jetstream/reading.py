@@ -13,7 +13,7 @@ from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
 from kit.errors import Unavailable
-from kit.jetstream.connection import PATIENCE_S, REQUEST_TIMEOUT_S, Nats, translated_errors
+from kit.jetstream.connection import PATIENCE_S, Nats, translated_errors
 from kit.jetstream.following import follow
 from kit.jetstream.streams import replica_count, subject_counts
 
@@ -144,7 +144,7 @@ async def last_position(nats_: Nats, stream: str, subject: str) -> int:
 
 
 async def _subjects(nats_: Nats, stream: str, pattern: str) -> set[str]:
-    return set(await subject_counts(nats_, stream, pattern, timeout_s=REQUEST_TIMEOUT_S))
+    return set(await subject_counts(nats_, stream, pattern))
 
 
 async def _of_leader(nats_: Nats, stream: str, subjects: Collection[str]) -> AsyncGenerator[StoredMessage, None]:

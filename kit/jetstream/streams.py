@@ -6,6 +6,7 @@ from typing import Any
 from nats.js.errors import APIError
 
 from kit.errors import DataLoss
+from kit.jetstream.connection import REQUEST_TIMEOUT_S as LISTING_TIMEOUT_S
 from kit.jetstream.connection import Nats, translated_errors
 
 API = "$JS.API"
@@ -26,7 +27,7 @@ async def stream_names(nats: Nats) -> list[str]:
 
 
 async def subject_counts(
-    nats: Nats, stream: str, pattern: str, *, timeout_s: float = REQUEST_TIMEOUT_S
+    nats: Nats, stream: str, pattern: str, *, timeout_s: float = LISTING_TIMEOUT_S
 ) -> dict[str, int]:
     """How many messages each subject of a stream has, as its leader knows at one moment. Nothing stored is read for it. Raises
     Unavailable, DataLoss when there is no such stream."""
@@ -49,7 +50,8 @@ async def _info(nats: Nats, stream: str, request: dict[str, Any], longest_s: flo
 
     async def ask(timeout_s: float) -> dict[str, Any]:
         # A long listing takes longer than one try of other questions.
-        wait_s = longest_s if request else timeout_s
+        is_long = any(wildcard in request.get("subjects_filter", "") for wildcard in "*>")
+        wait_s = longest_s if is_long else timeout_s
         message = await nats.nc.request(f"{API}.STREAM.INFO.{stream}", json.dumps(request).encode(), timeout=wait_s)
         error = json.loads(message.data).get("error")
         if error and error.get("code", 0) >= 500:

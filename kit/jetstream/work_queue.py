@@ -15,6 +15,7 @@ from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 from opentelemetry import propagate, trace
 
+from kit import deadline
 from kit.errors import GroundworkError
 from kit.jetstream.connection import Nats, translated_errors
 from kit.jetstream.opening import patient
@@ -204,7 +205,8 @@ class WorkQueue:
             async def acknowledge(timeout_s: float) -> None:
                 await self._nats.nc.request(message.reply, Msg.Ack.Ack, timeout=timeout_s)
 
-            await self._nats.persist(self._config.stream, acknowledge)
+            with deadline.within(self._config.ack_wait_s):  # then it comes back anyway
+                await self._nats.persist(self._config.stream, acknowledge)
         else:
             await message.nak(delay=retry_after_s)
 

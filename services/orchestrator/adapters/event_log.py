@@ -12,7 +12,7 @@ from nats.js.errors import APIError
 from kit.jetstream import Nats
 from kit.jetstream.connection import WRONG_LAST_SEQUENCE
 from kit.jetstream.opening import patient
-from kit.jetstream.reading import all_messages, last_position, stored_messages
+from kit.jetstream.reading import all_messages, last_position
 from kit.records import set_aside
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
 from services.orchestrator.adapters.tail import LAG_S, LogEntry, RunTail, republished
@@ -22,7 +22,6 @@ from services.orchestrator.models import RunKey
 
 STREAM = "RUNS"
 _SUBJECTS = "runs.*.*"
-_LOG = "the event log"
 _NO_EVENT = (DecodeError, ValueError, OverflowError)
 _DAY_S = 86_400.0
 _SEAL = "Groundwork-Erased"
@@ -60,7 +59,7 @@ class JetStreamEventLog:
         headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last_position)}
         data = event_to_proto(event).SerializeToString()
         try:
-            position = await self._nats.store(_LOG, _subject(key), data, headers)
+            position = await self._nats.store(STREAM, _subject(key), data, headers)
         except APIError as error:
             if error.err_code not in WRONG_LAST_SEQUENCE:
                 raise
@@ -72,7 +71,7 @@ class JetStreamEventLog:
         events: list[RunEvent] = []
         position = 0
         decoder = _Decoder(key)
-        async with aclosing(self._stored(key)) as entries:
+        async with aclosing(self._after(key, 0)) as entries:
             async for entry in entries:
                 events.append(decoder.decode(entry))
                 position = entry.message.position
@@ -104,7 +103,7 @@ class JetStreamEventLog:
     async def _kept(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
         """What is in the log. Raises RunExpired when there is nothing."""
         is_empty = True
-        async with aclosing(self._stored(key)) as entries:
+        async with aclosing(self._after(key, 0)) as entries:
             async for entry in entries:
                 is_empty = False
                 yield entry
@@ -113,12 +112,6 @@ class JetStreamEventLog:
                 f"the events of run {key.run_id} are not kept any more; what it answered may still be in its record",
                 run_id=key.run_id,
             )
-
-    async def _stored(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
-        """What is in the log, all that its leader has."""
-        async with aclosing(all_messages(self._nats, STREAM, _subject(key))) as messages:
-            async for message in messages:
-                yield LogEntry(message)
 
     async def _live(self, key: RunKey) -> AsyncGenerator[LogEntry, None]:
         """What is in the log, and what comes. The watch begins first, so that nothing falls between the two."""
@@ -145,12 +138,13 @@ class JetStreamEventLog:
             await asyncio.sleep(LAG_S)
 
     async def _after(self, key: RunKey, position: int) -> AsyncGenerator[LogEntry, None]:
-        async with aclosing(stored_messages(self._nats, STREAM, _subject(key), after=position)) as messages:
+        """What is in the log behind a position, all that its leader has."""
+        async with aclosing(all_messages(self._nats, STREAM, _subject(key), after=position)) as messages:
             async for message in messages:
                 yield LogEntry(message)
 
     async def erase(self, key: RunKey, *, deleted: bool) -> None:
-        await self._nats.store(_LOG, _subject(key), headers={_SEAL: _DELETED if deleted else _QUOTED})
+        await self._nats.store(STREAM, _subject(key), headers={_SEAL: _DELETED if deleted else _QUOTED})
         await self._nats.purge(STREAM, _subject(key), keep=1)
         self._tail.look_at(_subject(key))
 

@@ -14,7 +14,7 @@ from nats.js.kv import KV_MARKER_REASON, KV_OP
 from kit.jetstream import Nats
 from kit.jetstream.connection import translated_errors
 from kit.jetstream.reading import StoredMessage, last_messages
-from kit.jetstream.streams import subject_counts
+from kit.jetstream.streams import REQUEST_TIMEOUT_S, subject_counts
 from services.standalone.store.ledger import Entry, StreamTotals
 
 VALUE_BYTES_MAX = 256 * 1024
@@ -97,7 +97,7 @@ async def read_one(nats: Nats, watched: Watched, subject: str) -> bytes | None:
 
 async def whole_files(nats: Nats, files: dict[str, bytes]) -> set[str]:
     """Names of those files, given by their descriptions, of which every piece is there."""
-    pieces = await subject_counts(nats, FILES.stream, f"{PIECES}>")
+    pieces = await subject_counts(nats, FILES.stream, f"{PIECES}>", timeout_s=REQUEST_TIMEOUT_S)
     whole = set()
     for description in map(fields_of, files.values()):
         if pieces.get(f"{PIECES}{description.get('nuid')}", 0) >= int(description.get("chunks") or 0):

@@ -21,7 +21,7 @@ from kit.errors import Unavailable
 from kit.forgetting import QUEUE as FORGET
 from kit.jetstream import Nats, WorkQueueConfig
 from kit.jetstream.connection import translated_errors
-from kit.jetstream.streams import subject_counts
+from kit.jetstream.streams import REQUEST_TIMEOUT_S, subject_counts
 from services.standalone.store.contents import totals
 from services.standalone.store.ledger import Entry, Ledger, StreamTotals
 
@@ -52,7 +52,7 @@ class StoredJob:
 
 async def waiting(nats: Nats, queue: WorkQueueConfig, now: StreamTotals) -> set[str]:
     """Subjects of the jobs in a queue, those in hand included."""
-    return set(await subject_counts(nats, queue.stream, ">")) if now.messages else set()
+    return set(await subject_counts(nats, queue.stream, ">", timeout_s=REQUEST_TIMEOUT_S)) if now.messages else set()
 
 
 async def read_job(nats: Nats, queue: WorkQueueConfig, subject: str) -> StoredJob | None:

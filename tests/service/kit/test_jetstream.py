@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from nats.js import api
@@ -311,3 +312,28 @@ async def test_reader_ends_when_this_process_closes_its_connection(jetstream: Na
         await jetstream.nc.close()
         with pytest.raises(Unavailable):
             await anext(changes)
+
+
+async def test_write_whose_answer_was_lost_is_known_as_ones_own_and_not_another_writers(
+    jetstream: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await KeyValue.open(jetstream, "THINGS")
+    real, lost = jetstream.js.publish, 0
+
+    async def answer_lost(*args: Any, **more: Any) -> api.PubAck:
+        nonlocal lost
+        ack = await real(*args, **more)
+        lost += 1
+        if lost % 2:
+            raise TimeoutError
+        return ack
+
+    monkeypatch.setattr(jetstream.js, "publish", answer_lost)
+    revision = await bucket.create("a", b"one")
+    revision = await bucket.update("a", b"two", revision)
+    assert await bucket.get("a") == Entry("a", b"two", revision)
+    with pytest.raises(AlreadyExists):
+        await bucket.create("a", b"three")
+    assert await bucket.put("b", b"one") == revision + 1
+    await bucket.purge("a", revision)
+    assert await bucket.last_revision() == revision + 2

@@ -8,12 +8,13 @@ from nats.js import api
 
 from kit import deadline
 from kit.errors import FailedPrecondition, Unavailable
-from kit.jetstream import KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
+from kit.jetstream import Entry, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
 from kit.jetstream.snapshot import bring_back, copy_of
 from kit.jetstream.streams import replica_count
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats_cluster import NatsCluster, nats_cluster
 from services.orchestrator.adapters.event_log import JetStreamEventLog
+from services.standalone.nats_users import ACCESS, ADMINISTRATOR, authorization
 
 QUEUE = WorkQueueConfig(stream="WORK", subject="work")
 
@@ -103,6 +104,26 @@ async def test_what_others_have_set_stays_when_a_stream_is_given_more_replicas(c
         found = (await nats.js.stream_info("KV_THINGS")).config
         assert (found.num_replicas, found.description, found.max_bytes) == (3, "by hand", 50_000_000)
         assert (found.metadata or {})["team"] == "search"
+
+
+async def test_users_of_the_services_may_do_what_replicas_take() -> None:
+    passwords = dict.fromkeys((ADMINISTRATOR, *ACCESS), "secret")
+    async with nats_cluster(authorization(passwords)) as cluster:
+        for user, access in ACCESS.items():
+            urls = ",".join(f"nats://{user}:secret@127.0.0.1:{node.port}" for node in cluster.nodes)
+            async with connect(urls, name=user, replicas=1) as nats:
+                name = access.buckets[0]
+                await KeyValue.open(nats, name)
+                bucket = await KeyValue.open(replace(nats, replicas=3), name)
+                revision = await bucket.create("acme.one", b"1")
+                assert await bucket.get("acme.one") == Entry("acme.one", b"1", revision)
+                assert [entry.key async for entry in bucket.entries(">")] == ["acme.one"]
+                await bucket.purge("acme.one", revision)
+                for name in access.stores:
+                    store = await ObjectStore.open(replace(nats, replicas=3), name)
+                    await store.put("file", given([b"content"]))
+                    await store.delete("file")
+                    assert not await store.exists("file")
 
 
 async def test_consumers_of_a_queue_have_as_many_replicas_as_their_queue(cluster: NatsCluster) -> None:
