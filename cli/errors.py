@@ -1,13 +1,14 @@
 """What ends a command early: printed as it is, without a traceback.
 
-Exit codes: 1 the server or a document said no, 2 the command or the machine must be put right first, 3 the run waits for a
-person's decision, 130 Ctrl-C.
+Exit codes: 1 the server or a document said no, 2 the command, its API key or the machine must be put right first, 3 the run waits
+for a person's decision, 130 Ctrl-C.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+_UNAUTHENTICATED, _TOO_MANY = 401, 429
 WAITING = 3
 """Exit code of a command whose run waits for a person's decision."""
 _ARGUMENTS = {
@@ -49,8 +50,19 @@ class ApiError(CliError):
         self.problem = problem
         self.retry_after_s = retry_after_s
         self.reason = str(problem.get("reason", f"HTTP_{status}"))
+        if status == _UNAUTHENTICATED:
+            self.exit_code = UsageError.exit_code
         told = _wrong_words(problem) or problem.get("detail") or f"the server answered with HTTP {status}"
-        super().__init__(f"{told} ({self.reason})")
+        super().__init__(f"{told} ({self.reason}){_advice(status, retry_after_s)}")
+
+
+def _advice(status: int, retry_after_s: float | None) -> str:
+    """What to do, where the server cannot know how this command is told things."""
+    if status == _UNAUTHENTICATED:
+        return "\nGive your key to this command: export GROUNDWORK_API_KEY=gw_…"
+    if status == _TOO_MANY and retry_after_s:
+        return f"\nTry again in {retry_after_s:g} s."
+    return ""
 
 
 def _wrong_words(problem: dict[str, Any]) -> str:

@@ -12,12 +12,13 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from cli.errors import ApiError, CliError, ServerUnreachable
+from cli.errors import ApiError, CliError, ServerUnreachable, UsageError
 from cli.sse import Event, read_events
 
 Json = dict[str, Any]
 
 REQUEST_TIMEOUT_S = 60.0
+LIST_PAGE = 1000
 STREAM_SILENCE_S = 60.0
 """The server pings its streams far more often; silence for this long means a dead connection."""
 UPLOAD_TIMEOUT_S = 3600.0
@@ -34,11 +35,12 @@ class Gateway:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, base_url: str) -> AsyncIterator[Self]:
-        """A proxy of the environment is for the world outside, never for this machine."""
+    async def open(cls, base_url: str, api_key: str = "") -> AsyncIterator[Self]:
+        """A proxy of the environment is for the world outside, never for this machine. Raises UsageError for a key that is none."""
+        headers = {"Authorization": f"Bearer {_sendable(api_key)}"} if api_key else {}
         timeout = httpx.Timeout(REQUEST_TIMEOUT_S, connect=5.0)
         trust_env = not _is_this_machine(base_url)
-        async with httpx.AsyncClient(base_url=base_url, timeout=timeout, trust_env=trust_env) as http:
+        async with httpx.AsyncClient(base_url=base_url, timeout=timeout, trust_env=trust_env, headers=headers) as http:
             yield cls(base_url, http)
 
     async def request(self, method: str, path: str, **options: Any) -> Json:
@@ -51,6 +53,19 @@ class Gateway:
             raise _api_error(response)
         answer: Json = response.json() if response.content else {}
         return answer
+
+    async def pages(self, path: str, items: str, params: Mapping[str, Any] | None = None) -> list[Json]:
+        """All `items` of a list that comes in pages."""
+        found: list[Json] = []
+        token = ""
+        while True:
+            page = await self.request(
+                "GET", path, params={**(params or {}), "page_size": LIST_PAGE, "page_token": token}
+            )
+            found += page[items]
+            token = page.get("next_page_token") or ""
+            if not token:
+                return found
 
     async def readiness(self) -> tuple[bool, Json]:
         """Whether every service is serving, and the state of each."""
@@ -139,6 +154,15 @@ def _retry_delay_s(error: Exception, attempt: int) -> float | None:
         if error.retry_after_s is not None:
             return min(error.retry_after_s, RETRY_DELAY_MAX_S)
     return min(0.5 * 2.0**attempt, RETRY_DELAY_MAX_S)
+
+
+def _sendable(api_key: str) -> str:
+    """The key as a header can carry it. Raises UsageError, without quoting it."""
+    if not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
+        raise UsageError(
+            "GROUNDWORK_API_KEY (--api-key) is no API key: it has spaces, line breaks or other letters. Copy it again."
+        )
+    return api_key
 
 
 def _is_this_machine(base_url: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
 import typer
@@ -14,7 +14,6 @@ from cli.running import run
 
 jobs = typer.Typer(help="Jobs: how much work waits, and what was given up.")
 
-LIST_PAGE = 1000
 _SAID = {
     "requeued": "queued again",
     "already_requeued": "was queued again before",
@@ -61,7 +60,8 @@ def list_dead(collection: OnlyCollection = "", reason: OnlyReason = "", as_json:
     output = Output(as_json=as_json)
 
     async def command(gateway: Gateway) -> int:
-        found = await _all_dead(gateway, {"collection_id": collection, "reason": reason})
+        only = {"collection_id": collection, "reason": reason}
+        found = await gateway.pages("/v1/jobs/dead", "dead_letters", only)
         if as_json:
             output.json({"dead_letters": found})
             return 0
@@ -102,19 +102,6 @@ def requeue(
         return 0 if any(outcome["outcome"] == "requeued" for _, outcome in outcomes) else 1
 
     run(command)
-
-
-async def _all_dead(gateway: Gateway, only: dict[str, Any]) -> list[Json]:
-    found: list[Json] = []
-    token = ""
-    while True:
-        page = await gateway.request(
-            "GET", "/v1/jobs/dead", params={**only, "page_size": LIST_PAGE, "page_token": token}
-        )
-        found += page["dead_letters"]
-        token = page.get("next_page_token") or ""
-        if not token:
-            return found
 
 
 async def _requeue_all(gateway: Gateway, only: Json) -> Json:

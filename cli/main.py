@@ -17,15 +17,17 @@ from cli.chatting import chat
 from cli.deleting import delete_each
 from cli.errors import UsageError, in_words
 from cli.finding import find_files
-from cli.gateway import Gateway, Json
+from cli.gateway import Gateway
 from cli.ingestion import Ingestion, ingest
 from cli.jobs import jobs
 from cli.keys import keys
 from cli.models import models
 from cli.output import Output, describe_document
 from cli.running import run as run_connected
+from cli.running import use_key
 from cli.runs import runs
 from cli.searching import SearchRerank, SearchStrategy, metadata_of
+from cli.signing_keys import signing_keys
 from cli.store import backup, doctor, restore
 from cli.tools import tools
 
@@ -41,6 +43,7 @@ app.add_typer(jobs, name="jobs")
 app.add_typer(runs, name="runs")
 app.add_typer(models, name="models")
 app.add_typer(keys, name="keys")
+app.add_typer(signing_keys, name="signing-keys")
 app.add_typer(approvals, name="approvals")
 app.command()(chat)
 app.command()(tools)
@@ -48,11 +51,22 @@ app.command()(backup)
 app.command()(restore)
 app.command()(doctor)
 
-LIST_PAGE = 1000
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Collection = Annotated[str, typer.Option("--collection", "-c", help="Collection.")]
 Collections = Annotated[list[str], typer.Option("--collection", "-c", help="Collection; may be repeated.")]
+
+
+@app.callback()
+def common(
+    api_key: Annotated[
+        str,
+        typer.Option(
+            help="API key, where the server asks for one. Others on this machine see it: better GROUNDWORK_API_KEY."
+        ),
+    ] = "",
+) -> None:
+    """What goes for every command."""
+    use_key(api_key)
 
 
 @app.command()
@@ -168,7 +182,8 @@ def list_documents(
     output = Output(as_json=as_json)
 
     async def run(gateway: Gateway) -> int:
-        found = await _all_documents(gateway, collection, status or [])
+        path = f"/v1/collections/{quote(collection, safe='')}/documents"
+        found = await gateway.pages(path, "documents", {"status": status or []})
         if as_json:
             output.json({"documents": found})
         else:
@@ -223,20 +238,6 @@ def status(as_json: AsJson = False) -> None:
         return 0 if ready else 1
 
     run_connected(run)
-
-
-async def _all_documents(gateway: Gateway, collection: str, statuses: list[str]) -> list[Json]:
-    found: list[Json] = []
-    path = f"/v1/collections/{quote(collection, safe='')}/documents"
-    token = ""
-    while True:
-        page = await gateway.request(
-            "GET", path, params={"page_size": LIST_PAGE, "page_token": token, "status": statuses}
-        )
-        found += page["documents"]
-        token = page.get("next_page_token") or ""
-        if not token:
-            return found
 
 
 def _bar_state(ingestion: Ingestion) -> dict[str, Any]:

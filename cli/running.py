@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from typing import Any
 
 import typer
@@ -20,6 +21,14 @@ INTERRUPTED = 130
 """128 + SIGINT, as shells say it."""
 
 
+_given_key: ContextVar[str] = ContextVar("given_key", default="")
+
+
+def use_key(api_key: str) -> None:
+    """Has the command show this API key instead of that of the environment, unless it is empty."""
+    _given_key.set(api_key)
+
+
 def run(command: Callable[[Gateway], Coroutine[Any, Any, int]], interrupted: str = "Interrupted.") -> None:
     """Runs `command` and leaves with the exit code that it returns."""
     raise typer.Exit(exit_code_of(command, interrupted))
@@ -29,7 +38,8 @@ def exit_code_of(command: Callable[[Gateway], Coroutine[Any, Any, int]], interru
     """Runs `command`; what ends it early is told in a line."""
 
     async def connected() -> int:
-        async with Gateway.open(CliSettings().base_url) as gateway:
+        settings = CliSettings()
+        async with Gateway.open(settings.base_url, _given_key.get() or settings.api_key.get_secret_value()) as gateway:
             return await command(gateway)
 
     try:

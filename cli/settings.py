@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -20,6 +20,9 @@ class CliSettings(BaseSettings):
 
     port: int = Field(default=8080, ge=1, le=65535)
     """Port of the HTTP API on this machine, when no `url` is given."""
+
+    api_key: SecretStr = SecretStr("")
+    """API key, sent with every request, where the server asks for one. Better here than on the command line, which others see."""
 
     data_dir: Path = Path("data")
     """Data directory of the system on this machine: its keys lie there."""

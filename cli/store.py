@@ -13,8 +13,8 @@ Keys = Annotated[
     typer.Option(
         "--keys",
         metavar="FOLDER",
-        help="Of a cluster: the folder of its keys (groundwork keys). A backup takes the public ones along, by which the jobs that "
-        "wait are verified where it is restored.",
+        help="Of a cluster: the folder of its keys (groundwork signing-keys). A backup takes the public ones along, by which the "
+        "jobs that wait are verified where it is restored.",
     ),
 ]
 

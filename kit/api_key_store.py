@@ -3,7 +3,7 @@ used is in `API_KEY_USES`, written now and then and never waited for, so that no
 
 import json
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -88,6 +88,14 @@ class ApiKeyStore:
             except Aborted:
                 continue
         raise Aborted(f"API key {key_id} is being changed all the while; try again in a moment", reason="API_KEY_BUSY")
+
+    async def forget(self, key: ApiKey) -> None:
+        """Removes the record if it is still as `key`, and when it was last used."""
+        entry = await self._keys.get_current(_place(key))
+        if entry is not None and _decoded(entry) == key:
+            with suppress(Aborted):
+                await self._keys.purge(_place(key), entry.revision)
+                await self._uses.purge(_place(key))
 
     async def all(self) -> list[ApiKey]:
         """All keys of all tenants. One that cannot be read is left out."""

@@ -113,6 +113,11 @@ class ApiKey:
             return "revoked"
         return "expired" if self.expires_at is not None and now >= self.expires_at else "active"
 
+    def ended_at(self, now: datetime) -> datetime | None:
+        """Since when the key is good for nothing; None while it is good."""
+        ends = [end for end in (self.revoked_at, self.expires_at) if end is not None and end <= now]
+        return min(ends, default=None)
+
     def revoked(self, now: datetime) -> "ApiKey":
         """The record with the key taken back; as it is when it was before."""
         return self if self.revoked_at is not None else replace(self, revoked_at=now)

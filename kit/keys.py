@@ -80,7 +80,7 @@ class KeySource(Generic[KeysT]):
         except (OSError, ValueError) as error:
             place = f"{setting}_FILE={path}" if path else setting
             raise FailedPrecondition(
-                f"{place} holds no usable key: {error}; `groundwork keys rotate --folder DIR` makes a set of keys",
+                f"{place} holds no usable key: {error}; `groundwork signing-keys rotate --folder DIR` makes a set of keys",
                 reason="BAD_KEYS",
             ) from error
 

@@ -47,7 +47,7 @@ async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
         keys = _keys(settings)
         if keys is not None:
             service.spawn(keys.run())
-            service.require("API keys", keys.ring.wait_fresh)
+            service.report(keys.ring.troubles)
         server = HttpServer(create_api(backends, keys), door, limits, grace_s=settings.drain_grace_s)
         serving = service.spawn(server.serve(service.closing))
         _log.info(

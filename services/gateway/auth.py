@@ -167,6 +167,12 @@ def admission_in(scope: Scope) -> Admission | None:
     return admission
 
 
+def is_by_key(scope: Scope) -> bool:
+    """Whether the caller came in by an API key."""
+    admission = admission_in(scope)
+    return admission is not None and admission.key is not None
+
+
 def note_refusal(scope: Scope, error: GroundworkError) -> None:
     """Has the audit log know why a request was refused."""
     scope.setdefault("state", {})[_REFUSAL] = error.reason

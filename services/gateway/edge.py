@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kit.telemetry import current_trace_id
 from services.gateway.audit import AuditLog
+from services.gateway.auth import is_by_key
 from services.gateway.metrics import REQUEST_SECONDS, REQUESTS
 from services.gateway.problems import problem_response, unknown_error
 
@@ -43,7 +44,7 @@ class Edge:
             return
         parent = propagate.extract(dict(Headers(scope=scope)))
         with self._tracer.start_as_current_span(f"HTTP {_method(scope)}", parent, kind=SpanKind.SERVER) as span:
-            answer = _Answer(send)
+            answer = _Answer(scope, send)
             began = time.perf_counter()
             try:
                 await self._run(scope, receive, answer)
@@ -70,7 +71,8 @@ class Edge:
 class _Answer:
     """`send` that remembers the status and adds our headers."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._scope = scope
         self._send = send
         self.status = 0
 
@@ -81,6 +83,8 @@ class _Answer:
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("X-Trace-Id", current_trace_id())
+            if is_by_key(self._scope):
+                headers.setdefault("Cache-Control", "no-store")  # a shared cache knows nothing of X-API-Key
         await self._send(message)
 
 

@@ -108,6 +108,12 @@ class ApiKeysOff(FailedPrecondition):
     reason = "API_KEYS_OFF"
 
 
+class TooManyApiKeys(FailedPrecondition):
+    """The tenant has as many keys as it may."""
+
+    reason = "TOO_MANY_API_KEYS"
+
+
 class ScopeMissing(PermissionDenied):
     """The caller lacks a scope."""
 

@@ -17,7 +17,7 @@ from kit.api_keys import ApiKey, new_key, new_text
 from kit.errors import AlreadyExists
 from kit.principal import ADMIN, OPERATOR, Principal
 from services.gateway.auth import Admission
-from services.gateway.errors import ScopeMissing, ValidationFailed
+from services.gateway.errors import ScopeMissing, TooManyApiKeys, ValidationFailed
 from services.gateway.keys import Keys
 
 _APPLIED_WITHIN_S = 5.0
@@ -48,13 +48,19 @@ class KeyAdmin:
         self._keys = keys
 
     async def create(self, by: Admission, new: NewKey) -> tuple[ApiKey, SecretStr]:
-        """Makes a key. Raises ScopeMissing, ValidationFailed, ApiKeyExists."""
+        """Makes a key. Raises ScopeMissing, TooManyApiKeys, ValidationFailed, ApiKeyExists."""
         tenant_id = new.tenant_id or by.principal.tenant_id
         _require_scope(by.principal, ADMIN, "make API keys")
         if tenant_id != by.principal.tenant_id:
             _require_scope(by.principal, OPERATOR, "make API keys of another tenant")
         for scope in new.scopes:
             _require_scope(by.principal, scope, f"grant the scope {scope}")
+        if len(self._keys.ring.of_tenant(tenant_id)) >= self._keys.per_tenant:
+            raise TooManyApiKeys(
+                f"tenant {tenant_id} has {self._keys.per_tenant} API keys, as many as it may; rotate one instead. "
+                "Ended ones count until they are removed (GROUNDWORK_ENDED_API_KEYS_KEPT_DAYS); the operator may raise "
+                "GROUNDWORK_API_KEYS_PER_TENANT"
+            )
         now = self._keys.now()
         if new.expires_at is not None and new.expires_at <= now:
             raise ValidationFailed("expires_at is over already; give a time to come, or leave it out")

@@ -6,7 +6,7 @@ who has seen that one has seen every revocation before it. When this could not b
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from datetime import datetime
 
@@ -15,6 +15,7 @@ import structlog
 from kit.api_key_store import ApiKeyStore, KeyChange
 from kit.api_keys import ApiKey, ShownKey, require_good
 from kit.errors import GroundworkError, Unauthenticated, Unavailable
+from kit.ops import Trouble
 
 _log = structlog.get_logger()
 _RETRY_S = 1.0
@@ -54,20 +55,27 @@ class KeyRing:
             return f"the message store has not answered for {age_s:.0f} s: a key may have been revoked meanwhile"
         return ""
 
+    def troubles(self) -> Sequence[Trouble]:
+        """For readiness: a gateway that can let nobody in leaves it to others."""
+        return [Trouble("API keys", trouble, stops_service=True)] if (trouble := self.trouble) else []
+
     def require_fresh(self) -> None:
         """Raises ApiKeysUnknown unless what is known is recent enough to let somebody in by it."""
         if trouble := self.trouble:
             raise ApiKeysUnknown(f"API keys cannot be checked now: {trouble}; try again in a few seconds")
 
     async def wait_fresh(self) -> None:
-        """Returns once the keys are known: for readiness."""
+        """Returns once the keys are known."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self.trouble)
 
     def find(self, key_id: str) -> ApiKey | None:
         return self._keys.get(key_id)
 
-    def of_tenant(self, tenant_id: str) -> Iterable[ApiKey]:
+    def all(self) -> Sequence[ApiKey]:
+        return list(self._keys.values())
+
+    def of_tenant(self, tenant_id: str) -> Sequence[ApiKey]:
         return [key for key in self._keys.values() if key.tenant_id == tenant_id]
 
     def require_good(self, shown: ShownKey) -> ApiKey:

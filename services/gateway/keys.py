@@ -3,7 +3,7 @@ notes of when a key was last used."""
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -21,6 +21,7 @@ _RETRY_S = 1.0
 _USE_NOTED_EVERY_S = 60.0
 """Of one key by this gateway: a last use is known to the minute."""
 _FLUSH_EVERY_S = 5.0
+_FORGET_EVERY_S = 3600.0
 
 
 class LastUses:
@@ -53,6 +54,7 @@ class Keys:
 
     def __init__(self, settings: GatewaySettings, *, now: Callable[[], datetime], clock: Callable[[], float]) -> None:
         self.now = now
+        self.per_tenant = settings.api_keys_per_tenant
         self.ring = KeyRing(stale_after_s=settings.api_keys_stale_after_s, now=now, clock=clock)
         self._uses = LastUses(now)
         self._settings = settings
@@ -82,6 +84,7 @@ class Keys:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.ring.follow(store))
                 group.create_task(self._note_uses(store))
+                group.create_task(self._forget_ended(store))
 
     async def _opened(self, nats: Nats) -> ApiKeyStore:
         while True:
@@ -98,6 +101,22 @@ class Keys:
                 await self._uses.flush(store)
             except GroundworkError as error:
                 _log.debug("api_key_uses_not_noted", error=error.message)
+
+    async def _forget_ended(self, store: ApiKeyStore) -> None:
+        while True:
+            await asyncio.sleep(_FORGET_EVERY_S)
+            try:
+                await self.forget_ended(store)
+            except GroundworkError as error:
+                _log.debug("api_keys_not_forgotten", error=error.message)
+
+    async def forget_ended(self, store: ApiKeyStore) -> None:
+        """Removes the records of keys that ended long ago. Raises Unavailable."""
+        now = self.now()
+        for key in self.ring.all():
+            ended_at = key.ended_at(now)
+            if ended_at is not None and now - ended_at > timedelta(days=self._settings.ended_api_keys_kept_days):
+                await store.forget(key)
 
     async def _latest_revision(self) -> int:
         return await self.store.last_revision()

@@ -33,6 +33,12 @@ class GatewaySettings(LocalUserSettings, MessageStoreSettings, SigningServiceSet
     """With `api_keys`: how many wrong keys one address may show in a minute before it is told to wait (429). A right one is let in
     all the same."""
 
+    api_keys_per_tenant: int = Field(default=1000, ge=1)
+    """Most API keys of one tenant, with ended ones that are still kept: each gateway has all keys in memory, about 1 KB each."""
+
+    ended_api_keys_kept_days: int = Field(default=90, ge=0)
+    """How long a revoked or expired key stays listed, in days, so that people can see what was; then its record is removed."""
+
     ingest_address: str = "127.0.0.1:7003"
     """Address ("host:port") of the ingest API."""
 

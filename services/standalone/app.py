@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from kit.configuration import setting_problems
 from kit.key_folder import KeyFolder
 from kit.private_files import write_private
-from services.standalone import topology
+from services.standalone import first_key, topology
 from services.standalone.adapters.health import NetworkProbe
 from services.standalone.console import Console, keep_terminal_for_people, welcome
 from services.standalone.data_dir import DataDir, open_data_dir
@@ -78,13 +78,14 @@ async def _run(
     )
     specs = topology.build(installation, ports)
     url = f"http://{LOOPBACK}:{settings.port}"
+    admin_url = topology.nats_url(installation, ports[0], ADMINISTRATOR)
     disk = Disk(_shown(data_dir.path), console.say)
     state = StateFile(
         data_dir.state_file,
         specs,
         supervisor_pid=os.getpid(),
         url=url,
-        nats_url=topology.nats_url(installation, ports[0], ADMINISTRATOR),
+        nats_url=admin_url,
         data_dir=data_dir.path,
         report_failure=disk.report,
     )
@@ -99,7 +100,7 @@ async def _run(
 
     guard = StoreGuard(
         data_dir,
-        topology.nats_url(installation, ports[0], ADMINISTRATOR),
+        admin_url,
         settings.store_scrub_interval_s,
         console.say,
     )
@@ -107,6 +108,8 @@ async def _run(
     async def stage_ready(stage: int) -> None:
         if stage == topology.NATS_START_STAGE:
             await guard.begin(rebuild)
+            if settings.auth == "api_keys":
+                await first_key.at_start(admin_url, settings, console.say, program)
 
     async def stage_stopping(stage: int) -> None:
         if stage == topology.NATS_STOP_STAGE:
@@ -117,7 +120,14 @@ async def _run(
         environment = "" if settings.port == 8080 else f"GROUNDWORK_PORT={settings.port} "
         seconds = time.monotonic() - started_at
         console.say(
-            welcome(url=url, seconds=seconds, program=program, environment=environment, logs=_shown(data_dir.logs))
+            welcome(
+                url=url,
+                seconds=seconds,
+                program=program,
+                environment=environment,
+                logs=_shown(data_dir.logs),
+                with_keys=settings.auth == "api_keys",
+            )
         )
 
     supervisor = Supervisor(

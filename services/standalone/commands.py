@@ -54,7 +54,7 @@ def backup(file: Path, *, anyway: bool = False, keys: Path | None = None) -> int
     async def run() -> None:
         settings = read_standalone_settings()
         public_keys = await asyncio.to_thread(_public_keys, settings, keys)
-        async with _store(settings) as nats:
+        async with message_store(settings) as nats:
             damage = await _damage(nats, settings)
             if damage and not anyway:
                 raise BackupRefused("\n".join((_DAMAGED, *damage, _ANYWAY)))
@@ -64,7 +64,7 @@ def backup(file: Path, *, anyway: bool = False, keys: Path | None = None) -> int
         if damage:
             _say("\n".join(("It is marked as damaged:", *damage)))
 
-    return _exit_code(run())
+    return exit_code_of(run())
 
 
 async def _damage(nats: Nats, settings: StandaloneSettings) -> list[str]:
@@ -101,7 +101,7 @@ def restore(file: Path, *, replace: bool, keys: Path | None = None) -> int:
                 _say(f"What was there is in {aside}; remove it once you are sure.")
             _say("The indexes are made again from the documents, beginning a minute after the next start.")
 
-    return _exit_code(run())
+    return exit_code_of(run())
 
 
 async def _restore_cluster(nats_url: str, file: Path, keys: Path | None, *, replace: bool) -> None:
@@ -145,7 +145,7 @@ def doctor(*, accept: bool, keys: Path | None = None) -> int:
             _say(line)
         sick = not diagnosis.is_well
 
-    return _exit_code(run()) or int(sick)
+    return exit_code_of(run()) or int(sick)
 
 
 async def _diagnosis(settings: StandaloneSettings, verifier: TokenVerifier | None, *, accept: bool) -> Diagnosis:
@@ -187,7 +187,7 @@ def _state_file(data_dir: Path) -> Path:
 
 
 @asynccontextmanager
-async def _store(settings: StandaloneSettings) -> AsyncIterator[Nats]:
+async def message_store(settings: StandaloneSettings) -> AsyncIterator[Nats]:
     """The message store to read: that of the cluster, of the system that runs here, or of the one that does not run now."""
     if url := settings.nats_url or await asyncio.to_thread(running_nats_url, settings.data_dir):
         async with _connected(url) as nats:
@@ -233,7 +233,7 @@ def start_limits(settings: StandaloneSettings) -> StartLimits:
     return nats_start_limits(settings.nats_start_timeout_s, settings.nats_start_memory_bytes)
 
 
-def _exit_code(command: Coroutine[Any, Any, None]) -> int:
+def exit_code_of(command: Coroutine[Any, Any, None]) -> int:
     """Runs a command; what ends it is said in a sentence."""
     keep_terminal_for_people()
     try:

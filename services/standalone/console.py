@@ -55,17 +55,19 @@ def keep_terminal_for_people() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
 
-def welcome(*, url: str, seconds: float, program: str, environment: str, logs: Path) -> str:
-    """The last thing the start prints: the address and three commands to try."""
+def welcome(*, url: str, seconds: float, program: str, environment: str, logs: Path, with_keys: bool = False) -> str:
+    """The last thing the start prints: the address and three commands to try. `with_keys`: each needs an API key."""
+    key = '-H "authorization: Bearer $GROUNDWORK_API_KEY" ' if with_keys else ""
     body = '{"question": "What is this about?", "collection_ids": ["default"]}'
     return "\n".join(
         [
             "",
             f"Groundwork is ready after {seconds:.1f} s: {url}",
             "",
+            *(["  first    export GROUNDWORK_API_KEY=gw_…   (your key)"] if with_keys else []),
             f"  upload   {environment}{program} ingest README.md docs/",
             f'  ask      {environment}{program} ask "What is this about?"',
-            f"  curl     curl -s {url}/v1/qa -H 'content-type: application/json' -d {shlex.quote(body)}",
+            f"  curl     curl -s {url}/v1/qa {key}-H 'content-type: application/json' -d {shlex.quote(body)}",
             "",
             f"Logs: {logs}. Ctrl-C stops everything.",
         ]

@@ -50,6 +50,10 @@ class RestoreRefused(StartRefused):
     """A backup is not restored over data that is there."""
 
 
+class KeyRefused(StandaloneError):
+    """No API key is made: there is one, or no place for it."""
+
+
 class ChildKeepsCrashing(StandaloneError):
     """A service died several times before it was ready once."""
 

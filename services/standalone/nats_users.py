@@ -57,6 +57,7 @@ class Access:
 _INGEST_BUCKETS = ("COLLECTIONS", "DEAD_LETTERS", "DOCUMENTS", "DOCUMENT_NAMES", "INGEST_LEASES", "STORE_CONDITION")
 
 ACCESS: Mapping[str, Access] = {
+    "gateway": Access(buckets=("API_KEYS", "API_KEY_USES")),
     "retriever": Access(buckets=("ACTIVE_REVISIONS",), read_buckets=("COLLECTIONS",)),
     "memory": Access(
         buckets=("MEMORY_KEYS", "THREADS", "THREAD_MESSAGES"), filled={"FORGET": "forget"}, queues={"MEMORY": "memory"}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, StringConstraints
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from kit.settings import Identifier, Subject
 
 
 class StandaloneSettings(BaseSettings):
@@ -28,9 +30,17 @@ class StandaloneSettings(BaseSettings):
     start_hint_after_s: float = 30.0
     """A service that is not ready by then is named, with its log file: a start takes under 10 s."""
 
+    auth: Literal["none", "api_keys"] = "none"
+    """Who may come in: everybody on this machine, or who shows an API key. With `api_keys` the start makes a first key where no
+    operator has one, and prints it once."""
+    local_tenant_id: Identifier = "local"
+    """Tenant of every request without keys, and of the bootstrap key."""
+    local_subject: Subject = "local-user"
+    """User of every request without keys, and of the bootstrap key."""
+
     nats_url: str = ""
-    """For `backup`, `restore` and `doctor` only: the message store of a cluster, with user and password. Empty means the system of
-    `data_dir`, whether it runs or not."""
+    """For `backup`, `restore`, `doctor` and `keys bootstrap` only: the message store of a cluster, with user and password. Empty
+    means the system of `data_dir`, whether it runs or not."""
     nats_sync: Annotated[str, StringConstraints(pattern=r"^(always|[1-9][0-9]*s)$")] = "always"
     """When the message store syncs to disk: `always` is before each write is acknowledged, so that not even a power cut takes back
     what was; a time like `10s` is as often, which is faster on slow disks, and a power cut may take the writes since."""
@@ -68,6 +78,6 @@ class LocalLlmSettings(BaseSettings):
 
 def inherited_environment() -> dict[str, str]:
     """What children get from the user's environment: all of it, so that each GROUNDWORK_ setting reaches its service; but keys and
-    the message store are this system's own, and each service gets its own."""
-    ours = ("GROUNDWORK_AUTH_", "GROUNDWORK_NATS_URL")
+    the message store are this system's own, and each service gets its own; the API key is the user's."""
+    ours = ("GROUNDWORK_AUTH_", "GROUNDWORK_NATS_URL", "GROUNDWORK_API_KEY")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}

@@ -5,6 +5,7 @@ import { startApprovals } from "./approvals.js";
 import { send, showEarlier, useThread } from "./conversation.js";
 import { startLibrary } from "./documents.js";
 import { byId, make, setText } from "./dom.js";
+import { keyHeaders, startKeys } from "./key.js";
 import { call, followRun } from "./sse.js";
 
 const RUN_KEY = "groundwork.run";
@@ -136,7 +137,7 @@ async function watchSystem() {
   const line = byId("system");
   for (let ready = false; ; ) {
     try {
-      const response = await fetch("/readyz");
+      const response = await fetch("/readyz", { headers: keyHeaders() });
       const { services } = await response.json();
       const waiting = Object.keys(services).filter((name) => services[name].state !== "serving");
       const details = Object.values(services).flatMap(({ detail }) => detail ?? []);
@@ -180,6 +181,7 @@ function startTheme() {
 }
 
 startTheme();
+startKeys();
 startLibrary(collection);
 startModes();
 startApprovals((runId) => current?.runId !== runId && follow(new AnswerView(""), null, runId));

@@ -1,6 +1,7 @@
 // The library: uploads on their way and documents as the server knows them.
 
 import { byId, make, setText } from "./dom.js";
+import { keyHeaders } from "./key.js";
 import { Problem, call, followForever } from "./sse.js";
 import { size } from "./text.js";
 
@@ -219,6 +220,7 @@ function send(file, collection, line) {
     form.append("file", file);
     const request = new XMLHttpRequest();
     request.open("POST", `/v1/collections/${encodeURIComponent(collection)}/documents`);
+    for (const [name, value] of Object.entries(keyHeaders())) request.setRequestHeader(name, value);
     request.upload.addEventListener("progress", (event) => event.lengthComputable && line.progress(event.loaded / event.total));
     request.addEventListener("error", () => line.fail("The connection was lost. Drop the file again."));
     request.addEventListener("load", () => {

@@ -43,6 +43,7 @@ export class Problem extends Error {
     this.reason = body.reason || "";
     this.retryable = Boolean(body.retryable);
     this.traceId = body.trace_id || "";
+    this.isAboutKey = status === 401 || this.reason === "TOO_MANY_WRONG_API_KEYS";
   }
 
   static async of(response) {
@@ -51,11 +52,22 @@ export class Problem extends Error {
   }
 }
 
-/** fetch that throws a Problem unless the answer is a success. */
+let keys = { headers: () => ({}), another: () => false };
+
+/** Has every request show a key: `headers()` has it, `another(shown, problem)` says whether there is another after a refusal. */
+export function useKeys(given) {
+  keys = given;
+}
+
+/** fetch that throws a Problem unless the answer is a success. Repeated with another key when the one that it showed is refused. */
 export async function call(path, options = {}) {
-  const response = await fetch(path, options);
-  if (!response.ok) throw await Problem.of(response);
-  return response;
+  for (;;) {
+    const shown = keys.headers();
+    const response = await fetch(path, { ...options, headers: { ...options.headers, ...shown } });
+    if (response.ok) return response;
+    const problem = await Problem.of(response);
+    if (!problem.isAboutKey || !(await keys.another(shown, problem))) throw problem;
+  }
 }
 
 /** The events of one answer, data parsed, as they arrive. */

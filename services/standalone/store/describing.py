@@ -32,10 +32,13 @@ _ADVICE = {
     "THREAD_MESSAGES": "Restore a backup; else these messages are lost",
     "RUN_SOURCES": "Restart Groundwork, which notes them again from the runs' logs. Answers in threads that are older than those "
     "logs are not found when a document that they quote is deleted: delete such threads, too",
+    "API_KEYS": "Look at the keys (groundwork keys list): make those that are gone anew, and revoke again those that are active "
+    "and should not be",
     "FORGOTTEN": "Look through the answers that were being given when something was deleted in the last day (groundwork runs), and "
     "delete those that quote it",
 }
 _HOLDS = {
+    "API_KEYS": "API_KEYS (who may come in)",
     "RUN_ACTIVE": "RUN_ACTIVE (which answers are being given)",
     "RUN_SOURCES": "RUN_SOURCES (which runs quote which documents)",
     "FORGOTTEN": "FORGOTTEN (what running answers must not quote any more)",

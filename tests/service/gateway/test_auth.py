@@ -15,7 +15,7 @@ from kit.api_keys import new_text
 from kit.jetstream import Nats
 from kit.principal import ADMIN, INGEST, QUERY
 from kit.testing.nats import NatsServer
-from services.gateway.app import require_loopback
+from services.gateway.app import require_loopback, run
 from services.gateway.errors import AuthenticationRequired
 from services.gateway.keys import Keys
 from services.gateway.server import bind
@@ -294,6 +294,11 @@ async def test_a_last_use_is_noted_behind_the_request_once_a_minute(
 def test_without_keys_the_gateway_listens_on_loopback_only(host: str) -> None:
     with closing(bind(host, 0)) as door, pytest.raises(AuthenticationRequired, match="GROUNDWORK_AUTH=api_keys"):
         require_loopback(door)
+
+
+async def test_the_process_says_what_to_do_before_it_serves_anybody(settings: Settings) -> None:
+    with pytest.raises(AuthenticationRequired, match="groundwork keys bootstrap"):
+        await run(settings(host="0.0.0.0"))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "::ffff:127.0.0.2"])

@@ -10,6 +10,7 @@ import pytest
 from kit.api_keys import read_shown
 from kit.jetstream import Nats
 from kit.principal import ADMIN, INGEST, OPERATOR, QUERY
+from services.gateway.keys import Keys
 from tests.service.gateway.conftest import Clocks, Settings, in_process
 from tests.service.gateway.key_desk import KeyDesk, bearer, id_of
 
@@ -155,6 +156,29 @@ async def test_a_long_list_comes_in_pages_newest_first(
             break
     assert len(seen) == len(set(seen)) == 8
     assert set(seen) == {*made, id_of(olga)}
+
+
+async def test_ended_keys_are_listed_for_a_while_and_a_tenant_has_so_many(
+    settings: Settings, nats_url: str, desk: KeyDesk, clocks: Clocks
+) -> None:
+    olga, otto = await desk.issue(ADMIN), await desk.issue(ADMIN, tenant_id="other")
+    limited = settings(auth="api_keys", nats_url=nats_url, api_keys_per_tenant=3, ended_api_keys_kept_days=1)
+    async with in_process(limited, clocks=clocks) as client:
+        keys: Keys = client._transport.app.state.api_keys  # type: ignore[attr-defined]
+        revoked = (await make(client, olga)).json()["id"]
+        expiring = await make(client, olga, expires_at=(clocks.day + timedelta(hours=1)).isoformat(timespec="seconds"))
+        assert refusal(await make(client, olga)) == (412, "TOO_MANY_API_KEYS")
+        assert (await make(client, otto)).status_code == 201
+        await client.delete(f"/v1/keys/{revoked}", headers=bearer(olga))
+        clocks.day += timedelta(days=1)
+        await keys.forget_ended(desk.store)
+        assert len(await listed(client, olga)) == 3
+        clocks.day += timedelta(hours=2)
+        await keys.forget_ended(desk.store)
+        await keys.ring.reached(await desk.store.last_revision(), 20)
+        assert await listed(client, olga) == [f"acme/olga/{id_of(olga)}"]
+        assert refusal(await client.get("/v1/keys", headers=bearer(expiring.json()["key"]))) == (401, "API_KEY_INVALID")
+        assert (await make(client, olga)).status_code == 201
 
 
 async def test_without_keys_there_are_none_to_change(settings: Settings) -> None:

@@ -214,7 +214,7 @@ async def test_the_retriever_follows_the_collections_and_never_writes_one(
 FOREIGN = [
     (user, bucket)
     for user, access in ACCESS.items()
-    for bucket in ("DOCUMENTS", "THREADS", "RUN_RECORDS", "ACTIVE_REVISIONS")
+    for bucket in ("DOCUMENTS", "THREADS", "RUN_RECORDS", "ACTIVE_REVISIONS", "API_KEYS")
     if bucket not in access.buckets
 ]
 

@@ -73,6 +73,38 @@ def test_dropped_run_is_read_on_after_the_last_event_exactly_once(tmp_path: Path
 
 
 @needs_node
+def test_a_refused_request_is_repeated_with_another_key_and_given_up_without(tmp_path: Path) -> None:
+    run_script(
+        tmp_path,
+        r"""
+        import { call, useKeys } from "./sse.mjs";
+        const problem = (status, reason) => new Response(JSON.stringify({ reason, detail: reason }), { status });
+        const shown = [];
+        globalThis.fetch = async (_, { method, headers }) => {
+          shown.push([method, headers.Accept, headers.Authorization]);
+          return headers.Authorization === "Bearer right" ? new Response("done") : problem(401, "API_KEY_INVALID");
+        };
+        const given = ["wrong", "right"];
+        let key = "";
+        const refusals = [];
+        useKeys({
+          headers: () => (key ? { Authorization: `Bearer ${key}` } : {}),
+          another: async (_, { reason }) => Boolean(refusals.push(reason) && (key = given.shift())),
+        });
+        const options = { method: "POST", headers: { Accept: "x" } };
+        assert.equal(await (await call("/v1/qa", options)).text(), "done");
+        assert.deepEqual(shown, [["POST", "x", undefined], ["POST", "x", "Bearer wrong"], ["POST", "x", "Bearer right"]]);
+        assert.deepEqual(refusals, ["API_KEY_INVALID", "API_KEY_INVALID"]);
+        key = "wrong";
+        await assert.rejects(call("/v1/qa", options), { reason: "API_KEY_INVALID" });
+        globalThis.fetch = async () => problem(403, "SCOPE_MISSING");
+        await assert.rejects(call("/v1/qa"), { reason: "SCOPE_MISSING" });
+        assert.equal(refusals.length, 3);
+        """,
+    )
+
+
+@needs_node
 def test_pieces_marks_and_quotes_count_characters_as_the_api_does(tmp_path: Path) -> None:
     run_script(
         tmp_path,

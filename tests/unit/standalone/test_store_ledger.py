@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.api_key_store import ApiKeyStore, bootstrap_key
 from kit.jetstream import KeyValue, Nats, ObjectStore, connect
 from kit.jetstream.condition import Finding, StoreCondition
 from kit.testing.nats import NatsServer, nats_server_binary
@@ -188,6 +189,20 @@ async def test_who_was_deleted_does_not_return_and_an_older_record_is_replaced(s
         assert entry is not None
         assert entry.value == record(0, "failed")
         assert await keys(nats, "DOCUMENTS") == ["local.d0"]
+
+
+async def test_a_revocation_that_was_lost_is_put_back(store: Store) -> None:
+    async with store.open() as (nats, keeper):
+        key, _ = bootstrap_key("local", "ann", AT)
+        api_keys = await ApiKeyStore.open(nats)
+        await api_keys.create(key)
+        revoked, _ = await api_keys.change("local", key.key_id, lambda each: each.revoked(AT))
+        await keeper.sync()
+        await nats.js.delete_stream("KV_API_KEYS")
+        api_keys = await ApiKeyStore.open(nats)
+        await api_keys.create(key)
+        assert by_place(await mended(keeper)) == {("API_KEYS", "entries_outdated"): (1, 1)}
+        assert await api_keys.all() == [revoked]
 
 
 async def test_while_services_run_nothing_that_is_there_is_written_over(store: Store) -> None:
