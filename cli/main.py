@@ -14,6 +14,7 @@ from cli.answering import RunView
 from cli.approvals import approvals
 from cli.asking import Question
 from cli.chatting import chat
+from cli.collections import collections
 from cli.deleting import delete_each
 from cli.errors import UsageError, in_words
 from cli.finding import find_files
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, delete.")
 app.add_typer(documents, name="documents")
+app.add_typer(collections, name="collections")
 app.add_typer(jobs, name="jobs")
 app.add_typer(runs, name="runs")
 app.add_typer(models, name="models")

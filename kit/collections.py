@@ -102,8 +102,10 @@ def is_own_default(collection_id: str, caller: Principal, local: Principal) -> b
     return collection_id == own_id(DEFAULT_ID, caller, local)
 
 
-def is_reserved(collection_id: str, caller: Principal) -> bool:
+def is_reserved(collection_id: str, caller: Principal, local: Principal) -> bool:
     """Whether nobody but another subject may have a collection of this id."""
+    if collection_id in (DEFAULT_ID, NOTES_ID):
+        return own_id(collection_id, caller, local) != collection_id
     marked = _OWN_ID.fullmatch(collection_id)
     return marked is not None and marked[1] != _mark(caller.subject)
 

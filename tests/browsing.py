@@ -66,7 +66,7 @@ def visiting(browser: Browser, base_url: str, prepare: Callable[[Page], object] 
         prepare(page)
         page.goto("/")
         yield visit
-        assert page.evaluate("window.violations") == []
-        assert visit.complaints == []
+        assert page.evaluate("window.violations") == [], page.evaluate("window.violations")
+        assert visit.complaints == [], visit.complaints
     finally:
         context.close()

@@ -122,7 +122,7 @@ class Searcher:
         return SearchResult(
             hits=(),
             plan=plan_search(request, 0, self._options),
-            rerank_reason="nothing to rerank: there is none of the collections",
+            rerank_reason="skipped: there is nothing to reorder",
             degraded=(),
             dropped=(),
             timings_ms={"total": total.lap_ms()},

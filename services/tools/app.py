@@ -13,6 +13,7 @@ from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 from kit.breaker import CircuitBreaker
 from kit.channel import Channel, open_channel
 from kit.jetstream import connect
+from kit.principal import current_principal
 from kit.service import Service
 from services.tools import toolbox
 from services.tools.adapters.call_store import KeyValueCallStore
@@ -82,7 +83,7 @@ def _record_search(settings: ToolsSettings) -> RecordSearch:
 
 
 def _context(settings: ToolsSettings, services: Services, call: Call) -> ToolContext:
-    return ToolContext(call.call_id, call.collection_ids, settings, services, _now, unheard)
+    return ToolContext(call.call_id, call.collection_ids, settings, services, _now, current_principal(), unheard)
 
 
 def _now() -> datetime:

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kit.principal import current_principal
+from kit.collections import DEFAULT_ID, own_id
+from kit.principal import Principal
 from services.tools.ports import Documents, ModelServer, Retriever
 from services.tools.projects.records import Records
 from services.tools.projects.searching import RecordSearch
@@ -31,18 +32,37 @@ class ToolContext:
     """The caller's name for this call; may be empty for tools without effect."""
 
     collection_ids: tuple[str, ...]
-    """Collections that the call may read; empty means all of the tenant's."""
+    """Collections that the call may read; empty means all that its caller may."""
 
     settings: ToolsSettings
     services: Services
     now: Callable[[], datetime]
 
+    caller: Principal
+    """In whose name the tool was called."""
+
     progress: Callable[[str], Awaitable[None]]
     """Tells the person what is being done, in a short sentence. Only the first twenty of a call are passed on."""
+
+    @property
+    def notes(self) -> str:
+        """The collection in which the caller's agents keep notes."""
+        return self._own(self.settings.tools_notes_collection)
+
+    def meant(self, collection_id: str) -> str:
+        """The collection that a model means: everybody has a default collection and notes of their own. One that the call is bound
+        to is that very one."""
+        if collection_id in self.collection_ids:
+            return collection_id
+        is_everybodys = collection_id in (DEFAULT_ID, self.settings.tools_notes_collection)
+        return self._own(collection_id) if is_everybodys else collection_id
+
+    def _own(self, name: str) -> str:
+        return own_id(name, self.caller, self.settings.local_principal())
 
     def outward_id(self) -> str:
         """A name of this call for servers outside, the same for the same call, so that they can tell when they are asked twice. It
         is of the tenant too, since tenants choose their call ids alike, and tells neither.
         """
-        words = f"{current_principal().tenant_id}\0{self.call_id}"
+        words = f"{self.caller.tenant_id}\0{self.call_id}"
         return hashlib.sha256(words.encode()).hexdigest()[:40]

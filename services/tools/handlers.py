@@ -65,5 +65,6 @@ def _decode_call(request: pb.CallToolRequest) -> Call:
         request.call_id,
         tuple(request.allowed_tools),
         tuple(request.collection_ids),
+        caller.subject,
         caller.scopes,
     )

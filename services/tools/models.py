@@ -108,7 +108,9 @@ class Call:
     allowed_tools: tuple[str, ...] = ()
     """What the caller may use; empty means all that the tenant may."""
     collection_ids: tuple[str, ...] = ()
-    """Collections that it may read; empty means all of the tenant's."""
+    """Collections that it may read; empty means all that the subject may."""
+    subject: str = ""
+    """In whose name: what one person may read is not told to another."""
     scopes: frozenset[str] = frozenset(SCOPES)
     """What the caller may do."""
 

@@ -106,7 +106,7 @@ class Documents(Protocol):
         ...
 
     async def collection_ids(self) -> Sequence[str]:
-        """All collections of the tenant, sorted."""
+        """All collections that the caller may read, sorted."""
         ...
 
     async def create_collection(self, collection_id: str) -> None:

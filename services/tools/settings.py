@@ -48,7 +48,8 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     tools_breaker_open_s: float = Field(default=5.0, gt=0)
     """Seconds until a tool that is left alone is tried again by one call; twice as many after each try that fails, up to 60."""
     tools_notes_collection: Identifier = "notes"
-    """Collection in which rag_index keeps texts when the model names no other; made for a tenant when the first text is kept."""
+    """Collection in which rag_index keeps texts when the model names no other; made when the first text is kept. Everybody has one
+    of their own: that of other users than the local one has a mark of its user in its id (`notes-1a2b3c4d`)."""
     tools_kb_collection: Identifier = "knowledge-base"
     """Collection that query_local_kb searches: the curated documents that a tenant's agents rely on. A tenant without one is told
     so."""

@@ -17,7 +17,7 @@ from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
 from kit.channel import open_channel
 from kit.jetstream import connect
-from kit.principal import Principal, use_principal
+from kit.principal import ADMIN, Principal, use_principal
 from kit.testing.openai import Reply
 from tests.integration.api import EVENT_STREAM, Api, Event, Json, assert_complete, only, parse_events
 from tests.integration.conftest import Model
@@ -101,7 +101,7 @@ async def corpus_stats(system: Groundwork, collection: str) -> tuple[int, int]:
     """Documents and chunks that the retriever counts in the collection."""
     services = [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]]
     async with open_channel(system.service("retriever")["address"], system.signer(), services) as channel:
-        with use_principal(Principal("local", "test")):
+        with use_principal(Principal("local", "test", frozenset({ADMIN}))):
             stub = retriever_pb2_grpc.RetrieverServiceStub(channel)
             request = retriever_pb2.CorpusStatsRequest(collection_ids=[collection])
             (stats,) = (await stub.CorpusStats(request, timeout=10)).collections

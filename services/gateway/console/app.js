@@ -2,6 +2,7 @@
 
 import { AnswerView } from "./answer.js";
 import { startApprovals } from "./approvals.js";
+import { collection, showCollections, startCollections } from "./collections.js";
 import { send, showEarlier, useThread } from "./conversation.js";
 import { startLibrary } from "./documents.js";
 import { byId, make, setText } from "./dom.js";
@@ -16,8 +17,6 @@ const form = byId("ask");
 const question = byId("question");
 const stop = byId("stop");
 let current = null; // the run in the card, while it goes on
-
-const collection = () => byId("collection").value || "default";
 
 const isChat = () => byId("mode-chat").checked;
 
@@ -93,7 +92,7 @@ function choose(mode) {
   setText(byId("ask-title"), title);
   setText(byId("lead"), lead);
   byId(mode === "chat" ? "mode-chat" : "mode-documents").checked = true;
-  byId("collection-label").hidden = isChat() || byId("collection").options.length < 2;
+  showCollections(!isChat());
   if (!isChat()) byId("earlier").hidden = true;
 }
 
@@ -152,17 +151,6 @@ async function watchSystem() {
   }
 }
 
-async function listCollections() {
-  try {
-    const { collections } = await (await call("/v1/collections")).json();
-    byId("collection").replaceChildren(...collections.map(({ id, name }) => make("option", { value: id }, name || id)));
-    byId("collection").value = "default";
-    byId("collection-label").hidden = isChat() || collections.length < 2;
-  } catch {
-    // without a list everything goes to the default collection
-  }
-}
-
 function startTheme() {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const button = byId("theme");
@@ -185,7 +173,7 @@ startKeys();
 startLibrary(collection);
 startModes();
 startApprovals((runId) => current?.runId !== runId && follow(new AnswerView(""), null, runId));
-listCollections();
+startCollections().then(() => showCollections(!isChat()));
 watchSystem();
 const unfinished = sessionStorage.getItem(RUN_KEY);
 if (unfinished) follow(new AnswerView(""), null, unfinished);

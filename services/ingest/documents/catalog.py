@@ -53,7 +53,7 @@ class Catalog:
 
     async def _make(self, caller: Principal, collection: Collection, again: bool) -> Collection:
         collection_id = collection.collection_id
-        if self._is_default(caller, collection_id) or is_reserved(collection_id, caller):
+        if self._is_default(caller, collection_id) or is_reserved(collection_id, caller, self._local):
             raise _taken(collection_id)
         try:
             await self._collections.create(collection)

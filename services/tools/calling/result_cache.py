@@ -1,4 +1,4 @@
-"""Results of CACHEABLE tools, for a while: a model asks the same thing twice, and so do two people."""
+"""Results of CACHEABLE tools, for a while: a model asks the same thing twice."""
 
 import json
 import time
@@ -13,7 +13,7 @@ BYTES_MAX = 16 * 1024 * 1024
 
 
 class ResultCache:
-    """Outputs by tenant, tool, arguments and what may be read. `size` of an output is that of its JSON."""
+    """Outputs by tenant, subject, tool, arguments and what may be read. `size` of an output is that of its JSON."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._outputs: TTLCache[str, tuple[ToolOutput, int]] = TTLCache(
@@ -31,5 +31,7 @@ class ResultCache:
 
 def _key(call: Call) -> str:
     return json.dumps(
-        [call.tenant_id, call.name, call.arguments, sorted(call.collection_ids)], sort_keys=True, ensure_ascii=False
+        [call.tenant_id, call.subject, call.name, call.arguments, sorted(call.collection_ids)],
+        sort_keys=True,
+        ensure_ascii=False,
     )

@@ -1,4 +1,4 @@
-"""What a call may read: the collections that it is bound to, else all of its tenant's. The tenant is bound by the token."""
+"""What a call may read: the collections that it is bound to, else all that its caller may. The caller is bound by the token."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +24,7 @@ class TooManyCollections(ToolError):
 
 async def readable(context: ToolContext, asked: Sequence[str] = ()) -> Sequence[str]:
     """The collections that are meant: `asked`, else all that may be read. Raises CollectionNotAllowed or CollectionMissing."""
+    asked = [context.meant(each) for each in asked]
     for collection_id in asked:
         permitted(context.collection_ids, collection_id)
     if context.collection_ids:

@@ -45,10 +45,10 @@ POLICY = Policy(timeout_s=30.0, needs_approval=True, effect=Effect.IDEMPOTENT, p
 
 async def rag_forget(document: str, context: ToolContext, collection_id: str = "") -> ToolOutput:
     """Whether there was such a document to delete. One that is gone already is no error: the call may be a repeated one."""
-    notes = context.settings.tools_notes_collection
+    collection_id = context.meant(collection_id)
     found = await _by_id(context, document, collection_id)
     if found is None:
-        collection = permitted(context.collection_ids, collection_id or notes)
+        collection = permitted(context.collection_ids, collection_id or context.notes)
         found = await _by_name(context, document, collection)
         if found is None:
             said = f"There is no document {document!r} in {collection}; it may have been deleted before."
@@ -79,7 +79,7 @@ async def _by_name(context: ToolContext, name: str, collection_id: str) -> Docum
         try:
             page = await context.services.documents.page(collection_id, page_size=PAGE_SIZE, page_token=token)
         except CollectionMissing:
-            if collection_id != context.settings.tools_notes_collection:
+            if collection_id != context.notes:
                 raise
             return None
         found |= {document.name: document for document in page.documents if document.name in names}

@@ -1,7 +1,7 @@
 """Keeps a text as a document, so that later searches find it.
 
-Each call needs a person's approval: what is kept is found and cited by everybody in the tenant from then on, a text of the same
-title is replaced, and a document that was read may have told the model to keep something.
+Each call needs a person's approval: what is kept is found and cited from then on by everybody who may read the collection, a text
+of the same title is replaced, and a document that was read may have told the model to keep something.
 """
 
 import hashlib
@@ -63,9 +63,8 @@ async def rag_index(text: str, context: ToolContext, title: str = "", collection
     """The document and whether it is searchable yet. The same call again ends in the same document."""
     if not text.strip():
         raise ToolError("there is nothing to keep: the text is empty", reason="TEXT_EMPTY")
-    notes = context.settings.tools_notes_collection
     # A collection other than the notes has to be named, even the only one: who allows the call reads it in the arguments.
-    collection = permitted(context.collection_ids, collection_id or notes)
+    collection = permitted(context.collection_ids, context.meant(collection_id) or context.notes)
     name = document_name(title, text, context.call_id)
     await context.progress(f"Keeping {name} in {collection}")
     document = await _kept(context, collection, name, text)
@@ -80,7 +79,7 @@ async def _kept(context: ToolContext, collection_id: str, name: str, text: str) 
     try:
         return await documents.keep(collection_id, name, text, call_key=call_key)
     except CollectionMissing:
-        if collection_id != context.settings.tools_notes_collection:
+        if collection_id != context.notes:
             raise
     await documents.create_collection(collection_id)
     return await documents.keep(collection_id, name, text, call_key=call_key)

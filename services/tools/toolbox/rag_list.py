@@ -45,7 +45,7 @@ POLICY = Policy(timeout_s=5.0)
 
 async def rag_list(context: ToolContext, collection_id: str = "", limit: int = 20, page_token: str = "") -> ToolOutput:
     """Documents of one collection; without a collection also the ids of those that may be listed."""
-    collection = permitted(context.collection_ids, collection_id or _default(context))
+    collection = permitted(context.collection_ids, context.meant(collection_id) or _default(context))
     documents = context.services.documents
     content: dict[str, Any] = {"collection_id": collection}
     if not collection_id:
@@ -53,7 +53,7 @@ async def rag_list(context: ToolContext, collection_id: str = "", limit: int = 2
     try:
         page = await documents.page(collection, page_size=limit, page_token=page_token)
     except CollectionMissing:
-        if collection_id or collection != context.settings.tools_notes_collection:
+        if collection_id or collection != context.notes:
             raise
         page = DocumentPage(())  # nothing has been kept yet
     content |= {
@@ -66,7 +66,7 @@ async def rag_list(context: ToolContext, collection_id: str = "", limit: int = 2
 
 def _default(context: ToolContext) -> str:
     """The notes, or the first collection that may be listed where the notes may not."""
-    notes = context.settings.tools_notes_collection
+    notes = context.notes
     return notes if not context.collection_ids or notes in context.collection_ids else context.collection_ids[0]
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import Mock
 
-from kit.principal import Principal, use_principal
+from kit.principal import Principal, current_principal, use_principal
 from services.tools import toolbox
 from services.tools.calling.calls import Calls
 from services.tools.calling.discovery import discover
@@ -52,4 +52,6 @@ def _context(settings: ToolsSettings, call: Call) -> ToolContext:
     async def unheard(_: str) -> None:
         pass
 
-    return ToolContext(call.call_id, call.collection_ids, settings, Mock(spec=Services), lambda: NOW, unheard)
+    return ToolContext(
+        call.call_id, call.collection_ids, settings, Mock(spec=Services), lambda: NOW, current_principal(), unheard
+    )

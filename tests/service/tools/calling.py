@@ -54,6 +54,7 @@ class Tools:
 @asynccontextmanager
 async def running_tools(nats_url: str, **settings: Any) -> AsyncIterator[Tools]:
     """A tools service with these addresses of its neighbours; nobody answers at the others."""
+    settings = {"local_subject": TEST_PRINCIPAL.subject, **settings}
     nobody = {f"{room}_address": f"127.0.0.1:{free_port()}" for room in ("retriever", "reranker", "ingest")}
     configured = ToolsSettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url, **{**nobody, **settings})
     async with running_service(run, configured) as address:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
-from kit.testing.harness import free_port, open_test_channel, running_service
+from kit.testing.harness import TEST_PRINCIPAL, free_port, open_test_channel, running_service
 from services.ingest import app as ingest
 from services.ingest.settings import IngestSettings
 from services.reranker import app as reranker
@@ -39,6 +39,7 @@ async def _all_rooms(nats_url: str, model_server: str, folder: Path) -> AsyncIte
         search = await stack.enter_async_context(running_service(retriever.run, search_settings))
         common["retriever_address"] = search
         addresses = []
+        common["local_subject"] = TEST_PRINCIPAL.subject
         for name, run in (("api", ingest.run_api), ("worker", ingest.run_worker)):
             settings = IngestSettings(grpc_address=f"127.0.0.1:{free_port()}", data_dir=folder / name, **common)
             addresses.append(await stack.enter_async_context(running_service(run, settings)))

@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             route(self)
 
-    do_GET = do_POST = do_PUT = do_DELETE = do  # noqa: N815 - the names that http.server calls
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do  # noqa: N815 - the names that http.server calls
 
     def json(self, value: Any, status: int = 200) -> None:
         """A JSON answer."""

@@ -66,10 +66,12 @@ def test_everybody_has_ids_of_their_own_for_the_same_name() -> None:
 
 def test_own_ids_are_kept_for_their_subject() -> None:
     anns = own_id("default", ANN, LOCAL)
-    assert is_reserved(anns, BOB)
-    assert is_reserved(own_id("notes", ANN, LOCAL), BOB)
-    assert not is_reserved(anns, ANN)
-    assert not is_reserved("default-report", BOB)
+    assert is_reserved(anns, BOB, LOCAL)
+    assert is_reserved(own_id("notes", ANN, LOCAL), BOB, LOCAL)
+    assert not is_reserved(anns, ANN, LOCAL)
+    assert not is_reserved("default-report", BOB, LOCAL)
+    assert is_reserved("notes", BOB, LOCAL)
+    assert not is_reserved("notes", LOCAL, LOCAL)
 
 
 @pytest.mark.parametrize(

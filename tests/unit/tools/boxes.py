@@ -51,4 +51,12 @@ def make_box(
 def make_context(call: Call) -> ToolContext:
     """For tools that ask no other service."""
     no_services: Any = None
-    return ToolContext(call.call_id, call.collection_ids, ToolsSettings(), no_services, lambda: START, unheard)
+    return ToolContext(
+        call.call_id,
+        call.collection_ids,
+        ToolsSettings(),
+        no_services,
+        lambda: START,
+        ToolsSettings().local_principal(),
+        unheard,
+    )

@@ -9,6 +9,7 @@ from typing import Any
 
 from groundwork.retriever.v1 import retriever_pb2
 
+from kit.principal import Principal
 from services.tools.context import Services, ToolContext
 from services.tools.documents import CollectionMissing, Document, DocumentPage, DocumentState
 from services.tools.models import Passage
@@ -122,6 +123,9 @@ class Told:
         self.messages.append(message)
 
 
+LOCAL = Principal("local", "local-user")
+
+
 def tool_context(
     *,
     documents: Any = None,
@@ -130,10 +134,11 @@ def tool_context(
     collection_ids: Sequence[str] = (),
     call_id: str = "run1/call1",
     told: Told | None = None,
+    caller: Principal = LOCAL,
     **more: Any,
 ) -> ToolContext:
     services = Services(retriever, models, documents or FakeDocuments(), **more)
-    return ToolContext(call_id, tuple(collection_ids), ToolsSettings(), services, _now, told or Told())
+    return ToolContext(call_id, tuple(collection_ids), ToolsSettings(), services, _now, caller, told or Told())
 
 
 def _now() -> datetime:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kit.principal import Principal
 from services.tools import toolbox
 from services.tools.calling.discovery import discover
 from services.tools.documents import CollectionMissing, CollectionNotAllowed, DocumentState
@@ -199,3 +200,30 @@ async def test_a_collection_too_large_to_look_for_a_name_asks_for_the_id(
         documents.add(f"{number}.md")
     with pytest.raises(ToolError, match="give the document's id"):
         await rag_forget("2.md", tool_context(documents=documents))
+
+
+async def test_everybody_keeps_notes_of_their_own(documents: FakeDocuments) -> None:
+    """Two people want a collection called notes; neither finds, replaces or deletes what is the other's."""
+    contexts = {
+        each: tool_context(documents=documents, caller=Principal("acme", each), call_id=f"{each}/call1")
+        for each in ("ann", "bob")
+    }
+    kept = {}
+    for name, context in contexts.items():
+        output = await rag_index(f"Of {name}.", context, title="Plan", collection_id="notes")
+        kept[name] = _content(output)
+    assert kept["ann"]["collection_id"] == contexts["ann"].notes != contexts["bob"].notes
+    assert kept["ann"]["document_id"] != kept["bob"]["document_id"]
+    await rag_forget("Plan", contexts["bob"])
+    listed = _content(await rag_list(contexts["ann"]))
+    assert [each["document_id"] for each in listed["documents"]] == [kept["ann"]["document_id"]]
+
+
+async def test_default_is_the_callers_own(documents: FakeDocuments) -> None:
+    context = tool_context(documents=documents, caller=Principal("acme", "ann"))
+    own = context.meant("default")
+    assert own.startswith("default-")
+    documents.collections.add(own)
+    assert _content(await rag_index("A note.", context, collection_id="default"))["collection_id"] == own
+    bound = tool_context(documents=documents, caller=Principal("acme", "ann"), collection_ids=["notes"])
+    assert bound.meant("notes") == "notes", "what a conversation is bound to is that very collection"

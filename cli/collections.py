@@ -1,0 +1,124 @@
+"""`groundwork collections`: make them, share them, and take them away."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+import typer
+
+from cli.errors import UsageError
+from cli.gateway import Gateway, Json
+from cli.output import Output
+from cli.running import run
+
+collections = typer.Typer(no_args_is_help=True, help="Collections: list, create, share, delete.")
+
+Visibility = Literal["private", "tenant"]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Id = Annotated[str, typer.Argument(help="Collection; `default` is your own.", metavar="ID")]
+Name = Annotated[str, typer.Option(help="Name for people.")]
+SharedWith = Annotated[
+    Visibility | None, typer.Option(help="`private`: yours alone. `tenant`: everyone here reads it, you change it.")
+]
+
+_COLUMNS = ["id", "name", "owner", "read by", "made"]
+_READ_BY = {"private": "its owner", "tenant": "everyone here"}
+
+
+@collections.command(name="list")
+def list_collections(as_json: AsJson = False) -> None:
+    """The collections that you may read: whose they are, and who else reads them."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        answer = await gateway.request("GET", "/v1/collections")
+        if as_json:
+            output.json(answer)
+        else:
+            output.table(_COLUMNS, [_row(each) for each in answer["collections"]], whole={"id"})
+        return 0
+
+    run(command)
+
+
+@collections.command(name="show")
+def show(collection_id: Id, as_json: AsJson = False) -> None:
+    """One collection."""
+    run(lambda gateway: _said(gateway, "GET", _path(collection_id), None, Output(as_json=as_json)))
+
+
+@collections.command(name="create")
+def create(
+    collection_id: Annotated[str, typer.Argument(help="Id; without one it is made from the name.", metavar="ID")] = "",
+    name: Name = "",
+    visibility: SharedWith = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a collection. It is yours, and private unless you say otherwise."""
+
+    def body() -> Json:
+        if not (collection_id or name):
+            raise UsageError("Give the collection an id or a --name.")
+        return {"id": collection_id, "name": name, "visibility": visibility or "private"}
+
+    async def command(gateway: Gateway) -> int:
+        return await _said(gateway, "POST", "/v1/collections", body(), Output(as_json=as_json))
+
+    run(command)
+
+
+@collections.command(name="update")
+def update(
+    collection_id: Id,
+    name: Name = "",
+    visibility: SharedWith = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rename a collection of yours, or say who may read it."""
+
+    async def command(gateway: Gateway) -> int:
+        if not (name or visibility):
+            raise UsageError("Say what is to change: --name, --visibility, or both.")
+        body: Json = {"name": name or None, "visibility": visibility}
+        return await _said(gateway, "PATCH", _path(collection_id), body, Output(as_json=as_json))
+
+    run(command)
+
+
+@collections.command(name="delete")
+def delete(collection_id: Id, as_json: AsJson = False) -> None:
+    """Remove a collection with all its documents; nothing in it is found from now on."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        await gateway.request("DELETE", _path(collection_id))
+        if as_json:
+            output.json({"deleted": [collection_id]})
+        else:
+            output.out.print(f"deleted {collection_id}", markup=False)
+        return 0
+
+    run(command)
+
+
+async def _said(gateway: Gateway, method: str, path: str, body: Json | None, output: Output) -> int:
+    """Asks, and shows the collection that is answered."""
+    answer = await gateway.request(method, path, json=body)
+    if output.as_json:
+        output.json(answer)
+    else:
+        output.table(_COLUMNS, [_row(answer)], whole={"id"})
+    return 0
+
+
+def _path(collection_id: str) -> str:
+    return f"/v1/collections/{quote(collection_id, safe='')}"
+
+
+def _row(collection: Json) -> list[str]:
+    """A collection without an owner is one of an earlier version."""
+    owner = collection.get("owner")
+    read_by = _READ_BY.get(collection.get("visibility") or "private", "its owner")
+    made = collection.get("created_at") or ""
+    return [collection["id"], collection["name"], owner or "everyone here", read_by, made]
