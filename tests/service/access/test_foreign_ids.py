@@ -17,9 +17,10 @@ from groundwork.ingest.v1 import ingest_pb2
 from groundwork.memory.v1 import memory_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2
 from groundwork.retriever.v1 import retriever_pb2
+from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
 from kit.errors import GroundworkError
-from kit.principal import use_principal
+from kit.principal import ADMIN, INGEST, QUERY, Principal, use_principal
 from kit.scopes import scope_of
 from tests.service.access.contracts import call_name, methods, path_of, request_class, stub_of
 from tests.service.access.kinds import STRANGERS, UNKNOWN, Stranger, kind_of, masked
@@ -223,3 +224,36 @@ def _leaks(world: World, place: Place, asked_for: str, answer: str) -> list[str]
     rest = answer.replace(asked_for, "")
     told_of = [kind for kind, id_ in world.things.ids.items() if id_ in rest]
     return [f"{place} tells of {told_of}: {answer}"] if told_of or SECRET in rest else []
+
+
+async def test_administrator_of_the_tenant_sees_what_is_anns(world: World) -> None:
+    ids = world.things.ids
+    with use_principal(Principal(ANN.tenant_id, "root", frozenset({ADMIN}))):
+        for room, name, request in (
+            ("ingest", "GetCollection", ingest_pb2.GetCollectionRequest(collection_id=ids["collection"])),
+            ("ingest", "GetDocument", ingest_pb2.GetDocumentRequest(document_id=ids["document"])),
+            ("ingest", "ListDeadLetters", ingest_pb2.ListDeadLettersRequest()),
+            ("orchestrator", "GetRun", orchestrator_pb2.GetRunRequest(run_id=ids["run"])),
+            ("orchestrator", "ListApprovals", orchestrator_pb2.ListApprovalsRequest()),
+            ("orchestrator", "GetUsage", orchestrator_pb2.GetUsageRequest(subject=ANN.subject, group_by="subject")),
+            ("retriever", "FetchChunks", retriever_pb2.FetchChunksRequest(chunk_ids=[ids["chunk"]])),
+        ):
+            answer = _text(await getattr(world.stub(room), name)(request, timeout=TIMEOUT_S))
+            assert SECRET in answer or ANN.subject in answer, (name, answer)
+
+
+@pytest.mark.parametrize(("scopes", "is_offered"), [({QUERY}, False), ({QUERY, INGEST}, True)])
+async def test_tool_that_changes_documents_is_for_callers_who_may_themselves(
+    world: World, scopes: set[str], is_offered: bool
+) -> None:
+    with use_principal(Principal("acme", "carol", frozenset(scopes))):
+        request = orchestrator_pb2.ListToolsRequest()
+        offered = (await world.stub("orchestrator").ListTools(request, timeout=TIMEOUT_S)).tools
+        call = tools_pb2.CallToolRequest(name="rag_forget", call_id="run/1")
+        call.arguments.update({"document": "nothing.md"})
+        stub = tools_pb2_grpc.ToolsServiceStub(world.channels["tools"])
+        (result,) = [each.result async for each in stub.CallTool(call, timeout=TIMEOUT_S) if each.HasField("result")]
+    names = {tool.name for tool in offered}
+    assert "rag_search" in names
+    assert ({"rag_index", "rag_forget"} <= names) is is_offered
+    assert (result.error_reason == "SCOPE_MISSING") is not is_offered
