@@ -3,9 +3,10 @@
 import asyncio
 import functools
 import json
+import random
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -61,12 +62,15 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that were free a moment ago."""
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
+    """Different ports that were free a moment ago, below those that systems take for outgoing connections: one that is left for a
+    while, because its server is restarted, is not taken by a stranger's."""
+    chosen: list[int] = []
+    while len(chosen) < count:
+        port = random.randrange(10_000, 32_000)  # noqa: S311 - keeps no secret
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            chosen += [port] if port not in chosen else []
+    return chosen
 
 
 @asynccontextmanager

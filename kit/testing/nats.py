@@ -60,7 +60,8 @@ class NatsServer:
     async def stop(self, *, kill: bool = False) -> None:
         if self.process is None:
             return
-        self.process.kill() if kill else self.process.terminate()
+        if self.process.returncode is None:
+            self.process.kill() if kill else self.process.terminate()
         if self._reading is not None:
             await self._reading
         await self.process.wait()

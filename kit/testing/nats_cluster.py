@@ -18,7 +18,7 @@ from kit.testing.nats import NatsServer
 
 NODES = 3
 _PIECE_BYTES = 65_536
-_FORMED_TIMEOUT_S = 60.0
+_FORMED_TIMEOUT_S = 180.0
 _ANSWER_TIMEOUT_S = 2.0
 _RECHECK_S = 0.05
 """Between two looks at what a node says of itself: nothing tells of it."""
