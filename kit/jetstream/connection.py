@@ -5,7 +5,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from itertools import count
 from typing import Any, TypeVar
