@@ -117,14 +117,14 @@ class ApiKeyStore:
 
     async def note_use(self, key: ApiKey, at: datetime) -> None:
         """Keeps when a key was last used."""
-        await self._uses.put(_place(key), json.dumps({"at": at.isoformat()}).encode())
+        await self._uses.put(_place(key), _encode_use(at))
 
     async def last_uses(self, tenant_id: str, key_id: str = "*") -> dict[str, datetime]:
         """When the keys of a tenant, or one of them, were last used, by id; to a minute or so."""
         uses: dict[str, datetime] = {}
         async for entry in self._uses.entries(f"{tenant_id}.{key_id}"):
             try:
-                uses[entry.key.rpartition(".")[2]] = datetime.fromisoformat(json.loads(entry.value or b"")["at"])
+                uses[entry.key.rpartition(".")[2]] = _decode_use(entry.value or b"")
             except UNREADABLE as error:
                 set_aside(USES_BUCKET, entry.key, error)
         return uses
@@ -145,6 +145,15 @@ def bootstrap_key(tenant_id: str, subject: str, now: datetime) -> tuple[ApiKey, 
 def not_found(key_id: str) -> ApiKeyNotFound:
     """The same words for a key that does not exist and for one that is another's."""
     return ApiKeyNotFound(f"there is no API key {key_id}; list yours with GET /v1/keys")
+
+
+def _encode_use(at: datetime) -> bytes:
+    return json.dumps({"at": at.isoformat()}).encode()
+
+
+def _decode_use(value: bytes) -> datetime:
+    """Raises one of UNREADABLE."""
+    return datetime.fromisoformat(json.loads(value)["at"])
 
 
 def _place(key: ApiKey) -> str:

@@ -13,7 +13,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2, record_pb2, state_pb2
 from groundwork.tools.v1 import record_pb2 as call_pb2
 from pydantic import SecretStr
 
-from kit import forgetting, idempotency
+from kit import api_key_store, api_keys, forgetting, idempotency
 from kit.jetstream import Entry, Job, condition
 from kit.llm import switching
 from kit.llm.brought import BroughtModel
@@ -102,7 +102,21 @@ class Kind:
 
 def kinds() -> Sequence[Kind]:
     """All of them."""
-    return [*_ingest(), *_retriever(), *_memory(), *_tools(), *_orchestrator(), *_events()]
+    return [*_gateway(), *_ingest(), *_retriever(), *_memory(), *_tools(), *_orchestrator(), *_events()]
+
+
+def _gateway() -> Iterator[Kind]:
+    yield Kind(
+        "API_KEYS",
+        lambda: api_keys.encode(_KEY),
+        lambda data: api_keys.encode(api_keys.decode(data)),
+        change=lambda data: api_keys.encode(replace(api_keys.decode(data), revoked_at=AT)),
+    )
+    yield Kind(
+        "API_KEY_USES",
+        lambda: api_key_store._encode_use(AT),
+        lambda data: api_key_store._encode_use(api_key_store._decode_use(data)),
+    )
 
 
 def _ingest() -> Iterator[Kind]:
@@ -310,6 +324,22 @@ def _waiting_again(data: bytes) -> bytes:
     return message.SerializeToString()
 
 
+_KEY = api_keys.ApiKey(
+    key_id="ab" * 12,
+    name="laptop",
+    tenant_id="acme",
+    subject="ann",
+    scopes=("query", "ingest"),
+    digest=bytes(range(32)),
+    created_at=AT,
+    created_by="bob",
+    created_with="cd" * 12,
+    expires_at=AT,
+    revoked_at=AT,
+    rotated_at=AT,
+    previous_digest=bytes(range(1, 33)),
+    previous_until=AT,
+)
 _CONTENT = Content("ab" * 32, 1_024, "application/pdf")
 _FAILURE = Failure("PDF_ENCRYPTED", "the file is encrypted")
 _DOCUMENT = Document(
