@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -30,10 +31,10 @@ _KINDS: dict[str, type] = {
 _FIELDS = {kind: name for name, kind in _KINDS.items()}
 
 
-_WELL_KNOWN: dict[type, Callable[[Any], Any]] = {
-    Duration: lambda value: value.ToNanoseconds() / 1e9,
-    Timestamp: lambda value: value.ToDatetime(tzinfo=UTC),
-    Struct: as_json,
+_WELL_KNOWN: dict[str, Callable[[Any], Any]] = {
+    Duration.DESCRIPTOR.full_name: lambda value: value.ToNanoseconds() / 1e9,
+    Timestamp.DESCRIPTOR.full_name: lambda value: value.ToDatetime(tzinfo=UTC),
+    Struct.DESCRIPTOR.full_name: as_json,
 }
 
 
@@ -131,38 +132,48 @@ def _extend(repeated: Any, items: Sequence[Any]) -> None:
 
 def read(message: Any, kind: type) -> Any:
     """The dataclass `kind` with the message's values."""
-    return kind(
-        **{name: _get(message, _name_in(message.DESCRIPTOR, name), hint) for name, hint in _hints(kind).items()}
-    )
+    return kind(**{name: get(message) for name, get in _readers(kind, message.DESCRIPTOR)})
 
 
-def _get(message: Any, name: str, hint: Any) -> Any:
+@cache
+def _readers(kind: type, descriptor: Any) -> Sequence[tuple[str, Callable[[Any], Any]]]:
+    """How each field of the dataclass is read. Asked once for a kind: each event that is followed is read."""
+    return [
+        (name, _reader(descriptor.fields_by_name[_name_in(descriptor, name)], hint))
+        for name, hint in _hints(kind).items()
+    ]
+
+
+def _reader(field: Any, hint: Any) -> Callable[[Any], Any]:
+    name = field.name
     if isinstance(hint, UnionType):
-        if not _is_set(message, name):
-            return None
-        hint = next(option for option in get_args(hint) if option is not type(None))
-    value = getattr(message, name)
-    if isinstance(value, Message) and (known := _WELL_KNOWN.get(type(value))):
-        return known(value)
+        get = _reader(field, next(option for option in get_args(hint) if option is not type(None)))
+        if field.has_presence:
+            return lambda message: get(message) if message.HasField(name) else None
+        return lambda message: get(message) if getattr(message, name) != field.default_value else None
+    convert = _converter(field, hint)
+    return attrgetter(name) if convert is None else lambda message: convert(getattr(message, name))
+
+
+def _converter(field: Any, hint: Any) -> Callable[[Any], Any] | None:
+    """None of a value that is the same in both."""
+    kind = field.message_type
+    if kind is not None and not field.is_repeated and kind.full_name in _WELL_KNOWN:
+        return _WELL_KNOWN[kind.full_name]
     if get_origin(hint) is not None:
-        return _collection(value, hint)
+        return _collector(hint)
     if issubclass(hint, Enum):
-        return enum_from_number(message.DESCRIPTOR.fields_by_name[name].enum_type, value, hint)
-    return read(value, hint) if isinstance(hint, type) and is_dataclass(hint) else value
+        return lambda number: enum_from_number(field.enum_type, number, hint)
+    return (lambda part: read(part, hint)) if isinstance(hint, type) and is_dataclass(hint) else None
 
 
-def _is_set(message: Any, name: str) -> bool:
-    field = message.DESCRIPTOR.fields_by_name[name]
-    return bool(message.HasField(name) if field.has_presence else getattr(message, name) != field.default_value)
-
-
-def _collection(value: Any, hint: Any) -> Any:
+def _collector(hint: Any) -> Callable[[Any], Any]:
     if issubclass(get_origin(hint), Mapping):
-        return dict(value)
+        return dict
     (item,) = get_args(hint)
     if isinstance(item, type) and is_dataclass(item):
-        return tuple(read(each, item) for each in value)
-    return tuple(value)
+        return lambda values: tuple(read(each, item) for each in values)
+    return tuple
 
 
 @cache

@@ -231,20 +231,27 @@ class RunTail:
         return nsmallest(_SILENT_PER_LOOK, silent, key=lambda run: run.heard_at)
 
     async def _repair_all(self) -> None:
+        """Once one of them cannot be read, the others are left for the next look."""
         doubtful, self._doubtful = self._doubtful, set()
         slots = asyncio.Semaphore(_REPAIRED_AT_ONCE)
+        failures: list[Unavailable] = []
 
         async def one(run: _Followed) -> None:
             async with slots:
+                if failures:
+                    self._doubtful.add(run.subject)
+                    return
                 try:
                     await self._repair(run)
                 except Unavailable as error:
-                    _log.warning("run_cannot_be_followed", subject=run.subject, error=error.message)
-                    self._doubtful.add(run.subject)  # at the next look
+                    failures.append(error)
+                    self._doubtful.add(run.subject)
 
         async with asyncio.TaskGroup() as group:
             for run in [self._runs[subject] for subject in doubtful if subject in self._runs]:
                 group.create_task(one(run))
+        if failures:
+            _log.warning("runs_cannot_be_followed", runs=len(self._doubtful), error=failures[0].message)
 
     async def _repair(self, run: _Followed) -> None:
         """Hands on what the log has behind the run's position. What a replica that lags does not have is for the next look."""

@@ -123,7 +123,7 @@ async def test_a_thousand_followers_of_one_run_cost_one_subscription_and_no_cons
     speaker = Speaker(pieces=30)
     async with connect(nats_url, name="follower") as own:
         worker = await start_orchestrator(worker=speaker, lease_s=LONG_S)
-        follower = await start_orchestrator(nats=own)
+        follower = await start_orchestrator(nats=own, lease_s=LONG_S)
         key, _ = await worker.runs.start(ANN, QUESTION)
         tasks = await follow_all(follower, [key] * WATCHERS)
         assert heard_of(own) == [f"logged.{key.name}"]
