@@ -213,7 +213,8 @@ async def connect(url: str, *, name: str, replicas: int = 1) -> AsyncIterator[Na
     Answers come to subjects below `_INBOX.<user>`, so that a server can keep a user from listening to those of another.
     """
     servers = url.split(",")
-    user = urlsplit(servers[0]).username
+    first = urlsplit(servers[0])
+    user = first.username
 
     async def on_error(error: Exception) -> None:
         if "permissions violation" in str(error).lower():
@@ -238,6 +239,9 @@ async def connect(url: str, *, name: str, replicas: int = 1) -> AsyncIterator[Na
     nc = await nats.connect(
         servers,
         name=name,
+        # For the servers that a server tells of as well, whose addresses come without.
+        user=user if first.password else None,
+        password=first.password,
         inbox_prefix=f"_INBOX.{user}" if user else "_INBOX",
         error_cb=on_error,
         disconnected_cb=on_disconnect,
