@@ -5,6 +5,7 @@ import asyncio
 import random
 from collections import Counter
 from typing import Any
+from urllib.parse import ParseResult
 
 import structlog
 from nats.aio.client import Client, Server
@@ -32,7 +33,7 @@ class ServerChoice:
 
     def connected(self, nc: Client) -> None:
         self._nc = nc
-        self._current = nc.connected_url.netloc if nc.connected_url else ""
+        self._current = _place(nc.connected_url) if nc.connected_url else ""
         self._tries.clear()
 
     def disconnected(self) -> None:
@@ -47,12 +48,12 @@ class ServerChoice:
         """The server to connect to and the seconds to wait before: each in turn, the one that was left after the others."""
 
         def turn(server: Server) -> tuple[int, bool, float]:
-            place = server.uri.netloc
+            place = _place(server.uri)
             return self._tries[place], place == self._current, random.random()  # noqa: S311 - spreads the clients, keeps no secret
 
         chosen = min(servers, key=turn)
-        self._tries[chosen.uri.netloc] += 1
-        return chosen, _RETRY_WAIT_S if self._tries[chosen.uri.netloc] > 1 else 0.0
+        self._tries[_place(chosen.uri)] += 1
+        return chosen, _RETRY_WAIT_S if self._tries[_place(chosen.uri)] > 1 else 0.0
 
     def stored(self) -> None:
         """Something written was acknowledged, which takes a majority of the servers."""
@@ -73,3 +74,8 @@ class ServerChoice:
         self._stay_until = now + _LEAVE_AGAIN_AFTER_S
         _log.warning("nats_server_left", server=self._current, reason="nothing was acknowledged")
         await nc.force_reconnect()
+
+
+def _place(url: ParseResult) -> str:
+    """Without user and password: it is logged."""
+    return f"{url.hostname}:{url.port}"

@@ -41,7 +41,8 @@ async def connect(url: str, *, name: str, replicas: int = 1, waiting: Waiting | 
     `waiting` everything that is opened over this connection is waited for as well, and it is said there.
     """
     servers = url.split(",")
-    user = urlsplit(servers[0]).username
+    first = urlsplit(servers[0])
+    user = first.username
     client, choice = _Client(), ServerChoice()
     events = _Events(
         f"NATS at {', '.join(map(_place, servers))}", lambda: choice.connected(client), choice.disconnected
@@ -50,6 +51,9 @@ async def connect(url: str, *, name: str, replicas: int = 1, waiting: Waiting | 
         client.connect(
             servers,
             name=name,
+            # For the servers that a server tells of as well, whose addresses come without.
+            user=user if first.password else None,
+            password=first.password,
             inbox_prefix=f"_INBOX.{user}" if user else "_INBOX",
             error_cb=events.on_error,
             disconnected_cb=events.on_disconnect,

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import structlog
 
+from kit.message_store import lasting
 from kit.service import Service
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
@@ -47,7 +48,7 @@ async def _serve(settings: GatewaySettings, door: socket.socket) -> None:
         limits = connection_limits(settings)
         keys = _keys(settings)
         if keys is not None:
-            service.spawn(keys.run())
+            service.spawn(lasting("API keys", keys.run))
             service.report(keys.ring.troubles)
         server = HttpServer(
             create_api(backends, keys),

@@ -1,6 +1,7 @@
 """On how many servers of a real cluster streams are kept: made so, given more, never scaled down."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pytest
@@ -125,6 +126,26 @@ async def test_users_of_the_services_may_do_what_replicas_take() -> None:
                     await store.put("file", given([b"content"]))
                     await store.delete("file")
                     assert not await store.exists("file")
+
+
+async def test_who_was_told_of_one_server_goes_on_with_another_as_the_same_user() -> None:
+    async with nats_cluster(authorization(dict.fromkeys((ADMINISTRATOR, *ACCESS), "secret"))) as cluster:
+        first = cluster.nodes[0]
+        async with connect(f"nats://tools:secret@127.0.0.1:{first.port}", name="tools", replicas=3) as nats:
+            bucket = await KeyValue.open(nats, "TOOL_CALLS")
+            revision = await bucket.create("acme.one", b"1")
+            await first.stop(kill=True)
+            while (entry := await eventually(bucket.get("acme.one"))) is None:
+                pass
+            assert entry.revision == revision
+            assert nats.reconnections
+
+
+async def eventually(reading: Awaitable[Entry | None]) -> Entry | None:
+    """None while nobody answers: a slow machine elects for longer than anybody is waited for."""
+    with suppress(Unavailable):
+        return await reading
+    return None
 
 
 async def test_consumers_of_a_queue_have_as_many_replicas_as_their_queue(cluster: NatsCluster) -> None:
