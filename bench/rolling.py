@@ -40,7 +40,7 @@ def measure() -> Part:
                 not tally.failures and tally.requests >= REQUESTS,
             ),
             Figure(f"lost of {len(tally.uploads)} acknowledged uploads", str(len(lost)), "0", not lost),
-            Figure("answers without a part of the system", f"{tally.degraded} of {tally.requests // 2}"),
+            Figure("answers without a part of the system", f"{tally.degraded} of {tally.answers}"),
             Figure(
                 "request, median while restarting / without",
                 f"{restarted.median / still.median:.2f} (p95 {restarted.p95 / still.p95:.2f})",

@@ -30,6 +30,7 @@ class Tally:
     seconds: list[float] = field(default_factory=list)
     """Of each request, to the last byte of its answer."""
     failures: list[str] = field(default_factory=list)
+    answers: int = 0
     degraded: int = 0
     """Answers that say that they went without a part of the system."""
     read_on: int = 0
@@ -121,6 +122,7 @@ class _Asker:
             degraded = any(event.data.get("degraded") for event in events if event.kind == "thinking")
         if "two weeks" not in text:
             raise _Failed(f"no answer: {text}")
+        tally.answers += 1
         tally.degraded += degraded
 
 
