@@ -19,7 +19,7 @@ FOREVER_S = 3600.0
 UPLOAD = {
     "look whether the collection is still there": 1,
     "take the lease of the file": 1,
-    "look for the file": 1,
+    "ask for the file": 1,  # whether it is there
     "write the file": 1,
     "write the file's entry": 1,
     "claim the name": 1,
@@ -31,7 +31,7 @@ WORK = {
     "take the lease of the document": 1,
     "read the record": 1,
     "write the record": 2,  # processing, ready
-    "read the file": 2,  # its entry, its only piece
+    "ask for the file": 2,  # its entry, its only piece
     "give a lease back": 1,
     "acknowledge the job": 1,
 }
@@ -39,14 +39,13 @@ WORK = {
 
 STEPS = [
     (r"\$JS\.API\.STREAM\.MSG\.GET\.KV_COLLECTIONS\b", "look whether the collection is still there"),
-    (r"\$JS\.API\.STREAM\.MSG\.GET\.OBJ_FILES\b", "look for the file"),
+    (r"\$JS\.API\.(STREAM\.MSG|DIRECT)\.GET\.OBJ_FILES\b", "ask for the file"),
     (r"\$O\.FILES\.C\.", "write the file"),
     (r"\$O\.FILES\.M\.", "write the file's entry"),
     (r"\$KV\.DOCUMENT_NAMES\.", "claim the name"),
     (r"\$KV\.DOCUMENTS\.", "write the record"),
     (r"ingest\.", "queue the job"),
-    (r"\$JS\.API\.DIRECT\.GET\.KV_DOCUMENTS\b", "read the record"),
-    (r"\$JS\.API\.DIRECT\.GET\.OBJ_FILES\b", "read the file"),
+    (r"\$JS\.API\.(STREAM\.MSG|DIRECT)\.GET\.KV_DOCUMENTS\b", "read the record"),
     (r"\$JS\.ACK\.INGEST\.", "acknowledge the job"),
 ]
 LEASES = {"file": "take the lease of the file", "document": "take the lease of the document"}

@@ -12,14 +12,14 @@ from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc
 
 from kit.jetstream import KeyValue, Nats
-from kit.principal import ADMIN, Principal, use_principal
+from kit.principal import ADMIN, QUERY, Principal, use_principal
 from kit.testing.harness import open_test_channel
 from tests.service.retriever.conftest import SERVICES, index_batch
 from tests.unit.retriever.fakes import MODEL
 
-ANN, BOB = Principal("local", "ann"), Principal("local", "bob")
+ANN, BOB = (Principal("local", name, frozenset({QUERY})) for name in ("ann", "bob"))
 ADMINISTRATOR = Principal("local", "root", frozenset({ADMIN}))
-STRANGER = Principal("rival", "ann")
+STRANGER = Principal("rival", "ann", frozenset({QUERY}))
 SAME = "the notice period is one month"
 TEXTS = {
     "d1": SAME,
