@@ -52,6 +52,9 @@ class Ownership:
         self._now = now
         self._held_until = float("-inf")
         """By our own clock, counted from before the renewal was sent: the store's lease lasts at least as long."""
+        self._trusts_absence_from = float("-inf")
+        """By our own clock. Until then nobody is taken for dead: the store was away, and the leases of others may have run out with
+        it; they need a lease's time at most to renew theirs."""
         self._held: dict[RunKey, RunMarker] = {}
         self._marking: set[RunKey] = set()
         """Runs whose marker is being written."""
@@ -65,9 +68,12 @@ class Ownership:
                 async with asyncio.timeout(self._lease_s / 3):
                     await self._renew()
             except (Unavailable, TimeoutError) as error:
+                self._trusts_absence_from = float("inf")
                 if complaints.is_due():
                     _log.warning("lease_not_renewed", error=repr(error))
             else:
+                if self._trusts_absence_from == float("inf"):
+                    self._trusts_absence_from = self._monotonic() + self._lease_s
                 if complaints.is_over():
                     _log.info("lease_renewed_again")
             await asyncio.sleep(self._lease_s / 3)
@@ -77,7 +83,8 @@ class Ownership:
         await self._markers.leave(self.owner)
 
     async def is_alive(self, owner: str) -> bool:
-        return await self._markers.is_alive(owner)
+        """As far as is known: True also of one whose lease is gone, while the store may have taken it along. Raises Unavailable."""
+        return self._monotonic() < self._trusts_absence_from or await self._markers.is_alive(owner)
 
     async def turn(self) -> Callable[[RunKey], int]:
         """By run, how many of the living processes are to try it before this one. Each process reckons the same order for a run,
@@ -146,7 +153,7 @@ class Ownership:
             return True  # we do not hold it: our work on it ended without the store being told
         if marker.is_legacy:
             return await self._markers.take_legacy_lease(key)
-        return not marker.owner or not await self._markers.is_alive(marker.owner)
+        return not marker.owner or not await self.is_alive(marker.owner)
 
     async def note_begun(self, key: RunKey) -> None:
         """Notes that the run's log has entries. Raises FencedOff when the run is another's."""

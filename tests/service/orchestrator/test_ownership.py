@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
+from kit.errors import Unavailable
 from kit.jetstream import KeyValue, Nats, connect
 from kit.testing.nats import NatsServer
 from services.orchestrator.adapters.markers import KeyValueMarkers
@@ -157,6 +158,37 @@ async def test_what_a_newer_version_put_into_a_marker_survives_every_change(jets
     entry = await active.get(KEY.name)
     assert entry is not None
     assert entry.value == pb.RunMarker(begun=True).SerializeToString() + newer
+
+
+async def test_nobody_is_taken_for_dead_because_the_store_was_away(
+    jetstream: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    markers = await KeyValueMarkers.open(jetstream, lease_s=LONG_S)
+    clock, tries, is_away = [0.0], asyncio.Queue[None](), True
+    ownership = Ownership(markers, 0.3, monotonic=lambda: clock[0])
+    assert not await ownership.is_alive("owner"), "whose lease is gone while the store answers"
+    renew = markers.renew
+
+    async def renewing(owner: str) -> None:
+        tries.put_nowait(None)
+        if is_away:
+            raise Unavailable("the store has no leader")
+        await renew(owner)
+
+    monkeypatch.setattr(markers, "renew", renewing)
+    keeping = asyncio.create_task(ownership.keep_lease())
+    for _ in range(2):
+        await tries.get()
+    assert await ownership.is_alive("owner")
+    is_away = False
+    while not tries.empty():
+        tries.get_nowait()
+    for _ in range(2):  # when the second begins the first has ended
+        await tries.get()
+    keeping.cancel()
+    assert await ownership.is_alive("owner"), "before it can have renewed its lease"
+    clock[0] += 0.3
+    assert not await ownership.is_alive("owner")
 
 
 async def test_nothing_is_claimed_with_a_lease_that_is_spent(jetstream: Nats) -> None:
