@@ -151,7 +151,7 @@ class Requests:
         *,
         most_kept_bytes: int = _MOST_KEPT_BYTES,
     ) -> None:
-        self._source = aiter(source if isinstance(source, AsyncIterable) else _each(source))
+        self._source = aiter(source if isinstance(source, AsyncIterable) else _each_of(source))
         self._is_last = is_last
         self._most_kept_bytes = most_kept_bytes
         self._turn = asyncio.Lock()
@@ -204,6 +204,6 @@ class Requests:
             self._dropped = position
 
 
-async def _each(requests: Iterable[Any]) -> AsyncIterator[Any]:
-    for request in requests:
+async def _each_of(source: Iterable[Any]) -> AsyncIterator[Any]:
+    for request in source:
         yield request

@@ -173,7 +173,7 @@ async def test_a_query_and_a_passage_are_embedded_as_what_they_are() -> None:
 
 
 async def test_services_that_are_away_are_named_by_reason() -> None:
-    async with open_test_channel(f"127.0.0.1:{free_port()}") as channel:
+    async with open_test_channel(f"127.0.0.1:{free_port()}", patience_s=0.1) as channel:
         retriever, server = RetrieverPassages(channel), RerankerModels(channel)
         calls = {
             "SEARCH_UNAVAILABLE": [

@@ -88,7 +88,7 @@ class ModelServerReplicas:
             raise failures[0]
 
     async def _forget_at(self, address: str, content_hashes: Sequence[str]) -> None:
-        async with open_channel(address, self._signer) as channel:
+        async with open_channel(address, self._signer, patience_s=0) as channel:
             stub = reranker_pb2_grpc.RerankerServiceStub(channel)
             for start in range(0, len(content_hashes), _HASHES_PER_CALL):
                 some = content_hashes[start : start + _HASHES_PER_CALL]

@@ -80,7 +80,7 @@ async def test_json_answer_survives_the_orchestrators_death_too(live: Live, worl
 async def test_stream_that_cannot_be_taken_up_again_says_how_to_resume(live: Live, world: World) -> None:
     world.orchestrator.pause_after = 4
     async with (
-        live(reattach_for_s=0.2) as client,
+        live(reattach_for_s=0.2, connection_patience_s=0.1) as client,
         client.stream("POST", "/v1/qa", json=QUESTION, headers=SSE) as response,
     ):
         events = received(response)
@@ -95,7 +95,7 @@ async def test_stream_that_cannot_be_taken_up_again_says_how_to_resume(live: Liv
 
 async def test_json_answer_that_cannot_be_completed_is_503_and_says_how_to_resume(live: Live, world: World) -> None:
     world.orchestrator.pause_after = 4
-    async with live(reattach_for_s=0.2) as client:
+    async with live(reattach_for_s=0.2, connection_patience_s=0.1) as client:
         asked = asyncio.create_task(client.post("/v1/qa", json=QUESTION))
         await world.orchestrator.paused.wait()
         await world.kill()

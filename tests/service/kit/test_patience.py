@@ -13,7 +13,7 @@ from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc as rpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
-from kit.errors import ResourceExhausted, Unavailable
+from kit.errors import Internal, ResourceExhausted, Unavailable
 from kit.testing.harness import free_port, open_test_channel, public_keys_text
 from tests.service.kit.name_server import name_server
 from tests.service.kit.served import Servicer, serve
@@ -205,3 +205,17 @@ async def test_a_server_whose_address_has_changed_is_found_by_its_name() -> None
             await make(channel, "after")
             await other.stop(None)
     assert new.done == {"after": 1}
+
+
+async def test_a_handler_that_gives_up_by_itself_is_a_fault_and_is_not_called_again() -> None:
+    class GivesUp(Servicer):
+        calls = 0
+
+        async def CreateThread(self, request: pb.CreateThreadRequest, context: Any) -> pb.CreateThreadResponse:
+            GivesUp.calls += 1
+            raise asyncio.CancelledError
+
+    async with serving(GivesUp(), GivesUp()) as address, open_test_channel(address) as channel:
+        with pytest.raises(Internal):
+            await make(channel)
+    assert GivesUp.calls == 1

@@ -55,6 +55,7 @@ class Tools:
 async def running_tools(nats_url: str, **settings: Any) -> AsyncIterator[Tools]:
     """A tools service with these addresses of its neighbours; nobody answers at the others."""
     nobody = {f"{room}_address": f"127.0.0.1:{free_port()}" for room in ("retriever", "reranker", "ingest")}
-    configured = ToolsSettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url, **{**nobody, **settings})
+    given = {"connection_patience_s": 0.1, **nobody, **settings}
+    configured = ToolsSettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url, **given)
     async with running_service(run, configured) as address:
         yield Tools(address)

@@ -75,7 +75,9 @@ class Tools:
 
 @asynccontextmanager
 async def _tools(nats_url: str, **addresses: str) -> AsyncIterator[Tools]:
-    settings = ToolsSettings(grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url, **addresses)
+    settings = ToolsSettings(
+        grpc_address=f"127.0.0.1:{free_port()}", nats_url=nats_url, connection_patience_s=0.1, **addresses
+    )
     async with running_service(run, settings) as address:
         yield Tools(address)
 

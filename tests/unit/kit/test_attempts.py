@@ -107,7 +107,7 @@ async def test_a_stream_may_have_been_carried_out_once_its_last_request_was_give
     assert Requests(source("a")).may_be_whole, "where nothing is known of the last one"
 
 
-async def test_requests_that_are_there_already_need_no_async_iterator() -> None:
+async def test_what_is_at_hand_already_is_streamed_as_well() -> None:
     requests = Requests(iter([piece("a"), piece("b")]))
     assert await taken(requests.begin(), 1) == ["a"]
     assert await rest(requests.begin()) == ["a", "b"]
