@@ -274,7 +274,7 @@ async def test_forgetting_that_was_killed_anywhere_is_finished_by_the_next_try(j
     for number in range(2):
         await maker.call(replace(CALL, call_id=f"run1/step{number}"))
     bucket = await DyingBucket.open(jetstream, "TOOL_CALLS", ttl_s=7 * 86_400)
-    dying = DyingBucket(bucket._nats, bucket._bucket, bucket._name)
+    dying = DyingBucket(bucket._nats, bucket._name)
     dying.writes_left = writes
     with pytest.raises(asyncio.CancelledError):
         await KeyValueCallStore(dying).forget("acme", "run1")
