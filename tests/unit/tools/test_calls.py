@@ -251,14 +251,14 @@ class DyingBucket(KeyValue):
     writes_left = 99
 
     async def put(self, key: str, value: bytes) -> int:
-        self._write()
+        self._count()
         return await super().put(key, value)
 
     async def update(self, key: str, value: bytes, revision: int) -> int:
-        self._write()
+        self._count()
         return await super().update(key, value, revision)
 
-    def _write(self) -> None:
+    def _count(self) -> None:
         self.writes_left -= 1
         if self.writes_left < 0:
             raise asyncio.CancelledError
@@ -273,8 +273,8 @@ async def test_forgetting_that_was_killed_anywhere_is_finished_by_the_next_try(j
     maker = Maker(await KeyValueCallStore.open(jetstream))
     for number in range(2):
         await maker.call(replace(CALL, call_id=f"run1/step{number}"))
-    bucket = await DyingBucket.open(jetstream, "TOOL_CALLS", ttl_s=7 * 86_400)
-    dying = DyingBucket(bucket._nats, bucket._name)
+    await opened(jetstream)
+    dying = DyingBucket(jetstream, "TOOL_CALLS")
     dying.writes_left = writes
     with pytest.raises(asyncio.CancelledError):
         await KeyValueCallStore(dying).forget("acme", "run1")
