@@ -132,7 +132,7 @@ def _check(http: httpx.Client, answer: Answer, verdict: Verdict, good: Set[str])
         if run["forgotten_at"]:
             return  # with a document that it quoted
         if run["status"] not in good:
-            verdict.broken.append(f"run {answer.run_id} ended as {run['status']}")
+            verdict.broken.append(f"run {answer.run_id} ended as {run['status']}: {run['error']}")
         replayed = [seq for seq, _, _ in events(http, "GET", f"/v1/runs/{answer.run_id}/events?after=0")]
     except httpx.HTTPStatusError as error:
         verdict.broken.append(f"run {answer.run_id} cannot be read: {error}")
