@@ -28,17 +28,20 @@ class ServerChoice:
         self._current = ""
         self._tries: Counter[str] = Counter()
         """Since it was connected last."""
-        # By the loop's clock.
+        self.lost_at: float | None = None
+        """Since when there is no connection; None while there is one. By the loop's clock, as the rest."""
         self._failing_since = self._failed_at = self._stored_at = self._stay_until = 0.0
 
     def connected(self, nc: Client) -> None:
         self._nc = nc
         self._current = _place(nc.connected_url) if nc.connected_url else ""
         self._tries.clear()
+        self.lost_at = None
 
     def disconnected(self) -> None:
         """What was asked over the lost connection is never answered: who waits is told now, not after the time that he would wait.
         The client (2.16) has no public way to say so."""
+        self.lost_at = asyncio.get_running_loop().time()
         waiting = list(self._nc._resp_map.values()) if self._nc else []
         for answer in waiting:
             if not answer.done():

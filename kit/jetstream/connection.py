@@ -33,6 +33,8 @@ _FIRST_TRY_TIMEOUT_S, _LONGEST_TRY_TIMEOUT_S = 0.5, 2.0
 """How long the first of several answers is waited for, and twice as long each time. An ack takes 0.4 ms on a healthy server, 0.8 ms
 of three; what reaches a server that just ceased to be the leader is never answered."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.2
+_CHECK_TIMEOUT_S = 1.5
+"""Shorter than those who check wait, so that a server that says nothing is noticed and left."""
 
 _STREAM_NAME_IN_USE = 10058
 _STREAM_NOT_FOUND = 10059
@@ -68,7 +70,7 @@ class Nats:
         began = asyncio.get_running_loop().time()
         try:
             with translated_errors("NATS"):
-                await self.js.account_info()
+                await self._asked("INFO", {}, _CHECK_TIMEOUT_S)
         except StoreSilent:
             await self.servers.failed(began)
             raise
@@ -123,24 +125,35 @@ class Nats:
                 _log.info("stream_replicas_raised", stream=config.name, replicas=wanted["num_replicas"])
 
     async def _asked(self, question: str, body: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Raises APIError."""
+        """Raises APIError, ConnectionReconnectingError."""
+        self._require_connection()
         message = await self.nc.request(f"$JS.API.{question}", json.dumps(body).encode(), timeout=timeout_s)
         answer: dict[str, Any] = json.loads(message.data)
         if "error" in answer:
             raise APIError.from_error(answer["error"])
         return answer
 
+    def _require_connection(self) -> None:
+        """Raises ConnectionReconnectingError. The client would keep what it is given until it is connected again: a write would be
+        made long after it was said to have failed."""
+        if not self.nc.is_connected:
+            raise nats.errors.ConnectionReconnectingError
+
     async def persist(self, what: str, ask: Callable[[float], Awaitable[T]]) -> T:
         """What `ask` returns, called with the seconds that it may take, and called again while the store does not answer: for
-        PATIENCE_S or until the deadline of the request in hand. It must be harmless to repeat. Raises Unavailable, naming `what`,
-        and what `ask` raises."""
+        PATIENCE_S or until the deadline of the request in hand. While there is no connection nothing is asked, and the patience
+        counts from when it was lost: who comes later is told soon. `ask` must be harmless to repeat. Raises Unavailable, naming
+        `what`, and what `ask` raises."""
         clock = asyncio.get_running_loop().time
         began = clock()
         give_up_at = began + (deadline.bounded_timeout_s(PATIENCE_S) or 0.0)
+        if (lost_at := self.servers.lost_at) is not None:
+            give_up_at = min(give_up_at, max(began + _FIRST_TRY_TIMEOUT_S, lost_at + PATIENCE_S))
         try_s, pause_s = _FIRST_TRY_TIMEOUT_S, _FIRST_PAUSE_S
         while True:
             try:
                 with translated_errors(what):
+                    self._require_connection()
                     return await ask(max(_FIRST_PAUSE_S, min(try_s, give_up_at - clock())))
             except StoreSilent as error:
                 _log.debug(

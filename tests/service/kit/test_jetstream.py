@@ -7,12 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from nats import errors as nats_errors
 from nats.js import api
 
+from kit import deadline
 from kit.errors import Aborted, AlreadyExists, Unavailable
 from kit.jetstream import Entry, KeyValue, Nats, connect
 from kit.jetstream.connection import cancellation_kept
 from kit.jetstream.reading import stored_messages
+from kit.service import _CHECK_TIMEOUT_S as CHECK_TIMEOUT_S
 from kit.testing.nats import NatsServer
 
 
@@ -273,6 +276,63 @@ async def test_dead_server_is_unavailable_and_comes_back(nats: NatsServer) -> No
                 except Unavailable:
                     continue
         assert entry is not None
+
+
+async def lose(nats: NatsServer, connection: Nats) -> None:
+    """Kills the server; returns once the client knows."""
+    await nats.stop(kill=True)
+    async with asyncio.timeout(10):
+        while connection.servers.lost_at is None:
+            await asyncio.sleep(0.01)
+
+
+async def test_nothing_is_kept_back_to_be_written_after_it_was_said_to_have_failed(nats: NatsServer) -> None:
+    async with connect(nats.url, name="test") as connection:
+        bucket = await KeyValue.open(connection, "THINGS")
+        revision = await bucket.put("a", b"before")
+        await lose(nats, connection)
+        with pytest.raises(Unavailable), deadline.within(0.5):
+            await bucket.put("a", b"said to have failed")
+        with pytest.raises(Unavailable):
+            await connection.check()
+        await nats.start()
+        await eventually(lambda: connection.has_stream("KV_THINGS"))
+        assert await bucket.get("a") == Entry("a", b"before", revision)
+
+
+async def test_patience_counts_from_when_the_connection_was_lost(
+    nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    an_hour_s = 3600.0
+    monkeypatch.setattr("kit.jetstream.connection.PATIENCE_S", an_hour_s)
+    async with connect(nats.url, name="test") as connection:
+        await lose(nats, connection)
+        connection.servers.lost_at = asyncio.get_running_loop().time() - an_hour_s
+        async with asyncio.timeout(60):
+            with pytest.raises(Unavailable):
+                await connection.last_position("KV_THINGS")
+        await nats.start()
+        await eventually(lambda: connection.has_stream("KV_THINGS"))
+        assert connection.servers.lost_at is None
+
+
+async def test_server_that_says_nothing_to_a_check_is_one_to_leave(
+    jetstream: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = asyncio.Event()
+
+    async def silent(*_: Any, timeout: float) -> Any:
+        assert timeout < CHECK_TIMEOUT_S, "who checks has given up by then"
+        raise nats_errors.TimeoutError
+
+    async def failed(_: float) -> None:
+        left.set()
+
+    monkeypatch.setattr(jetstream.nc, "request", silent)
+    monkeypatch.setattr(jetstream.servers, "failed", failed)
+    with pytest.raises(Unavailable):
+        await jetstream.check()
+    assert left.is_set()
 
 
 async def test_cancellation_that_comes_with_the_answer_is_not_forgotten() -> None:
