@@ -115,8 +115,27 @@ async def test_stored_messages_are_read_in_batches_from_any_position(jetstream: 
     rest = [message async for message in stored_messages(jetstream, "THINGS", "things.a", after=whole[299].position)]
     assert rest == whole[300:]
     assert [each async for each in stored_messages(jetstream, "THINGS", "things.none")] == []
-    with pytest.raises(Unavailable):
-        [each async for each in stored_messages(jetstream, "NO_SUCH", "things.a")]
+    with pytest.raises(Unavailable), deadline.within(0.5):
+        [each async for each in stored_messages(jetstream, "LATER", "later.a")]
+
+
+async def test_stream_that_no_server_has_at_the_moment_is_read_when_one_has_it(jetstream: Nats) -> None:
+    """As one whose only server is being restarted, in a cluster."""
+    asked = asyncio.Event()
+    real = jetstream.nc.publish
+
+    async def publish(subject: str, *args: Any, **more: Any) -> None:
+        await real(subject, *args, **more)
+        asked.set()
+
+    async def read() -> list[bytes]:
+        return [message.data async for message in stored_messages(jetstream, "LATER", "later.a")]
+
+    jetstream.nc.publish = publish
+    reading = asyncio.create_task(read())
+    await asked.wait()
+    await jetstream.ensure_stream(api.StreamConfig(name="LATER", subjects=["later.*"], allow_direct=True))
+    await reading
 
 
 async def test_key_is_purged_only_at_the_revision_that_was_read(jetstream: Nats) -> None:
