@@ -12,7 +12,8 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError
 
 from kit.errors import Unavailable
-from kit.jetstream.connection import Nats, cancellation_kept, translated_errors
+from kit.jetstream.connection import Nats
+from kit.jetstream.failures import cancellation_kept, translated_errors
 from kit.waiting import Sparing
 
 _log = structlog.get_logger()

@@ -13,7 +13,8 @@ from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
 from kit.errors import Unavailable
-from kit.jetstream.connection import PATIENCE_S, Nats, StoreSilent, translated_errors
+from kit.jetstream.connection import PATIENCE_S, Nats
+from kit.jetstream.failures import StoreSilent, translated_errors
 from kit.jetstream.following import follow
 from kit.jetstream.streams import replica_count, subject_counts
 

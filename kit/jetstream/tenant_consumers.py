@@ -12,7 +12,8 @@ from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
 from kit.errors import Unavailable
-from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.connection import Nats
+from kit.jetstream.failures import translated_errors
 from kit.jetstream.streams import subject_counts
 
 _log = structlog.get_logger()

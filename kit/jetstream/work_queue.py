@@ -17,7 +17,8 @@ from opentelemetry import propagate, trace
 
 from kit import deadline
 from kit.errors import GroundworkError
-from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.connection import Nats
+from kit.jetstream.failures import translated_errors
 from kit.jetstream.opening import patient
 from kit.jetstream.tenant_consumers import TenantConsumers
 from kit.jetstream.turns import Turns

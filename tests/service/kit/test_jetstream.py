@@ -13,7 +13,7 @@ from nats.js import api
 from kit import deadline
 from kit.errors import Aborted, AlreadyExists, Unavailable
 from kit.jetstream import Entry, KeyValue, Nats, connect
-from kit.jetstream.connection import cancellation_kept
+from kit.jetstream.failures import cancellation_kept
 from kit.jetstream.reading import stored_messages
 from kit.service import _CHECK_TIMEOUT_S as CHECK_TIMEOUT_S
 from kit.testing.nats import NatsServer
