@@ -119,16 +119,16 @@ class Nats:
 
     async def _asked(self, question: str, body: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Raises APIError, ConnectionReconnectingError."""
-        self._require_connection()
+        self.require_connection()
         message = await self.nc.request(f"$JS.API.{question}", json.dumps(body).encode(), timeout=timeout_s)
         answer: dict[str, Any] = json.loads(message.data)
         if "error" in answer:
             raise APIError.from_error(answer["error"])
         return answer
 
-    def _require_connection(self) -> None:
+    def require_connection(self) -> None:
         """Raises ConnectionReconnectingError. The client would keep what it is given until it is connected again: a write would be
-        made long after it was said to have failed."""
+        made long after it was said to have failed, a job be given to whoever waits for it no more."""
         if not self.nc.is_connected:
             raise nats.errors.ConnectionReconnectingError
 
@@ -146,7 +146,7 @@ class Nats:
         while True:
             try:
                 with translated_errors(what):
-                    self._require_connection()
+                    self.require_connection()
                     return await ask(max(_FIRST_PAUSE_S, min(try_s, give_up_at - clock())))
             except StoreSilent as error:
                 _log.debug(

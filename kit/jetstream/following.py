@@ -91,6 +91,7 @@ class _Reader:
         await self.close()
         self._connection = self._reconnects()
         with translated_errors(f"stream {self._stream}"):
+            self._nats.require_connection()
             if self._position and await self._was_emptied():
                 self._position = 0
             config = api.ConsumerConfig(deliver_policy=self._policy, headers_only=self._headers_only or None)

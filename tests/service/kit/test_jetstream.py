@@ -12,10 +12,11 @@ from nats.js import api
 
 from kit import deadline
 from kit.errors import Aborted, AlreadyExists, Unavailable
-from kit.jetstream import Entry, KeyValue, Nats, connect
+from kit.jetstream import Entry, Job, KeyValue, Nats, WorkQueue, WorkQueueConfig, connect
 from kit.jetstream.failures import cancellation_kept
 from kit.jetstream.reading import stored_messages
 from kit.service import _CHECK_TIMEOUT_S as CHECK_TIMEOUT_S
+from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats import NatsServer
 
 
@@ -317,6 +318,34 @@ async def test_nothing_is_kept_back_to_be_written_after_it_was_said_to_have_fail
         await nats.start()
         await eventually(lambda: connection.has_stream("KV_THINGS"))
         assert await bucket.get("a") == Entry("a", b"before", revision)
+
+
+async def test_nothing_is_asked_for_by_readers_and_workers_while_there_is_no_connection(
+    nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connect(nats.url, name="test") as connection:
+        bucket = await KeyValue.open(connection, "THINGS")
+        queue = await WorkQueue.open(connection, WorkQueueConfig("WORK", "work"), make_signer(), make_verifier())
+        failures: asyncio.Queue[None] = asyncio.Queue()
+
+        async def failed(_: float) -> None:
+            failures.put_nowait(None)
+
+        async def work(_: Job) -> None:
+            """Does nothing."""
+
+        async with aclosing(bucket.watch()) as changes:
+            assert await anext(changes) is None
+            await lose(nats, connection)
+            sent = connection.nc.stats["out_msgs"]
+            monkeypatch.setattr(connection.servers, "failed", failed)
+            tasks = [asyncio.ensure_future(anext(changes)), asyncio.ensure_future(queue.consume(work, concurrency=1))]
+            for _ in range(4):
+                await failures.get()
+            assert connection.nc.stats["out_msgs"] == sent
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_patience_counts_from_when_the_connection_was_lost(
