@@ -30,12 +30,13 @@ class ServerChoice:
         """Since it was connected last."""
         self.lost_at: float | None = None
         """Since when there is no connection; None while there is one. By the loop's clock, as the rest."""
-        self._failing_since = self._failed_at = self._stored_at = self._stay_until = 0.0
+        self._connected_at = self._failing_since = self._failed_at = self._stored_at = self._stay_until = 0.0
 
     def connected(self, nc: Client) -> None:
         self._nc = nc
         self._current = _place(nc.connected_url) if nc.connected_url else ""
         self._tries.clear()
+        self._connected_at = asyncio.get_running_loop().time()
         self.lost_at = None
 
     def disconnected(self) -> None:
@@ -63,12 +64,12 @@ class ServerChoice:
         self._stored_at = asyncio.get_running_loop().time()
 
     async def failed(self, since: float) -> None:
-        """Something asked for at `since` (by the loop's clock) has had no answer. Leaves the server if that is so for a while, and
-        nothing was stored meanwhile."""
+        """Something asked for at `since` (by the loop's clock) has had no answer. Leaves the server if it was so on this connection
+        for a while, and nothing was stored meanwhile."""
         now = asyncio.get_running_loop().time()
         if since - self._failed_at > _LEAVE_AFTER_S:
             self._failing_since = since
-        self._failing_since, self._failed_at = max(self._failing_since, self._stored_at), now
+        self._failing_since, self._failed_at = max(self._failing_since, self._stored_at, self._connected_at), now
         nc = self._nc
         if nc is None or not nc.is_connected or len(nc.servers) < 2:
             return
