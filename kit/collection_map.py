@@ -18,6 +18,7 @@ from kit.collections import BUCKET, DEFAULT_ID, CollectionRecord, may_read
 from kit.errors import GroundworkError, Unavailable
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.principal import Principal
+from kit.waiting import Sparing
 
 _log = structlog.get_logger()
 _CHECKS_PER_BOUND = 6
@@ -138,6 +139,7 @@ class CollectionMap(Generic[RecordT]):
             del self._watchers[changed]
 
     async def _follow(self) -> None:
+        complaints = Sparing()
         while True:
             try:
                 async with asyncio.timeout(_RESYNC_S):
@@ -145,7 +147,8 @@ class CollectionMap(Generic[RecordT]):
             except TimeoutError:
                 continue
             except GroundworkError as error:
-                _log.warning("collection_watch_lost", reason=error.reason, error=error.message)
+                if complaints.is_due():
+                    _log.warning("collection_watch_lost", reason=error.reason, error=error.message)
             await asyncio.sleep(_RETRY_S)
 
     async def _follow_once(self) -> None:

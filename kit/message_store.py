@@ -14,7 +14,7 @@ from kit.jetstream import Nats, connect
 from kit.ops import Trouble
 from kit.service import Service
 from kit.settings import MessageStoreSettings
-from kit.waiting import Waiting
+from kit.waiting import Sparing, Waiting
 
 _log = structlog.get_logger()
 _INTERVAL_S = 2.0
@@ -91,10 +91,12 @@ class StoreWatch:
 
 async def lasting(name: str, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Runs a background loop until cancelled, and begins it anew when it ends because the message store is away: a service does not
-    end for that. Any other error is raised."""
+    end for that. Any other error is raised. Logged every half minute at most."""
+    complaints = Sparing()
     while True:
         try:
             return await loop()
         except* (Unavailable, nats.errors.Error) as errors:
-            _log.warning("loop_begun_anew", loop=name, errors=[repr(error) for error in errors.exceptions])
+            if complaints.is_due():
+                _log.warning("loop_begun_anew", loop=name, errors=[repr(error) for error in errors.exceptions])
         await asyncio.sleep(_AGAIN_AFTER_S)

@@ -124,7 +124,8 @@ class Server(grpc.aio.Server):
             self._in_hand.cut()
             await asyncio.shield(stopping)
         except asyncio.CancelledError:
-            await self._inner.stop(None)
+            self._in_hand.cut()
+            await self._inner.stop(_CUT_S)
             raise
 
     def add_generic_rpc_handlers(self, generic_rpc_handlers: Iterable[grpc.GenericRpcHandler]) -> None:

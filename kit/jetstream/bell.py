@@ -8,7 +8,8 @@ from contextlib import suppress
 import nats.errors
 from nats.aio.msg import Msg
 
-from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.connection import Nats
+from kit.jetstream.failures import translated_errors
 
 
 class Bell:

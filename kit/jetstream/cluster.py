@@ -28,17 +28,21 @@ class ServerChoice:
         self._current = ""
         self._tries: Counter[str] = Counter()
         """Since it was connected last."""
-        # By the loop's clock.
-        self._failing_since = self._failed_at = self._stored_at = self._stay_until = 0.0
+        self.lost_at: float | None = None
+        """Since when there is no connection; None while there is one. By the loop's clock, as the rest."""
+        self._connected_at = self._failing_since = self._failed_at = self._stored_at = self._stay_until = 0.0
 
     def connected(self, nc: Client) -> None:
         self._nc = nc
         self._current = _place(nc.connected_url) if nc.connected_url else ""
         self._tries.clear()
+        self._connected_at = asyncio.get_running_loop().time()
+        self.lost_at = None
 
     def disconnected(self) -> None:
         """What was asked over the lost connection is never answered: who waits is told now, not after the time that he would wait.
         The client (2.16) has no public way to say so."""
+        self.lost_at = asyncio.get_running_loop().time()
         waiting = list(self._nc._resp_map.values()) if self._nc else []
         for answer in waiting:
             if not answer.done():
@@ -60,12 +64,12 @@ class ServerChoice:
         self._stored_at = asyncio.get_running_loop().time()
 
     async def failed(self, since: float) -> None:
-        """Something asked for at `since` (by the loop's clock) has had no answer. Leaves the server if that is so for a while, and
-        nothing was stored meanwhile."""
+        """Something asked for at `since` (by the loop's clock) has had no answer. Leaves the server if it was so on this connection
+        for a while, and nothing was stored meanwhile."""
         now = asyncio.get_running_loop().time()
         if since - self._failed_at > _LEAVE_AFTER_S:
             self._failing_since = since
-        self._failing_since, self._failed_at = max(self._failing_since, self._stored_at), now
+        self._failing_since, self._failed_at = max(self._failing_since, self._stored_at, self._connected_at), now
         nc = self._nc
         if nc is None or not nc.is_connected or len(nc.servers) < 2:
             return

@@ -4,8 +4,8 @@ elects a leader; what then has no answer fails with Unavailable."""
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import count
 from typing import Any, TypeVar
@@ -14,11 +14,11 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, NoStreamResponseError, NotFoundError, ServiceUnavailableError
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
 from kit import deadline
-from kit.errors import FailedPrecondition, Unavailable
 from kit.jetstream.cluster import ServerChoice
+from kit.jetstream.failures import WRONG_LAST_SEQUENCE, StoreSilent, replicas_explained, translated_errors
 from kit.waiting import Waiting
 
 _log = structlog.get_logger()
@@ -33,17 +33,12 @@ _FIRST_TRY_TIMEOUT_S, _LONGEST_TRY_TIMEOUT_S = 0.5, 2.0
 """How long the first of several answers is waited for, and twice as long each time. An ack takes 0.4 ms on a healthy server, 0.8 ms
 of three; what reaches a server that just ceased to be the leader is never answered."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.2
+_CHECK_TIMEOUT_S = 1.5
+"""Shorter than those who check wait, so that a server that says nothing is noticed and left."""
 
 _STREAM_NAME_IN_USE = 10058
 _STREAM_NOT_FOUND = 10059
-_TOO_FEW_SERVERS = 10005
-_SINGLE_SERVER = 10074
 _DELETE_FAILED, _NOT_THERE = 10057, "no message found"
-WRONG_LAST_SEQUENCE = (10071, 10164)
-"""Codes of the server for a write that expected another one before it."""
-_PASSING = (_TOO_FEW_SERVERS, 10008, 10009, 10118, 10119, 10158)
-"""What a server of a cluster says while others are away, while there is no leader, or while the same message is being stored: it
-may be over in seconds."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,7 @@ class Nats:
         began = asyncio.get_running_loop().time()
         try:
             with translated_errors("NATS"):
-                await self.js.account_info()
+                await self._asked("INFO", {}, _CHECK_TIMEOUT_S)
         except StoreSilent:
             await self.servers.failed(began)
             raise
@@ -82,7 +77,7 @@ class Nats:
         """
         name = config.name or ""
         config.num_replicas = self.replicas
-        with _replicas_explained(name, self.replicas):
+        with replicas_explained(name, self.replicas):
             try:
                 await self.persist(
                     f"stream {name}",
@@ -123,24 +118,35 @@ class Nats:
                 _log.info("stream_replicas_raised", stream=config.name, replicas=wanted["num_replicas"])
 
     async def _asked(self, question: str, body: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Raises APIError."""
+        """Raises APIError, ConnectionReconnectingError."""
+        self.require_connection()
         message = await self.nc.request(f"$JS.API.{question}", json.dumps(body).encode(), timeout=timeout_s)
         answer: dict[str, Any] = json.loads(message.data)
         if "error" in answer:
             raise APIError.from_error(answer["error"])
         return answer
 
+    def require_connection(self) -> None:
+        """Raises ConnectionReconnectingError. The client would keep what it is given until it is connected again: a write would be
+        made long after it was said to have failed, a job be given to whoever waits for it no more."""
+        if not self.nc.is_connected:
+            raise nats.errors.ConnectionReconnectingError
+
     async def persist(self, what: str, ask: Callable[[float], Awaitable[T]]) -> T:
         """What `ask` returns, called with the seconds that it may take, and called again while the store does not answer: for
-        PATIENCE_S or until the deadline of the request in hand. It must be harmless to repeat. Raises Unavailable, naming `what`,
-        and what `ask` raises."""
+        PATIENCE_S or until the deadline of the request in hand. While there is no connection nothing is asked, and the patience
+        counts from when it was lost: who comes later is told soon. `ask` must be harmless to repeat. Raises Unavailable, naming
+        `what`, and what `ask` raises."""
         clock = asyncio.get_running_loop().time
         began = clock()
         give_up_at = began + (deadline.bounded_timeout_s(PATIENCE_S) or 0.0)
+        if (lost_at := self.servers.lost_at) is not None:
+            give_up_at = min(give_up_at, max(began + _FIRST_TRY_TIMEOUT_S, lost_at + PATIENCE_S))
         try_s, pause_s = _FIRST_TRY_TIMEOUT_S, _FIRST_PAUSE_S
         while True:
             try:
                 with translated_errors(what):
+                    self.require_connection()
                     return await ask(max(_FIRST_PAUSE_S, min(try_s, give_up_at - clock())))
             except StoreSilent as error:
                 _log.debug(
@@ -222,84 +228,3 @@ class Nats:
                 await self.js.purge_stream(stream, subject=subject, keep=keep)
 
         await self.persist(f"stream {stream}", ask)
-
-
-@contextmanager
-def cancellation_kept() -> Iterator[None]:
-    """Raises CancelledError when the block was cancelled and went on all the same, or ended with another error.
-
-    Before Python 3.12 asyncio.wait_for, with which the client awaits every answer, forgets a cancellation that comes together
-    with the answer (https://github.com/python/cpython/issues/86296): a loop that should end would go on for ever.
-    """
-    task = asyncio.current_task()
-    before = task.cancelling() if task else 0
-    try:
-        yield
-    finally:
-        if task and task.cancelling() > before:
-            raise asyncio.CancelledError
-
-
-class StoreSilent(Unavailable):
-    """The store does not answer now; nobody knows whether it did what it was asked."""
-
-
-@contextmanager
-def translated_errors(what: str) -> Iterator[None]:
-    """Raises Unavailable, naming `what`, where the client says that the server could not be asked or could not do it; StoreSilent
-    where asking again may help soon."""
-    try:
-        with cancellation_kept():
-            yield
-    except _NO_ANSWER as error:
-        raise _unavailable(StoreSilent, f"{what}: the message store does not answer") from error
-    except APIError as error:
-        # Some of the client's errors are APIErrors that lack their fields: KeyNotFoundError; and this one where nobody listened.
-        code, err_code = getattr(error, "code", None), getattr(error, "err_code", None)
-        if err_code is None and isinstance(error, ServiceUnavailableError):
-            raise _unavailable(StoreSilent, f"{what}: the message store does not answer") from error
-        if err_code in _PASSING:
-            raise _unavailable(StoreSilent, f"{what}: the message store has no leader ({error.description})") from error
-        if code is None or code < 500:
-            raise
-        raise _unavailable(Unavailable, f"{what}: the message store cannot do it ({error.description})") from error
-
-
-_NO_ANSWER = (
-    TimeoutError,
-    nats.errors.TimeoutError,
-    nats.errors.ConnectionClosedError,
-    nats.errors.ConnectionDrainingError,
-    nats.errors.NoRespondersError,
-    nats.errors.NoServersError,
-    nats.errors.OutboundBufferLimitError,
-    nats.errors.ConnectionReconnectingError,
-    NoStreamResponseError,
-)
-
-
-def _unavailable(kind: type[Unavailable], problem: str) -> Unavailable:
-    return kind(f"{problem}; try again in a few seconds", reason="NATS_UNAVAILABLE", retry_after_s=2.0)
-
-
-@contextmanager
-def _replicas_explained(stream: str, replicas: int) -> Iterator[None]:
-    """Says what to do where the server has no place for so many replicas."""
-    try:
-        yield
-    except Unavailable as error:
-        code = getattr(error.__cause__, "err_code", None)
-        if code == _TOO_FEW_SERVERS:
-            raise Unavailable(
-                f"stream {stream} is to be kept on {replicas} servers (GROUNDWORK_NATS_REPLICAS), and fewer have joined the NATS "
-                "cluster: start the others, or ask for fewer replicas",
-                reason="NATS_SERVERS_MISSING",
-                retry_after_s=2.0,
-            ) from error
-        if code == _SINGLE_SERVER:
-            raise FailedPrecondition(
-                f"stream {stream} cannot be kept on {replicas} servers: this NATS server is not part of a cluster. Set "
-                "GROUNDWORK_NATS_REPLICAS=1, or name the servers of a cluster in GROUNDWORK_NATS_URL",
-                reason="NATS_NOT_CLUSTERED",
-            ) from error
-        raise

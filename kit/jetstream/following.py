@@ -12,7 +12,8 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError
 
 from kit.errors import Unavailable
-from kit.jetstream.connection import Nats, cancellation_kept, translated_errors
+from kit.jetstream.connection import Nats
+from kit.jetstream.failures import cancellation_kept, translated_errors
 from kit.waiting import Sparing
 
 _log = structlog.get_logger()
@@ -90,6 +91,7 @@ class _Reader:
         await self.close()
         self._connection = self._reconnects()
         with translated_errors(f"stream {self._stream}"):
+            self._nats.require_connection()
             if self._position and await self._was_emptied():
                 self._position = 0
             config = api.ConsumerConfig(deliver_policy=self._policy, headers_only=self._headers_only or None)

@@ -17,7 +17,8 @@ from nats.js.errors import APIError, InvalidKeyError, NotFoundError
 from nats.js.kv import KV_DEL, KV_MARKER_REASON, KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 
 from kit.errors import Aborted, AlreadyExists
-from kit.jetstream.connection import WRONG_LAST_SEQUENCE, Nats
+from kit.jetstream.connection import Nats
+from kit.jetstream.failures import WRONG_LAST_SEQUENCE
 from kit.jetstream.following import follow
 from kit.jetstream.opening import patient
 from kit.jetstream.reading import StoredMessage, last_messages, stored_messages

@@ -13,7 +13,8 @@ from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
 from kit.errors import Unavailable
-from kit.jetstream.connection import PATIENCE_S, Nats, translated_errors
+from kit.jetstream.connection import PATIENCE_S, Nats
+from kit.jetstream.failures import StoreSilent, translated_errors
 from kit.jetstream.following import follow
 from kit.jetstream.streams import replica_count, subject_counts
 
@@ -23,7 +24,7 @@ _READ_AT_ONCE = 64
 _LAG_S = 0.05
 """Until a replica that lags is asked again."""
 _STATUS = "Status"
-_END, _NOTHING = "204", "404"
+_END, _NOTHING, _NOBODY = "204", "404", "503"
 _OF_THE_ANSWER = {
     "Nats-Stream",
     "Nats-Subject",
@@ -197,7 +198,13 @@ async def _batch(
                 headers = await end
         finally:
             await answers.unsubscribe()
-    if (status := headers[_STATUS]) not in (_END, _NOTHING):
+    if (status := headers[_STATUS]) == _NOBODY:
+        raise StoreSilent(
+            f"stream {stream}: no server has it now; try again in a few seconds",
+            reason="NATS_UNAVAILABLE",
+            retry_after_s=2.0,
+        )
+    if status not in (_END, _NOTHING):
         raise Unavailable(
             f"stream {stream}: the message store cannot be read ({headers.get('Description', status)})",
             reason="NATS_UNAVAILABLE",

@@ -17,7 +17,8 @@ from nats.aio.subscription import Subscription
 from nats.errors import NoRespondersError
 
 from kit.errors import DataLoss
-from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.connection import Nats
+from kit.jetstream.failures import translated_errors
 from kit.jetstream.streams import API, api_request, checked
 
 PIECE_BYTES = 256 * 1024

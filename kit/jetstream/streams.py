@@ -7,7 +7,8 @@ from nats.js.errors import APIError
 
 from kit.errors import DataLoss
 from kit.jetstream.connection import REQUEST_TIMEOUT_S as LISTING_TIMEOUT_S
-from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.connection import Nats
+from kit.jetstream.failures import translated_errors
 
 API = "$JS.API"
 REQUEST_TIMEOUT_S = 60.0

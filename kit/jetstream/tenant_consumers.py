@@ -12,7 +12,8 @@ from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
 from kit.errors import Unavailable
-from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.connection import Nats
+from kit.jetstream.failures import translated_errors
 from kit.jetstream.streams import subject_counts
 
 _log = structlog.get_logger()
@@ -39,6 +40,7 @@ class TenantConsumers:
     async def take(self, tenant: str) -> Msg | None:
         """A job of the tenant, or None when none is ready. Raises Unavailable, and NotFoundError when the queue is gone."""
         with translated_errors(self._stream):
+            self._nats.require_connection()
             if tenant not in self._made:
                 await self._make(tenant)
             subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{consumer_name(tenant)}"
@@ -54,6 +56,7 @@ class TenantConsumers:
     async def job_count(self) -> int:
         """Jobs in the queue; those being worked on count. Raises as `take`."""
         with translated_errors(self._stream):
+            self._nats.require_connection()
             return int((await self._nats.js.stream_info(self._stream)).state.messages)
 
     async def tenants(self) -> set[str]:

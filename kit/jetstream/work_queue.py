@@ -17,7 +17,8 @@ from opentelemetry import propagate, trace
 
 from kit import deadline
 from kit.errors import GroundworkError
-from kit.jetstream.connection import Nats, translated_errors
+from kit.jetstream.connection import Nats
+from kit.jetstream.failures import translated_errors
 from kit.jetstream.opening import patient
 from kit.jetstream.tenant_consumers import TenantConsumers
 from kit.jetstream.turns import Turns
@@ -126,8 +127,7 @@ class WorkQueue:
         headers = {api.Header.MSG_ID.value: job_id, _TOKEN: token}
         propagate.inject(headers)
         await self._nats.store(self._config.stream, subject, data, headers, make=self._ensure)
-        with translated_errors(self._config.stream):
-            await self._ring(suffix.split(".", 1)[0])
+        await _quietly(self._ring(suffix.split(".", 1)[0]))
 
     async def _ring(self, tenant: str) -> None:
         """Tells workers of a job. One that is not heard is found by their next look."""

@@ -15,6 +15,7 @@ from opentelemetry import trace
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kit import deadline
 from kit.api_keys import ApiKey, ApiKeyInvalid, ApiKeyMalformed, ApiKeyMissing, ShownKey, read_shown
 from kit.errors import GroundworkError, Unauthenticated
 from kit.principal import Principal, use_principal
@@ -30,6 +31,8 @@ PROBE = Principal("local", "gateway-probe")
 """Whom the gateway's own health checks act as; health services ask for no rights."""
 _CATCH_UP_S = 1.0
 """Longest wait for what other gateways have written: a watch is behind by a few milliseconds."""
+_LATEST_WITHIN_S = 5.0
+"""Longest wait for the number of the newest change. Who shows an unknown key keeps a connection no longer than that."""
 _ADMISSION = "admission"
 _REFUSAL = "refusal"
 
@@ -102,7 +105,9 @@ class KeyDoor:
     async def _after_catching_up(self, shown: ShownKey) -> ApiKey:
         """The key, which another gateway may have made, or given a new text, a moment ago. The same for an unknown id and for a
         wrong secret."""
-        await self._ring.reached(await self._latest_revision(), _CATCH_UP_S)
+        with deadline.within(_LATEST_WITHIN_S):
+            revision = await self._latest_revision()
+        await self._ring.reached(revision, _CATCH_UP_S)
         return self._ring.require_good(shown)
 
     def _count_wrong(self, address: str) -> None:

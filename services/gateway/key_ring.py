@@ -16,6 +16,7 @@ from kit.api_key_store import ApiKeyStore, KeyChange
 from kit.api_keys import ApiKey, ShownKey, require_good
 from kit.errors import GroundworkError, Unauthenticated, Unavailable
 from kit.ops import Trouble
+from kit.waiting import Sparing
 
 _log = structlog.get_logger()
 _RETRY_S = 1.0
@@ -111,6 +112,7 @@ class KeyRing:
             group.create_task(self._prove(store))
 
     async def _follow(self, store: ApiKeyStore) -> None:
+        complaints = Sparing()
         while True:
             try:
                 async with asyncio.timeout(_RESYNC_S):
@@ -118,7 +120,8 @@ class KeyRing:
             except TimeoutError:
                 continue
             except GroundworkError as error:
-                _log.warning("api_keys_not_followed", error=error.message)
+                if complaints.is_due():
+                    _log.warning("api_keys_not_followed", error=error.message)
             await asyncio.sleep(_RETRY_S)
 
     async def _follow_once(self, store: ApiKeyStore) -> None:

@@ -11,6 +11,7 @@ from kit.api_key_store import ApiKeyStore
 from kit.api_keys import ApiKey
 from kit.errors import GroundworkError
 from kit.jetstream import Nats, connect
+from kit.waiting import Sparing
 from services.gateway.allowance import Allowance
 from services.gateway.auth import KeyDoor
 from services.gateway.key_ring import ApiKeysUnknown, KeyRing
@@ -87,11 +88,13 @@ class Keys:
                 group.create_task(self._forget_ended(store))
 
     async def _opened(self, nats: Nats) -> ApiKeyStore:
+        complaints = Sparing()
         while True:
             try:
                 return await ApiKeyStore.open(nats)
             except GroundworkError as error:
-                _log.warning("api_keys_not_opened", error=error.message)
+                if complaints.is_due():
+                    _log.warning("api_keys_not_opened", error=error.message)
                 await asyncio.sleep(_RETRY_S)
 
     async def _note_uses(self, store: ApiKeyStore) -> None:

@@ -136,9 +136,10 @@ def inherited(descriptor: int) -> socket.socket:
         door = socket.socket(fileno=descriptor)
     except OSError as error:
         raise _not_listening(descriptor, error.strerror or str(error)) from error
-    if door.type != socket.SOCK_STREAM or not door.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+    is_tcp = door.family in (socket.AF_INET, socket.AF_INET6) and door.type == socket.SOCK_STREAM
+    if not is_tcp or not door.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
         door.detach()  # it is somebody else's
-        raise _not_listening(descriptor, "it does not listen")
+        raise _not_listening(descriptor, "it is of another kind, or does not listen")
     door.setblocking(False)
     return door
 

@@ -6,11 +6,13 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 
+from kit import deadline
 from kit.errors import Aborted, AlreadyExists, Unavailable
 from kit.jetstream import KeyValue, Nats
 from services.ingest.errors import LeaseLost
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.05, 1.0
+_RELEASE_WITHIN_S = 2.0
 
 
 class NatsLease:
@@ -43,8 +45,8 @@ class NatsLease:
                 continue  # check() tells when it has taken too long
 
     async def release(self) -> None:
-        # Whatever keeps it from being deleted, it expires.
-        with contextlib.suppress(Aborted, Unavailable):
+        """Within a moment, since a process that stops waits for it: whatever keeps it from being deleted, it expires."""
+        with contextlib.suppress(Aborted, Unavailable), deadline.within(_RELEASE_WITHIN_S):
             await self._bucket.delete(self._key, self._revision)
 
 

@@ -10,7 +10,7 @@ from nats.js import api
 from nats.js.errors import APIError
 
 from kit.jetstream import Nats
-from kit.jetstream.connection import WRONG_LAST_SEQUENCE
+from kit.jetstream.failures import WRONG_LAST_SEQUENCE
 from kit.jetstream.opening import patient
 from kit.jetstream.reading import all_messages, last_position
 from kit.records import set_aside

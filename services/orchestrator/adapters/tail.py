@@ -24,7 +24,7 @@ from nats.js import api
 
 from kit.errors import Unavailable
 from kit.jetstream import Nats
-from kit.jetstream.connection import translated_errors
+from kit.jetstream.failures import translated_errors
 from kit.jetstream.reading import StoredMessage, last_position, stored_messages
 from services.orchestrator.adapters.codec import event_from_bytes
 from services.orchestrator.log.events import RunEvent

@@ -12,7 +12,7 @@ from nats.js.errors import NotFoundError
 from nats.js.kv import KV_MARKER_REASON, KV_OP
 
 from kit.jetstream import Nats
-from kit.jetstream.connection import translated_errors
+from kit.jetstream.failures import translated_errors
 from kit.jetstream.reading import StoredMessage, last_messages
 from kit.jetstream.streams import REQUEST_TIMEOUT_S, subject_counts
 from services.standalone.store.ledger import Entry, StreamTotals

@@ -11,7 +11,7 @@ from nats.js.kv import KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 
 from kit.errors import Unavailable
 from kit.jetstream import KeyValue, Nats
-from kit.jetstream.connection import translated_errors
+from kit.jetstream.failures import translated_errors
 from services.standalone.store.comparing import (
     Comparison,
     Deviation,

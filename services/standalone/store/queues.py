@@ -20,7 +20,7 @@ from nats.js.errors import NotFoundError
 from kit.errors import Unavailable
 from kit.forgetting import QUEUE as FORGET
 from kit.jetstream import Nats, WorkQueueConfig
-from kit.jetstream.connection import translated_errors
+from kit.jetstream.failures import translated_errors
 from kit.jetstream.streams import REQUEST_TIMEOUT_S, subject_counts
 from services.standalone.store.contents import totals
 from services.standalone.store.ledger import Entry, Ledger, StreamTotals

@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 
 import httpx
 import pytest
@@ -35,11 +36,18 @@ async def test_a_gateway_serves_on_a_listening_socket_that_it_inherits(settings:
         assert door.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN), "the socket outlives the gateway"
 
 
-async def test_a_descriptor_that_does_not_listen_is_refused_with_advice(settings: Settings) -> None:
+async def test_a_descriptor_that_does_not_listen_for_tcp_is_refused_with_advice(
+    settings: Settings, tmp_path: Path
+) -> None:
     with socket.socket() as silent, pytest.raises(FailedPrecondition, match="GROUNDWORK_LISTEN_FD"):
         await run(settings(listen_fd=silent.fileno()))
     with pytest.raises(FailedPrecondition, match="GROUNDWORK_LISTEN_FD"):
         await run(settings(listen_fd=1_000_000))
+    with socket.socket(socket.AF_UNIX) as local:
+        local.bind(str(tmp_path / "s"))
+        local.listen()
+        with pytest.raises(FailedPrecondition, match="GROUNDWORK_LISTEN_FD"):
+            await run(settings(listen_fd=local.fileno()))
 
 
 HEAD = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"

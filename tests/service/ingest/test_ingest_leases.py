@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from kit import deadline
+from kit.errors import Unavailable
 from kit.jetstream import Nats
 from services.ingest.adapters.nats_leases import NatsLeases
 from services.ingest.errors import LeaseLost
@@ -47,6 +49,21 @@ async def test_lease_taken_away_is_reported_as_lost(jetstream: Nats) -> None:
     taken = await bucket.get("document.local.a")
     assert taken is not None
     assert taken.value == b"somebody else"
+
+
+async def test_lease_that_cannot_be_given_back_holds_nobody_up(
+    jetstream: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases = await NatsLeases.open(jetstream, ttl_s=5.0)
+    left: list[float | None] = []
+
+    async def delete(*_: object) -> None:
+        left.append(deadline.remaining_s())
+        raise Unavailable("the message store does not answer")
+
+    async with leases.hold("document.local.a") as lease:
+        monkeypatch.setattr(lease._bucket, "delete", delete)
+    assert [seconds is not None and seconds <= 2.0 for seconds in left] == [True]
 
 
 async def test_dead_holders_lease_falls_free(jetstream: Nats) -> None:

@@ -7,12 +7,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from nats import errors as nats_errors
 from nats.js import api
 
+from kit import deadline
 from kit.errors import Aborted, AlreadyExists, Unavailable
-from kit.jetstream import Entry, KeyValue, Nats, connect
-from kit.jetstream.connection import cancellation_kept
+from kit.jetstream import Entry, Job, KeyValue, Nats, WorkQueue, WorkQueueConfig, connect
+from kit.jetstream.failures import cancellation_kept
 from kit.jetstream.reading import stored_messages
+from kit.service import _CHECK_TIMEOUT_S as CHECK_TIMEOUT_S
+from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats import NatsServer
 
 
@@ -112,8 +116,27 @@ async def test_stored_messages_are_read_in_batches_from_any_position(jetstream: 
     rest = [message async for message in stored_messages(jetstream, "THINGS", "things.a", after=whole[299].position)]
     assert rest == whole[300:]
     assert [each async for each in stored_messages(jetstream, "THINGS", "things.none")] == []
-    with pytest.raises(Unavailable):
-        [each async for each in stored_messages(jetstream, "NO_SUCH", "things.a")]
+    with pytest.raises(Unavailable), deadline.within(0.5):
+        [each async for each in stored_messages(jetstream, "LATER", "later.a")]
+
+
+async def test_stream_that_no_server_has_at_the_moment_is_read_when_one_has_it(jetstream: Nats) -> None:
+    """As one whose only server is being restarted, in a cluster."""
+    asked = asyncio.Event()
+    real = jetstream.nc.publish
+
+    async def publish(subject: str, *args: Any, **more: Any) -> None:
+        await real(subject, *args, **more)
+        asked.set()
+
+    async def read() -> list[bytes]:
+        return [message.data async for message in stored_messages(jetstream, "LATER", "later.a")]
+
+    jetstream.nc.publish = publish
+    reading = asyncio.create_task(read())
+    await asked.wait()
+    await jetstream.ensure_stream(api.StreamConfig(name="LATER", subjects=["later.*"], allow_direct=True))
+    await reading
 
 
 async def test_key_is_purged_only_at_the_revision_that_was_read(jetstream: Nats) -> None:
@@ -273,6 +296,91 @@ async def test_dead_server_is_unavailable_and_comes_back(nats: NatsServer) -> No
                 except Unavailable:
                     continue
         assert entry is not None
+
+
+async def lose(nats: NatsServer, connection: Nats) -> None:
+    """Kills the server; returns once the client knows."""
+    await nats.stop(kill=True)
+    async with asyncio.timeout(10):
+        while connection.servers.lost_at is None:
+            await asyncio.sleep(0.01)
+
+
+async def test_nothing_is_kept_back_to_be_written_after_it_was_said_to_have_failed(nats: NatsServer) -> None:
+    async with connect(nats.url, name="test") as connection:
+        bucket = await KeyValue.open(connection, "THINGS")
+        revision = await bucket.put("a", b"before")
+        await lose(nats, connection)
+        with pytest.raises(Unavailable), deadline.within(0.5):
+            await bucket.put("a", b"said to have failed")
+        with pytest.raises(Unavailable):
+            await connection.check()
+        await nats.start()
+        await eventually(lambda: connection.has_stream("KV_THINGS"))
+        assert await bucket.get("a") == Entry("a", b"before", revision)
+
+
+async def test_nothing_is_asked_for_by_readers_and_workers_while_there_is_no_connection(
+    nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connect(nats.url, name="test") as connection:
+        bucket = await KeyValue.open(connection, "THINGS")
+        queue = await WorkQueue.open(connection, WorkQueueConfig("WORK", "work"), make_signer(), make_verifier())
+        failures: asyncio.Queue[None] = asyncio.Queue()
+
+        async def failed(_: float) -> None:
+            failures.put_nowait(None)
+
+        async def work(_: Job) -> None:
+            """Does nothing."""
+
+        async with aclosing(bucket.watch()) as changes:
+            assert await anext(changes) is None
+            await lose(nats, connection)
+            sent = connection.nc.stats["out_msgs"]
+            monkeypatch.setattr(connection.servers, "failed", failed)
+            tasks = [asyncio.ensure_future(anext(changes)), asyncio.ensure_future(queue.consume(work, concurrency=1))]
+            for _ in range(4):
+                await failures.get()
+            assert connection.nc.stats["out_msgs"] == sent
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_patience_counts_from_when_the_connection_was_lost(
+    nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    an_hour_s = 3600.0
+    monkeypatch.setattr("kit.jetstream.connection.PATIENCE_S", an_hour_s)
+    async with connect(nats.url, name="test") as connection:
+        await lose(nats, connection)
+        connection.servers.lost_at = asyncio.get_running_loop().time() - an_hour_s
+        async with asyncio.timeout(60):
+            with pytest.raises(Unavailable):
+                await connection.last_position("KV_THINGS")
+        await nats.start()
+        await eventually(lambda: connection.has_stream("KV_THINGS"))
+        assert connection.servers.lost_at is None
+
+
+async def test_server_that_says_nothing_to_a_check_is_one_to_leave(
+    jetstream: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = asyncio.Event()
+
+    async def silent(*_: Any, timeout: float) -> Any:
+        assert timeout < CHECK_TIMEOUT_S, "who checks has given up by then"
+        raise nats_errors.TimeoutError
+
+    async def failed(_: float) -> None:
+        left.set()
+
+    monkeypatch.setattr(jetstream.nc, "request", silent)
+    monkeypatch.setattr(jetstream.servers, "failed", failed)
+    with pytest.raises(Unavailable):
+        await jetstream.check()
+    assert left.is_set()
 
 
 async def test_cancellation_that_comes_with_the_answer_is_not_forgotten() -> None:

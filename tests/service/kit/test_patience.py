@@ -162,6 +162,26 @@ async def test_a_call_that_was_cut_off_is_not_made_again_elsewhere() -> None:
     await servers[0][0].stop(None)
 
 
+async def test_a_call_is_not_made_again_elsewhere_when_the_stop_of_its_server_is_cut_short() -> None:
+    """As by a process that fails while it drains."""
+    held, other = Occupied(), Servicer()
+    held.holding = asyncio.Event()
+    server, port = await serve(held, public_keys_text())
+    async with open_test_channel(f"127.0.0.1:{port}", patience_s=NEVER_S) as channel:
+        calling = asyncio.ensure_future(make(channel))
+        await held.entered.wait()
+        stopping = asyncio.ensure_future(server.stop(NEVER_S))
+        await asyncio.sleep(0)
+        stopping.cancel()
+        await asyncio.wait({stopping})
+        successor, _ = await serve(other, public_keys_text(), port)
+        with pytest.raises(Unavailable) as caught:
+            await calling
+    assert caught.value.reason == "SERVER_STOPPED"
+    assert not other.done
+    await successor.stop(None)
+
+
 async def test_a_watch_ends_as_soon_as_its_server_stops() -> None:
     server, port = await serve(Servicer(), public_keys_text())
     async with open_test_channel(f"127.0.0.1:{port}") as channel:

@@ -258,16 +258,23 @@ async def test_absence_of_the_store_is_told_at_once_and_stops_the_service_when_i
     assert watch.troubles() == ()
 
 
-async def test_loop_that_ends_for_the_store_is_begun_anew_and_one_that_is_broken_is_not() -> None:
-    errors: list[Exception] = [Unavailable("away"), ExceptionGroup("two", [Unavailable("away"), ValueError("broken")])]
+async def test_loop_that_ends_for_the_store_is_begun_anew_and_one_that_is_broken_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    errors: list[Exception] = [
+        *(Unavailable("away"), Unavailable("away")),
+        ExceptionGroup("two", [Unavailable("away"), ValueError("broken")]),
+    ]
 
     async def loop() -> None:
         raise errors.pop(0)
 
-    with pytest.raises(ExceptionGroup) as raised:
+    monkeypatch.setattr("kit.message_store._AGAIN_AFTER_S", 0.0)
+    with pytest.raises(ExceptionGroup) as raised, capture_logs() as logs:
         await lasting("test", loop)
     assert raised.group_contains(ValueError)
     assert not errors
+    assert [log["event"] for log in logs] == ["loop_begun_anew"], "not each time"
 
 
 async def until_quiet(waiting: Waiting, failures: int, tick: Callable[[], None]) -> None:

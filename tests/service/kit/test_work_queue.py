@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+import nats.errors
 import pytest
 from opentelemetry import trace
 from structlog.testing import capture_logs
@@ -47,6 +48,20 @@ async def test_job_runs_once_as_its_publisher_though_queued_twice(jetstream: Nat
 
     await consume_until(queue, handler, done)
     assert seen == [("j1", b"data", 1, ANN)]
+
+
+async def test_job_that_is_stored_is_published_also_when_workers_cannot_be_told(
+    jetstream: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = await open_queue(jetstream)
+
+    async def full(*_: object) -> None:
+        raise nats.errors.OutboundBufferLimitError
+
+    monkeypatch.setattr(queue, "_ring", full)
+    with use_principal(ANN):
+        await queue.publish("acme.j1", b"data", job_id="j1")
+    assert await queue.pending() == 1
 
 
 async def test_job_without_a_valid_token_is_dropped_and_others_go_on(jetstream: Nats) -> None:

@@ -8,11 +8,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
+from starlette.datastructures import Headers
 
+from kit import deadline
 from kit.api_key_store import ApiKeyStore, KeyChange, bootstrap_key
-from kit.api_keys import ApiKeyExpired, read_shown
+from kit.api_keys import ApiKeyExpired, ApiKeyInvalid, read_shown
 from kit.errors import Unavailable
 from services.gateway import key_ring
+from services.gateway.allowance import Allowance
+from services.gateway.auth import KeyDoor
 from services.gateway.key_ring import ApiKeysUnknown, KeyRing
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -81,6 +85,24 @@ def key(revision: int, **changes: Any) -> tuple[KeyChange, str]:
     """An entry of the bucket, and the key's text."""
     made, text = bootstrap_key("acme", "olga", NOW)
     return KeyChange(made.key_id, replace(made, **changes), revision), text.get_secret_value()
+
+
+async def test_who_shows_an_unknown_key_waits_a_few_seconds_for_the_store_at_most() -> None:
+    played, left = Played(), list[float | None]()
+    _, text = key(1)
+
+    async def latest_revision() -> int:
+        left.append(deadline.remaining_s())
+        return 0
+
+    async with played.following() as ring:
+        await ring.wait_fresh()
+        wrong_keys = Allowance(20, lambda: 0.0)
+        door = KeyDoor(ring, wrong_keys, (), latest_revision=latest_revision, used=lambda _: None)
+        with pytest.raises(ApiKeyInvalid):
+            await door.admit(Headers({"Authorization": f"Bearer {text}"}), "192.0.2.1")
+    assert [seconds is not None and seconds <= 5.0 for seconds in left] == [True]
+    assert deadline.remaining_s() is None
 
 
 async def test_a_watch_that_lags_behind_the_store_lets_nobody_in() -> None:
