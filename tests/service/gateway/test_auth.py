@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.datastructures import Headers
 
 from kit.api_keys import new_text
 from kit.jetstream import Nats
@@ -178,6 +179,22 @@ async def test_a_gateway_that_starts_before_the_message_store_waits_for_it(
         async with asyncio.timeout(20):
             await keys.ring.wait_fresh()
         assert keys.ring.find(id_of(good)) is not None
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_a_request_that_comes_before_the_keys_are_read_waits_for_them(
+    guarded: GatewaySettings, clocks: Clocks, desk: KeyDesk
+) -> None:
+    good = await desk.issue(QUERY)
+    keys = Keys(guarded, now=clocks.now, clock=clocks.clock)
+    admitted = asyncio.create_task(keys.door.admit(Headers(bearer(good)), "127.0.0.1"))
+    await asyncio.sleep(0)
+    following = asyncio.create_task(keys.run())
+    try:
+        async with asyncio.timeout(20):
+            assert (await admitted).key == keys.ring.find(id_of(good))
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
