@@ -18,6 +18,7 @@ from kit.principal import ADMIN, INGEST, QUERY
 from kit.testing.nats import NatsServer
 from services.gateway.app import require_loopback, run
 from services.gateway.errors import AuthenticationRequired
+from services.gateway.key_ring import KeyRing
 from services.gateway.keys import Keys
 from services.gateway.server import bind
 from services.gateway.settings import GatewaySettings
@@ -198,6 +199,22 @@ async def test_a_request_that_comes_before_the_keys_are_read_waits_for_them(
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_health_does_not_wait_for_the_keys(
+    client: httpx.AsyncClient, desk: KeyDesk, clocks: Clocks, nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = await desk.issue(QUERY)
+    await nats.stop()
+    clocks.seconds += 31
+    waits: list[float] = []
+
+    async def read_first(_: KeyRing, within_s: float) -> None:
+        waits.append(within_s)
+
+    monkeypatch.setattr(KeyRing, "read_first", read_first)
+    assert (await client.get("/readyz", headers=bearer(good))).status_code == 503
+    assert not waits
 
 
 async def test_an_event_stream_ends_when_its_key_does(live: Live, nats_url: str, desk: KeyDesk, clocks: Clocks) -> None:
