@@ -22,6 +22,12 @@ UNREACHABLE_FOR_S = 60.0
 UPLOADED_SHARE = 0.2
 """Of a file's bar: the upload. The rest is the server's own progress."""
 SETTLED = frozenset({"ready", "failed", "deleted"})
+_NOT_ALLOWED = frozenset({401, 403})
+"""Statuses of a key that was revoked, or may upload and not read: asking again changes nothing."""
+
+
+class NotFollowed(CliError):
+    """What was uploaded may not be followed with this API key."""
 
 
 @dataclass
@@ -187,3 +193,8 @@ async def _poll(gateway: Gateway, ingestion: Ingestion) -> None:
         except ApiError as error:
             if error.status == 404:
                 ingestion.saw({**ingestion.known[document_id], "status": "deleted"})
+            elif error.status in _NOT_ALLOWED:
+                raise NotFollowed(
+                    f"The files were uploaded, but it cannot be told what becomes of them: {error}\n"
+                    "`--no-wait` uploads without asking; a key that also follows needs the scope `query` besides `ingest`."
+                ) from error

@@ -19,6 +19,12 @@ def is_loopback_name(name: str) -> bool:
     return name == "localhost" or (address is not None and address.is_loopback)
 
 
+def is_loopback_address(address: str) -> bool:
+    """Whether only this machine reaches a socket that is bound to an IP address. Raises ValueError for what is none."""
+    ip = ipaddress.ip_address(address)
+    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
+
+
 def is_address(name: str) -> bool:
     """Whether it is an IP address: nobody can point that elsewhere."""
     return _address(name) is not None

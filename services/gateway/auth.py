@@ -33,6 +33,8 @@ _CATCH_UP_S = 1.0
 """Longest wait for what other gateways have written: a watch is behind by a few milliseconds."""
 _LATEST_WITHIN_S = 5.0
 """Longest wait for the number of the newest change. Who shows an unknown key keeps a connection no longer than that."""
+_FIRST_KEYS_S = 10.0
+"""Longest wait of a request for a gateway that has just started to know the keys: it is restarted without failing one."""
 _ADMISSION = "admission"
 _REFUSAL = "refusal"
 
@@ -91,6 +93,7 @@ class KeyDoor:
         text = _shown_text(headers)
         try:
             shown = read_shown(text)
+            await self._ring.read_first(_FIRST_KEYS_S)
             try:
                 key = self._ring.require_good(shown)
             except ApiKeyInvalid:

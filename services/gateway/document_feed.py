@@ -154,6 +154,8 @@ class DocumentFeed:
                     async with aclosing(self._watch()) as changes:
                         async for _ in self._taken_in(changes):
                             broken_at = None
+                    # Other documents may be read than before: until they are known, nobody new is told of the old ones.
+                    self._is_current = False
                 except GroundworkError as error:
                     broken_at = loop.time() if broken_at is None else broken_at
                     if error.code not in _PASSING or loop.time() - broken_at > self._reattach_for_s:

@@ -70,6 +70,13 @@ class KeyRing:
         async with self._changed:
             await self._changed.wait_for(lambda: not self.trouble)
 
+    async def read_first(self, within_s: float) -> None:
+        """Waits for the keys to be read for the first time, at most so long. Returns at once ever after."""
+        if self._proved_at is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await self.wait_fresh()
+
     def find(self, key_id: str) -> ApiKey | None:
         return self._keys.get(key_id)
 

@@ -27,7 +27,7 @@ from services.standalone.console import Console, keep_terminal_for_people, welco
 from services.standalone.data_dir import DataDir, open_data_dir
 from services.standalone.disk import Disk, require_room
 from services.standalone.errors import SettingsRefused, StandaloneError, StartRefused
-from services.standalone.free_ports import LOOPBACK, choose_free_ports, listen
+from services.standalone.free_ports import LOOPBACK, choose_free_ports, listen, require_loopback
 from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, Probe, ProbeKind, RestartPolicy
 from services.standalone.nats_users import ACCESS, ADMINISTRATOR
@@ -56,6 +56,8 @@ def main(*, local_llm: bool = False, replicas: str | None = None, program: str =
         with open_data_dir(settings.data_dir) as data_dir:
             require_room(data_dir.path)
             with listen(settings.host, settings.port) as door:
+                if settings.auth == "none":
+                    require_loopback(door)
                 asyncio.run(_run(settings, data_dir, door, console, local_llm=local_llm, program=program))
     except StandaloneError as error:
         sys.stderr.write(f"\n{error}\n")

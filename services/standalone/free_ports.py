@@ -7,6 +7,7 @@ import random
 import socket
 from pathlib import Path
 
+from kit.hosts import is_loopback_address
 from services.standalone.errors import PortTaken, StartRefused
 
 LOOPBACK = "127.0.0.1"
@@ -52,6 +53,17 @@ def listen(host: str, port: int) -> socket.socket:
         raise _refusal(host, port, error) from error
     listener.setblocking(False)
     return listener
+
+
+def require_loopback(listener: socket.socket) -> None:
+    """For a system that asks nobody for a key. Raises StartRefused unless only this machine reaches the socket: the gateway would
+    refuse it too, but seconds later, and again and again."""
+    address = listener.getsockname()[0]
+    if not is_loopback_address(address):
+        raise StartRefused(
+            f"The console and the HTTP API would listen on {address}, where others than this machine reach them, and ask nobody "
+            "who they are. Set GROUNDWORK_AUTH=api_keys, and the start prints a first key; or leave GROUNDWORK_HOST out"
+        )
 
 
 def _refusal(host: str, port: int, error: OSError) -> StartRefused:

@@ -101,6 +101,9 @@ async def _tells_details(request: Request) -> bool:
     """Whether the caller may know more than the state of each service. Who shows no good key is told that much, and is not refused:
     probes have none."""
     door: Door = request.app.state.door
+    keys: Keys | None = request.app.state.api_keys
+    if keys is not None and keys.ring.trouble:
+        return False  # the door would wait for the keys, and health is told at once
     try:
         admission = await door.admit(request.headers, client_address(request.scope))
     except GroundworkError:

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.datastructures import Headers
 
 from kit.api_keys import new_text
 from kit.jetstream import Nats
@@ -17,6 +18,7 @@ from kit.principal import ADMIN, INGEST, QUERY
 from kit.testing.nats import NatsServer
 from services.gateway.app import require_loopback, run
 from services.gateway.errors import AuthenticationRequired
+from services.gateway.key_ring import KeyRing
 from services.gateway.keys import Keys
 from services.gateway.server import bind
 from services.gateway.settings import GatewaySettings
@@ -181,6 +183,38 @@ async def test_a_gateway_that_starts_before_the_message_store_waits_for_it(
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_a_request_that_comes_before_the_keys_are_read_waits_for_them(
+    guarded: GatewaySettings, clocks: Clocks, desk: KeyDesk
+) -> None:
+    good = await desk.issue(QUERY)
+    keys = Keys(guarded, now=clocks.now, clock=clocks.clock)
+    admitted = asyncio.create_task(keys.door.admit(Headers(bearer(good)), "127.0.0.1"))
+    await asyncio.sleep(0)
+    following = asyncio.create_task(keys.run())
+    try:
+        async with asyncio.timeout(20):
+            assert (await admitted).key == keys.ring.find(id_of(good))
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_health_does_not_wait_for_the_keys(
+    client: httpx.AsyncClient, desk: KeyDesk, clocks: Clocks, nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = await desk.issue(QUERY)
+    await nats.stop()
+    clocks.seconds += 31
+    waits: list[float] = []
+
+    async def read_first(_: KeyRing, within_s: float) -> None:
+        waits.append(within_s)
+
+    monkeypatch.setattr(KeyRing, "read_first", read_first)
+    assert (await client.get("/readyz", headers=bearer(good))).status_code == 503
+    assert not waits
 
 
 async def test_an_event_stream_ends_when_its_key_does(live: Live, nats_url: str, desk: KeyDesk, clocks: Clocks) -> None:

@@ -188,6 +188,23 @@ def test_documents_are_followed_by_polling_where_the_event_stream_does_not_work(
     assert json.loads(result.stdout)["ready"] == 1
 
 
+@pytest.mark.parametrize(("status", "reason"), [(403, "SCOPE_MISSING"), (401, "API_KEY_REVOKED")])
+def test_a_key_that_may_not_follow_what_it_uploads_is_told_so_instead_of_waiting_for_ever(
+    server: FakeServer, groundwork: Command, tmp_path: Path, status: int, reason: str
+) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    path = "/v1/collections/default/documents"
+    server.on("POST", path, lambda http: http.json({"document": _document("d1", "queued")}, 202))
+    for asked in ("/v1/events", "/v1/documents/d1"):
+        server.on("GET", asked, lambda http: http.problem(status, reason, "not with this key"))
+
+    result = groundwork("ingest", str(tmp_path / "a.txt"))
+
+    assert result.exit_code == 1
+    assert reason in result.stderr
+    assert "--no-wait" in result.stderr
+
+
 @pytest.mark.parametrize("later", ["2026-01-01T00:00:00.123Z", "2026-01-01T00:00:00.123456Z"])
 def test_a_state_a_fraction_after_a_whole_second_is_the_newer_one(
     server: FakeServer, groundwork: Command, tmp_path: Path, later: str

@@ -28,7 +28,8 @@ class Ingest:
 
     def __init__(self) -> None:
         self.present: dict[str, list[DocumentState]] = {}
-        self.changes: asyncio.Queue[DocumentState | GroundworkError] = asyncio.Queue()
+        self.changes: asyncio.Queue[DocumentState | GroundworkError | None] = asyncio.Queue()
+        """None ends the watch: other documents may be read than before."""
         self.opened: list[str] = []
         self.closed: asyncio.Queue[str] = asyncio.Queue()
         self.held = asyncio.Event()
@@ -46,6 +47,8 @@ class Ingest:
                 change = await self.changes.get()
                 if isinstance(change, GroundworkError):
                     raise change
+                if change is None:
+                    return
                 yield change
         finally:
             self.closed.put_nowait(tenant_id)
@@ -191,6 +194,25 @@ async def test_bug_in_the_watch_is_told_and_not_waited_for(monkeypatch: pytest.M
         (last,) = [each async for each in events]
         assert isinstance(last, ServerSentEvent)
         assert last.data["reason"] == "INTERNAL"
+
+
+async def test_who_comes_when_rights_have_just_changed_is_not_told_what_could_be_read_before(
+    ingest: Ingest, feeds: DocumentFeeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_feed, "_REOPEN_AFTER_S", 3600.0)
+    ingest.present = {"ann": [state("shared until now")]}
+    async with AsyncExitStack() as stack:
+        _, early = await listening(stack, feeds)
+        await told(early, 3)
+        ingest.changes.put_nowait(None)
+        await ingest.closed.get()
+        _, late = await listening(stack, feeds)
+        first = asyncio.create_task(told(late, 1))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not first.done()
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
 
 
 async def test_watch_ends_with_its_last_listener(ingest: Ingest, feeds: DocumentFeeds) -> None:

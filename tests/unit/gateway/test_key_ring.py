@@ -137,6 +137,20 @@ async def test_before_all_keys_are_read_nobody_is_told_that_their_key_is_wrong()
             ring.require_good(read_shown(text))
 
 
+async def test_who_asks_a_gateway_that_has_just_started_waits_until_the_keys_are_read() -> None:
+    played = Played()
+    played.store.is_away = True
+    async with played.following() as ring:
+        await played.until_asked()
+        waiting = asyncio.create_task(ring.read_first(600.0))
+        await played.until_asked()
+        assert not waiting.done()
+        played.store.is_away = False
+        await waiting
+        ring.require_fresh()
+        await ring.read_first(0.0)
+
+
 async def test_what_went_while_the_watch_was_broken_is_gone_when_all_is_read_again() -> None:
     played = Played()
     (first, _), (second, _) = key(1), key(2)

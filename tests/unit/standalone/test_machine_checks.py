@@ -8,6 +8,7 @@ import random
 import socket
 import stat
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,11 @@ from pydantic import ValidationError
 
 from kit.key_folder import KeyFolder
 from kit.testing.nats import nats_server_binary
-from services.standalone import nats_users, topology
+from services.standalone import app, nats_users, topology
 from services.standalone.backoff import Backoff
 from services.standalone.data_dir import open_data_dir
 from services.standalone.errors import DataDirUnusable, PortTaken, StartRefused
-from services.standalone.free_ports import choose_free_ports, listen
+from services.standalone.free_ports import choose_free_ports, listen, require_loopback
 from services.standalone.log_files import JsonLinesLog, readable, without_frames
 from services.standalone.models import RestartPolicy
 from services.standalone.settings import StandaloneSettings, inherited_environment
@@ -91,6 +92,26 @@ def test_a_taken_port_names_who_has_it_and_another_port() -> None:
 def test_an_address_of_another_machine_is_refused() -> None:
     with pytest.raises(StartRefused, match=r"Nothing can listen on 192.0.2.1:8080 .* Set GROUNDWORK_HOST"):
         listen("192.0.2.1", 8080)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_refused"), [("0.0.0.0", True), ("::", True), ("127.0.0.1", False), ("::1", False)]
+)
+def test_an_address_that_others_reach_is_refused_where_nobody_is_asked_for_a_key(host: str, is_refused: bool) -> None:
+    says = pytest.raises(StartRefused, match=r"Set GROUNDWORK_AUTH=api_keys.* leave GROUNDWORK_HOST out")
+    with listen(host, 0) as door, says if is_refused else nullcontext():
+        require_loopback(door)
+
+
+def test_such_an_address_ends_the_start_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(app, "keep_terminal_for_people", lambda: None)
+    port = choose_free_ports(1, random.Random(7), reserved=8080)[0]
+    for name, value in {"HOST": "0.0.0.0", "PORT": str(port), "DATA_DIR": str(tmp_path / "data")}.items():
+        monkeypatch.setenv(f"GROUNDWORK_{name}", value)
+    assert app.main() == StartRefused.exit_code
+    assert "GROUNDWORK_AUTH=api_keys" in capsys.readouterr().err
 
 
 def test_free_ports_are_different_and_below_the_range_of_outgoing_connections() -> None:
