@@ -38,6 +38,12 @@ class StandaloneSettings(BaseSettings):
     """Where `make setup` put the models."""
     restart_backoff_max_s: float = Field(default=10.0, gt=0)
     """Longest wait before a service that keeps dying is started again: one that cannot start does not eat the machine."""
+    drain_delay_s: float = Field(default=0.0, ge=0)
+    """Seconds between a service's SIGTERM and closing its door. No load balancer has to notice here, and who calls waits until a
+    service is back."""
+    drain_grace_s: float = Field(default=10.0, ge=0)
+    """Seconds that requests in flight have to end after the door is closed. A service that has not ended 2 s after both is
+    killed."""
     start_hint_after_s: float = 30.0
     """A service that is not ready by then is named, with its log file: a start takes under 10 s."""
 

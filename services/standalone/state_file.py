@@ -50,6 +50,7 @@ class StateFile:
                 "pid": None,
                 "state": "waiting",
                 "restarts": 0,
+                "stop_grace_s": spec.stop_grace_s,
             }
             for spec in specs
         }
