@@ -16,6 +16,7 @@ def host_name(host: str) -> str:
 def is_loopback_name(name: str) -> bool:
     """Whether a name always means this machine, whatever a name server says."""
     address = _address(name)
+    address = getattr(address, "ipv4_mapped", None) or address
     return name == "localhost" or (address is not None and address.is_loopback)
 
 

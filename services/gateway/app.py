@@ -1,6 +1,5 @@
 """The gateway's composition root."""
 
-import ipaddress
 import socket
 import time
 from contextlib import closing
@@ -8,6 +7,7 @@ from datetime import UTC, datetime
 
 import structlog
 
+from kit.hosts import is_loopback_name
 from kit.message_store import lasting
 from kit.service import Service
 from services.gateway.api import create_api
@@ -33,8 +33,7 @@ async def run(settings: GatewaySettings) -> None:
 def require_loopback(door: socket.socket) -> None:
     """Raises AuthenticationRequired unless only this machine can reach the socket, which may have been bound by somebody else."""
     address = door.getsockname()[0]
-    ip = ipaddress.ip_address(address)
-    if not (getattr(ip, "ipv4_mapped", None) or ip).is_loopback:
+    if not is_loopback_name(address):
         raise AuthenticationRequired(
             f"the HTTP API would listen on {address}, where others than this machine reach it, and ask nobody who they are. Set "
             "GROUNDWORK_AUTH=api_keys and make a first key with `groundwork keys bootstrap`, or listen on loopback only: "

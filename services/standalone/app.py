@@ -56,6 +56,7 @@ def main(*, local_llm: bool = False, replicas: str | None = None, program: str =
         with open_data_dir(settings.data_dir) as data_dir:
             require_room(data_dir.path)
             with listen(settings.host, settings.port) as door:
+                first_key.require_keys(settings, door.getsockname()[0])
                 asyncio.run(_run(settings, data_dir, door, console, local_llm=local_llm, program=program))
     except StandaloneError as error:
         sys.stderr.write(f"\n{error}\n")

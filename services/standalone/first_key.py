@@ -11,8 +11,21 @@ from pydantic import SecretStr
 from kit.api_key_store import ApiKeyStore, bootstrap_key
 from kit.api_keys import ApiKey
 from kit.errors import GroundworkError
+from kit.hosts import is_loopback_name
 from kit.jetstream import Nats, connect
+from services.standalone.errors import StartRefused
 from services.standalone.settings import StandaloneSettings
+
+
+def require_keys(settings: StandaloneSettings, address: str) -> None:
+    """Raises StartRefused where others than this machine would reach the API and nobody would ask them for a key. The gateways
+    refuse that too, but only once everything else has been started."""
+    if settings.auth == "none" and not is_loopback_name(address):
+        raise StartRefused(
+            f"The HTTP API would listen on {address}, where others than this machine reach it, and ask nobody who they are. Set "
+            "GROUNDWORK_AUTH=api_keys, with which the start makes a first key, or listen on loopback only: "
+            "GROUNDWORK_HOST=127.0.0.1"
+        )
 
 
 async def at_start(nats_url: str, settings: StandaloneSettings, say: Callable[[str], None], program: str) -> None:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from kit.key_folder import KeyFolder
 from kit.testing.nats import nats_server_binary
-from services.standalone import nats_users, topology
+from services.standalone import app, nats_users, topology
 from services.standalone.backoff import Backoff
 from services.standalone.data_dir import open_data_dir
 from services.standalone.errors import DataDirUnusable, PortTaken, StartRefused
@@ -243,3 +243,21 @@ def test_a_service_is_not_killed_before_its_drain_is_over(tmp_path: Path) -> Non
     for spec in specs:
         assert float(spec.environment["GROUNDWORK_DRAIN_DELAY_S"]) == 5.0
         assert float(spec.environment["GROUNDWORK_DRAIN_GRACE_S"]) == 600.0
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_without_keys_nothing_is_started_that_others_can_reach(
+    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def run(*_: object, **__: object) -> None:
+        raise AssertionError("started")
+
+    monkeypatch.setattr(app, "_run", run)
+    monkeypatch.setattr(app, "keep_terminal_for_people", lambda: None)  # it is for the whole process
+    monkeypatch.setenv("GROUNDWORK_HOST", host)
+    monkeypatch.setenv("GROUNDWORK_DATA_DIR", str(tmp_path))
+    with socket.socket() as free:
+        free.bind(("", 0))
+        monkeypatch.setenv("GROUNDWORK_PORT", str(free.getsockname()[1]))
+    assert app.main() == 2
+    assert f"The HTTP API would listen on {host}, where others than this machine reach it" in capsys.readouterr().err
