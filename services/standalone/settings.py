@@ -32,7 +32,7 @@ class StandaloneSettings(BaseSettings):
     replicas: Annotated[str, AfterValidator(_checked_replicas)] = ""
     """How many processes of a service run side by side, for example `orchestrator=3,gateway=2`. A service that is not named runs
     once, which is enough for most machines. Several retrievers need both indexes on servers."""
-    data_dir: Path = Path("data")
+    data_dir: Annotated[Path, AfterValidator(Path.expanduser)] = Path("data")
     """Where everything durable lives. One instance at a time may use it."""
     models_dir: Path = Path(".models")
     """Where `make setup` put the models."""

@@ -261,3 +261,8 @@ def test_without_keys_nothing_is_started_that_others_can_reach(
         monkeypatch.setenv("GROUNDWORK_PORT", str(free.getsockname()[1]))
     assert app.main() == 2
     assert f"The HTTP API would listen on {host}, where others than this machine reach it" in capsys.readouterr().err
+
+
+def test_a_home_directory_is_found_by_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWORK_DATA_DIR", "~/groundwork")  # as a file of settings says it, which no shell reads
+    assert StandaloneSettings().data_dir == Path.home() / "groundwork"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from services.standalone import restarting
+from services.standalone.data_dir import open_data_dir
 from services.standalone.models import ChildSpec, ChildState
 from services.standalone.restarting import restart
 from services.standalone.state_file import StateFile
@@ -25,8 +26,10 @@ from tests.unit.standalone.conftest import (
 
 
 @pytest.fixture(autouse=True)
-def _data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("GROUNDWORK_DATA_DIR", str(tmp_path))
+    with open_data_dir(tmp_path):
+        yield
 
 
 async def kept_in_a_state_file(running: Running, specs: Sequence[ChildSpec]) -> None:
