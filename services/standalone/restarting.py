@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 
 from services.standalone.app import read_standalone_settings
+from services.standalone.console import reader_has_gone
 from services.standalone.data_dir import DataDir
 from services.standalone.errors import NotRestarted, NotRunning, StandaloneError, StartRefused
 from services.standalone.replicas import REPLICABLE
@@ -39,6 +40,8 @@ def restart(names: Sequence[str]) -> int:
         for name in chosen:
             seconds = _restart_one(data_dir, name)
             _say(f"  {name:<15} restarted in {seconds:.1f} s")
+    except BrokenPipeError:
+        return reader_has_gone()
     except StandaloneError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
