@@ -16,13 +16,14 @@ def host_name(host: str) -> str:
 def is_loopback_name(name: str) -> bool:
     """Whether a name always means this machine, whatever a name server says."""
     address = _address(name)
+    address = getattr(address, "ipv4_mapped", None) or address
     return name == "localhost" or (address is not None and address.is_loopback)
 
 
 def is_loopback_address(address: str) -> bool:
     """Whether only this machine reaches a socket that is bound to an IP address. Raises ValueError for what is none."""
-    ip = ipaddress.ip_address(address)
-    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
+    ipaddress.ip_address(address)
+    return is_loopback_name(address)
 
 
 def is_address(name: str) -> bool:

@@ -31,7 +31,7 @@ from services.standalone.free_ports import LOOPBACK, choose_free_ports, listen, 
 from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, Probe, ProbeKind, RestartPolicy
 from services.standalone.nats_users import ACCESS, ADMINISTRATOR
-from services.standalone.replicas import parse_replicas, require_index_servers
+from services.standalone.replicas import parse_replicas, require_index_servers, unused_folders
 from services.standalone.settings import StandaloneSettings, inherited_environment
 from services.standalone.signers import SIGNERS
 from services.standalone.state_file import StateFile
@@ -215,7 +215,7 @@ def _installation(
     _require_models(models_dir, local_llm=local_llm)
     replicas, environment = parse_replicas(settings.replicas), inherited_environment()
     require_index_servers(replicas, environment)
-    for folder in topology.unused_folders(data_dir.path, replicas):
+    for folder in unused_folders(data_dir.path, replicas):
         shutil.rmtree(folder, ignore_errors=True)
     return topology.Installation(
         gateway_port=settings.port,
@@ -234,6 +234,8 @@ def _installation(
         with_local_llm=local_llm,
         nats_start_timeout_s=settings.nats_start_timeout_s,
         nats_start_memory_bytes=settings.nats_start_memory_bytes,
+        drain_delay_s=settings.drain_delay_s,
+        drain_grace_s=settings.drain_grace_s,
         inherited_environment=environment,
     )
 

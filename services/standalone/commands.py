@@ -26,7 +26,7 @@ from services.standalone.app import find_nats_server, read_standalone_settings
 from services.standalone.backup.archive import Manifest, opened
 from services.standalone.backup.backing_up import back_up
 from services.standalone.backup.restoring import restore_data_dir, restore_into
-from services.standalone.console import keep_terminal_for_people
+from services.standalone.console import keep_terminal_for_people, reader_has_gone
 from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, DataDir, open_data_dir
 from services.standalone.doctor import Diagnosis, examine, examine_copy
 from services.standalone.errors import BackupRefused, NotRunning, StandaloneError
@@ -238,12 +238,15 @@ def exit_code_of(command: Coroutine[Any, Any, None]) -> int:
     keep_terminal_for_people()
     try:
         asyncio.run(command)
+        sys.stdout.flush()
     except StandaloneError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     except GroundworkError as error:
         sys.stderr.write(f"{error.message} ({error.reason})\n")
         return 1
+    except BrokenPipeError:
+        return reader_has_gone()
     except OSError as error:
         sys.stderr.write(f"{error.filename or 'A file'} cannot be written or read: {error.strerror or error}\n")
         return 2

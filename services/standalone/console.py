@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import shlex
+import sys
 from pathlib import Path
 from typing import TextIO
 
@@ -50,6 +52,13 @@ class Console:
         text = f"{state.value:<8}"
         code = COLORS.get(state)
         return f"\x1b[{code}m{text}\x1b[0m" if self._color and code else text
+
+
+def reader_has_gone() -> int:
+    """What remains to be done when nobody reads what a command prints, as with `| head`: nothing is said of it, also not by Python
+    when it ends. Returns the exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
 
 
 def keep_terminal_for_people() -> None:

@@ -85,6 +85,21 @@ def open_data_dir(path: Path) -> Iterator[DataDir]:
         os.close(lock)  # releases the lock; the file stays, since removing it would let two instances lock two files
 
 
+def is_in_use(path: Path) -> bool:
+    """Whether a process has locked the directory. A process id could not tell: after a restart of the machine it is another's."""
+    try:
+        descriptor = os.open(path / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _lock(path: Path) -> int:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

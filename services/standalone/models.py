@@ -65,7 +65,7 @@ class ChildSpec:
     stop_stage: int = 1
     """Stages stop one after another, lowest first; inside a stage all stop at once."""
     stop_grace_s: float = 12.0
-    """From SIGTERM to SIGKILL: the services' own drain grace of 10 s, and a margin."""
+    """From SIGTERM to SIGKILL."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from services.standalone.errors import StartRefused
 
@@ -17,9 +18,10 @@ REPLICABLE = (
     "orchestrator",
     "gateway",
 )
+REPLICA_FOLDERS = "replicas"
 REPLICAS_MAX = 16
 """A process takes 60 to 250 MB: more than these on one machine are a slip of the finger."""
-_PART = re.compile(r"(?P<name>[^=]+?)\s*=\s*(?P<count>[0-9]{1,4})")
+_PART = re.compile(r"(?P<name>[^=]+?)\s*=\s*(?P<count>[0-9]{1,18})")
 _INDEX_SERVERS = ("GROUNDWORK_QDRANT_URL", "GROUNDWORK_ELASTICSEARCH_URL")
 
 
@@ -54,3 +56,10 @@ def require_index_servers(replicas: Mapping[str, int], environment: Mapping[str,
 def instance_name(service: str, number: int) -> str:
     """``orchestrator``, ``orchestrator-2``, …: who runs one of each meets the names of the services alone."""
     return service if number == 1 else f"{service}-{number}"
+
+
+def unused_folders(data_dir: Path, replicas: Mapping[str, int]) -> list[Path]:
+    """Folders of processes that ran before and do not now. What they keep is a cache, from which nobody would remove what is to be
+    forgotten."""
+    used = {instance_name(service, number) for service, count in replicas.items() for number in range(2, count + 1)}
+    return [folder for folder in (data_dir / REPLICA_FOLDERS).glob("*") if folder.name not in used]

@@ -18,13 +18,14 @@ from typing import Any
 import psutil
 
 from services.standalone.app import read_standalone_settings
+from services.standalone.console import reader_has_gone
 from services.standalone.data_dir import DataDir
 from services.standalone.errors import NotRestarted, NotRunning, StandaloneError, StartRefused
 from services.standalone.replicas import REPLICABLE
 from services.standalone.state_file import RunningSystem, read_running
 
 END_TIMEOUT_S = 60.0
-"""Longer than any drain: what has not ended by then is stuck, and killed."""
+"""What has not ended by then, or by the end of its grace if that is longer, is stuck, and killed."""
 READY_TIMEOUT_S = 180.0
 """A process is ready in seconds; one that mends its indexes first takes longer."""
 POLL_S = 0.05
@@ -39,13 +40,16 @@ def restart(names: Sequence[str]) -> int:
         for name in chosen:
             seconds = _restart_one(data_dir, name)
             _say(f"  {name:<15} restarted in {seconds:.1f} s")
+    except BrokenPipeError:
+        return reader_has_gone()
     except StandaloneError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("\nInterrupted: what was told to end is started again, the rest goes on as it was.\n")
         return 130
-    _say(f"Restarted {len(chosen)} processes; each was ready before the next was told to end.")
+    if len(chosen) > 1:
+        _say(f"Restarted {len(chosen)} processes; each was ready before the next was told to end.")
     return 0
 
 
@@ -71,13 +75,14 @@ def _restart_one(data_dir: DataDir, name: str) -> float:
     """Seconds until the next process was ready. Raises NotRestarted."""
     began_at = time.monotonic()
     _wait(lambda: _is_ready(_process(data_dir, name)), READY_TIMEOUT_S, _not_ready(data_dir, name))
-    pid = int(_process(data_dir, name)["pid"])
+    process = _process(data_dir, name)
+    pid, end_timeout_s = int(process["pid"]), max(END_TIMEOUT_S, float(process.get("stop_grace_s", 0)))
     _send(pid, signal.SIGTERM, _running(data_dir))
 
     def has_ended() -> bool:
         return bool(_process(data_dir, name)["pid"] != pid)
 
-    if not _holds(has_ended, END_TIMEOUT_S):
+    if not _holds(has_ended, end_timeout_s):
         _say(f"  {name:<15} does not end; killing it")
         _send(pid, signal.SIGKILL, _running(data_dir))
         _wait(has_ended, END_TIMEOUT_S, _not_ready(data_dir, name))

@@ -32,12 +32,18 @@ class StandaloneSettings(BaseSettings):
     replicas: Annotated[str, AfterValidator(_checked_replicas)] = ""
     """How many processes of a service run side by side, for example `orchestrator=3,gateway=2`. A service that is not named runs
     once, which is enough for most machines. Several retrievers need both indexes on servers."""
-    data_dir: Path = Path("data")
+    data_dir: Annotated[Path, AfterValidator(Path.expanduser)] = Path("data")
     """Where everything durable lives. One instance at a time may use it."""
     models_dir: Path = Path(".models")
     """Where `make setup` put the models."""
     restart_backoff_max_s: float = Field(default=10.0, gt=0)
     """Longest wait before a service that keeps dying is started again: one that cannot start does not eat the machine."""
+    drain_delay_s: float = Field(default=0.0, ge=0)
+    """Seconds between a service's SIGTERM and closing its door. No load balancer has to notice here, and who calls waits until a
+    service is back."""
+    drain_grace_s: float = Field(default=10.0, ge=0)
+    """Seconds that requests in flight have to end after the door is closed. A service that has not ended 2 s after both is
+    killed."""
     start_hint_after_s: float = 30.0
     """A service that is not ready by then is named, with its log file: a start takes under 10 s."""
 

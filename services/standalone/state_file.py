@@ -1,7 +1,7 @@
 """``state.json`` in the data directory: the running instance's processes and addresses, for tools and people.
 
-Owner-readable only, since it holds the NATS credentials. Written at each change, removed at a clean stop; a file whose
-``supervisor_pid`` no longer runs is left over from a kill. On a full disk it is out of date until it can be written again:
+Owner-readable only, since it holds the NATS credentials. Written at each change, removed at a clean stop; a file in a directory
+that no ``supervisor_pid`` has locked is left over from a kill. On a full disk it is out of date until it can be written again:
 no reason to stop anything.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 
 from kit.private_files import write_private
+from services.standalone.data_dir import is_in_use
 from services.standalone.models import ChildEvent, ChildSpec, ChildState
 
 
@@ -50,6 +51,7 @@ class StateFile:
                 "pid": None,
                 "state": "waiting",
                 "restarts": 0,
+                "stop_grace_s": spec.stop_grace_s,
             }
             for spec in specs
         }
@@ -121,4 +123,4 @@ def read_running(path: Path) -> RunningSystem | None:
         found = RunningSystem(pid, str(state.get("url", "")), str(state["nats_url"]), state.get("services", {}))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return found if psutil.pid_exists(pid) else None
+    return found if is_in_use(path.parent) and psutil.pid_exists(pid) else None

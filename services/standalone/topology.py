@@ -12,7 +12,7 @@ from kit.key_folder import KeyFolder
 from services.standalone import nats_users
 from services.standalone.free_ports import LOOPBACK
 from services.standalone.models import ChildSpec, Probe, ProbeKind, StartLimits
-from services.standalone.replicas import instance_name
+from services.standalone.replicas import REPLICA_FOLDERS, instance_name
 from services.standalone.signers import SIGNERS
 
 NATS_DAMAGE = r"Stream metafile .* checksums do not match|Error (unmarshalling stream metafile|recreating stream)"
@@ -52,7 +52,8 @@ LOCAL_LLM_STOP_STAGE = 5
 NATS_STOP_STAGE = 6
 NATS_START_STAGE = 0
 SERVICES_START_STAGE = 1
-REPLICA_FOLDERS = "replicas"
+STOP_MARGIN_S = 2.0
+"""For what a service does when its requests have ended: it hands its work over and closes its connections."""
 OWN_FOLDER = frozenset({"reranker"})
 """Services of which each process needs a data folder to itself: its store has one writer. Ingestion's processes share theirs, in
 which each locks a folder of its own, so that whoever starts next removes what a killed one left."""
@@ -95,7 +96,14 @@ class Installation:
     with_local_llm: bool
     nats_start_timeout_s: float
     nats_start_memory_bytes: int
+    drain_delay_s: float
+    drain_grace_s: float
     inherited_environment: Mapping[str, str]
+
+    @property
+    def stop_grace_s(self) -> float:
+        """How long a service may take from SIGTERM to its end."""
+        return self.drain_delay_s + self.drain_grace_s + STOP_MARGIN_S
 
 
 def ports_needed(installation: Installation) -> int:
@@ -138,17 +146,10 @@ def build(installation: Installation, ports: list[int]) -> list[ChildSpec]:
         if instance.service == "orchestrator" and llm_port is not None:
             environment |= _local_llm_client(installation, llm_port)
         if service := services.get(instance.service):
-            specs.append(_grpc_service(service, instance, environment))
+            specs.append(_grpc_service(installation, service, instance, environment))
         else:
             specs.append(_gateway(installation, instance, environment))
     return specs
-
-
-def unused_folders(data_dir: Path, replicas: Mapping[str, int]) -> list[Path]:
-    """Folders of processes that ran before and do not now. What they keep is a cache, from which nobody would remove what is to be
-    forgotten."""
-    used = {instance_name(service, number) for service, count in replicas.items() for number in range(2, count + 1)}
-    return [folder for folder in (data_dir / REPLICA_FOLDERS).glob("*") if folder.name not in used]
 
 
 def _service_names() -> list[str]:
@@ -170,10 +171,10 @@ def _shared_environment(installation: Installation, instances: Sequence[Instance
         # The server of parsing children is forked and at once another program: gRPC need not start its threads anew in it, which
         # now and then crash there.
         "GRPC_ENABLE_FORK_SUPPORT": "0",
-        # Here no load balancer has to notice; who calls waits until a service is back.
-        "GROUNDWORK_DRAIN_DELAY_S": "0",
         **installation.inherited_environment,
         **addresses,
+        "GROUNDWORK_DRAIN_DELAY_S": str(installation.drain_delay_s),
+        "GROUNDWORK_DRAIN_GRACE_S": str(installation.drain_grace_s),
         "GROUNDWORK_AUTH_PUBLIC_KEYS_FILE": str(installation.keys.public_keys_file),
         "GROUNDWORK_DATA_DIR": str(installation.data_dir),
         "GROUNDWORK_MODELS_DIR": str(installation.models_dir),
@@ -242,7 +243,9 @@ def nats_child(
     )
 
 
-def _grpc_service(service: GrpcService, instance: Instance, environment: dict[str, str]) -> ChildSpec:
+def _grpc_service(
+    installation: Installation, service: GrpcService, instance: Instance, environment: dict[str, str]
+) -> ChildSpec:
     return ChildSpec(
         name=instance.name,
         service=service.name,
@@ -251,6 +254,7 @@ def _grpc_service(service: GrpcService, instance: Instance, environment: dict[st
         probe=Probe(ProbeKind.GRPC, LOOPBACK, instance.grpc_port),
         start_stage=SERVICES_START_STAGE,
         stop_stage=service.stop_stage,
+        stop_grace_s=installation.stop_grace_s,
     )
 
 
@@ -265,6 +269,7 @@ def _gateway(installation: Installation, instance: Instance, environment: dict[s
         probe=Probe(ProbeKind.HTTP, LOOPBACK, instance.ops_port, "/readyz"),
         start_stage=SERVICES_START_STAGE,
         stop_stage=GATEWAY_STOP_STAGE,
+        stop_grace_s=installation.stop_grace_s,
     )
 
 

@@ -202,15 +202,17 @@ class RunTail:
             return run.position
 
     async def _subscribe(self, run: _Followed) -> None:
-        """Has the server send news of the run, unless this process makes them."""
+        """Has the server send news of the run, unless this process makes them, or nobody follows the run any more."""
 
         async def heard(message: Msg) -> None:
             entry = LogEntry(StoredMessage.described(message))
             self._heard(run, entry, int((message.headers or {})["Nats-Last-Sequence"]))
 
-        if run.subscription is None and run.subject not in self._held:
+        if run.followers and run.subscription is None and run.subject not in self._held:
             with translated_errors(f"stream {self._stream}"):
                 run.subscription = await self._nats.nc.subscribe(_news_of(run.subject), cb=heard)
+            if not run.followers:  # the last one left meanwhile, and found no subscription to end
+                await self._leave(run)
 
     async def _leave(self, run: _Followed) -> None:
         if self._runs.get(run.subject) is run:

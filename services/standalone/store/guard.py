@@ -46,12 +46,12 @@ class StoreGuard:
             self._watching = asyncio.create_task(self._watch.run(self._scrub_interval_s))
 
     async def end(self) -> None:
-        """Notes the last state. Harmless when repeated."""
+        """Notes the last state, unless the store was killed and nobody is there to tell it. Harmless when repeated."""
         watch, self._watch = self._watch, None
         if self._watching:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
-        if watch:
+        if watch and watch.nats.nc.is_connected:
             with suppress(*NOT_NOW):
                 async with asyncio.timeout(END_TIMEOUT_S):
                     await watch.keeper.sync(final=True)

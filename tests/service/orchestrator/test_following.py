@@ -203,6 +203,34 @@ async def test_entry_that_the_log_refused_is_shown_to_nobody(following: Followin
         assert [event.payload for event in await following.seen] == [Token("one", 0), Done(RunStatus.COMPLETED)]
 
 
+@pytest.mark.parametrize("leaves", ["before", "meanwhile"])
+async def test_run_that_is_left_while_its_log_is_to_be_read_is_not_heard_of_again(
+    jetstream: Nats, leaves: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await JetStreamEventLog.open(jetstream, retention_days=1)
+    tail_ = tail.RunTail(jetstream, STREAM)
+    subject = f"runs.{OURS.name}"
+    subscribe, subscribed, may_go_on = jetstream.nc.subscribe, asyncio.Event(), asyncio.Event()
+
+    async def slowly(subject: str, **options: object) -> object:
+        subscription = await subscribe(subject, **options)
+        subscribed.set()
+        await may_go_on.wait()
+        return subscription
+
+    tail_.hold(subject)  # so that following takes no subscription yet
+    async with tail_.watch(subject):
+        tail_.let_go(subject)
+        run = tail_._runs[subject]
+        if leaves == "meanwhile":
+            monkeypatch.setattr(jetstream.nc, "subscribe", slowly)
+            repair = asyncio.create_task(tail_._repair(run))
+            await subscribed.wait()
+    may_go_on.set()
+    await (repair if leaves == "meanwhile" else tail_._repair(run))
+    assert heard_of(jetstream) == []
+
+
 @pytest.mark.parametrize("lost", [2, 3])
 async def test_news_that_are_lost_are_read_from_the_log(
     following: Following, lost: int, monkeypatch: pytest.MonkeyPatch

@@ -1,5 +1,8 @@
 """What the commands for operators say when there is nothing to look at."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,3 +38,21 @@ def test_an_address_left_behind_by_a_killed_system_is_not_taken_for_a_running_on
     assert commands.running_nats_url(tmp_path) == ""
     (tmp_path / "state.json").write_text("{")
     assert commands.running_nats_url(tmp_path) == ""
+
+
+def test_nothing_is_said_of_a_reader_that_has_gone() -> None:
+    script = (
+        "import sys\n"
+        "from services.standalone.commands import exit_code_of\n"
+        "async def command(): print('one line')\n"
+        "sys.exit(exit_code_of(command()))\n"
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", script], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")

@@ -165,5 +165,15 @@ async def test_the_command_tells_all_of_a_stopped_system(
 
 
 def test_a_state_file_of_a_living_supervisor_is_a_running_system(tmp_path: Path) -> None:
-    (tmp_path / "state.json").write_text(json.dumps({"nats_url": "nats://x", "supervisor_pid": os.getpid()}))
-    assert commands.running_nats_url(tmp_path) == "nats://x"
+    state = json.dumps({"nats_url": "nats://x", "supervisor_pid": os.getpid()})
+    with open_data_dir(tmp_path) as data_dir:
+        data_dir.state_file.write_text(state)
+        assert commands.running_nats_url(tmp_path) == "nats://x"
+
+
+def test_a_state_file_whose_process_id_is_now_anothers_is_left_over(tmp_path: Path) -> None:
+    with open_data_dir(tmp_path) as data_dir:
+        data_dir.state_file.write_text(json.dumps({"nats_url": "nats://x", "supervisor_pid": os.getpid()}))
+    assert commands.running_nats_url(tmp_path) == ""
+    with open_data_dir(tmp_path):  # having looked has locked nothing
+        pass

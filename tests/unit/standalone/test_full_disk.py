@@ -154,6 +154,7 @@ async def test_a_child_that_dies_while_the_disk_is_full_takes_nobody_with_it(
             "pid": observed.of("one", ChildState.READY)[1].pid,
             "state": "ready",
             "restarts": 1,
+            "stop_grace_s": 10.0,
         }
         assert "can be written again" in running.disk.said[1]
         await running.stopped()

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,8 @@ def _installation(tmp_path: Path, *, with_local_llm: bool) -> topology.Installat
         with_local_llm=with_local_llm,
         nats_start_timeout_s=60.0,
         nats_start_memory_bytes=2**30,
+        drain_delay_s=0.0,
+        drain_grace_s=30.0,
         inherited_environment={"PATH": "/bin"},
     )
 
@@ -251,3 +254,18 @@ def test_what_is_acknowledged_is_synced_unless_somebody_chooses_otherwise(monkey
     monkeypatch.setenv("GROUNDWORK_NATS_SYNC", "never")
     with pytest.raises(ValidationError):
         StandaloneSettings()
+
+
+def test_a_service_is_not_killed_before_its_drain_is_over(tmp_path: Path) -> None:
+    installation = replace(_installation(tmp_path, with_local_llm=False), drain_delay_s=5.0, drain_grace_s=600.0)
+    ports = list(range(20_000, 20_000 + topology.ports_needed(installation)))
+    specs = [spec for spec in topology.build(installation, ports) if spec.name != "nats"]
+    assert {spec.stop_grace_s for spec in specs} == {607.0}
+    for spec in specs:
+        assert float(spec.environment["GROUNDWORK_DRAIN_DELAY_S"]) == 5.0
+        assert float(spec.environment["GROUNDWORK_DRAIN_GRACE_S"]) == 600.0
+
+
+def test_a_home_directory_is_found_by_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWORK_DATA_DIR", "~/groundwork")  # as a file of settings says it, which no shell reads
+    assert StandaloneSettings().data_dir == Path.home() / "groundwork"

@@ -13,7 +13,7 @@ from services.standalone import nats_users, topology
 from services.standalone.app import read_standalone_settings
 from services.standalone.errors import SettingsRefused, StartRefused
 from services.standalone.models import ChildSpec
-from services.standalone.replicas import REPLICABLE, parse_replicas, require_index_servers
+from services.standalone.replicas import REPLICABLE, parse_replicas, require_index_servers, unused_folders
 from services.standalone.restarting import choose
 from services.standalone.settings import StandaloneSettings
 
@@ -35,6 +35,8 @@ def build(data_dir: Path, replicas: dict[str, int]) -> dict[str, ChildSpec]:
         with_local_llm=False,
         nats_start_timeout_s=60.0,
         nats_start_memory_bytes=2**30,
+        drain_delay_s=0.0,
+        drain_grace_s=30.0,
         inherited_environment={"PATH": "/bin"},
     )
     ports = list(range(20_000, 20_000 + topology.ports_needed(installation)))
@@ -58,6 +60,7 @@ def test_numbers_are_read_with_spaces_and_without() -> None:
         ("orchestrator=-1", r"'orchestrator=-1' is not SERVICE=NUMBER"),
         ("orchestrator=0", r"orchestrator=0: run at least 1 and at most 16 of a service"),
         ("orchestrator=17", r"orchestrator=17: run at least 1 and at most 16 of a service"),
+        ("orchestrator=100000", r"orchestrator=100000: run at least 1 and at most 16 of a service"),
         ("nats=3", r"nats cannot run several times side by side here; these can: reranker, retriever, .*, gateway"),
         ("orchestra=2", r"orchestra cannot run several times side by side here"),
         ("gateway=2,gateway=3", r"gateway is named twice"),
@@ -127,8 +130,8 @@ def test_model_servers_keep_a_store_each_and_one_that_runs_no_more_loses_its(tmp
     assert specs["reranker-2"].environment["GROUNDWORK_DATA_DIR"] == str(own)
     assert specs["ingest-worker-2"].environment["GROUNDWORK_DATA_DIR"] == str(tmp_path)
     own.mkdir(parents=True)
-    assert topology.unused_folders(tmp_path, FEW) == []
-    assert topology.unused_folders(tmp_path, {"reranker": 1}) == topology.unused_folders(tmp_path, {}) == [own]
+    assert unused_folders(tmp_path, FEW) == []
+    assert unused_folders(tmp_path, {"reranker": 1}) == unused_folders(tmp_path, {}) == [own]
 
 
 RUNNING = {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from services.standalone import restarting
+from services.standalone.data_dir import open_data_dir
 from services.standalone.models import ChildSpec, ChildState
 from services.standalone.restarting import restart
 from services.standalone.state_file import StateFile
@@ -25,8 +26,10 @@ from tests.unit.standalone.conftest import (
 
 
 @pytest.fixture(autouse=True)
-def _data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("GROUNDWORK_DATA_DIR", str(tmp_path))
+    with open_data_dir(tmp_path):
+        yield
 
 
 async def kept_in_a_state_file(running: Running, specs: Sequence[ChildSpec]) -> None:
@@ -71,12 +74,24 @@ async def test_a_process_that_does_not_end_is_killed(
     supervise: Supervise, probe: FakeProbe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(restarting, "END_TIMEOUT_S", 0.2)
-    specs = [spec("tools", IGNORES_SIGTERM, port=7)]
+    specs = [spec("tools", IGNORES_SIGTERM, port=7, grace_s=0.2)]
     probe.when_said = {7: tmp_path / "tools.log"}
     async with supervise(specs) as running:
         await kept_in_a_state_file(running, specs)
         assert await asyncio.to_thread(restart, []) == 0
         assert [event.exit_code for event in running.observed.of("tools", ChildState.DIED)] == [-9]
+
+
+async def test_a_process_with_a_long_grace_is_given_it(
+    supervise: Supervise, probe: FakeProbe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restarting, "END_TIMEOUT_S", -1.0)
+    specs = [spec("tools", ENDS_WHEN_TOLD, port=7, grace_s=WAIT_S)]
+    probe.when_said = {7: tmp_path / "tools.log"}
+    async with supervise(specs) as running:
+        await kept_in_a_state_file(running, specs)
+        assert await asyncio.to_thread(restart, []) == 0
+        assert not running.observed.of("tools", ChildState.DIED)
 
 
 async def test_a_process_that_does_not_come_back_is_named_and_the_others_are_left_alone(
