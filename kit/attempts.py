@@ -4,6 +4,7 @@
     was never sent: nobody is connected              when somebody is, for as long as the channel is patient
     was never taken up: its server was stopping      at once
     was refused: that replica is full                at once, until every replica has refused it
+    was refused: its token has expired               with another token, for two seconds: clocks are being set
     may have been carried out                        only by gRPC, and only where the contract declares it safe to repeat
 
 A stream of requests is begun anew only while what was sent of it is still at hand. Where the contract takes nothing from a stream
@@ -20,7 +21,7 @@ import grpc
 
 from kit.addresses import resolved
 from kit.errors import GroundworkError
-from kit.status import from_rpc_error, full_replica, is_own_status
+from kit.status import from_rpc_error, full_replica, has_stale_token, is_own_status
 
 _NOT_SENT = (
     "connections to all backends failing",
@@ -35,6 +36,8 @@ _BROKEN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grp
 it writes to it."""
 _MOST_CUT_SHORT = 8
 """How often a call may meet a server that stops. Each time another one is asked, or the same after its restart."""
+_CLOCKS_APART_S, _TOKEN_PAUSE_S = 2.0, 0.1
+"""When the clocks of two processes or machines are set, one is set first. A clock that stays wrong is an error to be told."""
 _MOST_KEPT_BYTES = 1024 * 1024
 """Of a stream of requests. The window of HTTP/2 lets about as much be sent to a server that does not read."""
 
@@ -101,6 +104,7 @@ class Attempts:
         self._ends_at = time.monotonic() + deadline_s
         self._cut_short = 0
         self._refused_by: list[str] = []
+        self._stale_since: float | None = None
 
     @property
     def left_s(self) -> float:
@@ -119,6 +123,8 @@ class Attempts:
         if replica is not None:
             self._refused_by.append(replica)
             return await self._has_another()
+        if has_stale_token(error) and self._is_patient:
+            return await self._another_token()
         if is_own_status(error) or not self._is_patient:
             return False
         if error.code() is grpc.StatusCode.UNAVAILABLE and told.message.startswith(_NOT_SENT):
@@ -134,6 +140,12 @@ class Attempts:
         """Round robin leads to each replica in turn; with calls of others in between, a few tries are needed."""
         replicas = await self._connection.replicas()
         return len(set(self._refused_by)) < replicas and len(self._refused_by) < 3 * replicas and self.left_s > 0
+
+    async def _another_token(self) -> bool:
+        now = time.monotonic()
+        self._stale_since = now if self._stale_since is None else self._stale_since
+        await asyncio.sleep(_TOKEN_PAUSE_S)
+        return now - self._stale_since < _CLOCKS_APART_S and self.left_s > 0
 
     async def _pause(self) -> bool:
         """Lets the news of a lost connection come through. Whether there is time left."""

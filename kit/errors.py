@@ -70,6 +70,8 @@ class GroundworkError(Exception):
     is_of_one_replica: ClassVar[bool] = False
     """Whether this replica is full, has done nothing, and another may have room: the caller's channel asks the others. Never of
     a limit that is the same everywhere, as a tenant's share."""
+    is_of_stale_token: ClassVar[bool] = False
+    """Whether the call was refused for the age of its token, and so not carried out: another one may be good."""
 
     def __init__(
         self,

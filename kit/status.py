@@ -11,6 +11,7 @@ DETAILS_KEY = "grpc-status-details-bin"
 _RETRYABLE = "retryable"
 _RETRY_AFTER = "retry_after_s"
 _FULL_REPLICA = "full_replica"
+_STALE_TOKEN = "stale_token"  # noqa: S105 - a name
 _LONGEST_MESSAGE = 1200
 _LONGEST_METADATA = 200
 """Bytes. A status travels in HTTP/2 headers, which may triple them, and of which a peer takes 8 kB: a longer one arrives as
@@ -27,6 +28,8 @@ def to_status(error: GroundworkError, replica: str = "") -> Status:
         info.metadata[_RETRY_AFTER] = f"{error.retry_after_s:g}"
     if error.is_of_one_replica:
         info.metadata[_FULL_REPLICA] = replica
+    if error.is_of_stale_token:
+        info.metadata[_STALE_TOKEN] = "true"
     status = Status(code=error.code.grpc_number, message=_sendable(error.message, _LONGEST_MESSAGE))
     detail = AnyMessage()
     detail.Pack(info)
@@ -53,6 +56,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GroundworkError:
     retryable = metadata.pop(_RETRYABLE, None)
     retry_after_s = metadata.pop(_RETRY_AFTER, None)
     metadata.pop(_FULL_REPLICA, None)
+    metadata.pop(_STALE_TOKEN, None)
     translated = kind(
         error.details() or "",
         reason=info.reason,
@@ -72,6 +76,12 @@ def full_replica(error: grpc.aio.AioRpcError) -> str | None:
     """The replica that has refused the call because it is full, if that is what happened: it has done nothing."""
     info = _error_info(error)
     return info.metadata.get(_FULL_REPLICA) if info is not None else None
+
+
+def has_stale_token(error: grpc.aio.AioRpcError) -> bool:
+    """Whether the call was refused for the age of its token, by the server that was asked: it has done nothing."""
+    info = _error_info(error)
+    return info is not None and _STALE_TOKEN in info.metadata
 
 
 def _error_info(error: grpc.aio.AioRpcError) -> ErrorInfo | None:

@@ -23,6 +23,13 @@ _JOBS = "jobs"
 _MAX_REMEMBERED = 10_000
 
 
+class TokenExpired(Unauthenticated):
+    """By the verifier's clock. When clocks are set, those of two processes may be apart for a moment."""
+
+    reason = "TOKEN_EXPIRED"
+    is_of_stale_token = True
+
+
 class TokenSigner:
     """Makes the tokens of outgoing calls and jobs. Without a key it passes received tokens on.
 
@@ -101,8 +108,8 @@ class TokenVerifier:
     def verify(self, token: str, method: str) -> Principal:
         """Who calls `method` ("/groundwork.retriever.v1.RetrieverService/Search").
 
-        Raises Unauthenticated when the token is missing, forged, expired or for another service, PermissionDenied when its key does
-        not sign for this method.
+        Raises Unauthenticated when the token is missing, forged, expired (TokenExpired) or for another service, PermissionDenied
+        when its key does not sign for this method.
         """
         keys = self._keys.current()
         if keys is not self._verified_with:
@@ -115,7 +122,7 @@ class TokenVerifier:
         claims = self._claims(token, room, name, ["exp"])
         expires_at = claims["exp"]
         if not isinstance(expires_at, int | float) or expires_at <= self._clock():
-            raise Unauthenticated("the caller's token has expired; ask again", reason="TOKEN_EXPIRED")
+            raise TokenExpired("the caller's token has expired; ask again")
         principal = _principal(claims, ReceivedToken(token, expires_at))
         _remember(self._verified, (token, method), principal)
         return principal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -13,8 +14,9 @@ from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc as rpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
-from kit.errors import Internal, ResourceExhausted, Unavailable
-from kit.testing.harness import free_port, open_test_channel, public_keys_text
+from kit.errors import Internal, ResourceExhausted, Unauthenticated, Unavailable
+from kit.server import make_server
+from kit.testing.harness import free_port, make_verifier, open_test_channel, public_keys_text
 from tests.service.kit.name_server import name_server
 from tests.service.kit.served import Servicer, serve
 
@@ -109,6 +111,34 @@ async def test_who_only_wants_to_know_whether_a_server_is_there_does_not_wait() 
     async with open_test_channel(f"127.0.0.1:{free_port()}", patience_s=NEVER_S) as channel:
         with pytest.raises(Unavailable):
             await make(channel, wait_for_ready=False)
+
+
+@pytest.mark.parametrize(("apart", "is_served"), [(3, True), (NEVER_S, False)])
+async def test_a_call_waits_for_a_moment_while_clocks_are_being_set(apart: float, is_served: bool) -> None:
+    """The server's clock was set ahead of the caller's, and is that of the third attempt again; or it stays so."""
+    servicer, looked = Servicer(), 0
+
+    def clock() -> float:
+        nonlocal looked
+        looked += 1
+        return time.time() + (NEVER_S if looked < apart else 0.0)
+
+    server = make_server(make_verifier(clock=clock))
+    rpc.add_MemoryServiceServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with open_test_channel(f"127.0.0.1:{port}") as channel:
+            if is_served:
+                await make(channel)
+            else:
+                with pytest.raises(Unauthenticated, match="expired") as caught:
+                    await make(channel)
+                assert (caught.value.reason, caught.value.metadata) == ("TOKEN_EXPIRED", {})
+    finally:
+        await server.stop(None)
+    assert len(servicer.done) == is_served
+    assert looked >= 3
 
 
 async def test_a_full_replica_is_passed_over_for_one_with_room() -> None:
