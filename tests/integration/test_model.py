@@ -208,11 +208,12 @@ def test_an_operator_changes_the_model_while_everything_runs(model_api: Api, han
         changed = model_api.http.put("/v1/models/answer", json={"provider": "scripted", "model": "another"})
         assert changed.status_code == 200, changed.text
         assert [each["model"] for each in changed.json()["chain"]] == ["another", "scripted"]
-        assert model_api.qa(handbook, QUESTION)["usage"]["model"] == "another"
+        # Whoever else is there hears of it a moment later.
+        wait_until(lambda: model_api.qa(handbook, QUESTION)["usage"]["model"] == "another", "the other model is asked")
         assert scripted.scripted.requests[-1]["model"] == "another"
     finally:
         model_api.http.delete("/v1/models/answer")
-    assert model_api.qa(handbook, QUESTION)["usage"]["model"] == "scripted"
+    wait_until(lambda: model_api.qa(handbook, QUESTION)["usage"]["model"] == "scripted", "the configured model is asked")
     refused = model_api.http.put("/v1/models/answer", json={"provider": "nobody", "model": "m"})
     assert "there are scripted" in problem(refused, 400, "UNKNOWN_MODEL")["detail"]
     day = model_api.get("/v1/usage", group_by="model")
