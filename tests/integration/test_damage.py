@@ -65,7 +65,7 @@ def test_a_start_that_eats_memory_ends_with_the_reason_and_a_backup_brings_it_ba
         document = api.ingest("default", "mooring.txt", b"The mooring lies in the harbour of Emden.")
         assert command(system, "backup", backup).returncode == 0
     limited = Groundwork(
-        system.data_dir, system.models_dir, {"GROUNDWORK_NATS_START_MEMORY_BYTES": str(1024 * 1024)}, system.port
+        system.data_dir, system.models_dir, {"GROUNDWORK_NATS_START_MEMORY_BYTES": str(1024 * 1024)}, port=system.port
     )
     started = command(limited, "up")
     assert started.returncode == 1
