@@ -213,7 +213,9 @@ def test_an_operator_changes_the_model_while_everything_runs(model_api: Api, han
         assert scripted.scripted.requests[-1]["model"] == "another"
     finally:
         model_api.http.delete("/v1/models/answer")
-    wait_until(lambda: model_api.qa(handbook, QUESTION)["usage"]["model"] == "scripted", "the configured model is asked")
+    wait_until(
+        lambda: model_api.qa(handbook, QUESTION)["usage"]["model"] == "scripted", "the configured model is asked"
+    )
     refused = model_api.http.put("/v1/models/answer", json={"provider": "nobody", "model": "m"})
     assert "there are scripted" in problem(refused, 400, "UNKNOWN_MODEL")["detail"]
     day = model_api.get("/v1/usage", group_by="model")

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from kit.jetstream import Nats
 from kit.llm.models import open_models
 from kit.llm.opening import endpoint_opener
 from kit.llm.providers import make_catalog, parse_providers
-from kit.testing.harness import free_port, open_test_channel, running_service
+from kit.testing.harness import USER_SCOPES, free_port, open_test_channel, running_service
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
 from services.orchestrator.adapters.sources import KeyValueRunSources
 from services.orchestrator.adapters.tools import GrpcTools
@@ -166,7 +167,8 @@ async def test_chat_whose_orchestrator_dies_is_continued_with_its_call_made_once
     ) as server:
         worker = await make_worker(server)
         first = await start_orchestrator(worker=worker)
-        key, _ = await first.runs.start(ANN, RunRequest(RunMode.CHAT, "What is six times seven?"))
+        ann = replace(ANN, scopes=USER_SCOPES)
+        key, _ = await first.runs.start(ann, RunRequest(RunMode.CHAT, "What is six times seven?"))
         async with asyncio.timeout(60):
             while len(server.requests) < 2:
                 await asyncio.sleep(0.01)

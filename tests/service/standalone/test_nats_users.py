@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from kit.errors import Unavailable
-from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, connect, connection
+from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, connect, connection, opening
 from kit.jetstream.bell import Bell
 from kit.jetstream.following import follow
 from kit.jetstream.reading import stored_messages
@@ -192,7 +192,7 @@ async def test_jobs_go_from_the_ingest_api_to_the_worker(server: NatsServer, ref
 async def test_the_ingest_api_takes_no_job_from_the_worker(
     server: NatsServer, refusals: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "REQUEST_TIMEOUT_S", SILENCE_S)
+    monkeypatch.setattr(opening, "REQUEST_TIMEOUT_S", SILENCE_S)
     monkeypatch.setattr(connection, "PATIENCE_S", SILENCE_S)
     async with connected(server, "ingest") as api:
         await WorkQueue.open(api, INGEST_QUEUE, make_signer(), make_verifier())
@@ -219,7 +219,7 @@ async def test_the_retriever_follows_the_collections_and_never_writes_one(
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         assert refused(refusals) == []
-        monkeypatch.setattr(connection, "REQUEST_TIMEOUT_S", SILENCE_S)
+        monkeypatch.setattr(opening, "REQUEST_TIMEOUT_S", SILENCE_S)
         stream, js = "KV_COLLECTIONS", retriever.nc.jetstream(timeout=SILENCE_S)
         config = (await ingest.js.stream_info(stream)).config
         attempts: list[Callable[[], Awaitable[object]]] = [
@@ -249,7 +249,7 @@ FOREIGN = [
 async def test_a_service_neither_reads_nor_writes_the_bucket_of_another(
     user: str, bucket: str, server: NatsServer, refusals: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "REQUEST_TIMEOUT_S", SILENCE_S)
+    monkeypatch.setattr(opening, "REQUEST_TIMEOUT_S", SILENCE_S)
     monkeypatch.setattr(connection, "PATIENCE_S", SILENCE_S)
     async with connected(server, ADMINISTRATOR) as administrator:
         mine = await KeyValue.open(administrator, bucket)
