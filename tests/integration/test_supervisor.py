@@ -92,7 +92,7 @@ def test_keys_are_rotated_and_forgotten_while_questions_and_uploads_go_on(fresh:
         api.ingest("default", "handbook.md", (DATA / "handbook.md").read_bytes())
         before = fresh.keys.public_keys_file.read_text()
         for number, verb in enumerate(["rotate", "rotate", "rotate", "forget"]):
-            command = [groundwork_command(), "keys", verb]
+            command = [groundwork_command(), "signing-keys", verb]
             subprocess.run(command, env=fresh.environment, check=True, capture_output=True)
             assert_complete(list(api.chat("default", QUESTION)))
             assert api.ingest("default", f"{number}.txt", f"Text {number}.".encode())["status"] == "ready"
