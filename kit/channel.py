@@ -123,6 +123,7 @@ class Channel(grpc.aio.Channel):
         return self._stream(method, self._inner.unary_stream(method, *args, **kwargs))
 
     def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        # None could be begun again, since answers may have come of what was sent. The base class asks for the method.
         raise NotImplementedError(f"{method}: no contract has streams in both directions")
 
     def _unary(self, method: str, inner: Callable[..., Any], *, has_stream: bool = False) -> Callable[..., Any]:

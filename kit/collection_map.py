@@ -153,6 +153,8 @@ class CollectionMap(Generic[RecordT]):
 
     async def _follow_once(self) -> None:
         present: set[str] | None = set()
+        # The bucket may have been made anew, and its numbers begin again: nothing is confirmed until all is read.
+        self._reached = self._followed_to = 0
         async with aclosing(self._bucket.watch()) as changes:
             async for entry in changes:
                 if entry is None:

@@ -3,12 +3,14 @@ stale."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import cast
 
 import pytest
 
 from kit.collection_map import CollectionMap, CollectionsStale
 from kit.collections import BUCKET, CollectionAccess, decode_access
+from kit.errors import Unavailable
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.principal import ADMIN, Principal
 
@@ -101,3 +103,42 @@ async def test_map_that_was_not_confirmed_for_long_decides_nothing(bucket: KeyVa
     now_s = 31.0
     with pytest.raises(CollectionsStale):
         await known.readable(ADMINISTRATOR, ["papers"])
+
+
+class MadeAnew:
+    """A bucket that is lost once it was read, and made anew: its numbers begin again, and its entries have not come yet."""
+
+    def __init__(self) -> None:
+        self.revision = 9
+        self.is_watched_again = asyncio.Event()
+
+    async def watch(self) -> AsyncGenerator[Entry | None, None]:
+        if self.revision == 9:
+            yield Entry("acme.papers", record(visibility="tenant"), 9)
+            yield None
+            await asyncio.sleep(0.1)
+            self.revision = 2
+            raise Unavailable("lost")
+        self.is_watched_again.set()
+        await asyncio.Event().wait()
+
+    async def last_revision(self) -> int:
+        return self.revision
+
+
+async def test_numbers_of_a_lost_bucket_do_not_vouch_for_the_one_that_is_made_in_its_place() -> None:
+    bucket, clock = MadeAnew(), [0.0]
+    known = CollectionMap(cast("KeyValue", bucket), decode, staleness_s=0.6, clock=lambda: clock[0])
+    following = asyncio.create_task(known.run())
+    try:
+        await known.wait_confirmed()
+        assert await known.readable(BOB, ["papers"]) == ("papers",)
+        await bucket.is_watched_again.wait()
+        clock[0] += 0.7
+        for _ in range(3):
+            assert not await known._check(0.05)
+        with pytest.raises(CollectionsStale):
+            known.known("acme", "papers")
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
