@@ -14,7 +14,6 @@ from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
 
-from kit.channel import open_channel
 from kit.errors import GroundworkError
 from kit.idempotency import IdempotencyKeys
 from kit.jetstream import Nats
@@ -157,11 +156,7 @@ async def run_worker(settings: IngestSettings) -> None:
         service.stack.push_async_callback(preparer.close)
         service.spawn(preparer.start())
         reranker = reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]
-        channel = await service.stack.enter_async_context(
-            open_channel(
-                settings.reranker_address, service.signer, [reranker], patience_s=settings.connection_patience_s
-            )
-        )
+        channel = await service.channel(settings.reranker_address, [reranker])
         embedder = RerankerEmbedder(reranker_pb2_grpc.RerankerServiceStub(channel), folder)
         patience = Patience()
         batches = BatchEmbedder(
@@ -257,9 +252,7 @@ async def _do_while_leading(lease: HeldLease, duties: tuple[Duty, ...]) -> None:
 async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) -> _Shared:
     nats = await open_message_store(service, settings)
     retriever = retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]
-    channel = await service.stack.enter_async_context(
-        open_channel(settings.retriever_address, service.signer, [retriever], patience_s=settings.connection_patience_s)
-    )
+    channel = await service.channel(settings.retriever_address, [retriever])
     condition = await StoreCondition.open(nats)
     report = ConditionReport(condition)
     service.report(report.troubles)

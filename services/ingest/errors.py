@@ -15,8 +15,9 @@ from kit.errors import (
 )
 
 SUPPORTED = (
-    "Supported are PDF, Word (docx), PowerPoint (pptx), Excel (xlsx), EPUB, HTML, Markdown, CSV, plain text, "
-    "e-mails (eml), pictures of text (png, jpg, tiff, webp, bmp, gif) and exports of Telegram (result.json)"
+    "Supported are PDF, Word (docx), PowerPoint (pptx), Excel (xlsx), OpenDocument (odt, ods), RTF, EPUB, HTML, Markdown, CSV, "
+    "JSON (json, jsonl), plain text, e-mails (eml, msg), pictures of text (png, jpg, tiff, webp, bmp, gif), exports of Telegram "
+    "(result.json), and each of these packed by gzip (gz)"
 )
 
 

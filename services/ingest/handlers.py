@@ -280,4 +280,5 @@ class JobHandler:
         if decoded.tenant_id != job.principal.tenant_id:
             _log.error("job_of_another_tenant", job_id=job.job_id)
             return None
-        return await self._attempts.run(decoded, job.delivery)
+        with structlog.contextvars.bound_contextvars(document_id=decoded.document_id):
+            return await self._attempts.run(decoded, job.delivery)

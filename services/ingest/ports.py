@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.idempotency import Attempt
+from kit.jetstream.backlog import Backlog
 from kit.jetstream.condition import Finding
 from kit.principal import Principal
 from services.ingest.documents.models import (
@@ -161,8 +162,8 @@ class JobQueue(Protocol):
     async def has_job(self, job: IngestJob) -> bool:
         """Whether the job is in the queue, waiting or being worked on."""
 
-    async def depth(self) -> int:
-        """Jobs in the queue, those being worked on included, over all tenants."""
+    async def backlog(self) -> Backlog:
+        """What is in the queue, over all tenants."""
 
 
 class DeadLetterStore(Protocol):

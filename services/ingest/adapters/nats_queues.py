@@ -7,6 +7,7 @@ from datetime import datetime
 
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Nats, WorkQueue, WorkQueueConfig
+from kit.jetstream.backlog import Backlog
 from kit.jetstream.reading import last_position
 from kit.tokens import TokenSigner, TokenVerifier
 from services.ingest.documents import records
@@ -32,8 +33,8 @@ class NatsJobQueue:
     async def has_job(self, job: IngestJob) -> bool:
         return await last_position(self._nats, CONFIG.stream, f"{CONFIG.subject}.{_suffix(job)}") > 0
 
-    async def depth(self) -> int:
-        return await self.queue.pending()
+    async def backlog(self) -> Backlog:
+        return await self.queue.backlog()
 
 
 class NatsForgetting:

@@ -12,6 +12,7 @@ from groundwork.reranker.v1 import reranker_pb2
 
 from services.ingest.errors import BadVectors
 from services.ingest.ports import Vectors
+from services.ingest.reading.chunks.tokens import SENTENCEPIECE_SUFFIX
 from services.ingest.work.models import EmbeddingModel
 
 _EMBED_TIMEOUT_S = 120.0
@@ -47,10 +48,12 @@ class RerankerEmbedder:
 
     async def _fetch_tokenizer(self) -> Path | None:
         answer = await self._stub.GetTokenizer(reranker_pb2.GetTokenizerRequest(), timeout=_INFO_TIMEOUT_S)
-        if not answer.tokenizer_json:
+        content = answer.tokenizer_json or answer.sentencepiece_model
+        if not content:
             return None
-        path = self._cache_folder / f"tokenizer-{answer.sha256}.json"
-        await asyncio.to_thread(_write_whole, path, answer.tokenizer_json)
+        suffix = ".json" if answer.tokenizer_json else SENTENCEPIECE_SUFFIX
+        path = self._cache_folder / f"tokenizer-{answer.sha256}{suffix}"
+        await asyncio.to_thread(_write_whole, path, content)
         return path
 
     async def embed(self, texts: Sequence[str]) -> tuple[Vectors, str]:

@@ -21,7 +21,15 @@ EPUB = "application/epub+zip"
 TELEGRAM = "application/vnd.telegram.export+json"
 JSON = "application/json"
 MAIL = "message/rfc822"
+JSON_LINES = "application/jsonl"
+RTF = "application/rtf"
+ODT = "application/vnd.oasis.opendocument.text"
+ODS = "application/vnd.oasis.opendocument.spreadsheet"
+ODP = "application/vnd.oasis.opendocument.presentation"
+OUTLOOK = "application/vnd.ms-outlook"
+GZIP = "application/gzip"
 ZIP = "application/zip"
+TAR = "application/x-tar"
 OLE = "application/x-ole-storage"
 ENCRYPTED_OFFICE = "application/x-encrypted-office"
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/tiff", "image/bmp", "image/webp"})
@@ -33,7 +41,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", ZIP),
     (b"PK\x05\x06", ZIP),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLE),
-    (b"{\\rtf", "application/rtf"),
+    (b"{\\rtf", RTF),
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF8", "image/gif"),
@@ -41,12 +49,13 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"MM\x00*", "image/tiff"),
     (b"II+\x00", "image/tiff"),  # BigTIFF
     (b"MM\x00+", "image/tiff"),
-    (b"\x1f\x8b", "application/gzip"),
+    (b"\x1f\x8b", GZIP),
     (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
     (b"Rar!", "application/vnd.rar"),
     (b"\x7fELF", "application/x-executable"),
     (b"%!PS", "application/postscript"),
 )
+_TAR_MARK, _TAR_MARK_AT = b"ustar", 257
 _ZIP_BY_EXTENSION = {
     ".docx": DOCX,
     ".docm": DOCX,
@@ -56,9 +65,9 @@ _ZIP_BY_EXTENSION = {
     ".xlsx": XLSX,
     ".xlsm": XLSX,
     ".epub": EPUB,
-    ".odt": "application/vnd.oasis.opendocument.text",
-    ".ods": "application/vnd.oasis.opendocument.spreadsheet",
-    ".odp": "application/vnd.oasis.opendocument.presentation",
+    ".odt": ODT,
+    ".ods": ODS,
+    ".odp": ODP,
 }
 _ZIP_BY_FOLDER = {"word/": DOCX, "ppt/": PPTX, "xl/": XLSX}
 # Names of the streams that tell what an OLE file is ([MS-OFFCRYPTO], [MS-DOC], [MS-XLS], [MS-PPT], [MS-OXMSG]).
@@ -68,7 +77,7 @@ _OLE_BY_STREAM = {
     "Workbook": "application/vnd.ms-excel",
     "Book": "application/vnd.ms-excel",
     "PowerPoint Document": "application/vnd.ms-powerpoint",
-    "__properties_version1.0": "application/vnd.ms-outlook",
+    "__properties_version1.0": OUTLOOK,
 }
 _OLE_DIRECTORY_BYTES = 4096
 _TEXT_BY_EXTENSION = {
@@ -86,6 +95,8 @@ _TEXT_BY_EXTENSION = {
     ".tsv": CSV,
     ".pdf": PDF,  # claims to be one and is not: its parser says so
     ".json": JSON,
+    ".jsonl": JSON_LINES,
+    ".ndjson": JSON_LINES,
     ".eml": MAIL,
 }
 _HTML_START = re.compile(
@@ -121,7 +132,24 @@ def _kind_of_zip(file: IO[bytes], by_extension: str) -> str:
             kind for folder, kind in _ZIP_BY_FOLDER.items() if any(n.startswith(folder) for n in directory.names)
         )
         return next(folders, by_extension)
-    return EPUB if "META-INF/container.xml" in directory.names else by_extension
+    if "META-INF/container.xml" in directory.names:
+        return EPUB
+    return _kind_of_opendocument(file) or by_extension
+
+
+def _kind_of_opendocument(file: IO[bytes]) -> str:
+    """What the first part of an OpenDocument file says: stored as it is, behind a header of 30 bytes and its name (ODF 1.2 part 3,
+    3.3)."""
+    file.seek(30)
+    name, _, kind = file.read(200).partition(b"application/vnd.oasis.opendocument.")
+    return next(
+        (
+            media_type
+            for media_type in (ODT, ODS, ODP)
+            if name == b"mimetype" and kind.startswith(media_type.rpartition(".")[2].encode())
+        ),
+        "",
+    )
 
 
 def _kind_of_ole(file: IO[bytes], head: bytes) -> str:
@@ -145,8 +173,8 @@ def media_type_of(head: bytes, name: str) -> str:
         return EMPTY
     if b"%PDF-" in head[:1024]:
         return PDF
-    if picture := _picture_type(head):
-        return picture
+    if found := _type_by_later_mark(head):
+        return found
     for magic, media_type in _MAGIC:
         if head.startswith(magic):
             return _ZIP_BY_EXTENSION.get(extension, media_type) if media_type == ZIP else media_type
@@ -155,8 +183,10 @@ def media_type_of(head: bytes, name: str) -> str:
     return _kind_of_text(head, extension)
 
 
-def _picture_type(head: bytes) -> str:
-    """Of pictures whose mark is not at the very beginning, or too short to be one; "" for other files."""
+def _type_by_later_mark(head: bytes) -> str:
+    """Of files whose mark is not at the very beginning, or too short to be one; "" for others."""
+    if head.startswith(_TAR_MARK, _TAR_MARK_AT):
+        return TAR
     if head[:2] == b"BM" and head[6:10] == b"\0\0\0\0":
         return "image/bmp"
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":

@@ -1,11 +1,26 @@
 """What parsers need to read text from pictures (OCR), and what they may spend on it."""
 
+import unicodedata
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+_SCRIPTS = {
+    "LATIN": "Latin",
+    "CJK": "Chinese",
+    "HIRAGANA": "Japanese",
+    "KATAKANA": "Japanese",
+    "GREEK": "Greek",
+    "CYRILLIC": "Cyrillic",
+    "ARABIC": "Arabic",
+    "HEBREW": "Hebrew",
+    "HANGUL": "Korean",
+}
+"""By the first word of a letter's Unicode name."""
 
 Picture = NDArray[np.uint8]
 """uint8 [height, width, 3], blue, green, red."""
@@ -33,6 +48,24 @@ class RecognizedPicture:
     """Lines that were found and made no sense: smudges, or a script that the recogniser does not know."""
     complete: bool = True
     """False when time ran out before the last line."""
+
+    @property
+    def mean_score(self) -> float:
+        """Of its lines, the longer ones counting for more; 1 without any."""
+        length = sum(len(line.text) for line in self.lines)
+        return sum(line.score * len(line.text) for line in self.lines) / length if length else 1.0
+
+    def scripts_seen(self) -> tuple[str, ...]:
+        """The scripts of at least a tenth of the letters that were read, the commonest first."""
+        letters = (char for line in self.lines for char in line.text if char.isalpha())
+        counts = Counter(script for script in map(_script_of, letters) if script)
+        return tuple(script for script, count in counts.most_common() if 10 * count >= counts.total())
+
+
+def _script_of(char: str) -> str:
+    if char.isascii():
+        return "Latin"
+    return _SCRIPTS.get(unicodedata.name(char, "").partition(" ")[0], "")
 
 
 class TextRecognizer(Protocol):

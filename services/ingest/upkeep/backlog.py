@@ -10,8 +10,9 @@ from services.ingest.ports import JobQueue
 from services.ingest.work.dead_letters import DeadLetters
 
 _log = structlog.get_logger()
-_INTERVAL_S = 15.0
-_ROUNDS_BETWEEN_LETTERS = 4
+_INTERVAL_S = 5.0
+"""In a cluster the number of workers follows the depth, which is one question to the message store."""
+_ROUNDS_BETWEEN_LETTERS = 12
 """Dead letters cost a look at the document of each."""
 
 
@@ -35,11 +36,11 @@ class Backlog:
                 rounds += 1
                 await asyncio.sleep(_INTERVAL_S)
         finally:
-            self._metrics.queue_depth.set(0)
+            self._metrics.queue.leave()
             self._metrics.dead_letters.set(0)
 
     async def measure(self, *, letters: bool) -> None:
         """Sets the gauges once."""
-        self._metrics.queue_depth.set(await self._jobs.depth())
+        self._metrics.queue.set(await self._jobs.backlog())
         if letters:
             self._metrics.dead_letters.set(await self._letters.sweep())

@@ -114,7 +114,7 @@ class Collector:
                 continue
             place = (document.tenant_id, document.collection_id, document.name)
             if await self._documents.claim_name(*place, document.document_id) != document.document_id:
-                _log.error("document_without_its_name", document_id=document.document_id)
+                _log.error("document_without_its_name", tenant_id=document.tenant_id, document_id=document.document_id)
             elif document.created_at < before:  # a younger one was made after the names had been read
                 restored.append(document)
         return restored

@@ -108,7 +108,9 @@ class Reconciler:
             if check.state is RevisionState.ACTIVE:
                 continue
             repaired += 1
-            _log.warning("document_not_searchable", document_id=each.document_id, state=check.state.value)
+            _log.warning(
+                "document_not_searchable", tenant_id=tenant_id, document_id=each.document_id, state=check.state.value
+            )
             try:
                 if (
                     check.state is RevisionState.DELETED

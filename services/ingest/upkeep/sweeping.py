@@ -129,6 +129,6 @@ class Sweeper:
             # Its upload was killed before it found out, so nobody was told that the document is there.
             await self._deletion.delete(document.tenant_id, document.document_id)
             return
-        _log.info("job_requeued", document_id=document.document_id)
+        _log.info("job_requeued", tenant_id=document.tenant_id, document_id=document.document_id)
         await self._jobs.publish(life.job_of(document))
         self._metrics.requeued_jobs.inc()

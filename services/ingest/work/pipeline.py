@@ -16,6 +16,7 @@ from typing import TypeVar
 import structlog
 
 from kit.errors import DataLoss, FailedPrecondition, InvalidArgument
+from kit.telemetry import span
 from services.ingest.documents import life
 from services.ingest.documents.deletion import Deletion, document_lease, file_lease
 from services.ingest.documents.file_users import files_of
@@ -51,6 +52,10 @@ are made visible by the call that writes them to the indexes."""
 
 _BATCH_CHUNKS = 128
 """Chunks that are sent to the index together: 200 KB of vectors at 384 dimensions."""
+
+_ANSWERED_OTHERWISE_LATER = frozenset({"REVISION_INCOMPLETE", "EMBEDDING_SPACE_MISMATCH"})
+"""Refusals of the index that another try may not meet: chunks that got lost are made again; and while an upgrade is under way a
+retriever of the release before, or one that has not noticed the new model yet, knows the vectors of one model only."""
 
 _log = structlog.get_logger()
 
@@ -159,7 +164,11 @@ class Pipeline:
         check_readable(tracker.revision.content.media_type, tracker.document.name)
         model = await self._patience.call("model", self._embedder.model)
         made.model = model.name
-        made.prepared = prepared = await self._prepare(tracker, model, scratch)
+        with span("read", {"groundwork.document.media_type": tracker.revision.content.media_type}) as traced:
+            made.prepared = prepared = await self._prepare(tracker, model, scratch)
+            traced.set_attribute("groundwork.document.chunks", len(prepared.chunks))
+            for stage, stage_s in prepared.stage_seconds.items():
+                traced.set_attribute(f"groundwork.stage.{stage}_s", stage_s)
         if not len(prepared.chunks):
             raise DocumentRejected("NO_TEXT", f"{tracker.document.name} holds no text; upload a version that does")
         made.stage_seconds.update(prepared.stage_seconds)
@@ -173,7 +182,8 @@ class Pipeline:
         content, name = tracker.revision.content, tracker.document.name
         tokenizer = await self._patience.call("tokenizer", self._embedder.tokenizer_path)
         async with self._spool.file(content.size_bytes) as path:
-            await self._fetch(tracker.document.tenant_id, content.sha256, path, name)
+            with span("fetch file", {"groundwork.document.size_bytes": content.size_bytes}):
+                await self._fetch(tracker.document.tenant_id, content.sha256, path, name)
             request = PrepareRequest(
                 str(path), content.media_type, name, str(tokenizer) if tokenizer else "", model.window_tokens
             )
@@ -232,11 +242,12 @@ class Pipeline:
     async def _finish(self, tracker: Tracker, report: Report) -> None:
         document, revision = tracker.document, tracker.revision
         began = time.perf_counter()
-        await self._rejecting(
-            "activate",
-            tracker,
-            lambda: self._index.activate(document, revision, report.chunk_count, report.languages),
-        )
+        with span("activate"):
+            await self._rejecting(
+                "activate",
+                tracker,
+                lambda: self._index.activate(document, revision, report.chunk_count, report.languages),
+            )
         report = replace(
             report, stage_seconds={**report.stage_seconds, "activate": round(time.perf_counter() - began, 4)}
         )
@@ -255,14 +266,13 @@ class Pipeline:
 
     async def _rejecting(self, what: str, tracker: Tracker, call: Callable[[], Awaitable[ResultT]]) -> ResultT:
         """What the index answers, its backpressure waited out; says what its refusals mean for the document. Those that are not
-        about the document (another embedding model, chunks that got lost) are raised as they are."""
+        about the document are raised as they are, retryable where another try may get another answer."""
         try:
             return await self._patience.call(what, call)
         except FailedPrecondition as error:
             if error.reason == "REVISION_SUPERSEDED":
                 raise Superseded from error
-            if error.reason == "REVISION_INCOMPLETE":
-                error.retryable = True  # making the revision again is the cure
+            error.retryable = error.retryable or error.reason in _ANSWERED_OTHERWISE_LATER
             raise
         except InvalidArgument as error:
             raise DocumentRejected(error.reason, f"{tracker.document.name} was not indexed: {error.message}") from error
@@ -310,7 +320,8 @@ class _Making:
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
         began = time.perf_counter()
-        yield
+        with span(stage):
+            yield
         self.stage_seconds[stage] = round(time.perf_counter() - began, 4)
 
     @property

@@ -2,13 +2,16 @@
 texts that come together are computed together."""
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import structlog
 
 from kit.errors import Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable
+from kit.telemetry import continued_span, current_traceparent
 from services.ingest.errors import BadVectors
 from services.ingest.ports import Embedder, Vectors
 
@@ -31,6 +34,9 @@ class _Part:
     texts: Sequence[str]
     token_count: int
     answer: "asyncio.Future[Embedded]"
+    context: contextvars.Context
+    """Of whoever waits for it: its tenant, trace and document."""
+    traceparent: str
 
 
 @dataclass(eq=False)
@@ -66,7 +72,8 @@ class SharedCalls:
     async def embed(self, tenant_id: str, texts: Sequence[str], token_count: int) -> Embedded:
         """Raises what the embedder raises for these texts. Other documents' texts and cancellations do no harm."""
         lane = self._lanes.setdefault(tenant_id, _Lane())
-        part = _Part(texts, token_count, asyncio.get_running_loop().create_future())
+        answer = asyncio.get_running_loop().create_future()
+        part = _Part(texts, token_count, answer, contextvars.copy_context(), current_traceparent())
         lane.waiting.append(part)
         self._start(tenant_id, lane)
         try:
@@ -77,7 +84,7 @@ class SharedCalls:
     def _start(self, tenant_id: str, lane: _Lane) -> None:
         while lane.waiting and len(lane.calls) < _CALLS_AT_ONCE:
             parts = lane.take(self.max_tokens, self._max_texts)
-            task = asyncio.create_task(self._call(parts))
+            task = asyncio.create_task(self._traced(parts), context=parts[0].context)
             lane.calls[task] = parts
             task.add_done_callback(lambda ended: self._ended(tenant_id, lane, ended))
         if not lane.calls:
@@ -95,6 +102,18 @@ class SharedCalls:
         for task, parts in lane.calls.items():
             if part in parts and all(each.answer.done() for each in parts):
                 task.cancel()
+
+    async def _traced(self, parts: Sequence[_Part]) -> None:
+        """The call as a part of the first document's trace, with links to those of the others."""
+        if len(parts) > 1:
+            structlog.contextvars.unbind_contextvars("document_id")
+        links = [part.traceparent for part in parts[1:] if part.traceparent]
+        attributes = {
+            "groundwork.embed.documents": len(parts),
+            "groundwork.embed.texts": sum(len(p.texts) for p in parts),
+        }
+        with continued_span("embed batch", parts[0].traceparent, attributes, links=links):
+            await self._call(parts)
 
     async def _call(self, parts: Sequence[_Part]) -> None:
         try:

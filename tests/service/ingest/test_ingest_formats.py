@@ -7,6 +7,7 @@ from groundwork.ingest.v1 import ingest_pb2
 
 from tests.service.ingest.conftest import System
 from tests.unit.ingest.malformed import bad_files
+from tests.unit.ingest.malformed.good import good_files
 from tests.unit.ingest.office_files import docx_of, paragraph, pptx_of, shape, xlsx_of
 
 READY, FAILED = ingest_pb2.DOCUMENT_STATUS_READY, ingest_pb2.DOCUMENT_STATUS_FAILED
@@ -31,6 +32,14 @@ async def test_office_files_become_searchable_with_their_structure(system: Syste
     assert [chunk.text for chunk in system.retriever.searchable(table.document_id)] == [
         "Data\n\nShip: Wega; Guests: many"
     ]
+
+
+async def test_files_that_need_further_libraries_are_read_in_the_sandbox(system: System) -> None:
+    files = {name: data for name, data in good_files().items() if name.endswith((".msg", ".rtf", ".ods", ".gz"))}
+    async with system.worker():
+        queued = [await system.upload(data, name) for name, data in files.items()]
+        ended = [await system.until(each.document_id, READY, FAILED) for each in queued]
+    assert {document.name: document.status for document in ended} == dict.fromkeys(files, READY)
 
 
 async def test_fields_of_a_message_reach_the_index_beside_those_of_its_document(system: System) -> None:

@@ -25,14 +25,14 @@ async def requeue(system: System, dead_letter_id: str) -> ingest_pb2.RequeueDead
 
 
 async def test_given_up_job_is_listed_and_done_after_it_was_queued_again(system: System) -> None:
-    system.retriever.refusal = FailedPrecondition("the index holds another model", reason="EMBEDDING_SPACE_MISMATCH")
+    system.retriever.refusal = FailedPrecondition("the engine is too old", reason="ENGINE_UNSUPPORTED")
     async with system.worker():
         queued = await system.upload(MARKDOWN, "handbook.md")
         failed = await system.until(queued.document_id, READY, FAILED)
-        assert (failed.status, failed.error.reason) == (FAILED, "EMBEDDING_SPACE_MISMATCH")
+        assert (failed.status, failed.error.reason) == (FAILED, "ENGINE_UNSUPPORTED")
         (letter,) = await letters(system)
         assert (letter.document_id, letter.document_name) == (queued.document_id, "handbook.md")
-        assert (letter.reason, letter.stage, letter.failures) == ("EMBEDDING_SPACE_MISMATCH", "index", 1)
+        assert (letter.reason, letter.stage, letter.failures) == ("ENGINE_UNSUPPORTED", "index", 1)
         counts = await system.stub.GetJobCounts(ingest_pb2.GetJobCountsRequest(), timeout=TIMEOUT_S)
         assert (counts.dead_letter_count, counts.queued_count) == (1, 0)
         system.retriever.refusal = None

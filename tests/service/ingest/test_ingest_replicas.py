@@ -96,7 +96,7 @@ async def test_key_that_is_used_at_both_at_once_takes_one_upload(both: Sequence[
 
 async def test_dead_letter_that_is_queued_again_through_both_at_once_is_done(both: Sequence[System]) -> None:
     one, other = both
-    one.retriever.refusal = FailedPrecondition("the index holds another model", reason="EMBEDDING_SPACE_MISMATCH")
+    one.retriever.refusal = FailedPrecondition("the engine is too old", reason="ENGINE_UNSUPPORTED")
     async with one.worker(), one.worker():
         queued = await one.upload(MARKDOWN, "handbook.md")
         await other.until(queued.document_id, FAILED)

@@ -77,7 +77,7 @@ async def test_torn_records_are_left_out_of_listings_and_told_of_and_everything_
     told = {entry["key"] for entry in logged(capsys, "record_unreadable") if entry["kind"] == "document"}
     assert told == {f"local.{torn.document_id}"}
     labels = {"kind": "document"}
-    assert [each.get_sample_value("ingest_unreadable_records", labels) for each in metrics] == [1, 1]
+    assert [each.get_sample_value("groundwork_ingest_unreadable_records", labels) for each in metrics] == [1, 1]
     with pytest.raises(DataLoss, match="cannot be read"):
         await system.stub.GetDocument(ingest_pb2.GetDocumentRequest(document_id=torn.document_id), timeout=TIMEOUT_S)
     with pytest.raises(DataLoss, match="cannot be read"):
@@ -137,4 +137,4 @@ async def test_job_that_cannot_be_read_is_dropped_and_told_of(
         while (await jetstream.js.stream_info("INGEST")).state.messages:
             await asyncio.sleep(0.01)
     assert len(logged(capsys, "job_unreadable")) == 1
-    assert metrics[-1].get_sample_value("ingest_unreadable_jobs_total") == 1
+    assert metrics[-1].get_sample_value("groundwork_ingest_unreadable_jobs_total") == 1

@@ -12,6 +12,7 @@ import numpy as np
 
 from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
 from kit.idempotency import Attempt, IdempotencyConflict
+from kit.jetstream.backlog import Backlog
 from kit.jetstream.condition import Finding
 from kit.principal import Principal
 from services.ingest.documents.models import (
@@ -225,8 +226,8 @@ class FakeJobQueue:
         self.lookups += 1
         return job.revision_id in self.jobs
 
-    async def depth(self) -> int:
-        return len(self.jobs)
+    async def backlog(self) -> Backlog:
+        return Backlog(len(self.jobs), None)
 
 
 class FakeDeadLetterStore:

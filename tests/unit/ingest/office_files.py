@@ -159,3 +159,33 @@ def epub_parts(chapters: Mapping[str, str], *, toc: Mapping[str, str] | None = N
 def epub_of(chapters: Mapping[str, str], *, toc: Mapping[str, str] | None = None) -> bytes:
     """An e-book of these chapters."""
     return zip_of(epub_parts(chapters, toc=toc))
+
+
+def chart_part(
+    series: Mapping[str, Sequence[float]],
+    categories: Sequence[str],
+    *,
+    title: str = "",
+    sheet: str = "Sheet1",
+    number_format: str = "General",
+) -> str:
+    """The part of a bar chart: series by name, one value for each category, taken from `sheet`."""
+    space = f'xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart" xmlns:a="{_A}"'
+
+    def cache(kind: str, texts: Sequence[object], code: str = "") -> str:
+        points = "".join(f'<c:pt idx="{i}"><c:v>{escape(str(text))}</c:v></c:pt>' for i, text in enumerate(texts))
+        coded = f"<c:formatCode>{escape(code)}</c:formatCode>" if code else ""
+        return (
+            f"<c:{kind}Ref><c:f>'{sheet}'!$A$1:$A$9</c:f><c:{kind}Cache>{coded}{points}</c:{kind}Cache></c:{kind}Ref>"
+        )
+
+    every = "".join(
+        f"<c:ser><c:tx>{cache('str', [name])}</c:tx><c:cat>{cache('str', categories)}</c:cat>"
+        f"<c:val>{cache('num', values, number_format)}</c:val></c:ser>"
+        for name, values in series.items()
+    )
+    heading = f"<c:title><c:tx><c:rich><a:p><a:r><a:t>{escape(title)}</a:t></a:r></a:p></c:rich></c:tx></c:title>"
+    return (
+        f"<c:chartSpace {space}><c:chart>{heading if title else ''}<c:plotArea><c:barChart>{every}</c:barChart></c:plotArea>"
+        "</c:chart></c:chartSpace>"
+    )

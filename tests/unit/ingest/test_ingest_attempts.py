@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -217,10 +218,10 @@ async def test_suspects_are_read_one_at_a_time(world: World) -> None:
 
 
 async def test_answer_that_stays_the_same_is_not_asked_for_again(world: World) -> None:
-    mismatch = FailedPrecondition("vectors of another model", reason="EMBEDDING_SPACE_MISMATCH")
-    document = await given_up(world, mismatch)
+    unsupported = FailedPrecondition("an engine that is too old", reason="ENGINE_UNSUPPORTED")
+    document = await given_up(world, unsupported)
     (letter,) = world.letters.letters.values()
-    assert (letter.failure.reason, letter.failures) == ("EMBEDDING_SPACE_MISMATCH", 1)
+    assert (letter.failure.reason, letter.failures) == ("ENGINE_UNSUPPORTED", 1)
     assert (await world.record(document)).status is Status.FAILED
 
 
@@ -236,6 +237,40 @@ async def test_neighbour_that_is_broken_for_an_hour_gives_nothing_up(world: Worl
     assert len(waits) == NEIGHBOUR_FAILURES_MAX - 1
     assert sum(waits) > 3600
     assert len(world.letters.letters) == 1
+
+
+def refusing_another_model(world: World, refusals: int) -> None:
+    """The index refuses so many times, as a retriever of the release before does when the model server is a newer one."""
+    real = world.index.index
+    left = [refusals]
+
+    async def index(*args: Any, **kwargs: Any) -> bool:
+        if left[0]:
+            left[0] -= 1
+            raise FailedPrecondition("the dense index holds vectors of A", reason="EMBEDDING_SPACE_MISMATCH")
+        return await real(*args, **kwargs)
+
+    world.index.index = index  # type: ignore[method-assign]
+
+
+async def test_index_that_does_not_know_the_new_model_yet_is_tried_again_until_it_does(world: World) -> None:
+    document = await world.upload("Some text.")
+    refusing_another_model(world, 3)
+    assert await run_until_done(world, document) == list(BACKOFF_S[:3])
+    assert (await world.record(document)).status is Status.READY
+    assert world.letters.letters == {}
+
+
+async def test_index_that_keeps_refusing_the_model_for_an_hour_gives_the_job_up_and_says_why(world: World) -> None:
+    document = await world.upload("Some text.")
+    refusing_another_model(world, 100)
+    assert sum(await run_until_done(world, document)) > 3600
+    (letter,) = world.letters.letters.values()
+    assert (letter.failure.reason, letter.failures) == ("EMBEDDING_SPACE_MISMATCH", NEIGHBOUR_FAILURES_MAX)
+    failed = await world.record(document)
+    assert failed.status is Status.FAILED
+    assert failed.error is not None
+    assert "given up after 12 tries: the dense index holds vectors of A" in failed.error.message
 
 
 async def test_file_that_cannot_be_read_fails_and_leaves_no_letter(world: World) -> None:
@@ -291,7 +326,7 @@ async def test_letter_of_a_deleted_or_replaced_document_says_so_and_goes(world: 
 async def test_letters_are_paged_newest_first_and_filtered(world: World) -> None:
     await world.catalog.create(ANN, "papers", "Papers")
     documents = [await given_up(world, ZeroDivisionError(), f"{n}.txt") for n in range(5)]
-    other = await given_up(world, FailedPrecondition("model", reason="EMBEDDING_SPACE_MISMATCH"), "other.txt")
+    other = await given_up(world, FailedPrecondition("engine", reason="ENGINE_UNSUPPORTED"), "other.txt")
     found: list[str] = []
     token = ""
     while True:
@@ -300,7 +335,7 @@ async def test_letters_are_paged_newest_first_and_filtered(world: World) -> None
         if not token:
             break
     assert found == [document.document_id for document in reversed(documents)]
-    (letter,), _ = await world.dead_letters.page(ANN, "", "EMBEDDING_SPACE_MISMATCH", 0, "")
+    (letter,), _ = await world.dead_letters.page(ANN, "", "ENGINE_UNSUPPORTED", 0, "")
     assert letter.document_id == other.document_id
     assert await world.dead_letters.page(ANN, "papers", "", 0, "") == ([], "")
     assert await world.dead_letters.page(Principal("rival", "ann"), "", "", 0, "") == ([], "")
@@ -309,7 +344,7 @@ async def test_letters_are_paged_newest_first_and_filtered(world: World) -> None
 async def test_bulk_requeue_takes_a_collection_and_reason_and_counts(world: World) -> None:
     for n in range(3):
         await given_up(world, ZeroDivisionError(), f"{n}.txt")
-    await given_up(world, FailedPrecondition("model", reason="EMBEDDING_SPACE_MISMATCH"), "other.txt")
+    await given_up(world, FailedPrecondition("engine", reason="ENGINE_UNSUPPORTED"), "other.txt")
     deleted = (await world.dead_letters.page(ANN, "", "INTERNAL", 1, ""))[0][0]
     await world.deletion.delete(TENANT, deleted.document_id)
     counts = await world.dead_letters.counts(ANN, "")
@@ -367,7 +402,7 @@ async def test_letters_that_nobody_needs_are_dropped(world: World) -> None:
 
 async def test_job_that_is_given_up_twice_leaves_one_letter(world: World) -> None:
     document = await world.upload("Some text.")
-    breaking(world, FailedPrecondition("model", reason="EMBEDDING_SPACE_MISMATCH"))
+    breaking(world, FailedPrecondition("engine", reason="ENGINE_UNSUPPORTED"))
     real = world.pipeline.fail
 
     async def crash(*_: object) -> None:

@@ -7,11 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from services.ingest.adapters.tokenizer import ModelTokenizer
+from services.ingest.adapters.tokenizer import ModelTokenizer, open_tokenizer
 from services.ingest.reading.chunks.chunking import chunk, chunker_for
 from services.ingest.reading.chunks.tokens import EstimatedTokens
 from services.ingest.reading.cleaning import clean
 from services.ingest.reading.models import Block, BlockKind, Chunk, CleanDocument, ParsedDocument
+from services.reranker.adapters.e5_file import E5File
+from services.reranker.adapters.sentencepiece import unigram_model
+from services.reranker.model_files import E5_SMALL_4BIT, read_verified
 
 WINDOW = 64
 TOKENS = EstimatedTokens()
@@ -153,5 +156,21 @@ def test_model_tokenizer_counts_what_the_model_sees(models_dir: Path) -> None:
     source = document(
         Block(BlockKind.TEXT, "Straße 日本語 🎉 don't e.g. 3.14 " * 200), Block(BlockKind.CODE, "x" * 5000)
     )
+    for each in chunk(source, tokens, window_tokens=256):
+        assert each.token_count <= 256
+
+
+def test_sentencepiece_tokenizer_counts_and_places_what_the_model_sees(models_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.model"
+    path.write_bytes(unigram_model(E5File(read_verified(models_dir, E5_SMALL_4BIT.weights)).pieces))
+    tokens = open_tokenizer(path)
+    assert tokens.special_tokens == 2
+    assert tokens.additive
+    assert tokens.counts(["hello world", ""]) == [3, 0]
+    text = "Straße ไทยภาษา 🎉 ok"
+    offsets = tokens.offsets(text)
+    assert len(offsets) == tokens.counts([text])[0]
+    assert "".join(text[start:end] for start, end in offsets) == text
+    source = document(Block(BlockKind.TEXT, "Straße 日本語ไทยภาษา 🎉 don't e.g. 3.14 " * 200))
     for each in chunk(source, tokens, window_tokens=256):
         assert each.token_count <= 256

@@ -48,7 +48,7 @@ def told(world: World) -> dict[str, tuple[int, int, tuple[str, ...]]]:
 
 def measured(world: World) -> dict[str, float]:
     """What differs, as the metric says."""
-    (metric,) = [each for each in world.registry.collect() if each.name == "ingest_disagreements"]
+    (metric,) = [each for each in world.registry.collect() if each.name == "groundwork_ingest_disagreements"]
     return {sample.labels["kind"]: sample.value for sample in metric.samples if sample.value}
 
 

@@ -14,7 +14,7 @@ from services.ingest.errors import DocumentRejected
 from services.ingest.reading import detection
 from services.ingest.reading.models import ParsedDocument
 from services.ingest.reading.parsers.registry import parse
-from services.ingest.reading.recognition import OcrBudget, OcrLimits
+from services.ingest.reading.recognition import OcrBudget, OcrLimits, RecognizedLine, RecognizedPicture
 from tests.unit.ingest.recognizers import BROKEN, MISSING, ScriptedRecognizer, bytes_of, picture_of, read_as
 
 Read = Callable[..., ParsedDocument]
@@ -75,7 +75,10 @@ def test_pages_of_a_tiff_are_pages_and_frames_of_a_gif_are_not(read: Read) -> No
     parsed = read(bytes_of(PAGE, "TIFF", save_all=True, append_images=[other, PAGE]), recognizer, "scan.tiff")
     assert parsed.page_statuses == ("ocr", "empty", "ocr")
     assert [(block.page, block.text) for block in parsed.blocks] == [(1, "One"), (3, "Three")]
-    assert parsed.warnings == ("page 2: text recognition (OCR) found no text in it",)
+    assert parsed.warnings == (
+        "page 2: text recognition (OCR) found no text in it",
+        "text recognition (OCR) saw writing in Latin (2 pages)",
+    )
     parsed = read(bytes_of(PAGE, "GIF", save_all=True, append_images=[other]), ScriptedRecognizer(read_as("One")))
     assert len(parsed.page_statuses) == 1
 
@@ -96,6 +99,12 @@ def bomb() -> bytes:
     )
 
 
+DOUBTFUL = RecognizedPicture(
+    tuple(RecognizedLine("C4 ct uxLO tI4LI", (0.0, 40.0 * n, 200.0, 40.0 * n + 30), 0.7) for n in range(3))
+)
+"""Hebrew as the recogniser of Latin letters sees it."""
+
+
 @pytest.mark.parametrize(
     ("data", "answer", "reason", "says"),
     [
@@ -104,11 +113,22 @@ def bomb() -> bytes:
         (b"\x89PNG\r\n\x1a\n" + b"x" * 100, read_as("x"), "IMAGE_BROKEN", "damaged"),
         (bytes_of(PAGE, "JPEG")[:900], read_as("x"), "IMAGE_BROKEN", "damaged"),
         (bytes_of(PAGE, "PNG"), read_as(), "NO_TEXT", "OCR) found no text"),
-        (bytes_of(PAGE, "PNG"), read_as(unread_count=3), "NO_TEXT", "it reads Latin writing"),
+        (bytes_of(PAGE, "PNG"), read_as(unread_count=3), "OCR_SCRIPT_UNSUPPORTED", "it reads Latin, not Cyrillic"),
+        (bytes_of(PAGE, "PNG"), DOUBTFUL, "OCR_SCRIPT_UNSUPPORTED", "upload a version with a text layer"),
         (bytes_of(PAGE, "PNG"), BROKEN, "NO_TEXT", "OCR) failed on it"),
         (bytes_of(PAGE, "PNG"), MISSING, "OCR_MISSING", "needs rapidocr"),
     ],
-    ids=["bomb", "truncated png", "rubbish", "truncated jpeg", "no text", "foreign script", "broken", "missing"],
+    ids=[
+        "bomb",
+        "truncated png",
+        "rubbish",
+        "truncated jpeg",
+        "no text",
+        "foreign script",
+        "taken for letters",
+        "broken",
+        "missing",
+    ],
 )
 def test_picture_that_cannot_be_read_is_rejected_with_its_reason(
     read: Read, data: bytes, answer: object, reason: str, says: str
@@ -124,3 +144,8 @@ def test_text_that_begins_like_a_picture_is_text(tmp_path: Path, text: str) -> N
     path = tmp_path / "a.txt"
     path.write_text(text)
     assert detection.detect_media_type(io.BytesIO(path.read_bytes()), "a.txt") == detection.PLAIN
+
+
+def test_report_says_which_scripts_were_seen(read: Read) -> None:
+    parsed = read(bytes_of(PAGE, "PNG"), ScriptedRecognizer(read_as("The ferry leaves", "渡船七点离开东港口", "at ε")))
+    assert parsed.warnings == ("text recognition (OCR) saw writing in Latin (1 page), Chinese (1 page)",)

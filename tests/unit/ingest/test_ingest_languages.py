@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.ingest.adapters.fasttext_languages import FastTextLanguages
+from kit.language.detection import FastTextLanguages
 from services.ingest.reading.chunks.languages import MAX_LANGUAGES, languages_of, with_languages
 from services.ingest.reading.models import Chunk
 

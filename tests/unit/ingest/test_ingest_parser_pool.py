@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import Unavailable
-from services.ingest.adapters.fasttext_languages import FastTextLanguages
+from kit.language.detection import FastTextLanguages
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.ingest.reading.chunks.languages import languages_of

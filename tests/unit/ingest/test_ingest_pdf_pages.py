@@ -259,7 +259,7 @@ def test_pages_beyond_the_limit_are_reported_as_not_read(read: Read) -> None:
     recognizer = ScriptedRecognizer(read_as("Some text."))
     parsed, _ = read(scan(3), recognizer, OcrLimits(max_pages=2))
     assert parsed.page_statuses == ("ocr", "ocr", "failed")
-    assert parsed.warnings == ("page 3: it is a picture, and 2 pages is the limit for one file",)
+    assert parsed.warnings[0] == "page 3: it is a picture, and 2 pages is the limit for one file"
     assert len(recognizer.pictures) == 2
 
 

@@ -74,7 +74,7 @@ READABLE = (
         "office/2023-half-year-analyses-by-segment.xlsx",
         "rows",
         (
-            "In millions of CHF: Zone EUR; Sales (a): 9467; Underlying Trading operating profit (b): 1570",
+            "In millions of CHF / January–June 2023: Zone EUR; Sales (a): 9467; Underlying Trading operating profit (b): 1570",
             "(c) Included in Trading operating profit.",
         ),
     ),
@@ -104,16 +104,24 @@ READABLE = (
         ("In reply to Alice: “By the way, did you see the news?”\nNo, what happened?",),
     ),
     Real("telegram/langchain_personal_chat/result.json", "messages", ("Hi nemesis",), title="Jimmeny"),
+    Real(
+        "office/fake.odt",
+        "recursive",
+        ("Lorem ipsum dolor sit amet.", "Header row: Time; Mon: 1pm; Wed: 2pm; Fri: 3pm"),
+    ),
+    Real(
+        "telegram/langchain_telegram_channel_telethon.json",
+        "rows",
+        ("text: Langchain is great.; date: 2023-05-03T23:43:33+00:00",),
+    ),
     Real("telegram/game_news_telegram_export.json", "messages", ("hidden (https://other.example/news)",)),
 )
 
 UNREADABLE = {
     "office/fake.doc": ("UNSUPPORTED_TYPE", "save it as .docx"),
-    "office/fake.odt": ("UNSUPPORTED_TYPE", "save it as .docx"),
     "corrupt/random.bin": ("UNSUPPORTED_TYPE", "cannot be read"),
     "corrupt/empty.pdf": ("EMPTY_FILE", "empty"),
     "corrupt/invalid.pdf": ("PDF_BROKEN", "damaged"),
-    "telegram/langchain_telegram_channel_telethon.json": ("UNSUPPORTED_TYPE", "Telegram"),
 }
 
 

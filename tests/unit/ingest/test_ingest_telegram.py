@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from services.ingest.errors import DocumentRejected
 from services.ingest.reading import detection
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
@@ -166,7 +165,6 @@ def test_export_that_was_cut_off_gives_the_messages_before_the_cut(read: Read) -
     assert f"{len(prepared.chunks)} messages before that place were read" in prepared.warnings[0]
 
 
-def test_json_without_messages_is_refused_for_what_it_is(read: Read) -> None:
-    with pytest.raises(DocumentRejected, match="no export of Telegram") as rejected:
-        read({"name": "package", "messages": {"hello": "Hallo"}})
-    assert rejected.value.reason == "UNSUPPORTED_TYPE"
+def test_json_without_messages_is_read_as_what_it_is(read: Read) -> None:
+    prepared = read({"name": "package", "messages": {"hello": "Hallo"}})
+    assert [chunk.text for chunk in prepared.chunks] == ["name: package; messages.hello: Hallo"]

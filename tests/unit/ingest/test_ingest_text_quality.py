@@ -59,3 +59,39 @@ def test_russian_in_the_wrong_encoding_is_put_right(meant: str, taken_for: str) 
 
 def test_accented_rubbish_is_not_made_into_russian() -> None:
     assert with_encoding_repaired(["\xd9\xdc\xde\xfa\xfb\xe9 \xf6\xff\xfd\xfe\xf9\xf8 " * 20]) is None
+
+
+ARABIC = (
+    "يولد جميع الناس أحرارا متساوين في الكرامة والحقوق. وقد وهبوا عقلا وضميرا وعليهم أن يعامل بعضهم بعضا بروح الإخاء. "
+)
+HEBREW = "כל בני האדם נולדו בני חורין ושווים בערכם ובזכויותיהם. כולם חוננו בתבונה ובמצפון לפיכך חובה עליהם לנהוג ברוח אחווה. "
+HINDI = "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है। उन्हें बुद्धि और अन्तरात्मा की देन प्राप्त है। "
+
+
+@pytest.mark.parametrize("text", [ARABIC * 3, HEBREW * 3, HINDI * 4], ids=["ar", "he", "hi"])
+def test_prose_of_any_script_is_believed(text: str) -> None:
+    assert garbage_reason(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (ARABIC.translate(str.maketrans("الينمورت", "ظغذثشزضط")) * 2, "make no words"),
+        ("يبيبحabibi حَbib يبيبحh ˴يبيh " * 3, "make no words"),
+        ("!#$%&'()*+,-./:;<=>?@[]^_ a1 " * 5, "signs"),
+    ],
+)
+def test_text_layer_of_noise_is_not_believed_nor_kept(text: str, says: str) -> None:
+    assert says in garbage_reason(text)
+
+
+def test_words_of_two_alphabets_are_not_better_than_nothing() -> None:
+    assert not is_partly_readable("يبيبحَ˴\ufffd\ufffdabibi يبيبح hَ")
+
+
+@pytest.mark.parametrize(("text", "meant"), [(ARABIC, "cp1256"), (HEBREW, "cp1255")], ids=["ar", "he"])
+def test_right_to_left_text_in_the_wrong_encoding_is_put_right(text: str, meant: str) -> None:
+    pieces = [text.strip(), "1948"]
+    assert with_encoding_repaired([piece.encode(meant).decode("latin-1") for piece in pieces]) == pieces
+    painted = [text.strip()[::-1].encode(meant).decode("latin-1"), "1948"]
+    assert with_encoding_repaired(painted) == pieces

@@ -274,5 +274,5 @@ async def test_backlog_is_told_as_gauges(world: World) -> None:
     await world.letters.put(letter)
     registry = CollectorRegistry()
     await Backlog(world.jobs, world.dead_letters, Metrics(registry)).measure(letters=True)
-    assert registry.get_sample_value("ingest_queue_depth") == 1
-    assert registry.get_sample_value("ingest_dead_letters") == 1
+    assert registry.get_sample_value("groundwork_ingest_queue_depth") == 1
+    assert registry.get_sample_value("groundwork_ingest_dead_letters") == 1

@@ -172,9 +172,9 @@ def _load_parsers() -> None:
 def _load_tokenizer(path: str) -> TokenCounter:
     if not path:
         return EstimatedTokens()
-    from services.ingest.adapters.tokenizer import ModelTokenizer  # noqa: PLC0415 - tens of megabytes, when needed
+    from services.ingest.adapters.tokenizer import open_tokenizer  # noqa: PLC0415 - tens of megabytes, when needed
 
-    return ModelTokenizer(Path(path))
+    return open_tokenizer(Path(path))
 
 
 def _recognizer(threads: int) -> TextRecognizer:
@@ -184,7 +184,7 @@ def _recognizer(threads: int) -> TextRecognizer:
 
 
 def _loaded_detector() -> LanguageDetector:
-    from services.ingest.adapters.fasttext_languages import FastTextLanguages  # noqa: PLC0415 - as above
+    from kit.language.detection import FastTextLanguages  # noqa: PLC0415 - as above
 
     detector = FastTextLanguages()
     detector.detect("a word, for it to load its model")

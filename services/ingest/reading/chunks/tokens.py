@@ -9,6 +9,9 @@ from typing import Protocol
 # would make a chunk of megabytes.
 MAX_CHARS_PER_TOKEN = 16
 
+SENTENCEPIECE_SUFFIX = ".model"
+"""Of a tokenizer's file that is a SentencePiece model; others are Hugging Face `tokenizers` JSON."""
+
 
 class TokenCounter(Protocol):
     """Counts and places tokens as the embedder does, special tokens left out."""

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 
 from services.ingest.reading.geometry import union
-from services.ingest.reading.parsers.pdf_tables import NUMBER, Table
+from services.ingest.reading.parsers.pdf_tables import Table
+from services.ingest.reading.parsers.table_values import is_sign, is_value
 from services.ingest.reading.reading_order import Fragment
 
 _MIN_COLUMNS = 3
@@ -81,7 +82,7 @@ def _table(rows: Sequence[Sequence[Fragment]]) -> Table | None:
         return None
     if statistics.median(len(cell.text) for cell in cells) > _MAX_USUAL_CELL:
         return None
-    if sum(1 for cell in cells if NUMBER.match(cell.text)) < _MIN_NUMBERS * len(cells):
+    if sum(1 for cell in cells if is_value(cell.text) or is_sign(cell.text)) < _MIN_NUMBERS * len(cells):
         return None
     texts: list[tuple[str, ...]] = []
     for row in rows:

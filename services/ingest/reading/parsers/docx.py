@@ -1,18 +1,19 @@
 """Word documents, read from their XML: headings by style and outline level, numbered lists with their numbers, tables with their
-merged cells, footnotes behind the paragraph that has them. What a reader does not see is left out: deletions that are still
+merged cells, charts, footnotes behind the paragraph that has them. What a reader does not see is left out: deletions that are still
 tracked, hidden text, comments, running headers and footers, tables of contents. (python-docx has no footnotes, and drops text in
 tracked insertions and content controls.)"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.charts import CHART, R_ID, read_chart
 from services.ingest.reading.parsers.docx_styles import Numbering, Styles
 from services.ingest.reading.parsers.package import Package, damaged, open_package
-from services.ingest.reading.parsers.tables import merged_header, table_rows
+from services.ingest.reading.parsers.tables import SPANNED, merged_header, spread, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
+from services.ingest.reading.source import Source
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
@@ -27,9 +28,9 @@ _MAX_HEADER_ROWS = 8
 _MAX_COLUMNS = 63  # the program's own limit
 
 
-def parse_docx(path: Path, name: str) -> ParsedDocument:
+def parse_docx(source: Source, name: str) -> ParsedDocument:
     """Reads the body. Raises DocumentRejected: FILE_DAMAGED, FILE_ENCRYPTED, ARCHIVE_BOMB, UNSAFE_XML."""
-    with open_package(path, name) as package:
+    with open_package(source, name) as package:
         part = package.main_part("word/document.xml")
         package.required(part)
         root = package.xml(part)
@@ -44,16 +45,22 @@ def parse_docx(path: Path, name: str) -> ParsedDocument:
 
 @dataclass(frozen=True)
 class _Inline:
-    """What a paragraph holds: its text, its notes as (part, id), the text boxes anchored in it."""
+    """What a paragraph holds: its text, its notes as (part, id), the text boxes and charts anchored in it."""
 
     text: str
     notes: tuple[tuple[str, str], ...]
     boxes: tuple[Any, ...]
+    charts: tuple[str, ...]
+    """Ids of the relationships to their parts."""
 
 
 class _Reader:
     def __init__(self, package: Package, part: str) -> None:
-        links = {link.kind: link.target for link in package.relationships(part).values()}
+        self._package = package
+        every = package.relationships(part)
+        links = {link.kind: link.target for link in every.values()}
+        self._charts = {key: link.target for key, link in every.items() if link.kind == "chart"}
+        """Those that were not read yet."""
         self._styles = Styles(package.xml(links.get("styles", "word/styles.xml")))
         self._numbering = Numbering(package.xml(links.get("numbering", "word/numbering.xml")))
         self._notes = {
@@ -78,6 +85,9 @@ class _Reader:
                 yield Block(BlockKind.TEXT, f"Footnote: {text}")
         for box in inline.boxes:
             yield from self.blocks(box)
+        for chart_id in inline.charts:
+            root = self._package.xml(self._charts.pop(chart_id, ""))
+            yield from read_chart(root).blocks() if root is not None else ()
 
     def _styled(self, text: str, properties: Any) -> Block:
         style = self._styles.of(properties)
@@ -99,7 +109,11 @@ class _Reader:
             for cell in table.iter(W + "tc"):
                 yield from (block for paragraph in cell.findall(W + "p") for block in self._paragraph(paragraph))
             return
-        yield from table_rows([merged_header(rows[:header_rows]), *rows[header_rows:]])
+        if header_rows:
+            names = merged_header([spread(row) for row in rows[:header_rows]])
+            yield from table_rows([names, *rows[header_rows:]], header_rows=1)
+        else:
+            yield from table_rows(rows)
 
 
 def _flow(parent: Any) -> Iterator[Any]:
@@ -117,6 +131,7 @@ def _inline(paragraph: Any) -> _Inline:
     text: list[str] = []
     notes: list[tuple[str, str]] = []
     boxes: list[Any] = []
+    charts: list[str] = []
     stack = list(reversed(paragraph))
     while stack:
         element = stack.pop()
@@ -131,9 +146,11 @@ def _inline(paragraph: Any) -> _Inline:
             notes.append((_NOTES[tag], element.get(W + "id") or ""))
         elif tag == W + "txbxContent":
             boxes.append(element)
+        elif tag == CHART:
+            charts.append(element.get(R_ID) or "")
         else:
             stack.extend(reversed(element))
-    return _Inline("".join(text), tuple(notes), tuple(boxes))
+    return _Inline("".join(text), tuple(notes), tuple(boxes), tuple(charts))
 
 
 def _is_hidden(run: Any) -> bool:
@@ -142,7 +159,7 @@ def _is_hidden(run: Any) -> bool:
 
 
 def _grid(table: Any) -> tuple[list[list[str]], int]:
-    """Cells by row and column, merged ones filled in downwards; and how many rows are headers, at least one."""
+    """Cells by row and column, merged ones filled in downwards; and how many rows say that they are headers."""
     rows: list[list[str]] = []
     header_rows = 0
     for row in _children(table, W + "tr"):
@@ -154,13 +171,13 @@ def _grid(table: Any) -> tuple[list[list[str]], int]:
             header_rows += 1
         cells: list[str] = [""] * min(_integer(properties, "gridBefore", 0), _MAX_COLUMNS)
         for cell in _children(row, W + "tc"):
-            cells.extend(_cells(cell, rows[-1] if rows else [], len(cells), spread=header_rows > len(rows) or not rows))
+            cells.extend(_cells(cell, rows[-1] if rows else [], len(cells)))
         rows.append(cells)
-    return rows, max(1, header_rows)
+    return rows, header_rows
 
 
-def _cells(cell: Any, above: list[str], column: int, *, spread: bool) -> list[str]:
-    """A cell's text, once for each column that it spans where `spread`, else followed by empty ones."""
+def _cells(cell: Any, above: list[str], column: int) -> list[str]:
+    """A cell's text, followed by SPANNED for each further column that it reaches over."""
     properties = cell.find(W + "tcPr")
     span = min(_integer(properties, "gridSpan", 1), _MAX_COLUMNS)
     merge = properties.find(W + "vMerge") if properties is not None else None
@@ -169,7 +186,7 @@ def _cells(cell: Any, above: list[str], column: int, *, spread: bool) -> list[st
     else:
         words = (" ".join(_inline(paragraph).text.split()) for paragraph in cell.iter(W + "p"))
         text = " ".join(word for word in words if word)
-    return [text] * span if spread else [text] + [""] * (span - 1)
+    return [text] + [SPANNED] * (span - 1)
 
 
 def _children(parent: Any, tag: str) -> Iterator[Any]:

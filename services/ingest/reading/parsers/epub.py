@@ -4,7 +4,6 @@ gets its title from the table of contents."""
 import posixpath
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,6 +15,7 @@ from services.ingest.reading.parsers.html import blocks_of_html, without_empty_e
 from services.ingest.reading.parsers.html_bounds import bounded_html
 from services.ingest.reading.parsers.package import Package, damaged, encrypted, open_package
 from services.ingest.reading.parsers.titles import title_or_name
+from services.ingest.reading.source import Source
 
 _OPF = "{http://www.idpf.org/2007/opf}"
 _NCX = "{http://www.daisy.org/z3986/2005/ncx/}"
@@ -27,9 +27,9 @@ _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 _MAX_CHAPTERS = 5000
 
 
-def parse_epub(path: Path, name: str) -> ParsedDocument:
+def parse_epub(source: Source, name: str) -> ParsedDocument:
     """Reads the chapters. Raises DocumentRejected: FILE_DAMAGED, FILE_ENCRYPTED, ARCHIVE_BOMB, UNSAFE_XML."""
-    with open_package(path, name) as package:
+    with open_package(source, name) as package:
         _check_unprotected(package)
         opf_part = _opf_part(package)
         package.required(opf_part)

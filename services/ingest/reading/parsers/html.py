@@ -1,10 +1,10 @@
 """HTML: the words a reader sees, without navigation and scripts. Headings, lists, code and table rows stay what they are. The walk
 keeps its own stack, because a hostile page nests deeper than Python recurses."""
 
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -12,8 +12,10 @@ from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.html_bounds import bounded_html
 from services.ingest.reading.parsers.plain import encoding_warnings
-from services.ingest.reading.parsers.tables import table_rows
+from services.ingest.reading.parsers.table_values import with_raised
+from services.ingest.reading.parsers.tables import SPANNED, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
+from services.ingest.reading.source import Source
 
 _DROPPED = (
     "script, style, noscript, template, svg, iframe, object, canvas, nav, footer, aside, form, button, select, dialog, "
@@ -32,6 +34,11 @@ _LINE_BREAK = "\u2028"
 _PARAGRAPH_BREAK = re.compile(r"\u2028\s*\u2028\s*")
 _MAX_CELL_CHARS = 2000
 _MAX_INDENT = 8
+_MAX_COLUMNS, _MAX_ROWS_OF_A_CELL, _MAX_HEADER_ROWS = 1000, 1000, 3  # the first is that of HTML (4.9.11)
+_MAX_REPEATED_CHARS = 300
+"""Of a cell that reaches over several rows, in each after its first."""
+_MAX_FILLED = 50_000
+"""Places of one table that cells reach into from elsewhere: a few words of code may claim millions."""
 _MAX_LAYOUT_DEPTH = 16  # of tables in tables; deeper ones are read through
 _LINK_LIST_MIN_ITEMS = 6
 _MAX_LIST_ITEMS = 50_000
@@ -42,9 +49,9 @@ _VOID = frozenset(re.findall(r"\w+", "area base br col embed hr img input link m
 _XHTML_START = re.compile(r"\s*(?:<\?xml\b|<!doctype[^>]*xhtml)", re.IGNORECASE)
 
 
-def parse_html(path: Path, name: str) -> ParsedDocument:
+def parse_html(source: Source, name: str) -> ParsedDocument:
     """Reads a page. Its title is <title>, else the first heading, else the file's name."""
-    decoded = decode(path.read_bytes(), is_html=True)
+    decoded = decode(source.read_bytes(), is_html=True)
     text = without_empty_elements(decoded.text) if _XHTML_START.match(decoded.text) else decoded.text
     tree = LexborHTMLParser(bounded_html(text))
     title_node = tree.css_first("head title") or tree.css_first("h1")
@@ -113,6 +120,62 @@ def _main_part(tree: LexborHTMLParser) -> LexborNode | None:
     return body
 
 
+class _Grid:
+    """The cells of a table by row and column, with those that reach over several."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[str]] = []
+        self._names: list[int] = []
+        """For each row how many more of its cells are names than are not."""
+        self._hanging: dict[int, tuple[int, str]] = {}
+        """By column: the last row that a cell reaches down to, and its text."""
+        self._span = (1, 1)
+        self._filled_left = _MAX_FILLED
+
+    @property
+    def header_rows(self) -> int:
+        """Rows at the top of which most cells are marked as names."""
+        return sum(1 for _ in itertools.takewhile(lambda more: more > 0, self._names[:_MAX_HEADER_ROWS]))
+
+    def begin_row(self) -> None:
+        self.rows.append([])
+        self._names.append(0)
+        self._fill()
+
+    def begin_cell(self, attributes: Mapping[str, str | None], *, is_name: bool) -> None:
+        if not self.rows:
+            self.begin_row()
+        self._names[-1] += 1 if is_name else -1
+        self._span = (_span(attributes, "colspan", _MAX_COLUMNS), _span(attributes, "rowspan", _MAX_ROWS_OF_A_CELL))
+
+    def end_cell(self, text: str) -> None:
+        if not self.rows:  # its row was taken from it
+            self.begin_row()
+        columns, rows = self._span
+        row = self.rows[-1]
+        columns = max(1, min(columns, _MAX_COLUMNS - len(row), self._filled_left))
+        self._filled_left -= columns - 1
+        for cell in (text, *[SPANNED] * (columns - 1)):
+            if rows > 1:
+                self._hanging[len(row)] = (len(self.rows) + rows - 1, cell[:_MAX_REPEATED_CHARS])
+            row.append(cell)
+        self._fill()
+
+    def _fill(self) -> None:
+        """Puts the cells from above that reach into this row at its end."""
+        row = self.rows[-1]
+        while (hanging := self._hanging.get(len(row))) is not None and len(self.rows) <= hanging[0]:
+            if self._filled_left <= 0:
+                return
+            self._filled_left -= 1
+            row.append(hanging[1])
+
+
+def _span(attributes: Mapping[str, str | None], name: str, limit: int) -> int:
+    value = (attributes.get(name) or "").strip()
+    return max(1, min(int(value), limit)) if value.isascii() and value.isdigit() and len(value) < 6 else 1
+
+
 @dataclass
 class _Walk:
     """Collects inline text until a block ends, then emits it as what that block is."""
@@ -125,8 +188,9 @@ class _Walk:
     """For each open table whether it holds data; a layout table is read through."""
     in_data: bool = False
     """Whether one of them does: then a cell is open, or what stands between cells."""
-    rows: list[list[str]] = field(default_factory=list)
-    has_header: bool = False
+    grid: _Grid = field(default_factory=_Grid)
+    raised_at: int = -1
+    """Where in `words` a superscript begins; -1 outside one."""
 
     def run(self, root: LexborNode) -> list[Block]:
         stack: list[tuple[LexborNode, bool]] = [(root, False)]
@@ -153,7 +217,9 @@ class _Walk:
             self.words.append("\n" if self.pre_depth else _LINE_BREAK)
         elif tag in _BLOCKS:
             self._flush(BlockKind.TEXT)
-        if tag in ("ul", "ol"):
+        if tag == "sup":
+            self.raised_at = len(self.words)
+        elif tag in ("ul", "ol"):
             self.list_depth += 1
         elif tag == "pre":
             self.pre_depth += 1
@@ -161,32 +227,36 @@ class _Walk:
             shallow = len(self.tables) < _MAX_LAYOUT_DEPTH
             self.tables.append(shallow and not self.in_data and _holds_data(node))
             if self.tables[-1]:
-                self.in_data, self.rows, self.has_header = True, [], False
+                self.in_data, self.grid = True, _Grid()
         elif tag == "tr" and self.in_data:
-            self.rows.append([])
-        elif tag == "th" and len(self.rows) == 1:
-            self.has_header = True
+            self.grid.begin_row()
+        elif tag in ("td", "th") and self.in_data:
+            self.grid.begin_cell(node.attributes, is_name=tag == "th")
 
     def _leave(self, tag: str) -> None:
         heading = _HEADING.match(tag)
         if tag in ("td", "th") and self.in_data:
-            self._leave_cell()
+            self.grid.end_cell(" ".join(self._take().split()))
         elif heading:
             self._flush(BlockKind.HEADING, int(heading[1]))
         elif tag in _BLOCKS:
             self._flush(BlockKind.TEXT)
-        if tag in ("ul", "ol"):
+        if tag == "sup":
+            self._lower()
+        elif tag in ("ul", "ol"):
             self.list_depth -= 1
         elif tag == "pre":
             self.pre_depth -= 1
         elif tag == "table" and self.tables.pop():
-            self.blocks.extend(table_rows(self.rows, has_header=self.has_header))
-            self.in_data, self.rows = False, []
+            self.blocks.extend(table_rows(self.grid.rows, header_rows=self.grid.header_rows))
+            self.in_data = False
 
-    def _leave_cell(self) -> None:
-        if not self.rows:
-            self.rows.append([])
-        self.rows[-1].append(" ".join(self._take().split()))
+    def _lower(self) -> None:
+        """Keeps a superscript apart from the number before it, which it would else make another number."""
+        before, raised = "".join(self.words[: self.raised_at][-1:]), "".join(self.words[self.raised_at :])
+        if self.raised_at >= 0 and before and raised.strip():
+            self.words[self.raised_at :] = [with_raised(before, raised.strip())[len(before) :]]
+        self.raised_at = -1
 
     def _take(self) -> str:
         text, self.words = "".join(self.words), []

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from services.ingest.reading.models import Block, ParsedDocument
 from services.ingest.reading.parsers.printed_page import (
     PageResult,
     check_page_count,
+    nothing_recognized,
     page_of,
     page_warnings,
     recognized_fragments,
@@ -21,6 +21,7 @@ from services.ingest.reading.parsers.printed_page import (
 )
 from services.ingest.reading.parsers.titles import title_from
 from services.ingest.reading.recognition import OcrBudget, Picture, RecognitionFailed, RecognizerMissing
+from services.ingest.reading.source import Source
 
 _FORMATS = ("PNG", "JPEG", "GIF", "TIFF", "BMP", "WEBP")
 _PAGED = "TIFF"  # the frames of a GIF or a WebP are a film, of which the first is read
@@ -31,25 +32,26 @@ _POINTS_PER_INCH = 72.0
 _DPI_RANGE = (50.0, 2400.0)
 
 
-def parse_image(path: Path, name: str, ocr: OcrBudget | None) -> ParsedDocument:
+def parse_image(source: Source, name: str, ocr: OcrBudget | None) -> ParsedDocument:
     """Reads each page of a picture. Raises DocumentRejected: IMAGE_BROKEN, IMAGE_TOO_LARGE, TOO_MANY_PAGES, OCR_MISSING,
-    NO_TEXT."""
+    OCR_SCRIPT_UNSUPPORTED, NO_TEXT."""
     from PIL import Image  # noqa: PLC0415 - native decoders: only in the child, only when needed
 
     if ocr is None:
         raise DocumentRejected("OCR_MISSING", f"{name} is a picture, and text recognition (OCR) is switched off")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of large pictures; ours is a limit
-            image = Image.open(path, formats=_FORMATS)
-    except Image.DecompressionBombError as error:
-        raise _too_large(name, "more pixels than any page") from error
-    except Exception as error:  # decoders of hostile files raise whatever they like
-        raise _broken(name) from error
-    with image:
-        pages = list(_pages(image, name, ocr))
+    with source.open("rb") as file:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Pillow warns of large pictures; ours is a limit
+                image = Image.open(file, formats=_FORMATS)
+        except Image.DecompressionBombError as error:
+            raise _too_large(name, "more pixels than any page") from error
+        except Exception as error:  # decoders of hostile files raise whatever they like
+            raise _broken(name) from error
+        with image:
+            pages = list(_pages(image, name, ocr))
     if not any(page.blocks for page in pages):
-        raise _nothing_read(name, pages)
+        raise nothing_recognized(name, pages, ocr.scripts) or _nothing_read(name, pages)
     blocks: tuple[Block, ...] = tuple(itertools.chain.from_iterable(page.blocks for page in pages))
     return ParsedDocument(title_from(name), blocks, tuple(page.status for page in pages), tuple(page_warnings(pages)))
 
@@ -100,7 +102,9 @@ def _read(picture: Picture, points_per_pixel: float, number: int, name: str, ocr
         return PageResult("failed", warning="text recognition (OCR) failed on it")
     judged = verdict(found, ocr.scripts)
     blocks = page_of(recognized_fragments(found, points_per_pixel), number, turn=found.turn, trust_order=False)
-    return PageResult(judged.status, blocks if judged.status == "ocr" else (), judged.text)
+    if judged.status != "ocr":
+        return PageResult(judged.status, warning=judged.text, is_foreign=judged.is_foreign)
+    return PageResult("ocr", blocks, judged.text, found.scripts_seen())
 
 
 def _decoded(image: Any) -> tuple[Picture, float]:

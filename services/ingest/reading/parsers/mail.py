@@ -8,7 +8,6 @@ from dataclasses import replace
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import EmailPolicy
-from pathlib import Path
 from typing import Any
 
 from services.ingest.errors import DocumentRejected
@@ -17,6 +16,7 @@ from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.html import blocks_of_html
 from services.ingest.reading.parsers.plain import paragraphs
 from services.ingest.reading.parsers.titles import title_or_name
+from services.ingest.reading.source import Source
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
 _MAX_PARTS = 1000
@@ -48,9 +48,9 @@ class _BriefHeaders(EmailPolicy):
         return name, value[:_MAX_PARSED_HEADER_CHARS]
 
 
-def parse_mail(path: Path, name: str) -> ParsedDocument:
+def parse_mail(source: Source, name: str) -> ParsedDocument:
     """Reads a message. Raises DocumentRejected: MAIL_BROKEN, and RecursionError where it is too deeply nested."""
-    with path.open("rb") as file:
+    with source.open("rb") as file:
         message = BytesParser(policy=_BriefHeaders(message_factory=_Message)).parse(file)
     assert isinstance(message, EmailMessage)  # what the policy makes
     shown = [(header, _header(message, header)) for header in _SHOWN]

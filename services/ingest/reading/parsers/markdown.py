@@ -3,7 +3,6 @@ words are kept; a table row repeats its column names; code is kept as it is."""
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
@@ -15,6 +14,7 @@ from services.ingest.reading.parsers.html import blocks_of_html
 from services.ingest.reading.parsers.plain import encoding_warnings
 from services.ingest.reading.parsers.tables import table_rows
 from services.ingest.reading.parsers.titles import title_or_name
+from services.ingest.reading.source import Source
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _MAX_INDENT = 8
@@ -26,10 +26,10 @@ _INLINE_STEPS = 20_000_000
 _FRONT_TITLE = re.compile(r"^title:[ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
 
 
-def parse_markdown(path: Path, name: str) -> ParsedDocument:
+def parse_markdown(source: Source, name: str) -> ParsedDocument:
     """Reads a Markdown file. Its title is the front matter's, else the only first-level heading's,
     else that of a heading at the very top, else the file's name."""
-    decoded = decode(path.read_bytes())
+    decoded = decode(source.read_bytes())
     text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
     front = _FRONT_MATTER.match(text)
     body = text[front.end() :] if front else text
@@ -105,7 +105,7 @@ def _table(tokens: Sequence[Token]) -> Iterator[Block]:
             rows.append([])
         elif token.type in ("th_open", "td_open"):
             rows[-1].append(" ".join(inline_text(tokens[i + 1]).split()))
-    yield from table_rows(rows)
+    yield from table_rows(rows, header_rows=1)
 
 
 def inline_text(token: Token) -> str:

@@ -7,12 +7,12 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from lxml import etree
 
 from services.ingest.errors import DocumentRejected
+from services.ingest.reading.source import Source
 from services.ingest.reading.zip_directory import read_zip_directory
 
 MAX_PART_BYTES = 256 * 1024 * 1024
@@ -132,9 +132,9 @@ class Package:
 
 
 @contextmanager
-def open_package(path: Path, name: str) -> Iterator[Package]:
+def open_package(source: Source, name: str) -> Iterator[Package]:
     """Opens the archive. Raises DocumentRejected: FILE_DAMAGED, ARCHIVE_BOMB."""
-    with path.open("rb") as file:
+    with source.open("rb") as file:
         is_zip = file.read(2) == b"PK"
         directory = read_zip_directory(file)
     if directory is None:
@@ -142,13 +142,14 @@ def open_package(path: Path, name: str) -> Iterator[Package]:
         raise damaged(name, what)
     if directory.entry_count > _MAX_ENTRIES or directory.size_bytes > _MAX_DIRECTORY_BYTES:
         raise _bomb(name, f"it claims to hold {directory.entry_count} parts")
-    try:
-        archive = zipfile.ZipFile(path)
-    except _UNREADABLE as error:
-        raise damaged(name, "its table of contents cannot be read") from error
-    with archive:
-        _check_sizes(archive, name)
-        yield Package(archive, name)
+    with source.open("rb") as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except _UNREADABLE as error:
+            raise damaged(name, "its table of contents cannot be read") from error
+        with archive:
+            _check_sizes(archive, name)
+            yield Package(archive, name)
 
 
 def check_xml(data: bytes, name: str) -> None:

@@ -2,11 +2,11 @@
 PDFium is not thread-safe and may crash on hostile files: only the parsing child process imports it."""
 
 import ctypes
+import io
 import itertools
 import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from services.ingest.reading.parsers.pdf_view import PageView
 from services.ingest.reading.parsers.printed_page import (
     PageResult,
     check_page_count,
+    nothing_recognized,
     page_of,
     page_warnings,
     recognized_fragments,
@@ -27,6 +28,7 @@ from services.ingest.reading.parsers.printed_page import (
 )
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.recognition import OcrBudget, Picture, RecognitionFailed, RecognizerMissing
+from services.ingest.reading.source import Source
 from services.ingest.reading.text_quality import (
     WRONG_ENCODING,
     garbage_reason,
@@ -50,12 +52,13 @@ their number where each stands to the left of the one before."""
 _MAX_FORM_DEPTH = 15
 
 
-def parse_pdf(path: Path, name: str, ocr: OcrBudget | None = None) -> ParsedDocument:
-    """Reads the pages. Raises DocumentRejected: PDF_ENCRYPTED, PDF_BROKEN, TOO_MANY_PAGES, NO_TEXT."""
+def parse_pdf(source: Source, name: str, ocr: OcrBudget | None = None) -> ParsedDocument:
+    """Reads the pages. Raises DocumentRejected: PDF_ENCRYPTED, PDF_BROKEN, TOO_MANY_PAGES, OCR_SCRIPT_UNSUPPORTED,
+    NO_TEXT."""
     import pypdfium2  # noqa: PLC0415 - loads a native library: only in the child, only when needed
 
     try:
-        document = pypdfium2.PdfDocument(_mapped(path))
+        document = pypdfium2.PdfDocument(_mapped(source))
     except pypdfium2.PdfiumError as error:
         raise _rejected(name, getattr(error, "err_code", None)) from error
     try:
@@ -64,10 +67,15 @@ def parse_pdf(path: Path, name: str, ocr: OcrBudget | None = None) -> ParsedDocu
         document.close()
 
 
-def _mapped(path: Path) -> Any:
+def _mapped(source: Source) -> Any:
     """The file's bytes without a copy. By path, the library would look for a name that the child's file has not got."""
-    with path.open("rb") as file:
-        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # ctypes takes nothing that cannot be written to
+    with source.open("rb") as file:
+        try:
+            mapping: Any = mmap.mmap(
+                file.fileno(), 0, access=mmap.ACCESS_COPY
+            )  # ctypes takes nothing that cannot be written to
+        except io.UnsupportedOperation:  # it is in memory
+            mapping = bytearray(file.read())
     return (ctypes.c_ubyte * len(mapping)).from_buffer(mapping)
 
 
@@ -94,7 +102,7 @@ def _read(document: Any, name: str, ocr: OcrBudget | None) -> ParsedDocument:
     statuses = tuple(page.status for page in pages)
     blocks = tuple(block for page in pages for block in page.blocks)
     if not blocks:
-        raise _nothing_read(name, pages)
+        raise (nothing_recognized(name, pages, ocr.scripts) if ocr else None) or _nothing_read(name, pages)
     return ParsedDocument(title_or_name(title, name), blocks, statuses, tuple(page_warnings(pages)))
 
 
@@ -178,9 +186,9 @@ def _from_picture(page: Any, number: int, ocr: OcrBudget | None, layer: tuple[Bl
         return instead
     judged = verdict(found, ocr.scripts)
     if judged.status == "ocr":
-        return PageResult("ocr", blocks, judged.text)
+        return PageResult("ocr", blocks, judged.text, found.scripts_seen())
     status = lost.status if garbage else judged.status
-    return replace(lost, status=status, warning=f"{unread}, and {judged.text}")
+    return replace(lost, status=status, warning=f"{unread}, and {judged.text}", is_foreign=judged.is_foreign)
 
 
 def _looks_scanned(page: Any, view: PageView, text: str) -> bool:

@@ -2,14 +2,14 @@
 
 import bisect
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from services.ingest.reading.geometry import Box, turned_box
 from services.ingest.reading.models import Block, LineBox
 from services.ingest.reading.parsers.pdf_rules import Rule, Rules
-from services.ingest.reading.parsers.tables import table_rows
+from services.ingest.reading.parsers.table_values import can_name_columns, is_value
+from services.ingest.reading.parsers.tables import table_rows, with_groups
 from services.ingest.reading.reading_order import Fragment, lines_in_order
 
 _TOUCH = 3.0
@@ -19,7 +19,6 @@ _MAX_CELL_CHARS = 1500  # a frame around a page is no table
 _MAX_TITLE_ROWS = 3
 _FULL_LINE = 0.6
 _MIN_BANDED_COLUMNS = 3
-NUMBER = re.compile(r"^[-+(]?[\d\s.,]*\d\)?%?$")
 
 
 @dataclass(frozen=True)
@@ -52,19 +51,28 @@ def row_blocks(table: Table, page: int, turn: int = 0) -> Iterator[Block]:
     """One block a row, with the names of its columns where the table has them; what stands above those comes first, as it is."""
     rows = [(row, box) for row, box in zip(table.rows, table.row_boxes, strict=True) if any(row)]
     names = _header([row for row, _ in rows])
-    for part, has_header in ((rows[:names], False), (rows[names:], True)) if names is not None else ((rows, False),):
-        blocks = list(table_rows([row for row, _ in part], has_header=has_header))
+    parts = [(rows, 0)]
+    if names is not None:
+        above, below = rows[:names], rows[names:]
+        if above and (grouped := with_groups(above[-1][0], below[0][0])) != list(below[0][0]):
+            above, below = above[:-1], [(tuple(grouped), below[0][1]), *below[1:]]
+        parts = [(above, 0), (below, 1)]
+    for part, header_rows in parts:
+        blocks = list(table_rows([row for row, _ in part], header_rows=header_rows))
         for block, (_, box) in zip(blocks, part[len(part) - len(blocks) :], strict=True):
             place = LineBox(0, len(block.text), page, turned_box(box, -turn))
             yield Block(block.kind, block.text, page=page, lines=(place,), label=block.label)
 
 
 def _header(rows: Sequence[Sequence[str]]) -> int | None:
-    """The row that names the columns: the first that fills at least half of them and holds no number; None without one."""
+    """The row that names the columns: the first that fills at least half of them and holds no number but years; None without one.
+    The columns of numbers may have a further one each for their signs."""
+    width = len({column for row in rows for column, cell in enumerate(row) if is_value(cell)})
     for at, row in enumerate(rows[:_MAX_TITLE_ROWS]):
         filled = [cell for cell in row if cell]
-        if len(filled) > 1 and 2 * len(filled) >= len(row):
-            return None if any(NUMBER.match(cell) for cell in filled) else at
+        is_full = 2 * len(filled) >= len(row) or (len(filled) >= width and not row[0])
+        if len(filled) > 1 and is_full:
+            return at if can_name_columns(row, rows[at + 1] if at + 1 < len(rows) else ()) else None
     return None
 
 

@@ -2,6 +2,7 @@
 
 import bisect
 import ctypes
+import itertools
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from services.ingest.reading.bidi import FIRST_RIGHT_TO_LEFT, Glyph, is_right_to
 from services.ingest.reading.geometry import Box, turned_box
 from services.ingest.reading.parsers.pdf_rules import Rules
 from services.ingest.reading.parsers.pdf_view import PageView
+from services.ingest.reading.parsers.table_values import with_raised
 from services.ingest.reading.reading_order import Fragment
 
 _HYPHENS = frozenset("\x02\ufffe")  # PDFium's marks for a hyphen at a line's end
@@ -22,6 +24,8 @@ _PIECE_GAP = 0.35
 _BAND_POINTS = 8.0
 _MAX_NEARBY = 60  # runs in a band that a run is compared with: a line has a dozen
 _BASELINE_SHIFT = 0.5  # ems: more than a superscript is raised, less than the next line is lower
+_RAISED_SIZE, _RAISED_BY = 0.8, 0.15
+"""Of a superscript: its type size, and by how much it is raised, in that of the text before it."""
 _ASCENT, _DESCENT = 0.75, 0.2  # ems around the baseline that a line's letters take
 
 
@@ -242,13 +246,34 @@ def _main_turn(runs: Sequence[_Run]) -> int:
 
 def _fragment(run: _Run, turn: int) -> Fragment | None:
     glyphs = [char.glyph for char in run.chars]
-    text = logical_text(glyphs) if run.is_leftward else "".join(_shown(glyph.char) for glyph in glyphs)
+    text = logical_text(glyphs) if run.is_leftward else _with_raised_digits(run.chars)
     if not text.strip() or run.x0 > run.x1:
         return None
     box = _line_box(run)
     if run.turn != turn:
         box = turned_box(turned_box(box, -run.turn), turn)
     return Fragment(text.strip(), box, round(run.size, 1), is_aside=run.turn != turn)
+
+
+def _with_raised_digits(chars: Iterable[_Char]) -> str:
+    """The text of a run. Small digits that stand raised behind a number are another: the mark of a footnote, or a power of ten."""
+    parts: list[str] = []
+    for is_raised, together in itertools.groupby(_with_raise(chars), key=lambda each: each[0]):
+        text = "".join(_shown(char.glyph.char) for _, char in together)
+        parts.append(with_raised(parts[-1], text)[len(parts[-1]) :] if is_raised and parts else text)
+    return "".join(parts)
+
+
+def _with_raise(chars: Iterable[_Char]) -> Iterator[tuple[bool, _Char]]:
+    """Each character with whether it is a digit that stands smaller and higher than a number before it."""
+    last: _Char | None = None
+    for char in chars:
+        small = last is not None and char.glyph.size < _RAISED_SIZE * last.glyph.size
+        raised = last is not None and last.baseline - char.baseline > _RAISED_BY * last.glyph.size
+        is_raised = small and raised and char.glyph.char.isdigit() and last is not None and last.glyph.char.isdigit()
+        yield is_raised, char
+        if not is_raised:
+            last = char
 
 
 def _shown(char: str) -> str:

@@ -1,16 +1,16 @@
 """Plain text: paragraphs are separated by blank lines; text that was wrapped by hand is unwrapped later, by cleaning."""
 
 import re
-from pathlib import Path
 
 from services.ingest.reading.decoding import DecodedText, decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.titles import title_from
+from services.ingest.reading.source import Source
 
 
-def parse_plain(path: Path, name: str) -> ParsedDocument:
+def parse_plain(source: Source, name: str) -> ParsedDocument:
     """Reads a text file in whatever encoding."""
-    decoded = decode(path.read_bytes())
+    decoded = decode(source.read_bytes())
     return ParsedDocument(title_from(name), tuple(paragraphs(decoded.text)), warnings=encoding_warnings(decoded))
 
 

@@ -1,23 +1,20 @@
-"""Presentations: a slide is a page. Its title is a heading; then the shapes in their order, tables as rows, the text of diagrams
-and charts, and the speaker's notes. Dates, footers and slide numbers are left out."""
+"""Presentations: a slide is a page. Its title is a heading; then the shapes in their order, tables and the numbers of charts as
+rows, the text of diagrams, and the speaker's notes. Dates, footers and slide numbers are left out."""
 
 from collections.abc import Iterator, Set
-from pathlib import Path
 from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.charts import CHART, R_ID, read_chart
 from services.ingest.reading.parsers.package import Package, Relationship, damaged, open_package
-from services.ingest.reading.parsers.tables import table_rows
+from services.ingest.reading.parsers.tables import SPANNED, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
+from services.ingest.reading.source import Source
 
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
 _DIAGRAM_DATA = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}dm"
-_CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}chart"
-_CHART_VALUE = "{http://schemas.openxmlformats.org/drawingml/2006/chart}v"
-_CHART_NUMBERS = "{http://schemas.openxmlformats.org/drawingml/2006/chart}numCache"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _TITLES = ("title", "ctrTitle")
 _FURNITURE = ("dt", "ftr", "hdr", "sldNum", "sldImg")
@@ -27,9 +24,9 @@ _MAX_REPEATED_CHARS = 300
 """Of a merged cell, in each row after its first."""
 
 
-def parse_pptx(path: Path, name: str) -> ParsedDocument:
+def parse_pptx(source: Source, name: str) -> ParsedDocument:
     """Reads the slides. Raises DocumentRejected: FILE_DAMAGED, FILE_ENCRYPTED, ARCHIVE_BOMB, UNSAFE_XML."""
-    with open_package(path, name) as package:
+    with open_package(source, name) as package:
         part = package.main_part("ppt/presentation.xml")
         package.required(part)
         slides = _slide_parts(package, part)
@@ -48,7 +45,7 @@ def parse_pptx(path: Path, name: str) -> ParsedDocument:
 def _slide_parts(package: Package, part: str) -> list[str]:
     root = package.xml(part)
     links = package.relationships(part)
-    ids = [element.get(_R_ID) for element in root.iter(_P + "sldId")] if root is not None else []
+    ids = [element.get(R_ID) for element in root.iter(_P + "sldId")] if root is not None else []
     return list(dict.fromkeys(links[link_id].target for link_id in ids if link_id in links))[:_MAX_SLIDES]
 
 
@@ -83,12 +80,23 @@ class _Reader:
         for table in _outermost(shape, {_A + "tbl"}):
             for row in table_rows(_grid(table)):
                 yield Block(row.kind, row.text, page=number, label=row.label)
-        for graphic, attribute in ((_DIAGRAM, _DIAGRAM_DATA), (_CHART, _R_ID)):
-            for element in shape.iter(graphic):
-                link = links.get(element.get(attribute) or "")
-                yield from _graphic(self._once(link.target), number) if link else ()
+        for element in shape.iter(_DIAGRAM, CHART):
+            link = links.get(element.get(R_ID if element.tag == CHART else _DIAGRAM_DATA) or "")
+            root = self._once(link.target) if link else None
+            if root is not None:
+                yield from self._chart(root, number) if element.tag == CHART else _diagram(root, number)
         if shape.tag == _P + "sp":
             yield from _text(shape, number, placeholder)
+
+    def _chart(self, root: Any, number: int) -> Iterator[Block]:
+        chart = read_chart(root)
+        if not chart.rows:
+            self._package.warnings.append(f"a chart on slide {number} has no numbers in the file")
+        elif not chart.is_whole:
+            self._package.warnings.append(
+                f"a chart on slide {number} has more numbers than charts show; the first were kept"
+            )
+        yield from chart.blocks(page=number)
 
     def _speaker_notes(self, links: dict[str, Relationship], number: int) -> Iterator[Block]:
         for link in links.values():
@@ -132,16 +140,11 @@ def _text(shape: Any, number: int, placeholder: str) -> Iterator[Block]:
             yield Block(BlockKind.TEXT, text, page=number)
 
 
-def _graphic(root: Any, number: int) -> Iterator[Block]:
-    """The words of a diagram or chart; a chart's numbers mean nothing without its axes."""
-    if root is None:
-        return
-    words = [_paragraph_text(paragraph) for paragraph in root.iter(_A + "p")]
-    numbers = {value for cache in root.iter(_CHART_NUMBERS) for value in cache.iter(_CHART_VALUE)}
-    words += [value.text or "" for value in root.iter(_CHART_VALUE) if value not in numbers]
-    words = list(dict.fromkeys(" ".join(word.split()) for word in words if word.strip()))
-    if words:
-        yield Block(BlockKind.TEXT, "; ".join(words), page=number)
+def _diagram(root: Any, number: int) -> Iterator[Block]:
+    """The words of a diagram."""
+    words = (" ".join(_paragraph_text(paragraph).split()) for paragraph in root.iter(_A + "p"))
+    if text := "; ".join(dict.fromkeys(word for word in words if word)):
+        yield Block(BlockKind.TEXT, text, page=number)
 
 
 def _grid(table: Any) -> list[list[str]]:
@@ -151,6 +154,8 @@ def _grid(table: Any) -> list[list[str]]:
         for column, cell in enumerate(row.findall(_A + "tc")):
             if cell.get("vMerge") in ("1", "true") and rows and column < len(rows[-1]):
                 cells.append(rows[-1][column][:_MAX_REPEATED_CHARS])
+            elif cell.get("hMerge") in ("1", "true"):
+                cells.append(SPANNED)
             else:
                 cells.append(" ".join(" ".join(_paragraph_text(p) for p in cell.iter(_A + "p")).split()))
         rows.append(cells)

@@ -1,6 +1,7 @@
 """Pages of printed lines, from a text layer or recognised from a picture."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ _MAX_LISTED = 20
 _MIN_LINE_NUMBERS = 5
 _CONSECUTIVE = 0.8
 
+_MIN_JUDGED_LINES = 3
+_MIN_MEAN_SCORE = 0.8
+"""Poor scans of Latin script have 0.95 and more; Hebrew, which is taken for Latin letters here and there, has 0.7."""
 _MAX_PAGES = 20_000
 
 
@@ -29,6 +33,10 @@ class PageResult:
     blocks: tuple[Block, ...] = ()
     warning: str = ""
     """What a person should know about it."""
+    scripts: tuple[str, ...] = ()
+    """In which it is written, as far as text recognition could see."""
+    is_foreign: bool = False
+    """Whether it is written in a script that text recognition does not read."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,8 @@ class Verdict:
     """"ocr" when it can be used, "empty" when nothing is written there, "failed" when it is but was not read."""
     text: str = ""
     """What is wrong, for a person; empty when nothing is."""
+    is_foreign: bool = False
+    """Whether it is written in a script that the recogniser does not read."""
 
 
 def verdict(picture: RecognizedPicture, scripts: str) -> Verdict:
@@ -48,7 +58,11 @@ def verdict(picture: RecognizedPicture, scripts: str) -> Verdict:
         return Verdict(
             "failed",
             f"text recognition (OCR) could not read {unread} of its {read + unread} lines: it reads {scripts} writing",
+            is_foreign=True,
         )
+    if read >= _MIN_JUDGED_LINES and picture.mean_score < _MIN_MEAN_SCORE:
+        text = f"what text recognition (OCR) read in it is no text: it reads {scripts} writing"
+        return Verdict("failed", text, is_foreign=True)
     if not picture.complete:
         text = "text recognition (OCR) took too long and was stopped; the rest of the page is missing"
         return Verdict("ocr" if read else "failed", text)
@@ -74,6 +88,25 @@ def page_warnings(pages: Sequence[PageResult]) -> Iterator[str]:
     if len(odd) > _MAX_LISTED:
         rest = ", ".join(str(number) for number, _ in odd[_MAX_LISTED:][:100])
         yield f"{len(odd) - _MAX_LISTED} more pages without text or with problems: {rest}"
+    seen = Counter(script for page in pages if page.status == "ocr" for script in page.scripts)
+    if seen:
+        counts = ", ".join(
+            f"{script} ({count} {'page' if count == 1 else 'pages'})" for script, count in seen.most_common()
+        )
+        yield f"text recognition (OCR) saw writing in {counts}"
+
+
+def nothing_recognized(name: str, pages: Sequence[PageResult], scripts: str) -> DocumentRejected | None:
+    """What to say of a document without text whose pages are written in a script that the recogniser does not read; None of
+    others."""
+    foreign = sum(1 for page in pages if page.is_foreign)
+    if not foreign or 2 * foreign < sum(1 for page in pages if page.status == "failed"):
+        return None
+    return DocumentRejected(
+        "OCR_SCRIPT_UNSUPPORTED",
+        f"{name} is a picture of text in a script that text recognition (OCR) does not read: it reads {scripts}, not Cyrillic, "
+        "Arabic, Hebrew or handwriting; upload a version with a text layer",
+    )
 
 
 def page_of(

@@ -1,7 +1,7 @@
 """Which parser reads which media type."""
 
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 
 from services.ingest.errors import SUPPORTED, DocumentRejected
 from services.ingest.reading import detection
@@ -10,18 +10,23 @@ from services.ingest.reading.parsers.docx import parse_docx
 from services.ingest.reading.parsers.epub import parse_epub
 from services.ingest.reading.parsers.html import parse_html
 from services.ingest.reading.parsers.images import parse_image
+from services.ingest.reading.parsers.json_records import parse_json, parse_json_lines, parse_telegram_or_json
 from services.ingest.reading.parsers.mail import parse_mail
 from services.ingest.reading.parsers.markdown import parse_markdown
+from services.ingest.reading.parsers.opendocument import parse_odt
+from services.ingest.reading.parsers.opendocument_sheets import parse_ods
+from services.ingest.reading.parsers.outlook import parse_outlook
 from services.ingest.reading.parsers.package import encrypted
 from services.ingest.reading.parsers.pdf import parse_pdf
 from services.ingest.reading.parsers.plain import parse_plain
 from services.ingest.reading.parsers.pptx import parse_pptx
+from services.ingest.reading.parsers.rtf import parse_rtf
 from services.ingest.reading.parsers.tabular import parse_csv
-from services.ingest.reading.parsers.telegram import parse_telegram
 from services.ingest.reading.parsers.xlsx import parse_xlsx
 from services.ingest.reading.recognition import OcrBudget
+from services.ingest.reading.source import Source, unpacked_gzip
 
-_PARSERS: dict[str, Callable[[Path, str], ParsedDocument]] = {
+_PARSERS: dict[str, Callable[[Source, str], ParsedDocument]] = {
     detection.HTML: parse_html,
     detection.MARKDOWN: parse_markdown,
     detection.CSV: parse_csv,
@@ -30,10 +35,16 @@ _PARSERS: dict[str, Callable[[Path, str], ParsedDocument]] = {
     detection.PPTX: parse_pptx,
     detection.XLSX: parse_xlsx,
     detection.EPUB: parse_epub,
-    detection.TELEGRAM: parse_telegram,
+    detection.TELEGRAM: parse_telegram_or_json,
     detection.MAIL: parse_mail,
+    detection.OUTLOOK: parse_outlook,
+    detection.JSON: parse_json,
+    detection.JSON_LINES: parse_json_lines,
+    detection.ODT: parse_odt,
+    detection.ODS: parse_ods,
+    detection.RTF: parse_rtf,
 }
-_PICTURED: dict[str, Callable[[Path, str, OcrBudget | None], ParsedDocument]] = {
+_PICTURED: dict[str, Callable[[Source, str, OcrBudget | None], ParsedDocument]] = {
     detection.PDF: parse_pdf,
     **dict.fromkeys(detection.IMAGES, parse_image),
 }
@@ -42,25 +53,37 @@ _ADVICE = {
     "application/msword": "is a Word file of the old kind (.doc); save it as .docx and upload that",
     "application/vnd.ms-excel": "is an Excel file of the old kind (.xls); save it as .xlsx and upload that",
     "application/vnd.ms-powerpoint": "is a PowerPoint file of the old kind (.ppt); save it as .pptx and upload that",
-    "application/vnd.ms-outlook": "is an Outlook message (.msg); save it as .eml or .pdf and upload that",
-    "application/vnd.oasis.opendocument.text": "is an OpenDocument text (.odt); save it as .docx and upload that",
-    "application/vnd.oasis.opendocument.spreadsheet": "is an OpenDocument spreadsheet (.ods); save it as .xlsx and upload that",
-    "application/vnd.oasis.opendocument.presentation": "is an OpenDocument presentation (.odp); save it as .pptx and upload that",
+    detection.ODP: "is an OpenDocument presentation (.odp); save it as .pptx and upload that",
     "image/heic": "is a photograph in the HEIC format; save it as .jpg and upload that",
     "image/avif": "is a picture in the AVIF format; save it as .png and upload that",
-    "application/rtf": "is a rich text file (.rtf); save it as .docx and upload that",
+    detection.TAR: "is an archive; unpack it and upload the documents in it",
     detection.ZIP: "is an archive; unpack it and upload the documents in it",
-    detection.JSON: "is JSON, of which only exports of Telegram (result.json) are read; save it as .csv or .txt and upload that",
 }
 
 
-def parse(path: Path, media_type: str, name: str, ocr: OcrBudget | None = None) -> ParsedDocument:
-    """Reads the file at `path`, uploaded as `name`; pictures of text as far as `ocr` allows. Raises DocumentRejected with the
-    reason for its uploader."""
+def parse(source: Source, media_type: str, name: str, ocr: OcrBudget | None = None) -> ParsedDocument:
+    """Reads a file, uploaded as `name`, or the one that is packed in it; pictures of text as far as `ocr` allows. Raises
+    DocumentRejected with the reason for its uploader."""
     check_readable(media_type, name)
+    if media_type == detection.GZIP:
+        return _unpacked(source, name, ocr)
     if media_type in _PICTURED:
-        return _PICTURED[media_type](path, name, ocr)
-    return _PARSERS[media_type](path, name)
+        return _PICTURED[media_type](source, name, ocr)
+    return _PARSERS[media_type](source, name)
+
+
+def _unpacked(source: Source, name: str, ocr: OcrBudget | None) -> ParsedDocument:
+    inner = unpacked_gzip(source, name)
+    with inner.open("rb") as file:
+        media_type = detection.detect_media_type(file, inner.name)
+    if media_type == detection.GZIP:
+        raise DocumentRejected("UNSUPPORTED_TYPE", f"{name} is packed twice; unpack it and upload the document in it")
+    parsed = parse(inner, media_type, inner.name, ocr)
+    if inner.is_whole:
+        return parsed
+    return replace(
+        parsed, warnings=(*parsed.warnings, "the file was cut off or changed where it is packed; its end is missing")
+    )
 
 
 def check_readable(media_type: str, name: str) -> None:
@@ -71,7 +94,7 @@ def check_readable(media_type: str, name: str) -> None:
         raise encrypted(name)
     if media_type in _ADVICE:
         raise DocumentRejected("UNSUPPORTED_TYPE", f"{name} {_ADVICE[media_type]}. {SUPPORTED}")
-    if media_type not in _PARSERS and media_type not in _PICTURED:
+    if media_type not in _PARSERS and media_type not in _PICTURED and media_type != detection.GZIP:
         raise DocumentRejected(
             "UNSUPPORTED_TYPE",
             f"{name} is of type {media_type}, which cannot be read. {SUPPORTED}; convert it and try again",

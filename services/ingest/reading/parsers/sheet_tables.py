@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.ingest.reading.models import Block, BlockKind
-from services.ingest.reading.parsers.tabular import NUMBER, ColumnNames
+from services.ingest.reading.parsers.table_values import can_name_columns, with_joined_signs
+from services.ingest.reading.parsers.tabular import ColumnNames
 
 _MAX_HEADER_ROWS = 3
 _GAP_COLUMNS = 2
@@ -50,6 +51,7 @@ def sheet_blocks(rows: Mapping[int, Row], spans: Spans) -> Iterator[Block]:
         yield from (Block(BlockKind.TEXT, text) for text in captions)
         if not table.rows:
             continue
+        table = _with_joined_signs(table)
         columns = table.columns
         count = _header_rows(table, spans)
         if count:
@@ -100,36 +102,65 @@ def _split_captions(region: _Region) -> tuple[list[str], _Region]:
     return captions, _Region(region.left, region.rows[first:])
 
 
+def _with_joined_signs(table: _Region) -> _Region:
+    numbers = [number for number, _ in table.rows]
+    return _Region(table.left, list(zip(numbers, with_joined_signs([row for _, row in table.rows]), strict=True)))
+
+
 def _header_rows(table: _Region, spans: Spans) -> int:
-    if not _names_columns(table.rows[0][1]):
+    below = table.rows[1][1] if len(table.rows) > 1 else {}
+    if not _names_columns(table.rows[0][1], below):
         return 0
     count = 1
     while count < min(len(table.rows), _MAX_HEADER_ROWS):
         (number, above), (_, row) = table.rows[count - 1], table.rows[count]
+        below = table.rows[count + 1][1] if count + 1 < len(table.rows) else {}
         spread = any((number, column) in spans for column in above)
         continues = spread or (table.left in above and table.left not in row and len(row) > 1)
-        if not continues or any(NUMBER.match(cell) for cell in row.values()):
+        if not continues or not _can_name(row, below):
             break
         count += 1
     return count
 
 
-def _names_columns(row: Row) -> bool:
-    """Whether a row can be a header: several different texts, no numbers or dates."""
-    return len(row) > 1 and len(set(row.values())) == len(row) and not any(map(NUMBER.match, row.values()))
+def _names_columns(row: Row, below: Row) -> bool:
+    """Whether a row can be a header: several different texts, no numbers but years."""
+    return len(row) > 1 and len(set(row.values())) == len(row) and _can_name(row, below)
+
+
+def _can_name(row: Row, below: Row) -> bool:
+    return can_name_columns(list(row.values()), [below.get(column, "") for column in row])
 
 
 def _names(rows: Sequence[tuple[int, Row]], columns: range, spans: Spans) -> dict[int, str]:
     """One name a column from several header rows: "2023 / Sales" where "2023" spans "Sales" and "Costs"."""
     found: dict[int, dict[str, None]] = {}
+    last = rows[-1][1]
     for number, row in rows:
         reached = columns.start
+        unmerged = _groups(row, last, columns.start) if row is not last else {}
         for column, cell in row.items():
             stop = min(spans.get((number, column), column) + 1, columns.stop)
-            for under in range(max(column, reached), stop):
+            group = unmerged.get(column, ()) if (number, column) not in spans else ()
+            for under in group or range(max(column, reached), stop):
                 found.setdefault(under, {})[cell] = None
             reached = max(reached, stop)
     return {column: " / ".join(names) for column, names in sorted(found.items())}
+
+
+def _groups(row: Row, names: Row, left: int) -> dict[int, Sequence[int]]:
+    """Which columns the cells of a header row are for that were not merged, as a period is printed above the last of its columns: a
+    lone one for the whole row, else each for those around it up to an empty one. Nothing where that is left open."""
+    cells = [column for column in row if column != left]
+    under = [column for column in names if column != left]
+    if len(cells) == 1 and cells[0] in under:
+        return {cells[0]: [left] if left in row else under}
+    blocks = [
+        [column for _, column in part] for _, part in itertools.groupby(enumerate(under), lambda at: at[1] - at[0])
+    ]
+    found = {column: block for block in blocks for column in cells if column in block and len(block) > 1}
+    is_clear = len(found) == len(cells) == len({block[0] for block in found.values()})
+    return dict(found) if is_clear else {}
 
 
 def _blocks(rows: Sequence[tuple[int, Row]], width: int, names: ColumnNames) -> Iterator[Block]:

@@ -5,24 +5,24 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.plain import encoding_warnings
+from services.ingest.reading.parsers.table_values import can_name_columns
 from services.ingest.reading.parsers.tables import MAX_COLUMN_NAME_CHARS
 from services.ingest.reading.parsers.titles import title_from
+from services.ingest.reading.source import Source
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_CHARS = 64 * 1024
-NUMBER = re.compile(r"^[-+]?[\d\s.,]*\d%?$|^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$")
 _NAMING_HEADER = re.compile(r"\b(name|title|team|company|country|security|product|label)\b", re.IGNORECASE)
 
 
-def parse_csv(path: Path, name: str) -> ParsedDocument:
+def parse_csv(source: Source, name: str) -> ParsedDocument:
     """Reads a delimited file; the delimiter and whether there is a header are found by looking."""
-    decoded = decode(path.read_bytes())
+    decoded = decode(source.read_bytes())
     text = decoded.text.replace("\0", "")
     csv.field_size_limit(max(len(text), 131_072))
     delimiter = _delimiter(text, name)
@@ -64,7 +64,7 @@ def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
         return [], []
     first, body = rows[0], rows[1:]
     named = [cell for cell in first if cell]
-    is_header = bool(body) and len(set(named)) == len(named) and not any(NUMBER.match(cell) for cell in named)
+    is_header = bool(body) and len(set(named)) == len(named) and can_name_columns(first, body[0])
     width = max(len(row) for row in rows[:1000])
     columns = first if is_header else []
     return [

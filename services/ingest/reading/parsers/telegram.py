@@ -10,7 +10,6 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import ijson
@@ -19,6 +18,7 @@ from services.ingest.errors import DocumentRejected
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.package import damaged
 from services.ingest.reading.parsers.titles import title_from
+from services.ingest.reading.source import Source
 
 _BOM = b"\xef\xbb\xbf"
 _MAX_DEPTH = 64
@@ -55,12 +55,12 @@ class _Message:
         return f"{self.chat}/{self.number}"
 
 
-def parse_telegram(path: Path, name: str) -> ParsedDocument:
+def parse_telegram(source: Source, name: str) -> ParsedDocument:
     """Reads all messages that say something. Raises DocumentRejected: FILE_DAMAGED, UNSUPPORTED_TYPE."""
-    with path.open("rb") as file:
+    with source.open("rb") as file:
         reader = _Reader(file, name)
     if reader.error:
-        data = path.read_bytes()
+        data = source.read_bytes()
         repaired = _repaired(data)
         if repaired != data:
             reader = _Reader(io.BytesIO(repaired), name)

@@ -7,8 +7,6 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import ParseError
 
@@ -17,34 +15,39 @@ from lxml import etree
 
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.charts import R_ID, read_chart
+from services.ingest.reading.parsers.number_formats import formatted_number
 from services.ingest.reading.parsers.package import Package, check_xml, damaged, open_package, unsafe_xml
 from services.ingest.reading.parsers.sheet_tables import Row, sheet_blocks
 from services.ingest.reading.parsers.titles import title_or_name
+from services.ingest.reading.source import Source
 
 _MAX_CELLS = 2_000_000
 _MAX_ROWS = 1_048_576  # what a sheet can have
 _MIN_CHARS, _MAX_EXPANSION = 1024 * 1024, 8
 """Characters read of a workbook: so many, or so many times its unpacked bytes. A text is stored once however often it is shown."""
 _MAX_MERGED = 20_000
-_MAX_DECIMALS = 30  # as many as the program shows
-_MAX_PLAIN_NUMBER = 1e300
+_SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}sheet"
 _MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _SHEET_NAME = re.compile(r"^(sheet|tabelle|feuil|hoja|foglio|лист|גיליון|ورقة)\s?\d*$", re.IGNORECASE)
-_DECIMALS = re.compile(r"[0#]\.(0+)")
-_QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
 _BROKEN = (ParseError, zipfile.BadZipFile, etree.LxmlError, KeyError, ValueError, TypeError, AttributeError, IndexError,
            EOFError, OSError, zlib.error)  # fmt: skip
 
 
-def parse_xlsx(path: Path, name: str) -> ParsedDocument:
+def parse_xlsx(source: Source, name: str) -> ParsedDocument:
     """Reads all visible sheets. Raises DocumentRejected: FILE_DAMAGED, FILE_ENCRYPTED, ARCHIVE_BOMB, UNSAFE_XML."""
-    with open_package(path, name) as package:
+    with open_package(source, name) as package:
         for part in package.parts():
             if part.startswith("xl/") and part.endswith(".xml"):
                 # Bombs and entities are refused before openpyxl meets them.
                 check_xml(package.read(part) or b"", name)
-        with path.open("rb") as file:
+        with source.open("rb") as file:
             return _Workbook(package, file, name).read()
+
+
+def is_usual_sheet_name(name: str) -> bool:
+    """Whether a program named a sheet, and no person."""
+    return bool(_SHEET_NAME.match(name))
 
 
 class _Workbook:
@@ -56,6 +59,8 @@ class _Workbook:
         self._package = package
         self._name = name
         self._warnings: list[str] = []
+        self._visible: frozenset[str] = frozenset()
+        self._read_charts: set[str] = set()
         self._cells_left = _MAX_CELLS
         self._chars_left = max(_MIN_CHARS, _MAX_EXPANSION * package.size_bytes)
         try:
@@ -70,6 +75,7 @@ class _Workbook:
         failed = 0
         try:
             sheets = [sheet for sheet in self._book.worksheets if sheet.sheet_state == "visible"]
+            self._visible = frozenset(sheet.title for sheet in sheets)
             hidden = len(self._book.worksheets) - len(sheets)
             for sheet in sheets:
                 try:
@@ -79,6 +85,7 @@ class _Workbook:
                 except _BROKEN:
                     failed += 1
                     self._warnings.append(f"the sheet {sheet.title!r} is damaged and was left out")
+            blocks.extend(self._chart_sheets())
             title = self._book.properties.title
         finally:
             self._book.close()
@@ -94,10 +101,33 @@ class _Workbook:
         self._fill_down(rows, merged)
         if self._is_full and merged:
             self._warnings.append(f"merged cells of the sheet {sheet.title!r} stand only in the first of their rows")
-        blocks = list(sheet_blocks(rows, spans))
-        if blocks and not (alone and _SHEET_NAME.match(sheet.title)):
+        blocks = [*sheet_blocks(rows, spans), *self._charts(getattr(sheet, "_worksheet_path", ""))]
+        if blocks and not (alone and is_usual_sheet_name(sheet.title)):
             yield Block(BlockKind.HEADING, sheet.title, level=1)
         yield from blocks
+
+    def _chart_sheets(self) -> Iterator[Block]:
+        """Charts that have a sheet of their own, which the library leaves out when it reads row by row."""
+        part = self._package.main_part("xl/workbook.xml")
+        root, links = self._package.xml(part), self._package.relationships(part)
+        for sheet in root.iter(_SHEET) if root is not None else ():
+            link = links.get(sheet.get(R_ID) or "")
+            if link and link.kind == "chartsheet" and sheet.get("state", "visible") == "visible":
+                charts = list(self._charts(link.target))
+                if charts:
+                    yield Block(BlockKind.HEADING, sheet.get("name") or "", level=1)
+                yield from charts
+
+    def _charts(self, part: str) -> Iterator[Block]:
+        """Charts drawn on a sheet: with their numbers, unless those stand on sheets that are read."""
+        drawings = [link.target for link in self._package.relationships(part).values() if link.kind == "drawing"]
+        links = (link for drawing in drawings for link in self._package.relationships(drawing).values())
+        for target in [link.target for link in links if link.kind == "chart"]:
+            root = None if target in self._read_charts else self._package.xml(target)
+            self._read_charts.add(target)
+            if root is not None:
+                chart = read_chart(root)
+                yield from chart.blocks(with_rows=not chart.sheets or not chart.sheets <= self._visible)
 
     @property
     def _is_full(self) -> bool:
@@ -196,32 +226,8 @@ def _shown(cell: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, (int, float)):
-        return _number(value, str(cell.number_format or ""))
+        return formatted_number(value, str(cell.number_format or ""))
     if isinstance(value, dt.datetime):
         whole_day = value.time() == dt.time()
         return value.date().isoformat() if whole_day else value.isoformat(" ", "minutes")
     return str(value)
-
-
-def _number(value: float, number_format: str) -> str:
-    """A number with the decimals of its format; thousands are not separated, so that it is found as it is typed."""
-    decimals, percent = _shape(number_format)
-    if abs(value) >= _MAX_PLAIN_NUMBER:
-        return str(value)
-    if percent:
-        value *= 100
-    if decimals is not None:
-        return f"{value:.{decimals}f}{percent}"
-    return f"{value:.0f}{percent}" if isinstance(value, int) else f"{value:.15g}{percent}"
-
-
-@lru_cache(maxsize=1024)
-def _shape(number_format: str) -> tuple[int | None, str]:
-    """How many decimals a format shows, None for as many as there are, and its sign of percent if it has one. A format may be as
-    long as a book, and each cell has one."""
-    shape = _QUOTED.sub("", number_format).partition(";")[0]
-    decimals = _DECIMALS.search(shape)
-    percent = "%" if "%" in shape else ""
-    if decimals and "E" not in shape.upper():
-        return min(len(decimals[1]), _MAX_DECIMALS), percent
-    return (0 if percent and not decimals else None), percent

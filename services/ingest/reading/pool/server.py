@@ -78,17 +78,14 @@ class ParserServer:
     async def fork(self, tokenizer_path: str) -> "ParserChild":
         """A fresh child that counts with this tokenizer. Raises Unavailable."""
         async with self._lock:
-            control = await self._running()
-            ours, theirs = zip(*(socket.socketpair() for _ in range(3)), strict=True)
             try:
-                socket.send_fds(control, [wire.fork_line(tokenizer_path)], [end.fileno() for end in theirs])
+                try:
+                    ours = _asked_to_fork(await self._running(), tokenizer_path)
+                except OSError:  # the server has just died, and the event loop has not been told of it yet
+                    await self._end()
+                    ours = _asked_to_fork(await self._running(), tokenizer_path)
             except OSError as error:
-                for end in ours:
-                    end.close()
                 raise _unavailable(error) from error
-            finally:
-                for end in theirs:
-                    end.close()
         return await ParserChild.connected(*ours)
 
     async def close(self) -> None:
@@ -234,6 +231,18 @@ class ParserChild:
             self._requests.close()
             self._answers_end.close()
             self._life_end.close()
+
+
+def _asked_to_fork(control: socket.socket, tokenizer_path: str) -> list[socket.socket]:
+    """Our ends of the three sockets of the child to come. Raises OSError."""
+    with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as theirs:
+        pairs = [socket.socketpair() for _ in range(3)]
+        for ours, other in pairs:
+            on_failure.enter_context(ours)
+            theirs.enter_context(other)
+        socket.send_fds(control, [wire.fork_line(tokenizer_path)], [other.fileno() for _, other in pairs])
+        on_failure.pop_all()
+    return [ours for ours, _ in pairs]
 
 
 def _environment() -> dict[str, str]:

@@ -44,8 +44,6 @@ def telegram() -> Iterator[BadFile]:
     yield BadFile("not-a-number.json", lambda: telegram_export(f'{good},{{"id": NaN}}'), keeps=WORDS)
     yield BadFile("garbage-behind.json", lambda: telegram_export(good) + b"}}}]", keeps=WORDS)
     yield BadFile("no-messages.json", lambda: telegram_export(""), "NO_TEXT")
-    yield BadFile("messages-are-text.json", lambda: b'{"name": "x", "messages": "none"}', "UNSUPPORTED_TYPE")
-    yield BadFile("other.json", lambda: b'[{"a": 1}]', "UNSUPPORTED_TYPE")
     yield BadFile("mark.json", lambda: b"\xef\xbb\xbf" + telegram_export(good), keeps=WORDS)
     yield BadFile("many-empty.json", lambda: telegram_export(good + ',{"id":2,"text":""}' * 20_000), keeps=WORDS)
 

@@ -49,7 +49,6 @@ def misnamed() -> Iterator[BadFile]:
     yield BadFile("program.txt", lambda: b"\x7fELF" + bytes(200), "UNSUPPORTED_TYPE")
     yield BadFile("archive.docx", lambda: zip_of({"holiday.jpg": b"\xff\xd8\xff"}), "FILE_DAMAGED")
     yield BadFile("empty-archive.epub", lambda: zip_of({}), "FILE_DAMAGED")
-    yield BadFile("rich.doc", lambda: b"{\\rtf1 hello}", "UNSUPPORTED_TYPE")
     yield BadFile("page.xls", f"<html><body><p>{WORDS}</p></body></html>".encode, keeps=WORDS)
 
 

@@ -1,7 +1,13 @@
 """One good file of each format: to be damaged, and to be read after the damaged ones."""
 
+import gzip
+
 from tests.unit.ingest.malformed.case import WORDS
 from tests.unit.ingest.office_files import docx_of, epub_of, paragraph, pptx_of, shape, xlsx_of
+from tests.unit.ingest.opendocument_files import cell, opendocument_of
+from tests.unit.ingest.opendocument_files import paragraph as opendocument_paragraph
+from tests.unit.ingest.opendocument_files import table as opendocument_table
+from tests.unit.ingest.outlook_files import msg_of
 from tests.unit.ingest.pdf_files import pdf_of
 
 
@@ -21,6 +27,14 @@ def good_files() -> dict[str, bytes]:
         "good.csv": "\n".join(",".join(row) for row in table).encode(),
         "good.json": telegram_export("".join(telegram_message(i, f'"{WORDS} {i}"') + "," for i in range(30))[:-1]),
         "good.eml": f"From: Anna <a@x.org>\nSubject: Ferries\nDate: Mon, 1 Jan 2024 10:00:00 +0100\n\n{f'{WORDS}. ' * 20}".encode(),
+        "good.odt": opendocument_of("text", opendocument_paragraph(WORDS) * 40),
+        "good.ods": opendocument_of(
+            "spreadsheet", opendocument_table([[cell(f"Ship {i}"), cell(WORDS)] for i in range(20)])
+        ),
+        "good.rtf": (r"{\rtf1\ansi{\fonttbl{\f0 Arial;}}" + rf"\pard {WORDS}.\par" * 30 + "}").encode(),
+        "good.jsonl": "\n".join(f'{{"ship": "Ship {i}", "text": "{WORDS}"}}' for i in range(20)).encode(),
+        "good.msg": msg_of({0x0037: "Ferries", 0x0C1A: "Anna", 0x1000: f"{WORDS}. " * 20}, sent_s=1_704_103_200),
+        "good.txt.gz": gzip.compress(f"{WORDS}.\n\n".encode() * 30, mtime=0),
         "good.txt": f"{WORDS}.\n\n".encode() * 30,
     }
 

@@ -1,6 +1,7 @@
 """Office files and e-books that are made to be slow."""
 
 from tests.unit.ingest.office_files import (
+    chart_part,
     docx_of,
     epub_parts,
     paragraph,
@@ -35,8 +36,7 @@ def _slide_of_charts(n: int) -> bytes:
     frame = f'<p:graphicFrame><c:chart xmlns:c="{chart}" r:id="rId1"/></p:graphicFrame>'
     parts = pptx_parts([shape(["words"]) + frame * n])
     parts["ppt/slides/_rels/slide1.xml.rels"] = relationships({"rId1": ("chart", "../charts/chart1.xml")})
-    values = "".join(f"<c:v>value {i}</c:v>" for i in range(n))
-    parts["ppt/charts/chart1.xml"] = f'<c:chart xmlns:c="{chart}">{values}</c:chart>'
+    parts["ppt/charts/chart1.xml"] = chart_part({"": range(n)}, [f"value {i}" for i in range(n)])
     return zip_of(parts)
 
 

@@ -1,0 +1,170 @@
+"""OpenDocument texts (.odt), read from their XML (ODF 1.3): headings by outline level, lists, tables with their merged cells,
+footnotes behind the paragraph that has them. What a reader does not see is left out: deletions that are still tracked, comments,
+running headers and footers, tables of contents."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.package import Package, damaged, encrypted, open_package
+from services.ingest.reading.parsers.tables import SPANNED, table_rows
+from services.ingest.reading.parsers.titles import title_or_name
+from services.ingest.reading.source import Source
+
+_ODF = "urn:oasis:names:tc:opendocument:xmlns:"
+OFFICE, TABLE, TEXT = (f"{{{_ODF}{name}:1.0}}" for name in ("office", "table", "text"))
+_DRAW_IMAGE = f"{{{_ODF}drawing:1.0}}image"
+_ENCRYPTION = f"{{{_ODF}manifest:1.0}}encryption-data"
+_DC_TITLE = "{http://purl.org/dc/elements/1.1/}title"
+_UNSEEN = {OFFICE + "annotation", OFFICE + "annotation-end", OFFICE + "forms", TEXT + "sequence-decls"}
+_UNSEEN |= {
+    TEXT + name
+    for name in ("tracked-changes", "table-of-content", "illustration-index", "table-index", "note-citation")
+}
+_BREAKS = {TEXT + "tab": "\t", TEXT + "line-break": "\n"}
+_PARAGRAPHS = {TEXT + "p", TEXT + "h"}
+_MAX_COLUMNS, _MAX_SPACES, _MAX_LIST_DEPTH = 100, 100, 8
+_MAX_REPEATED_CHARS = 300
+"""Of a cell that reaches over several rows, in each after its first."""
+_MAX_CELL_CHARS = 2000
+
+
+def parse_odt(source: Source, name: str) -> ParsedDocument:
+    """Reads the body. Raises DocumentRejected: FILE_DAMAGED, FILE_ENCRYPTED, ARCHIVE_BOMB, UNSAFE_XML."""
+    with open_package(source, name) as package:
+        content = content_of(package)
+        body = content.find(f"{OFFICE}body/{OFFICE}text")
+        if body is None:
+            raise damaged(name, "it has no text body")
+        warnings = list(package.warnings)
+        if count := sum(1 for _ in body.iter(_DRAW_IMAGE)):
+            warnings.append(f"{count} pictures were left out")
+        return ParsedDocument(title_or_name(title_of(package), name), tuple(_flow(body)), warnings=tuple(warnings))
+
+
+def content_of(package: Package) -> Any:
+    """The root of the content. Raises DocumentRejected: FILE_DAMAGED, FILE_ENCRYPTED."""
+    manifest = package.xml("META-INF/manifest.xml")
+    if manifest is not None and next(manifest.iter(_ENCRYPTION), None) is not None:
+        raise encrypted(package.name)
+    package.required("content.xml")
+    content = package.xml("content.xml")
+    if content is None:
+        raise damaged(package.name, "its content is no XML")
+    return content
+
+
+def title_of(package: Package) -> str | None:
+    """The title in the file's properties."""
+    meta = package.xml("meta.xml")
+    title = next(meta.iter(_DC_TITLE), None) if meta is not None else None
+    return title.text if title is not None else None
+
+
+def words(element: Any) -> str:
+    """The text of a paragraph: with its tabs and line breaks, without its notes and what a reader does not see."""
+    parts = [element.text or ""]
+    stack = list(reversed(element))
+    while stack:
+        inner = stack.pop()
+        if isinstance(inner, str):
+            parts.append(inner)
+            continue
+        stack.append(inner.tail or "")
+        if inner.tag == TEXT + "s":
+            parts.append(" " * min(number(inner, TEXT + "c", 1), _MAX_SPACES))
+        elif inner.tag in _BREAKS:
+            parts.append(_BREAKS[inner.tag])
+        elif (
+            isinstance(inner.tag, str)
+            and inner.tag not in _UNSEEN
+            and inner.tag not in (TEXT + "note", TABLE + "table")
+        ):
+            parts.append(" " if inner.tag in _PARAGRAPHS and parts[-1] else "")  # in a text box
+            parts.append(inner.text or "")
+            stack.extend(reversed(inner))
+    return "".join(parts)
+
+
+def number(element: Any, attribute: str, default: int) -> int:
+    """A count that an attribute gives, at least 1."""
+    value = element.get(attribute, "")
+    return max(1, int(value)) if value.isascii() and value.isdigit() and len(value) < 9 else default
+
+
+def _flow(parent: Any) -> Iterator[Block]:
+    """Blocks in reading order."""
+    stack: list[tuple[Any, int]] = [(element, 0) for element in reversed(parent)]
+    while stack:
+        element, depth = stack.pop()
+        if element.tag in _PARAGRAPHS:
+            yield from _paragraph(element, depth)
+        elif element.tag == TABLE + "table":
+            yield from _table(element)
+        elif isinstance(element.tag, str) and element.tag not in _UNSEEN:
+            inner = depth + (element.tag == TEXT + "list")
+            stack.extend((child, inner) for child in reversed(element))
+
+
+def _paragraph(element: Any, depth: int) -> Iterator[Block]:
+    text = words(element).strip()
+    level = number(element, TEXT + "outline-level", 1)
+    if text and element.tag == TEXT + "h":
+        yield Block(BlockKind.HEADING, text, level=level)
+    elif text and depth:
+        yield Block(BlockKind.LIST, "  " * min(depth - 1, _MAX_LIST_DEPTH) + f"- {text}")
+    elif text:
+        yield Block(BlockKind.TEXT, text)
+    for note in element.iter(TEXT + "note-body"):
+        if noted := " ".join(" ".join(words(paragraph) for paragraph in note.iter(*_PARAGRAPHS)).split()):
+            yield Block(BlockKind.TEXT, f"Footnote: {noted}")
+
+
+def _table(table: Any) -> Iterator[Block]:
+    rows, header_rows = _grid(table)
+    widest = max((len(row) for row in rows), default=0)
+    if widest < 2 or any(len(cell) > _MAX_CELL_CHARS for row in rows for cell in row):  # a layout, not a table
+        for cell in table.iter(TABLE + "table-cell"):
+            yield from (block for paragraph in cell.findall(TEXT + "p") for block in _paragraph(paragraph, 0))
+        return
+    yield from table_rows(rows, header_rows=header_rows or None)
+
+
+def _grid(table: Any) -> tuple[list[list[str]], int]:
+    """Cells by row and column, and how many rows say that they are headers."""
+    rows: list[list[str]] = []
+    header_rows = 0
+    for row in _rows(table):
+        rows.append(_cells(row, rows[-1] if rows else []))
+        header_rows += row.getparent().tag == TABLE + "table-header-rows"
+    return rows, header_rows
+
+
+def _rows(table: Any) -> Iterator[Any]:
+    """Rows of a table, also those in groups, but not those of tables in its cells."""
+    stack = list(reversed(table))
+    while stack:
+        element = stack.pop()
+        if element.tag == TABLE + "table-row":
+            yield element
+        elif element.tag in (TABLE + "table-rows", TABLE + "table-header-rows", TABLE + "table-row-group"):
+            stack.extend(reversed(element))
+
+
+def _cells(row: Any, above: list[str]) -> list[str]:
+    cells: list[str] = []
+    spanned = 0
+    """How many of the cells to come the last one reaches over."""
+    for cell in row.iterchildren(TABLE + "table-cell", TABLE + "covered-table-cell"):
+        text = " ".join(" ".join(words(each) for each in cell.iter(*_PARAGRAPHS)).split())
+        for _ in range(min(number(cell, TABLE + "number-columns-repeated", 1), _MAX_COLUMNS - len(cells))):
+            if cell.tag == TABLE + "table-cell":
+                cells.append(text)
+            elif spanned:
+                cells.append(SPANNED)
+                spanned -= 1
+            else:
+                cells.append(above[len(cells)][:_MAX_REPEATED_CHARS] if len(cells) < len(above) else "")
+        if cell.tag == TABLE + "table-cell":
+            spanned = number(cell, TABLE + "number-columns-spanned", 1) - 1
+    return cells

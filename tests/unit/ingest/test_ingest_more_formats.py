@@ -1,0 +1,260 @@
+"""What OpenDocument, rich text, JSON, messages of Outlook and packed files become."""
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from services.ingest.errors import DocumentRejected
+from services.ingest.reading import detection
+from services.ingest.reading.models import BlockKind, ParsedDocument
+from services.ingest.reading.parsers.registry import parse
+from tests.unit.ingest.office_files import docx_of, xlsx_of, zip_of
+from tests.unit.ingest.office_files import paragraph as word_paragraph
+from tests.unit.ingest.opendocument_files import (
+    cell,
+    number_cell,
+    opendocument_of,
+    opendocument_parts,
+    paragraph,
+    table,
+)
+from tests.unit.ingest.outlook_files import msg_of
+from tests.unit.ingest.pdf_files import pdf_of
+
+Read = Callable[[bytes, str], ParsedDocument]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def read(data: bytes, name: str) -> ParsedDocument:
+        path = tmp_path / "spooled"
+        path.write_bytes(data)
+        return parse(path, detection.detect_media_type(io.BytesIO(data), name), name)
+
+    return read
+
+
+def _texts(document: ParsedDocument) -> list[str]:
+    return [block.text for block in document.blocks]
+
+
+# -- OpenDocument --
+
+
+def test_odt_headings_lists_tables_and_notes_are_what_they_are(read: Read) -> None:
+    noted = "<text:note-citation>1</text:note-citation><text:note-body><text:p>In summer.</text:p></text:note-body>"
+    note = f"<text:note>{noted}</text:note>"
+    body = (
+        '<text:tracked-changes><text:p>Deleted</text:p></text:tracked-changes><text:h text:outline-level="2">Ferries</text:h>'
+        f'<text:p>They leave<text:s text:c="2"/>at <text:span>seven</text:span>{note}.<office:annotation><text:p>Sure?</text:p>'
+        "</office:annotation></text:p><text:list><text:list-item><text:p>One</text:p><text:list><text:list-item><text:p>Two</text:p>"
+        "</text:list-item></text:list></text:list-item></text:list>"
+        + table(
+            [
+                [cell("Line"), cell("Guests", 'table:number-columns-spanned="2"'), "<table:covered-table-cell/>"],
+                [cell("Norderney"), cell("500"), cell("300")],
+            ]
+        )
+    )
+    document = read(opendocument_of("text", body, title="The timetable"), "a.odt")
+    assert document.title == "The timetable"
+    assert [(block.kind, block.level, block.text) for block in document.blocks] == [
+        (BlockKind.HEADING, 2, "Ferries"),
+        (BlockKind.TEXT, 0, "They leave  at seven."),
+        (BlockKind.TEXT, 0, "Footnote: In summer."),
+        (BlockKind.LIST, 0, "- One"),
+        (BlockKind.LIST, 0, "  - Two"),
+        (BlockKind.TABLE, 0, "Line: Norderney; Guests: 500; Guests: 300"),
+    ]
+
+
+def test_odt_pictures_are_reported_as_left_out(read: Read) -> None:
+    document = read(opendocument_of("text", paragraph("Words<draw:frame><draw:image/></draw:frame>")), "a.odt")
+    assert document.warnings == ("1 pictures were left out",)
+
+
+def test_ods_sheets_keep_their_names_and_values_as_they_are_typed(read: Read) -> None:
+    hidden = '<style:style style:name="ta2"><style:table-properties table:display="false"/></style:style>'
+    ships = [
+        [cell("Ship"), cell("Guests"), cell("Price"), cell("Built"), cell("Open")],
+        [
+            cell("Wega"),
+            number_cell(12345, "12,345"),
+            number_cell(1234.5, "1.234,50"),
+            cell("1.3.2024", 'office:value-type="date" office:date-value="2024-03-01"'),
+            cell("TRUE", 'office:value-type="boolean"'),
+        ],
+        [cell("", 'table:number-columns-repeated="16384"')],
+    ]
+    data = opendocument_of(
+        "spreadsheet",
+        table(ships, name="Fleet") + table([[cell("x")]], name="Secret", attributes='table:style-name="ta2"'),
+        styles=hidden,
+    )
+    document = read(data, "a.ods")
+    assert _texts(document) == ["Fleet", "Ship: Wega; Guests: 12345; Price: 1234.50; Built: 2024-03-01; Open: TRUE"]
+    assert document.warnings == ("1 hidden sheets were left out",)
+
+
+def test_ods_cell_over_several_rows_counts_for_each_of_them(read: Read) -> None:
+    rows = [
+        [cell("Line"), cell("Ship")],
+        [cell("Norderney", 'table:number-rows-spanned="2"'), cell("Wega")],
+        ["<table:covered-table-cell/>", cell("Vega")],
+    ]
+    document = read(opendocument_of("spreadsheet", table(rows)), "a.ods")
+    assert _texts(document) == ["Line: Norderney; Ship: Wega", "Line: Norderney; Ship: Vega"]
+
+
+def test_ods_row_repeated_beyond_all_use_is_cut_and_reported(read: Read) -> None:
+    row = f'<table:table-row table:number-rows-repeated="1048576">{cell("a" * 200) * 2}</table:table-row>'
+    document = read(opendocument_of("spreadsheet", f'<table:table table:name="S">{row}</table:table>'), "a.ods")
+    assert "was read up to row" in document.warnings[0]
+
+
+def test_opendocument_is_known_by_its_first_part_and_its_password_by_its_manifest(read: Read) -> None:
+    assert _texts(read(opendocument_of("text", paragraph("Words")), "a.zip")) == ["Words"]
+    parts = opendocument_parts("text", paragraph("x"))
+    entry = '<m:manifest xmlns:m="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"><m:encryption-data/></m:manifest>'
+    with pytest.raises(DocumentRejected) as rejected:
+        read(zip_of({**parts, "META-INF/manifest.xml": entry}), "a.odt")
+    assert rejected.value.reason == "FILE_ENCRYPTED"
+
+
+# -- rich text --
+
+
+def test_rtf_paragraphs_and_tables_are_read_and_what_is_lost_is_said(read: Read) -> None:
+    code = (
+        rb"{\rtf1\ansi\ansicpg1251{\fonttbl{\f0 Arial;}}{\info{\title The timetable}}"
+        rb"\pard They leave \b at\b0  \'f1\'e5\'ec\'fc \u1055?.\par\trowd\cellx100\cellx200 Ship\cell Guests\cell\row"
+        rb"\trowd Wega\cell 500\cell\row{\pict 0102}{\footnote lost}\pard End.\par}"
+    )
+    document = read(code, "letter.doc")
+    assert (document.title, _texts(document)) == (
+        "The timetable",
+        ["They leave at семь П.", "Ship: Wega; Guests: 500", "End."],
+    )
+    assert document.warnings == ("1 pictures were left out", "1 footnotes were left out")
+
+
+# -- JSON --
+
+
+def test_json_records_become_rows_with_long_texts_under_them(read: Read) -> None:
+    port = {"city": "Norddeich", "depth_m": 4.50}
+    records = [
+        {"name": "Wega", "built": 1990, "open": True, "none": None, "port": port, "tags": ["car", "train"]},
+        {"name": "Vega", "log": "It was late. " * 40, "crew": [{"name": "Anna", "rank": "captain"}]},
+    ]
+    document = read(json.dumps(records).encode(), "ships.json")
+    assert [(block.kind, block.text) for block in document.blocks] == [
+        (
+            BlockKind.ROW,
+            "name: Wega; built: 1990; open: true; port.city: Norddeich; port.depth_m: 4.5; tags: car, train",
+        ),
+        (BlockKind.ROW, "name: Vega"),
+        (BlockKind.TEXT, "log: " + ("It was late. " * 40).strip()),
+        (BlockKind.ROW, "crew; name: Anna; rank: captain"),
+    ]
+
+
+def test_json_lines_that_are_broken_are_counted(read: Read) -> None:
+    document = read(b'{"a": 1}\nbroken\n\n{"a": 12345678901234567890}\n', "a.jsonl")
+    assert _texts(document) == ["a: 1", "a: 12345678901234567890"]
+    assert document.warnings == ("1 lines are no JSON and were left out",)
+    assert _texts(read(b'{"a": 1}\n{"a": 2}\n', "a.json")) == ["a: 1", "a: 2"]
+
+
+def test_json_that_only_begins_like_an_export_is_read_as_what_it_is(read: Read) -> None:
+    assert _texts(read(b'{"name": "x", "messages": "none"}', "a.json")) == ["name: x; messages: none"]
+
+
+@pytest.mark.parametrize(("data", "name"), [(b"{", "a.json"), (b"no", "a.jsonl")])
+def test_what_is_no_json_is_damaged(read: Read, data: bytes, name: str) -> None:
+    with pytest.raises(DocumentRejected) as rejected:
+        read(data, name)
+    assert rejected.value.reason == "FILE_DAMAGED"
+
+
+# -- Outlook --
+
+
+def test_message_of_outlook_is_read_with_its_fields_and_attachments(read: Read) -> None:
+    data = msg_of(
+        {0x0037: "The ferry", 0x0C1A: "Anna", 0x0C1F: "anna@example.org", 0x0E04: "Ben", 0x1000: "It is late.\r\n\r\nSorry."},
+        sent_s=1_704_103_200,
+        attachments={"notes.txt": b"From the bridge.", "photo.jpg": b"\xff\xd8" * 3000},
+    )  # fmt: skip
+    document = read(data, "mail.msg")
+    assert document.title == "The ferry"
+    assert _texts(document) == [
+        'From: "Anna" <anna@example.org>',
+        "To: Ben",
+        "Date: 2024-01-01 10:00 UTC",
+        "Subject: The ferry",
+        "It is late.",
+        "Sorry.",
+        "Attachment: notes.txt",
+        "From the bridge.",
+        "Attachment: photo.jpg",
+    ]
+    assert document.warnings == ("the attachment photo.jpg was not read; upload it on its own",)
+    assert document.blocks[0].metadata == {"author": "Anna", "date": "2024-01-01T10:00:00Z"}
+
+
+def test_message_of_outlook_without_plain_text_is_read_from_its_page_or_said_to_be_unread(read: Read) -> None:
+    page = msg_of({0x0037: "The ferry"}, binary={0x1013: "<p>Zu spät.</p>".encode()})
+    assert _texts(read(page, "a.msg"))[-1] == "Zu spät."
+    rich = read(msg_of({0x0037: "The ferry"}, binary={0x1009: b"packed"}), "a.msg")
+    assert rich.warnings == (
+        "the text of the message is only there as rich text, which was not read; save it as .html",
+    )
+
+
+# -- gzip --
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b"It is late.", "a.txt.gz"),
+        (docx_of(word_paragraph("It is late.")), "a.docx.gz"),
+        (pdf_of([["It is late."]]), "a.pdf.gz"),
+        (xlsx_of([["It is late."]]), "a.xlsx.GZ"),
+        (b'{"a": "It is late."}', "a.jsonl.gz"),
+    ],
+    ids=["txt", "docx", "pdf", "xlsx", "jsonl"],
+)
+def test_file_packed_by_gzip_is_read_as_what_it_is(read: Read, data: bytes, name: str) -> None:
+    document = read(gzip.compress(data), name)
+    assert document.title == "a"
+    assert "It is late." in _texts(document)[-1]
+
+
+def test_gzip_that_was_cut_off_gives_what_stands_before_with_a_warning(read: Read) -> None:
+    packed = gzip.compress(b"".join(b"Line %d is here.\n\n" % i for i in range(2000)))
+    document = read(packed[: len(packed) // 2], "a.log.gz")
+    assert _texts(document)[0] == "Line 0 is here."
+    assert document.warnings == ("the file was cut off or changed where it is packed; its end is missing",)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (gzip.compress(bytes(8 * 1024 * 1024)), "ARCHIVE_BOMB"),
+        (gzip.compress(gzip.compress(b"words")), "UNSUPPORTED_TYPE"),
+        (gzip.compress(b"\0" * 257 + b"ustar"), "UNSUPPORTED_TYPE"),
+        (b"\x1f\x8b\x08\0garbage", "FILE_DAMAGED"),
+        (gzip.compress(b""), "EMPTY_FILE"),
+    ],
+    ids=["bomb", "packed twice", "archive", "garbage", "empty"],
+)
+def test_gzip_that_holds_no_document_is_refused_with_its_reason(read: Read, data: bytes, reason: str) -> None:
+    with pytest.raises(DocumentRejected) as rejected:
+        read(data, "a.txt.gz")
+    assert rejected.value.reason == reason

@@ -1,0 +1,198 @@
+"""Which row of a table names its columns, and what is one value: as statements of accounts are printed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from services.ingest.reading import detection
+from services.ingest.reading.parsers.pdf_tables import Table, row_blocks
+from services.ingest.reading.parsers.registry import parse
+from services.ingest.reading.parsers.sheet_tables import sheet_blocks
+from services.ingest.reading.parsers.table_values import is_value, with_raised
+from services.ingest.reading.parsers.tables import SPANNED, table_rows
+from tests.unit.ingest.pdf_files import pdf_of_contents, shown
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    rows: tuple[tuple[str, ...], ...]
+    expected: tuple[str, ...]
+    header_rows: int | None = None
+
+
+S = SPANNED
+CASES = (
+    Case(
+        "a row of values is no header",
+        (("Revenue", "$ 12,842", "$ 11,003"), ("Cost of revenue", "561", "400")),
+        ("Revenue; $ 12,842; $ 11,003", "Cost of revenue; 561; 400"),
+    ),
+    Case(
+        "years name columns",
+        (("", "2024", "2023"), ("Revenue", "12,842", "11,003")),
+        ("Revenue; 2024: 12,842; 2023: 11,003",),
+    ),
+    Case(
+        "years above years are values",
+        (("Born", "1962", "1964"), ("Died", "2012", "2019")),
+        ("Born; 1962; 1964", "Died; 2012; 2019"),
+    ),
+    Case(
+        "signs join their numbers, and the names above either column stay",
+        (("", "2024", "", "", "2023", "", ""), ("Revenue", "$", "12,842", "", "$", "(561", ")"),
+         ("Margin", "", "95.6", "%", "", "4", "%")),
+        ("Revenue; 2024: $12,842; 2023: $(561)", "Margin; 2024: 95.6%; 2023: 4%"),
+    ),
+    Case(
+        "the mark of a footnote is no sign",
+        (("", "2024", "", "2023"), ("Revenue", "12,842", "(a)", "11,003")),
+        ("Revenue; 2024: 12,842; (a); 2023: 11,003",),
+    ),
+    Case(
+        "groups span their columns",
+        (("", "Three months", S, "Six months", S), ("", "2024", "2023", "2024", "2023"), ("Revenue", "1", "2", "3", "4")),
+        ("Revenue; Three months / 2024: 1; Three months / 2023: 2; Six months / 2024: 3; Six months / 2023: 4",),
+    ),
+    Case(
+        "rows of words below a group are no header",
+        (("", "Class", S), ("Anna", "yes", "no"), ("Ben", "no", "yes")),
+        ("Anna; Class: yes; Class: no", "Ben; Class: no; Class: yes"),
+    ),
+    Case(
+        "a cell as wide as the table is its caption",
+        (("Duck", S), ("Kingdom", "Animalia"), ("Class", "Aves")),
+        ("Duck", "Kingdom: Animalia", "Class: Aves"),
+        header_rows=0,
+    ),
+    Case(
+        "nothing says that a row of words is a header",
+        (("North", "Oslo"), ("South", "Rome")),
+        ("North: Oslo", "South: Rome"),
+        header_rows=0,
+    ),
+    Case(
+        "years above values are a header though nothing says so",
+        (("in millions", "2024", "2023"), ("Revenue", "12", "11")),
+        ("in millions: Revenue; 2024: 12; 2023: 11",),
+        header_rows=0,
+    ),
+    Case(
+        "a header that the file declares may hold numbers",
+        (("Size", "10", "20"), ("Price", "3", "5")),
+        ("Size: Price; 10: 3; 20: 5",),
+        header_rows=1,
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_rows_carry_the_names_of_their_columns(case: Case) -> None:
+    assert tuple(block.text for block in table_rows(case.rows, header_rows=case.header_rows)) == case.expected
+
+
+@pytest.mark.parametrize(
+    "cell", ["12,842", "$ 12,842", "(561)", "$(1.5)", "-3", "−3", "4.5 %", "1 234,50 €", "US$5", "2023", "561 ²", "2024-03-01"]
+)  # fmt: skip
+def test_value_is_known_as_one(cell: str) -> None:
+    assert is_value(cell)
+
+
+@pytest.mark.parametrize("cell", ["", "$", ")", "—", "(a)", "Q1 2024", "Note 5", "A4", "9" * 10_000])
+def test_what_is_no_number_is_no_value(cell: str) -> None:
+    assert not is_value(cell)
+
+
+@pytest.mark.parametrize(
+    ("before", "raised", "expected"),
+    [("561", "2", "561 ²"), ("10", "6", "10⁶"), ("10", "-3", "10⁻³"), ("110", "6", "110 ⁶"),
+     ("561", "(a)", "561 (a)"), ("m", "2", "m2")],
+)  # fmt: skip
+def test_raised_digit_does_not_change_the_number_before_it(before: str, raised: str, expected: str) -> None:
+    assert with_raised(before, raised) == expected
+
+
+def test_group_printed_above_the_middle_of_its_columns_names_all_of_them() -> None:
+    rows = (
+        ("", "", "", "Redeemed", "", "Returned", ""),
+        ("State", "Permit", "Hand", "Long", "Hand", "Long", "Total"),
+        ("Ohio", "1", "2", "3", "4", "5", "15"),
+    )
+    table = Table((0, 0, 700, 30), rows, ((0, 0, 700, 10), (0, 10, 700, 20), (0, 20, 700, 30)))
+    (row,) = row_blocks(table, 1)
+    assert row.text == (
+        "State: Ohio; Permit: 1; Redeemed / Hand: 2; Redeemed / Long: 3; Returned / Hand: 4; Returned / Long: 5; Total: 15"
+    )
+    assert row.lines[0].box == (0, 20, 700, 30)
+
+
+def test_sheet_period_above_one_column_is_that_of_its_row_or_of_its_block() -> None:
+    lone = {
+        0: {0: "In millions", 3: "2022"},
+        1: {1: "Sales", 2: "Costs", 3: "Profit"},
+        2: {0: "North", 1: "5", 2: "3", 3: "2"},
+    }
+    two = {
+        0: {0: "In millions", 2: "2023", 5: "2022"},
+        1: {1: "Sales", 2: "Costs", 4: "Sales", 5: "Costs"},
+        2: {0: "North", 1: "5", 2: "3", 4: "4", 5: "2"},
+    }
+    assert [block.text for block in sheet_blocks(lone, {})] == [
+        "In millions / 2022: North; Sales: 5; Costs: 3; Profit: 2"
+    ]
+    assert [block.text for block in sheet_blocks(two, {})] == [
+        "In millions: North; 2023 / Sales: 5; 2023 / Costs: 3; 2022 / Sales: 4; 2022 / Costs: 2"
+    ]
+
+
+def _read(tmp_path: Path, data: bytes, media_type: str, name: str) -> list[str]:
+    path = tmp_path / name
+    path.write_bytes(data)
+    return [block.text for block in parse(path, media_type, name).blocks]
+
+
+def test_html_statement_of_accounts_keeps_periods_signs_and_footnotes(tmp_path: Path) -> None:
+    page = (
+        "<table><tr><td rowspan=2>In millions</td><td colspan=6>Three months ended</td></tr>"
+        "<tr><td colspan=3>2024</td><td colspan=3>2023</td></tr>"
+        "<tr><td>Revenue</td><td>$</td><td>12,842</td><td></td><td>$</td><td>11,003</td><td></td></tr>"
+        "<tr><td>Cost of revenue</td><td></td><td>561<sup>2</sup></td><td></td><td></td><td>(400</td><td>)</td></tr></table>"
+    )
+    assert _read(tmp_path, page.encode(), detection.HTML, "a.html") == [
+        "In millions: Revenue; Three months ended / 2024: $12,842; Three months ended / 2023: $11,003",
+        "In millions: Cost of revenue; Three months ended / 2024: 561 ²; Three months ended / 2023: (400)",
+    ]
+
+
+def test_html_cell_over_several_rows_leaves_its_columns_where_they_are(tmp_path: Path) -> None:
+    page = (
+        "<table><tr><th>Line</th><th>Ship</th><th>Guests</th></tr><tr><td rowspan=2>Norderney</td><td>Wega</td><td>500</td></tr>"
+        "<tr><td>Vega</td><td>300</td></tr><tr><td>Juist</td><td>Lyra</td><td>200</td></tr></table>"
+    )
+    assert _read(tmp_path, page.encode(), detection.HTML, "a.html") == [
+        "Line: Norderney; Ship: Wega; Guests: 500",
+        "Line: Norderney; Ship: Vega; Guests: 300",
+        "Line: Juist; Ship: Lyra; Guests: 200",
+    ]
+
+
+def test_html_cells_that_claim_millions_of_places_cost_no_more_than_their_bound(tmp_path: Path) -> None:
+    page = "<table>" + f"<tr>{'<td rowspan=1000>a' * 500}<td colspan=1000>b" + "<tr><td>c" * 2000 + "</table>"
+    texts = _read(tmp_path, page.encode(), detection.HTML, "a.html")
+    assert sum(map(len, texts)) < 1_000_000
+    assert texts[-1] == "c"
+
+
+def test_csv_years_name_columns(tmp_path: Path) -> None:
+    data = b"Country,2019,2020\nNorway,5.3,5.4\nIceland,0.36,0.37\n"
+    assert _read(tmp_path, data, detection.CSV, "a.csv") == [
+        "Country: Norway; 2019: 5.3; 2020: 5.4",
+        "Country: Iceland; 2019: 0.36; 2020: 0.37",
+    ]
+
+
+def test_pdf_raised_digit_is_not_part_of_the_number_before_it(tmp_path: Path) -> None:
+    line = shown("In 2019", 72, 700) + shown("1", 108.8, 704, size=6) + shown(" sales grew.", 112.5, 700)
+    (text,) = _read(tmp_path, pdf_of_contents([line]), detection.PDF, "a.pdf")
+    assert text.startswith("In 2019 ¹")
