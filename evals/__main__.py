@@ -14,7 +14,7 @@ from cli.gateway import Gateway
 from evals.errors import EvaluationError
 from evals.evaluation import Evaluation, Plan, evaluate
 from evals.gate import Threshold, misses, parse_threshold
-from evals.loading import load_collection, sample_queries
+from evals.loading import load_collection, sample_queries, with_off_topic
 from evals.modes import DEFAULT, parse_mode, standard_modes
 from evals.options import parse_options
 from evals.report import Circumstances, render
@@ -65,12 +65,17 @@ def _reference(plan: Plan, wanted: str | None) -> str:
 
 def _plan(options: argparse.Namespace) -> Plan:
     collection = load_collection(options.collection, options.split)
+    if options.off_topic:
+        collection = with_off_topic(collection, load_collection(options.off_topic, options.split))
+    modes = [parse_mode(text) for text in options.modes] if options.modes else standard_modes()
+    names = [mode.name for mode in modes]
     return Plan(
         collection=sample_queries(collection, options.queries) if options.queries else collection,
-        modes=[parse_mode(text) for text in options.modes] if options.modes else standard_modes(),
+        modes=modes,
         top_k=options.top_k,
         file_format=options.format,
         deep=not options.no_recall,
+        reference=options.reference or (DEFAULT if DEFAULT in names else names[0]),
     )
 
 

@@ -1,14 +1,15 @@
 """One evaluation from start to end: documents in, queries through every mode, figures out."""
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cli.gateway import Gateway
+from evals.answerability import Answerability, answerability
 from evals.files import write_files
 from evals.indexing import Indexed, index
-from evals.models import Mode, ModeResult, TestCollection
+from evals.models import Mode, ModeResult, Run, TestCollection
 from evals.scoring import Scores, score
 from evals.searching import Asker
 
@@ -25,6 +26,8 @@ class Plan:
     top_k: int
     file_format: str
     deep: bool
+    reference: str = ""
+    """Name of the mode in which questions without an answer are asked; none of them when it is empty."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Evaluation:
     results: Sequence[ModeResult]
     scores: Sequence[Scores]
     """One a mode, in the order of the results."""
+    answerability: Sequence[Answerability] = ()
+    """In the mode of reference, one a kind of questions without an answer."""
 
 
 async def evaluate(gateway: Gateway, plan: Plan, collection_id: str, say: Say) -> Evaluation:
@@ -56,4 +61,15 @@ async def evaluate(gateway: Gateway, plan: Plan, collection_id: str, say: Say) -
             results.append(ModeResult(mode, runs[mode.name], await asker.ask_deep(queries, mode)))
         else:
             results.append(ModeResult(mode, runs[mode.name]))
-    return Evaluation(plan, indexed, results, [score(result, plan.collection.qrels) for result in results])
+    scores = [score(result, plan.collection.qrels) for result in results]
+    return Evaluation(plan, indexed, results, scores, await _answerability(asker, plan, runs, say))
+
+
+async def _answerability(asker: Asker, plan: Plan, runs: Mapping[str, Run], say: Say) -> Sequence[Answerability]:
+    mode = next((each for each in plan.modes if each.name == plan.reference), None)
+    unanswerable = plan.collection.unanswerable
+    if mode is None or not unanswerable:
+        return ()
+    say(f"asking {len(unanswerable)} questions without an answer in mode {mode.name}")
+    unanswered = await asker.ask_deep(unanswerable, mode, plan.top_k)
+    return answerability(runs[mode.name], plan.collection.qrels, unanswered, unanswerable)

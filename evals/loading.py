@@ -4,9 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from evals.answerability import KIND
 from evals.beir import CORPUS, load_beir
 from evals.errors import CollectionUnusable
-from evals.models import TestCollection
+from evals.models import Query, TestCollection
 from evals.squad import load_squad
 from evals.text_files import find
 
@@ -31,8 +32,21 @@ def load_collection(path: Path, split: str = "test") -> TestCollection:
     return replace(load_squad(files[0]), name=path.name)
 
 
+def with_off_topic(collection: TestCollection, other: TestCollection) -> TestCollection:
+    """The collection with the questions of another one, which is about something else."""
+    known = {query.query_id for query in (*collection.queries, *collection.unanswerable)}
+    strange = [
+        Query(f"off-topic-{query.query_id}" if query.query_id in known else query.query_id, query.text, facets)
+        for query in other.queries
+        for facets in [{KIND: f"about something else ({other.name})"}]
+    ]
+    return replace(collection, unanswerable=[*collection.unanswerable, *strange])
+
+
 def sample_queries(collection: TestCollection, count: int, seed: int = 0) -> TestCollection:
-    """At most `count` queries, chosen at random but always the same ones; all documents stay."""
+    """At most `count` queries, and as many without an answer, chosen at random but always the same ones; all documents stay."""
+    if count < len(collection.unanswerable):
+        collection = replace(collection, unanswerable=Random(seed).sample(collection.unanswerable, count))
     if count >= len(collection.queries):
         return collection
     chosen = Random(seed).sample(collection.queries, count)

@@ -35,6 +35,8 @@ class TestCollection:
     qrels: Qrels
     about: str = ""
     """How it was read, and what was left out."""
+    unanswerable: Sequence[Query] = ()
+    """Questions that no document answers; their facet `unanswerable` says why."""
 
     __test__ = False  # not a test, whatever its name says to pytest
 
@@ -63,6 +65,8 @@ class Answer:
     """Parts that the answer had to do without."""
     server_ms: float | None = None
     """What the server says that the search itself took."""
+    cosine: float | None = None
+    """Of the query with the most similar passage that was returned; None when there is none, or none whose cosine is known."""
 
 
 Run = Mapping[str, Answer]

@@ -32,6 +32,13 @@ def _what(parser: argparse.ArgumentParser) -> None:
         "default: the small collection of this repository",
     )
     parser.add_argument("--split", default="test", help="which qrels; default: test")
+    parser.add_argument(
+        "--off-topic",
+        type=Path,
+        metavar="PATH",
+        help="another collection, about something else: its questions are asked too, to see how they are told from those that the "
+        "documents answer. A SQuAD file brings questions without an answer of its own",
+    )
     parser.add_argument("--queries", type=int, metavar="N", help="only N queries, a fixed random sample")
     parser.add_argument(
         "--format",

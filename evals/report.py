@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from evals.answerability import table as answerability_table
 from evals.evaluation import Evaluation
 from evals.metrics import METRICS
 from evals.scoring import Scores, facets
@@ -37,6 +38,7 @@ def render(evaluation: Evaluation, circumstances: Circumstances, plots: Sequence
         f"## Differences in {HEADLINE} from {circumstances.reference}",
         _DIFFERENCES,
         differences_table(evaluation.scores, circumstances.reference).render(),
+        *_answerability_blocks(evaluation, circumstances.reference),
         *_facet_blocks(evaluation, circumstances.reference),
     ]
     return "\n\n".join(blocks) + "\n"
@@ -87,6 +89,13 @@ _DIFFERENCES = (
 )
 
 
+_ANSWERABILITY = (
+    "AUROC: how well the cosine of the most similar passage tells the questions that the collection answers from these. Risk at a "
+    "coverage: of both sorts of questions together, were only the most similar share of them answered, the share whose first "
+    "document is not a right one."
+)
+
+
 def _about(evaluation: Evaluation, circumstances: Circumstances) -> str:
     plan, indexed = evaluation.plan, evaluation.indexed
     collection = plan.collection
@@ -103,6 +112,16 @@ def _about(evaluation: Evaluation, circumstances: Circumstances) -> str:
         "degraded": "answers that had to do without a part (an engine or the reranker failed or took too long)",
     }
     return "\n".join(f"* {name}: {line}" for name, line in lines.items())
+
+
+def _answerability_blocks(evaluation: Evaluation, reference: str) -> list[str]:
+    if not evaluation.answerability:
+        return []
+    return [
+        "## Questions without an answer",
+        f"Mode {reference}. {_ANSWERABILITY}",
+        answerability_table(evaluation.answerability).render(),
+    ]
 
 
 def _facet_blocks(evaluation: Evaluation, reference: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 from evals import plots
@@ -41,6 +42,7 @@ def _figures(evaluation: Evaluation, circumstances: Circumstances) -> dict[str, 
         "indexing_seconds": evaluation.indexed.seconds,
         "top_k": evaluation.plan.top_k,
         "commit": circumstances.commit,
+        "answerability": [asdict(each) for each in evaluation.answerability],
         "modes": {
             scores.mode: {
                 "options": dict(result.mode.options),

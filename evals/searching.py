@@ -39,6 +39,9 @@ class Asker:
             latency_ms=latency_ms,
             degraded=[each["part"] for each in answer["degraded"]],
             server_ms=answer.get("timings_ms", {}).get("total"),
+            cosine=max(
+                (hit["dense_score"] for hit in answer["hits"] if hit.get("dense_score") is not None), default=None
+            ),
         )
 
     async def ask_all(
@@ -56,14 +59,14 @@ class Asker:
                 runs[mode.name][query.query_id] = await self.ask(query, mode, top_k)
         return runs
 
-    async def ask_deep(self, queries: Sequence[Query], mode: Mode) -> Mapping[str, Answer]:
+    async def ask_deep(self, queries: Sequence[Query], mode: Mode, top_k: int = MOST_HITS) -> Mapping[str, Answer]:
         """As many hits as the API gives, several requests at a time: no latencies."""
         answers: dict[str, Answer] = {}
         waiting = iter(queries)
 
         async def work() -> None:
             for query in waiting:  # shared: each is taken once
-                answers[query.query_id] = await self.ask(query, mode, MOST_HITS)
+                answers[query.query_id] = await self.ask(query, mode, top_k)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(_DEEP_AT_ONCE):

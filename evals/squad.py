@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from evals.answerability import KIND
 from evals.errors import CollectionUnusable
 from evals.models import Document, Query, TestCollection
 from evals.text_files import read_json
@@ -23,7 +24,7 @@ _KINDS = (
 
 
 def load_squad(path: Path) -> TestCollection:
-    """Questions that their paragraph does not answer are left out: nothing is relevant to them. Raises CollectionUnusable."""
+    """Questions that their paragraph does not answer are kept apart: nothing is relevant to them. Raises CollectionUnusable."""
     try:
         articles = read_json(path)["data"]
         documents, queries, qrels, unanswerable = _read(articles)
@@ -31,15 +32,15 @@ def load_squad(path: Path) -> TestCollection:
         raise CollectionUnusable(f"{path} is not a SQuAD file (data → paragraphs → qas): {error!r}") from error
     if not queries:
         raise CollectionUnusable(f"{path} has no question that can be answered")
-    about = f"SQuAD-style, one gold paragraph a question; {unanswerable} unanswerable questions left out"
-    return TestCollection(path.name.partition(".json")[0], documents, queries, qrels, about)
+    about = f"SQuAD-style, one gold paragraph a question; {len(unanswerable)} unanswerable questions left out"
+    return TestCollection(path.name.partition(".json")[0], documents, queries, qrels, about, unanswerable)
 
 
-def _read(articles: list[dict[str, Any]]) -> tuple[list[Document], list[Query], dict[str, dict[str, int]], int]:
+def _read(articles: list[dict[str, Any]]) -> tuple[list[Document], list[Query], dict[str, dict[str, int]], list[Query]]:
     documents: dict[str, Document] = {}
     queries: list[Query] = []
     qrels: dict[str, dict[str, int]] = {}
-    unanswerable = 0
+    unanswerable: list[Query] = []
     for article in articles:
         title = str(article.get("title", "")).replace("_", " ")
         for paragraph in article["paragraphs"]:
@@ -47,10 +48,10 @@ def _read(articles: list[dict[str, Any]]) -> tuple[list[Document], list[Query], 
             # The same paragraph twice would be two right answers of which one counts as wrong.
             document = documents.setdefault(text, Document(f"p{len(documents):05d}", title, text))
             for question in paragraph["qas"]:
-                if question.get("is_impossible") or not question.get("answers"):
-                    unanswerable += 1
-                    continue
                 query_id = str(question["id"])
+                if question.get("is_impossible") or not question.get("answers"):
+                    unanswerable.append(Query(query_id, question["question"].strip(), {KIND: "not in its paragraph"}))
+                    continue
                 queries.append(Query(query_id, question["question"].strip(), {"category": kind(question["question"])}))
                 qrels[query_id] = {document.document_id: 1}
     return list(documents.values()), queries, qrels, unanswerable

@@ -8,7 +8,7 @@ import asyncio
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -16,7 +16,8 @@ from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from threadpoolctl import threadpool_limits
 
 from kit.service import Service
-from services.reranker.adapters.cpu_model import LoadedModel, load
+from services.reranker import metrics
+from services.reranker.adapters.cpu_model import LoadedModel, embedding_models, load
 from services.reranker.adapters.sqlite_store import SqlitePassageStore
 from services.reranker.batching import Batcher
 from services.reranker.cross_encoding import CrossEncoding
@@ -24,7 +25,18 @@ from services.reranker.embedding import Embedding
 from services.reranker.errors import ModelFileMissing
 from services.reranker.handlers import RerankerServicer
 from services.reranker.known_texts import KnownTexts
-from services.reranker.models import Lane, ModelInfo, Provider, TextKind, VectorSpace
+from services.reranker.model_files import EmbeddingModel
+from services.reranker.models import (
+    EmbeddingModelInfo,
+    Lane,
+    ModelInfo,
+    Provider,
+    TextKind,
+    TokenizerDefinition,
+    TokenizerForm,
+    VectorSpace,
+)
+from services.reranker.on_demand import OnDemandEmbedder
 from services.reranker.passage_cache import PassageCache
 from services.reranker.pooling import TOKEN_DIMENSION, VECTOR_FORMAT
 from services.reranker.ports import Encoder, TextEmbedder, TextReranker
@@ -39,6 +51,7 @@ if TYPE_CHECKING:
 _PREPARATION_THREADS = 2
 _STORE_THREADS = 2
 """One reads and one writes."""
+NO_TOKENIZER = TokenizerDefinition(TokenizerForm.HUGGING_FACE, b"")
 
 _log = structlog.get_logger()
 
@@ -50,6 +63,8 @@ class LocalModels:
     embedding: Provider
     reranking: Provider
     cpu: LoadedModel | None
+    other_cpu_models: tuple[EmbeddingModel, ...]
+    """Loaded when a text is to be embedded with them."""
     bi_encoder: "BiEncoder | None"
     cross_encoder: "CrossEncoder | None"
 
@@ -57,11 +72,8 @@ class LocalModels:
 @dataclass(frozen=True)
 class _Embedder:
     embedder: TextEmbedder
-    name: str
-    dimension: int
-    window_tokens: int
-    runtime: str
-    tokenizer_json: bytes
+    info: EmbeddingModelInfo
+    tokenizer: TokenizerDefinition
 
 
 @dataclass(frozen=True)
@@ -113,16 +125,18 @@ async def compose(
     known = await _known_texts(models.cpu, settings, stack) if models.reranking is Provider.CPU and models.cpu else None
     parts = _Parts(models, settings, batchers, executor, stack, known)
     embedder, scorer = await _embedder(parts), await _scorer(parts)
+    others = {model.name: _on_demand(model, parts) for model in models.other_cpu_models}
     info = ModelInfo(
-        embedding_model=embedder.name,
+        embedding=embedder.info,
         rerank_model=scorer.name,
-        dimension=embedder.dimension,
-        window_tokens=embedder.window_tokens,
-        runtime=embedder.runtime,
         rerank_runtime=scorer.runtime,
+        others=tuple(other.info for other in others.values()),
     )
-    _log.info("models_ready", embedding=info.embedding_model, runtime=info.runtime, rerank=info.rerank_model)
-    servicer = RerankerServicer(embedder.embedder, scorer.reranker, info, embedder.tokenizer_json, known)
+    metrics.MODEL_INFO.labels("embedding", info.embedding.name, info.embedding.runtime).set(1)
+    metrics.MODEL_INFO.labels("rerank", info.rerank_model, info.rerank_runtime).set(1)
+    _log.info("models_ready", embedding=info.embedding.name, runtime=info.embedding.runtime, rerank=info.rerank_model)
+    embedders = {each.info.name: each.embedder for each in (embedder, *others.values())}
+    servicer = RerankerServicer(embedders, scorer.reranker, info, embedder.tokenizer, known)
     return servicer, [*batchers.values(), *([known] if known else [])]
 
 
@@ -163,14 +177,36 @@ async def _embedder(parts: _Parts) -> _Embedder:
     if models.embedding is Provider.GPU and models.bi_encoder is not None:
         return _gpu_embedder(models.bi_encoder, batcher, parts.executor)
     assert models.cpu is not None
-    tokenizer, encoder = models.cpu.tokenizer, models.cpu.encoder
+    preparation = _preparation(models.cpu, parts.executor)
+    encoder = models.cpu.encoder
     return _Embedder(
-        Embedding(Preparation(tokenizer, parts.executor), batcher, known=parts.known),
-        models.cpu.model.name,
-        encoder.dimension,
-        tokenizer.window_tokens,
-        encoder.runtime,
-        tokenizer.definition,
+        Embedding(preparation, batcher, parts.known),
+        EmbeddingModelInfo(models.cpu.model.name, encoder.dimension, preparation.window_tokens, encoder.runtime),
+        models.cpu.tokenizer.definition,
+    )
+
+
+def _preparation(model: LoadedModel, executor: Executor) -> Preparation:
+    return Preparation(model.tokenizer, executor, model.model.prompts)
+
+
+def _on_demand(model: EmbeddingModel, parts: _Parts) -> _Embedder:
+    """Shares the queue of the model for new texts: both compute on the same cores."""
+    batcher = parts.batchers[Provider.CPU]
+
+    def embedder_of(loaded: LoadedModel) -> Embedding:
+        metrics.MODEL_INFO.labels("embedding", model.name, loaded.encoder.runtime).set(1)
+        _log.info("model_loaded", embedding=model.name, runtime=loaded.encoder.runtime)
+        return Embedding(_preparation(loaded, parts.executor), batcher, encoder=loaded.encoder)
+
+    # Not among the threads that tokenize: requests for the other model go on meanwhile.
+    executor = parts.stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="load"))
+    assert parts.models.cpu is not None
+    runtime = parts.models.cpu.encoder.runtime
+    return _Embedder(
+        OnDemandEmbedder(partial(load, parts.settings, model), embedder_of, executor),
+        EmbeddingModelInfo(model.name, model.dimension, model.window_tokens, runtime),
+        NO_TOKENIZER,
     )
 
 
@@ -178,15 +214,10 @@ def _gpu_embedder(model: "BiEncoder", batcher: Batcher, executor: Executor) -> _
     from services.reranker.adapters.tokenizers import HuggingFaceTokenizer  # noqa: PLC0415 - as below
 
     tokenizer = HuggingFaceTokenizer(model.tokenizer_json, model.window_tokens)
-    prompts = model.prompts
-    # The instruction takes its tokens from the window; the two special tokens are counted with both.
-    prompt_tokens = len(tokenizer.tokenize([prompts[TextKind.PASSAGE]])[0]) - len(tokenizer.tokenize([""])[0])
+    preparation = Preparation(tokenizer, executor, model.prompts)
     return _Embedder(
-        Embedding(Preparation(tokenizer, executor), batcher, prompts),
-        model.name,
-        model.dimension,
-        model.window_tokens - prompt_tokens,
-        model.runtime,
+        Embedding(preparation, batcher),
+        EmbeddingModelInfo(model.name, model.dimension, preparation.window_tokens, model.runtime),
         tokenizer.definition,
     )
 
@@ -215,7 +246,8 @@ async def _remote_embedder(settings: RerankerSettings, stack: AsyncExitStack) ->
     embedder = remote_embeddings.RemoteEmbedder(client, model)
     await embedder.probe()
     window_tokens = settings.reranker_remote_embedding_window_tokens
-    return _Embedder(embedder, model.model, embedder.dimension, window_tokens, f"{api}/remote", b"")
+    info = EmbeddingModelInfo(model.model, embedder.dimension, window_tokens, f"{api}/remote")
+    return _Embedder(embedder, info, NO_TOKENIZER)
 
 
 async def _scorer(parts: _Parts) -> _Scorer:
@@ -228,7 +260,7 @@ async def _scorer(parts: _Parts) -> _Scorer:
     assert models.cpu is not None
     assert parts.known is not None
     return _Scorer(
-        Reranking(Preparation(models.cpu.tokenizer, parts.executor), batcher, parts.known, parts.executor),
+        Reranking(_preparation(models.cpu, parts.executor), batcher, parts.known, parts.executor),
         f"{models.cpu.model.name}/late-interaction",
         models.cpu.encoder.runtime,
     )
@@ -281,8 +313,17 @@ def load_models(settings: RerankerSettings) -> LocalModels:
             settings.reranker_gpu_device,
             may_download=settings.reranker_gpu_download,
         )
-    cpu = load(settings) if Provider.CPU in (embedding, reranking) else None
-    return LocalModels(embedding, reranking, cpu, bi_encoder, cross_encoder)
+    if cross_encoder or bi_encoder:
+        sentence_transformers.show_device_memory(settings.reranker_gpu_device)
+    cpu, *others = embedding_models(settings)
+    return LocalModels(
+        embedding,
+        reranking,
+        load(settings, cpu) if Provider.CPU in (embedding, reranking) else None,
+        tuple(others) if embedding is Provider.CPU else (),
+        bi_encoder,
+        cross_encoder,
+    )
 
 
 def _load_cross_encoder(settings: RerankerSettings) -> "CrossEncoder | None":

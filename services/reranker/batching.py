@@ -78,15 +78,18 @@ class Batcher:
         lane: Lane,
         timeout_s: float | None,
         on_result: Callable[[int, Result], None] | None = None,
+        encoder: Encoder | None = None,
     ) -> list[Result]:
-        """What `reduce` makes of each text, in the order of `texts`.
+        """What `reduce` makes of each text, in the order of `texts`. `encoder`: another one than the lane's, for the same device.
 
         `on_result` is told each result with its position as it comes: what was computed is kept when the deadline passes.
 
         Cancelling the caller, or letting `timeout_s` pass, takes what still waits out of the queue. Raises QueueFull at
         once when the lane is full, RequestExpired, ShuttingDown, and what the encoder raises.
         """
-        request = Request(reduce, asyncio.get_running_loop().create_future(), self._clock(), on_result=on_result)
+        request = Request(
+            reduce, asyncio.get_running_loop().create_future(), self._clock(), encoder=encoder, on_result=on_result
+        )
         waiting = self._waiting[lane]
         with self._changed:
             self._admit(texts, lane)
@@ -205,7 +208,8 @@ class Batcher:
 
     def _compute(self, lane: Lane, batch: list[Item]) -> list[Any]:
         input_ids, attention_mask = pad([item.ids for item in batch], self._limits.pad_to_multiple)
-        encoded = self._encoders[lane].encode(input_ids, attention_mask)
+        encoder = batch[0].request.encoder or self._encoders[lane]
+        encoded = encoder.encode(input_ids, attention_mask)
         return [item.request.reduce(encoded.text(row, len(item.ids))) for row, item in enumerate(batch)]
 
     def _fail(self, batch: list[Item], error: Exception) -> None:

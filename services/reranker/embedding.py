@@ -8,7 +8,8 @@ from services.reranker.batching import Batcher
 from services.reranker.known_texts import KnownTexts
 from services.reranker.models import Embeddings, Float32, Lane, TextKind, TextVectors, TokenIds
 from services.reranker.passage_cache import query_key, text_key
-from services.reranker.pooling import pooled, text_vectors
+from services.reranker.pooling import pooled
+from services.reranker.ports import Encoder
 from services.reranker.preparation import Preparation, check_texts
 
 _LANES = {TextKind.QUERY: Lane.QUERY, TextKind.PASSAGE: Lane.PASSAGE}
@@ -21,13 +22,14 @@ class Embedding:
         self,
         preparation: Preparation,
         batcher: Batcher,
-        prompts: Mapping[TextKind, str] | None = None,
         known: KnownTexts | None = None,
+        encoder: Encoder | None = None,
     ) -> None:
+        """`encoder`: another one than the batcher's own."""
         self._preparation = preparation
         self._batcher = batcher
-        self._prompts = prompts or {}
         self._known = known
+        self._encoder = encoder
 
     async def embed(
         self, texts: Sequence[str], kind: TextKind, timeout_s: float | None, *, keep_token_vectors: bool = False
@@ -41,16 +43,15 @@ class Embedding:
         check_texts(texts, "texts")
         lane = _LANES[kind]
         self._batcher.check_open(lane)
-        prompt = self._prompts.get(kind, "")
-        ids = await self._preparation.token_ids([prompt + text for text in texts] if prompt else texts)
+        ids = await self._preparation.token_ids(texts, kind)
         rows: Sequence[Float32]
         if self._known is None or (kind is TextKind.PASSAGE and not keep_token_vectors):
-            rows = await self._batcher.submit(ids, pooled, lane, timeout_s)
+            rows = await self._batcher.submit(ids, pooled, lane, timeout_s, encoder=self._encoder)
         else:
             keys = [query_key(text) if kind is TextKind.QUERY else text_key(text) for text in texts]
             there = (await self._known.find(keys)).vectors if kind is TextKind.PASSAGE else {}
             keep = self._known.remember if kind is TextKind.QUERY else self._known.keep
-            rows = [each.pooled for each in await self._completed(keys, ids, there, keep, lane, timeout_s)]
+            rows = [each.pooled for each in await self._completed(keys, ids, there, keep, kind, timeout_s)]
         return Embeddings(np.stack(rows), [len(tokens) for tokens in ids])
 
     async def _completed(
@@ -59,7 +60,7 @@ class Embedding:
         ids: Sequence[TokenIds],
         there: Mapping[bytes, TextVectors],
         keep: Callable[[bytes, TextVectors], None],
-        lane: Lane,
+        kind: TextKind,
         timeout_s: float | None,
     ) -> list[TextVectors]:
         """Those that are there, and the others as the model sees them, which are kept as they come."""
@@ -68,10 +69,11 @@ class Embedding:
         if missing:
             computed = await self._batcher.submit(
                 [ids[position] for position in missing],
-                text_vectors,
-                lane,
+                self._preparation.text_vectors(kind),
+                _LANES[kind],
                 timeout_s,
                 lambda place, found: keep(keys[missing[place]], found),
+                self._encoder,
             )
             for position, found in zip(missing, computed, strict=True):
                 vectors[position] = found

@@ -27,6 +27,12 @@ class ContentHashWrong(InvalidArgument):
     reason = "CONTENT_HASH_WRONG"
 
 
+class EmbeddingModelUnknown(FailedPrecondition):
+    """An embedding model is asked for that this server does not have."""
+
+    reason = "EMBEDDING_MODEL_UNKNOWN"
+
+
 class PassageStoreUnavailable(Unavailable):
     """The disk did not let token vectors be removed that are to be forgotten."""
 

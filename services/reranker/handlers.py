@@ -1,15 +1,17 @@
 """The edge: decodes requests, calls the core, encodes answers."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
 from kit.deadline import bounded_timeout_s
-from services.reranker.errors import ContentHashWrong, KindMissing
+from kit.telemetry import Attributes, span
+from services.reranker.errors import ContentHashWrong, EmbeddingModelUnknown, KindMissing
 from services.reranker.known_texts import KnownTexts
-from services.reranker.models import ModelInfo, TextKind
+from services.reranker.models import EmbeddingModelInfo, ModelInfo, TextKind, TokenizerDefinition, TokenizerForm
 from services.reranker.ports import TextEmbedder, TextReranker
 from services.reranker.reranking import sha256_bytes
 
@@ -29,46 +31,76 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
 
     def __init__(
         self,
-        embedding: TextEmbedder,
+        embedders: Mapping[str, TextEmbedder],
         reranking: TextReranker,
         info: ModelInfo,
-        tokenizer_json: bytes,
+        tokenizer: TokenizerDefinition,
         known: KnownTexts | None = None,
     ) -> None:
-        self._embedding = embedding
+        self._embedders = embedders
+        self._models = {model.name: model for model in (info.embedding, *info.others)}
         self._reranking = reranking
         self._known = known
         self._info = info
-        self._tokenizer = reranker_pb2.GetTokenizerResponse(
-            tokenizer_json=tokenizer_json, sha256=hashlib.sha256(tokenizer_json).hexdigest()
-        )
+        self._tokenizer = reranker_pb2.GetTokenizerResponse(sha256=hashlib.sha256(tokenizer.content).hexdigest())
+        if tokenizer.form is TokenizerForm.SENTENCEPIECE:
+            self._tokenizer.sentencepiece_model = tokenizer.content
+        else:
+            self._tokenizer.tokenizer_json = tokenizer.content
 
     async def Embed(self, request: reranker_pb2.EmbedRequest, context: Any) -> reranker_pb2.EmbedResponse:
         kind = _KINDS.get(request.kind)
         if kind is None:
             raise KindMissing("kind is missing; set EMBED_KIND_QUERY or EMBED_KIND_PASSAGE", field="kind")
-        embeddings = await self._embedding.embed(
-            request.texts,
-            kind,
-            bounded_timeout_s(LONGEST_REQUEST_S),
-            keep_token_vectors=request.keep_token_vectors,
-        )
+        model = self._model(request.model)
+        with span(f"embeddings {model.name}", self._attributes("embeddings", model.name, model.runtime)) as traced:
+            embeddings = await self._embedders[model.name].embed(
+                request.texts,
+                kind,
+                bounded_timeout_s(LONGEST_REQUEST_S),
+                keep_token_vectors=request.keep_token_vectors,
+            )
+            traced.set_attribute("gen_ai.embeddings.dimension.count", model.dimension)
+            traced.set_attribute("gen_ai.usage.input_tokens", sum(embeddings.token_counts))
+            traced.set_attribute("groundwork.embed.texts", len(request.texts))
         return reranker_pb2.EmbedResponse(
             vectors=np.ascontiguousarray(embeddings.vectors, dtype="<f4").tobytes(),
-            dimension=self._info.dimension,
-            model=self._info.embedding_model,
+            dimension=model.dimension,
+            model=model.name,
             token_counts=embeddings.token_counts,
         )
 
+    def _model(self, name: str) -> EmbeddingModelInfo:
+        """The model of this name; without a name that for new texts."""
+        model = self._models.get(name) if name else self._info.embedding
+        if model is None:
+            raise EmbeddingModelUnknown(
+                f"this model server does not embed with {name}; it has {', '.join(self._models)}. Run the model that made the "
+                "vectors, or index the documents again",
+                model=name,
+            )
+        return model
+
     async def Rerank(self, request: reranker_pb2.RerankRequest, context: Any) -> reranker_pb2.RerankResponse:
-        scores = await self._reranking.rerank(
-            request.query_text,
-            request.passages,
-            bounded_timeout_s(LONGEST_REQUEST_S),
-            candidates_are_ranked=request.candidates_are_ranked,
-            content_hashes=request.content_hashes,
-        )
+        model = self._info.rerank_model
+        with span(f"rerank {model}", self._attributes("rerank", model, self._info.rerank_runtime)) as traced:
+            traced.set_attribute("groundwork.rerank.passages", len(request.passages))
+            scores = await self._reranking.rerank(
+                request.query_text,
+                request.passages,
+                bounded_timeout_s(LONGEST_REQUEST_S),
+                candidates_are_ranked=request.candidates_are_ranked,
+                content_hashes=request.content_hashes,
+            )
         return reranker_pb2.RerankResponse(scores=scores, model=self._info.rerank_model)
+
+    def _attributes(self, operation: str, model: str, runtime: str) -> Attributes:
+        return {
+            "gen_ai.operation.name": operation,
+            "gen_ai.provider.name": "groundwork",
+            "gen_ai.request.model": model,
+            "groundwork.model.runtime": runtime,
+        }
 
     async def ForgetTexts(
         self, request: reranker_pb2.ForgetTextsRequest, context: Any
@@ -87,12 +119,21 @@ class RerankerServicer(reranker_pb2_grpc.RerankerServiceServicer):
         self, request: reranker_pb2.GetModelInfoRequest, context: Any
     ) -> reranker_pb2.GetModelInfoResponse:
         return reranker_pb2.GetModelInfoResponse(
-            embedding_model=self._info.embedding_model,
+            embedding_model=self._info.embedding.name,
             rerank_model=self._info.rerank_model,
-            dimension=self._info.dimension,
-            window_tokens=self._info.window_tokens,
-            runtime=self._info.runtime,
+            dimension=self._info.embedding.dimension,
+            window_tokens=self._info.embedding.window_tokens,
+            runtime=self._info.embedding.runtime,
             rerank_runtime=self._info.rerank_runtime,
+            embedding_models=[
+                reranker_pb2.EmbeddingModel(
+                    name=model.name,
+                    dimension=model.dimension,
+                    window_tokens=model.window_tokens,
+                    runtime=model.runtime,
+                )
+                for model in self._models.values()
+            ],
         )
 
     async def GetTokenizer(

@@ -128,15 +128,29 @@ class VectorSpace:
     """Length of a token vector."""
 
 
+class TokenizerForm(Enum):
+    """How a tokenizer is written down."""
+
+    HUGGING_FACE = "hugging face"
+    """JSON of the library `tokenizers`, UTF-8, without truncation and padding."""
+    SENTENCEPIECE = "sentencepiece"
+    """A serialized SentencePiece ModelProto."""
+
+
 @dataclass(frozen=True)
-class ModelInfo:
-    """What the server says of its models."""
+class TokenizerDefinition:
+    """A tokenizer, for who counts tokens elsewhere. Empty content: there is none to publish."""
 
-    embedding_model: str
-    """Name under which vectors are stored: vectors of different models never meet in one index."""
+    form: TokenizerForm
+    content: bytes
 
-    rerank_model: str
-    """Name of the scorer."""
+
+@dataclass(frozen=True)
+class EmbeddingModelInfo:
+    """What the server says of a model that makes embeddings."""
+
+    name: str
+    """Under which vectors are stored: vectors of different models never meet in one index."""
 
     dimension: int
     """Length of an embedding."""
@@ -145,7 +159,21 @@ class ModelInfo:
     """Tokens the model sees of a text, special tokens included."""
 
     runtime: str
-    """Runtime and device of the embedding model, for example "openvino/cpu"."""
+    """Runtime and device, for example "openvino/cpu"."""
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What the server says of its models."""
+
+    embedding: EmbeddingModelInfo
+    """The model for new texts."""
+
+    rerank_model: str
+    """Name of the scorer."""
 
     rerank_runtime: str
-    """The same of the scorer."""
+    """Its runtime and device."""
+
+    others: tuple[EmbeddingModelInfo, ...] = ()
+    """Models that queries can be embedded with, for vectors that they made earlier."""

@@ -55,13 +55,14 @@ def pair_score(text: EncodedText) -> float:
     return float(text.pooled[0])
 
 
-def text_vectors(text: EncodedText) -> TextVectors:
+def text_vectors(text: EncodedText, prompt_tokens: int = 0) -> TextVectors:
     """What late interaction needs: content tokens, and the embedding.
 
-    [CLS] and [SEP] take part in the pooled vector only. A text of nothing else keeps them: it must still have a score.
+    [CLS], [SEP] and the tokens of a prompt behind [CLS] take part in the pooled vector only. A text of nothing else keeps them: it
+    must still have a score.
     """
     tokens = text.token_vectors
-    content = tokens[1:-1] if len(tokens) > _SPECIAL_TOKENS else tokens
+    content = tokens[1 + prompt_tokens : -1] if len(tokens) > _SPECIAL_TOKENS + prompt_tokens else tokens
     return TextVectors(content.copy(), text.pooled.copy())
 
 

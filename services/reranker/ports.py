@@ -4,7 +4,7 @@ happen elsewhere, something that embeds or scores texts."""
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from services.reranker.models import Embeddings, Encoded, Int64, TextKind, TextVectors, TokenIds
+from services.reranker.models import Embeddings, Encoded, Int64, TextKind, TextVectors, TokenIds, TokenizerDefinition
 
 
 class Encoder(Protocol):
@@ -41,8 +41,8 @@ class Tokenizer(Protocol):
         """Tokens the model sees of a text, special tokens included."""
 
     @property
-    def definition(self) -> bytes:
-        """Hugging Face `tokenizers` JSON, UTF-8, without truncation and padding. Empty when there is none to publish."""
+    def definition(self) -> TokenizerDefinition:
+        """For who counts tokens elsewhere."""
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenIds]:
         """Token ids per text, special tokens included, cut to the window."""

@@ -1,12 +1,13 @@
 """From request texts to token ids: the checks, and tokenizing off the event loop."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 
 from services.reranker.errors import TextCountOutOfRange, TextEmpty
-from services.reranker.models import TokenIds
+from services.reranker.models import TextKind, TextVectors, TokenIds
+from services.reranker.pooling import Reduction, text_vectors
 from services.reranker.ports import PairTokenizer, Tokenizer
 
 MAX_TEXTS = 1024
@@ -22,16 +23,32 @@ more than the window it is cut to. English takes about 5 characters per token.""
 
 class Preparation:
     """Checks texts and tokenizes them on a small executor, in slices, so that a short request passes between two slices of
-    a long one, or does not go there at all."""
+    a long one, or does not go there at all. `prompts` are what the model was trained to find in front of a text."""
 
-    def __init__(self, tokenizer: Tokenizer, executor: Executor) -> None:
+    def __init__(self, tokenizer: Tokenizer, executor: Executor, prompts: Mapping[TextKind, str] | None = None) -> None:
         self._tokenizer = tokenizer
         self._executor = executor
+        self._prompts = prompts or {}
+        self._prompt_tokens = {kind: self._count(prompt) - self._count("") for kind, prompt in self._prompts.items()}
         self._max_characters = tokenizer.window_tokens * _MAX_CHARACTERS_PER_TOKEN
 
-    async def token_ids(self, texts: Sequence[str]) -> list[TokenIds]:
+    @property
+    def window_tokens(self) -> int:
+        """Tokens the model sees of a passage, special tokens included; the prompt takes its own from the window."""
+        return self._tokenizer.window_tokens - self._prompt_tokens.get(TextKind.PASSAGE, 0)
+
+    async def token_ids(self, texts: Sequence[str], kind: TextKind) -> list[TokenIds]:
         """Token ids per text, cut to the window."""
-        return await _in_slices(self._tokenizer.tokenize, texts, self._max_characters, self._executor)
+        prompt = self._prompts.get(kind, "")
+        prompted = [prompt + text for text in texts] if prompt else texts
+        return await _in_slices(self._tokenizer.tokenize, prompted, self._max_characters, self._executor)
+
+    def text_vectors(self, kind: TextKind) -> Reduction[TextVectors]:
+        """What late interaction needs of a text of this kind."""
+        return partial(text_vectors, prompt_tokens=self._prompt_tokens.get(kind, 0))
+
+    def _count(self, text: str) -> int:
+        return len(self._tokenizer.tokenize([text])[0])
 
 
 class PairPreparation:

@@ -18,9 +18,9 @@ import numpy as np
 from services.reranker.batching import Batcher
 from services.reranker.errors import ContentHashWrong
 from services.reranker.known_texts import KnownTexts
-from services.reranker.models import Float32, Lane, TextVectors
+from services.reranker.models import Float32, Lane, TextKind, TextVectors
 from services.reranker.passage_cache import query_key, stand_in_key, text_key
-from services.reranker.pooling import TOKEN_STEPS, text_vectors
+from services.reranker.pooling import TOKEN_STEPS
 from services.reranker.preparation import Preparation, check_texts
 
 MAXSIM_WEIGHT = 0.5
@@ -33,8 +33,8 @@ _SHA256_BYTES = 32
 
 
 class Reranking:
-    """The use case behind Rerank. Query and passages share one trip through the batcher; texts met before are not encoded
-    again, and where all were, the model is not asked. What is read here is never an embedding: a passage may lack the title
+    """The use case behind Rerank. The query has mostly been embedded a moment before; texts met before are not encoded again,
+    and where all were, the model is not asked. What is read here is never an embedding: a passage may lack the title
     that stands in front of its chunk's embedded text, so it has a key of its own."""
 
     def __init__(self, preparation: Preparation, batcher: Batcher, known: KnownTexts, executor: Executor) -> None:
@@ -63,25 +63,26 @@ class Reranking:
             stand_in_key(key): text for key, text in zip(keys, passages, strict=True) if key not in found.vectors
         }
         query = self._known.recent(query_key(query_text))
-        if query is None:
-            to_read[query_key(query_text)] = query_text
         # Where the disk did not answer in time, the embedded text may lie there: what is read instead is not kept.
         chunks = {key for key, content_hash in zip(keys, content_hashes, strict=False) if content_hash}
         to_keep = set(map(stand_in_key, chunks)) if found.was_disk_read else set()
-        read = await self._encode(to_read, to_keep, timeout_s)
+        if query is None:
+            key = query_key(query_text)
+            query = (await self._encode({key: query_text}, TextKind.QUERY, set(), timeout_s))[key]
+        read = await self._encode(to_read, TextKind.PASSAGE, to_keep, timeout_s)
         rows = [found.vectors.get(key) or read[stand_in_key(key)] for key in keys]
         loop = asyncio.get_running_loop()
         weight = 1.0 if candidates_are_ranked else MAXSIM_WEIGHT
-        return await loop.run_in_executor(self._executor, score, query or read[query_key(query_text)], rows, weight)
+        return await loop.run_in_executor(self._executor, score, query, rows, weight)
 
     async def _encode(
-        self, texts: dict[bytes, str], to_keep: set[bytes], timeout_s: float | None
+        self, texts: dict[bytes, str], kind: TextKind, to_keep: set[bytes], timeout_s: float | None
     ) -> dict[bytes, TextVectors]:
         """What the model makes of `texts`, by their keys. It is remembered for a while; what is `to_keep` goes to the disk, too."""
         if not texts:
             return {}
         keys = list(texts)
-        ids = await self._preparation.token_ids(list(texts.values()))
+        ids = await self._preparation.token_ids(list(texts.values()), kind)
 
         def keep(position: int, vectors: TextVectors) -> None:
             # Each as it comes: a budget too short for all passages is enough for the second try.
@@ -89,7 +90,7 @@ class Reranking:
             if keys[position] in to_keep:
                 self._known.keep(keys[position], vectors)
 
-        encoded = await self._batcher.submit(ids, text_vectors, Lane.RERANK, timeout_s, keep)
+        encoded = await self._batcher.submit(ids, self._preparation.text_vectors(kind), Lane.RERANK, timeout_s, keep)
         return dict(zip(keys, encoded, strict=True))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from services.reranker.models import BatchLimits, TokenIds
 from services.reranker.padding import padded_length
 from services.reranker.pooling import Reduction
+from services.reranker.ports import Encoder
 
 SHORTEST_NEIGHBOUR = 0.5
 """A text joins a batch only if it is at least this share of the longest one's length: below, padding costs more than a
@@ -27,6 +28,8 @@ class Request:
     results: dict[int, Any] = field(default_factory=dict)
     total: int = 0
     started: bool = False
+    encoder: Encoder | None = None
+    """Reads its texts. A batch is of one encoder; None stands for the lane's."""
     on_result: Callable[[int, Any], None] | None = None
     """Told each result with its position as it comes, also when nobody waits for the whole any more."""
 
@@ -63,11 +66,11 @@ class Item:
 class WaitingTexts:
     """The texts of one lane, sorted by length.
 
-    A batch is filled with texts of anybody that are as long as its first or the next shorter, so padding stays small. Which is
-    first: where people wait, the longest text of the request whose turn it is, so that every request advances every round.
-    In bulk, the next shorter than those of the last batch, and the longest again after the shortest: a sweep meets every
-    text, and the runtime, which prepares itself anew for each other shape (5 % of the time), seldom has to. Every other batch
-    may go to a request that is one batch or less: it need not wait for the sweep.
+    A batch is filled with texts of anybody, for the same encoder, that are as long as its first or the next shorter, so padding
+    stays small. Which is first: where people wait, the longest text of the request whose turn it is, so that every request
+    advances every round. In bulk, the next shorter than those of the last batch, and the longest again after the shortest: a
+    sweep meets every text, and the runtime, which prepares itself anew for each other shape (5 % of the time), seldom has to.
+    Every other batch may go to a request that is one batch or less: it need not wait for the sweep.
     """
 
     def __init__(self, limits: BatchLimits, *, in_bulk: bool = False) -> None:
@@ -150,9 +153,15 @@ class WaitingTexts:
         max_tokens = min(self._max_tokens, share_tokens)
         room = max(1, min(self._limits.max_texts, max_tokens // first.width))
         end = bisect_right(self._sorted, first.width, key=lambda entry: entry[0][0])
-        nearest = [item for _, item in reversed(self._sorted[max(0, end - room) : end]) if item is not first]
         shortest = first.width * SHORTEST_NEIGHBOUR
-        return [first, *(item for item in nearest[: room - 1] if item.width >= shortest)]
+        batch = [first]
+        for position in range(end - 1, -1, -1):
+            item = self._sorted[position][1]
+            if len(batch) >= room or item.width < shortest:
+                break
+            if item is not first and item.request.encoder is first.request.encoder:
+                batch.append(item)
+        return batch
 
     def _remove(self, item: Item) -> None:
         del self._sorted[bisect_left(self._sorted, item.key, key=lambda entry: entry[0])]

@@ -9,9 +9,10 @@ from services.retriever.concurrency import KeyedLock, both
 from services.retriever.errors import PointerConflict, RevisionIncomplete, RevisionSuperseded
 from services.retriever.models import Activation, Pointer
 from services.retriever.options import READ_TIMEOUT_S
-from services.retriever.ports import DenseIndex, LexicalIndex, RevisionStore
+from services.retriever.ports import LexicalIndex, RevisionStore
 from services.retriever.removal import Remover
 from services.retriever.revision_map import RevisionMap
+from services.retriever.spaces import DenseSpaces
 from services.retriever.validation import check_activation, check_id, check_scope_id
 from services.retriever.written import WrittenRevisions
 
@@ -24,7 +25,7 @@ class RevisionSwitch:
 
     def __init__(
         self,
-        dense: DenseIndex,
+        dense: DenseSpaces,
         lexical: LexicalIndex,
         store: RevisionStore,
         revisions: RevisionMap,
@@ -64,6 +65,7 @@ class RevisionSwitch:
                 activation.chunk_count,
                 self._now_ms(),
                 languages=activation.languages,
+                embedding_model=await self._dense.model_of(key),
                 newer_fields=current.newer_fields if current else {},
             )
 
@@ -85,7 +87,13 @@ class RevisionSwitch:
             if current.deleted:
                 return current
             return replace(
-                current, revision_id="", chunk_count=0, activated_at_ms=self._now_ms(), deleted=True, languages=()
+                current,
+                revision_id="",
+                chunk_count=0,
+                activated_at_ms=self._now_ms(),
+                deleted=True,
+                languages=(),
+                embedding_model="",
             )
 
         await self._change(tenant_id, document_id, decide)

@@ -1,5 +1,6 @@
 """Composition root of the retriever: the one place that names its adapters and owns their lives."""
 
+import asyncio
 import math
 import time
 from collections.abc import Iterator
@@ -8,13 +9,13 @@ from contextlib import AsyncExitStack, contextmanager
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.retriever.v1.retriever_pb2_grpc import add_RetrieverServiceServicer_to_server
 
-from kit.channel import open_channel
+from kit.language.detection import FastTextLanguages
 from kit.message_store import lasting, open_message_store
 from kit.service import Service
 from services.retriever import metrics
 from services.retriever.activation import RevisionSwitch
 from services.retriever.adapters.collections import NatsCollections
-from services.retriever.adapters.edge import EdgeIndex
+from services.retriever.adapters.edge_spaces import EdgeSpaces
 from services.retriever.adapters.model_server import ModelServer, ModelServerReplicas
 from services.retriever.adapters.revisions import NatsRevisions
 from services.retriever.adapters.tantivy import TantivyIndex
@@ -30,7 +31,9 @@ from services.retriever.freshness import Freshness
 from services.retriever.handlers import RetrieverServicer
 from services.retriever.index_gaps import IndexGaps
 from services.retriever.indexing import RevisionWriter
-from services.retriever.ports import DenseIndex, LexicalIndex, OwnIndex
+from services.retriever.observed import Engine, ObservedDense, ObservedLexical
+from services.retriever.ports import LexicalIndex, OwnIndex
+from services.retriever.query_language import QueryLanguages
 from services.retriever.reconciler import Reconciler
 from services.retriever.refill import Refiller
 from services.retriever.removal import Remover
@@ -40,6 +43,7 @@ from services.retriever.revision_map import RevisionMap
 from services.retriever.revision_reader import RevisionReader
 from services.retriever.search import Searcher
 from services.retriever.settings import RetrieverSettings
+from services.retriever.spaces import DenseSpaces
 from services.retriever.written import WrittenRevisions
 
 _WATCH_RETRY_S = 0.5
@@ -60,26 +64,26 @@ async def run(settings: RetrieverSettings) -> None:
         collections = await NatsCollections.open(nats)
         # Without retries, and not patient: a search that waits for a restart is worse than one that says what it went without.
         patience_s = min(_MODELS_PATIENCE_S, settings.connection_patience_s)
-        channel = await stack.enter_async_context(
-            open_channel(settings.reranker_address, service.signer, patience_s=patience_s)
-        )
-        models = ModelServer(channel)
+        models = ModelServer(await service.channel(settings.reranker_address, patience_s=patience_s))
 
         revisions = RevisionMap(staleness_s=settings.retriever_staleness_s)
         freshness = Freshness(store, revisions, staleness_s=settings.retriever_staleness_s)
         metrics.POINTER_AGE.set_function(lambda: revisions.age_s)
         written = WrittenRevisions(time.monotonic)
         turns, writing = KeyedLock(), KeyedLock()
-        replicas = ModelServerReplicas(settings.reranker_address, service.signer)
+        replicas = ModelServerReplicas(settings.reranker_address, service.signer, service.certificates)
         removal = ForgettingRemoval(lexical, revisions, replicas)
         remover = Remover(dense, removal, store, revisions, written, turns)
         gaps = IndexGaps(revisions)
         own = {part: index for part, index in ((DENSE, own_dense), (LEXICAL, own_lexical)) if index is not None}
-        refiller = Refiller(dense, lexical, models, revisions, gaps, writing, list(own))
+        shared = [] if own_lexical else [LEXICAL]
+        refiller = Refiller(dense, lexical, models, revisions, gaps, writing, list(own), shared)
         reconciler = Reconciler(dense, lexical, store, revisions, gaps, remover, settings.reconcile)
         reader = ChunkReader((lexical, dense), revisions, collections)
+        detector = FastTextLanguages()
+        await asyncio.to_thread(detector.load)
         searcher = Searcher(
-            Engines(dense, lexical, models, settings.search),
+            Engines(dense, lexical, models, QueryLanguages(detector), settings.search),
             RerankStage(models, settings.search),
             reader,
             revisions,
@@ -132,25 +136,27 @@ async def _open_lexical(settings: RetrieverSettings, stack: AsyncExitStack) -> t
         path = settings.index_dir / "lexical"
         embedded = await TantivyIndex.open(path, writer_heap_bytes=settings.retriever_lexical_heap_bytes)
         stack.push_async_callback(embedded.close)
-        return embedded, embedded
+        return ObservedLexical(embedded, Engine("tantivy")), embedded
     with _installed_as("elasticsearch"):
         from services.retriever.adapters.elasticsearch import ElasticsearchIndex  # noqa: PLC0415 - an extra
     server = await ElasticsearchIndex.open(settings.elasticsearch)
     stack.push_async_callback(server.close)
-    return server, None
+    return ObservedLexical(server, Engine("elasticsearch", settings.elasticsearch.index)), None
 
 
-async def _open_dense(settings: RetrieverSettings, stack: AsyncExitStack) -> tuple[DenseIndex, OwnIndex | None]:
+async def _open_dense(settings: RetrieverSettings, stack: AsyncExitStack) -> tuple[DenseSpaces, OwnIndex | None]:
     """A Qdrant server where the settings name it, else the Qdrant engine in this process, whose files are ours to look after."""
     if settings.qdrant is None:
-        embedded = await EdgeIndex.open(settings.index_dir / "dense")
+        engine = Engine("qdrant-edge")
+        embedded = await EdgeSpaces.open(settings.index_dir / "dense", lambda index: ObservedDense(index, engine))
         stack.push_async_callback(embedded.close)
-        return embedded, embedded
+        return DenseSpaces(embedded), embedded
     with _installed_as("qdrant"):
-        from services.retriever.adapters.qdrant import QdrantIndex  # noqa: PLC0415 - an extra
-    server = await QdrantIndex.open(settings.qdrant)
+        from services.retriever.adapters.qdrant_spaces import QdrantSpaces  # noqa: PLC0415 - an extra
+    server_engine = Engine("qdrant", settings.qdrant.collection)
+    server = await QdrantSpaces.open(settings.qdrant, lambda index: ObservedDense(index, server_engine))
     stack.push_async_callback(server.close)
-    return server, None
+    return DenseSpaces(server), None
 
 
 @contextmanager

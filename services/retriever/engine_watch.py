@@ -13,7 +13,7 @@ from services.retriever.concurrency import engine_deadline
 from services.retriever.engine_answer import DENSE, LEXICAL, Part
 from services.retriever.index_gaps import IndexGaps
 from services.retriever.models import RevisionKey
-from services.retriever.ports import ChunkIndex, DenseIndex, LexicalIndex
+from services.retriever.ports import ChunkIndex, LexicalIndex
 
 _log = structlog.get_logger()
 _INTERVAL_S = 5.0
@@ -26,7 +26,7 @@ class EngineWatch:
     """Asks both engines every few seconds."""
 
     def __init__(
-        self, dense: DenseIndex, lexical: LexicalIndex, gaps: IndexGaps, *, clock: Callable[[], float] = time.monotonic
+        self, dense: ChunkIndex, lexical: LexicalIndex, gaps: IndexGaps, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._engines: tuple[tuple[Part, ChunkIndex], ...] = ((DENSE, dense), (LEXICAL, lexical))
         self._gaps = gaps

@@ -1,7 +1,8 @@
 """The engines as one search sees them: queries embedded, phrases looked up, both lists, vectors and cosines by id. Each part within
 its time; what fails is a degradation."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -19,9 +20,20 @@ from services.retriever.engine_answer import (
     within,
 )
 from services.retriever.errors import EmbeddingSpaceMismatch
-from services.retriever.models import Degradation, LexicalQuery, SearchRequest, Vector, Vectors
+from services.retriever.models import (
+    Degradation,
+    EmbeddingSpace,
+    LexicalQuery,
+    QueryVectors,
+    SearchRequest,
+    Vector,
+    Vectors,
+)
 from services.retriever.options import SearchOptions
-from services.retriever.ports import DenseIndex, Embedder, LexicalIndex
+from services.retriever.ports import Embedder, LexicalIndex
+from services.retriever.query_language import QueryLanguages
+from services.retriever.similarity import Group, Levels, comparable, groups_of
+from services.retriever.spaces import DenseSpaces
 from services.retriever.stored_chunk import Candidate, StoredChunk
 
 T = TypeVar("T")
@@ -31,6 +43,24 @@ MAX_PHRASE_CHUNKS = 1000
 
 IsVisible = Callable[[StoredChunk], bool]
 Phrases = tuple[str, ...]
+
+
+SpaceCosines = Mapping[EmbeddingSpace, Sequence[Mapping[str, float]]]
+"""By space, of each query, by chunk id."""
+
+
+@dataclass(frozen=True)
+class DenseAnswer:
+    """What vectors found."""
+
+    lists: Lists
+    """Scores are cosines, or relevances where several groups were searched."""
+
+    levels: Sequence[Levels] = ()
+    """By query: what relevances go by. Empty where scores are cosines."""
+
+    spaces: Mapping[str, EmbeddingSpace] = field(default_factory=dict)
+    """In which each chunk was found, where several were searched."""
 
 
 @dataclass
@@ -57,33 +87,49 @@ def phrases_by_query(request: SearchRequest) -> list[Phrases]:
 class Engines:
     """Both engines and the embedder."""
 
-    def __init__(self, dense: DenseIndex, lexical: LexicalIndex, embedder: Embedder, options: SearchOptions) -> None:
+    def __init__(
+        self,
+        dense: DenseSpaces,
+        lexical: LexicalIndex,
+        embedder: Embedder,
+        query_languages: QueryLanguages,
+        options: SearchOptions,
+    ) -> None:
         self._dense = dense
         self._lexical = lexical
         self._embedder = embedder
+        self._query_languages = query_languages
         self._options = options
 
-    @property
-    def dense(self) -> DenseIndex:
-        return self._dense
-
-    async def embed(self, queries: Sequence[str], trace: Trace) -> Vectors | None:
-        """One row a query, in the space of the index; None when that cannot be had."""
+    async def embed(self, queries: Sequence[str], models: Sequence[str], trace: Trace) -> QueryVectors | None:
+        """One row a query, in each space that the documents to search lie in; None when none of that can be had. `models` are the
+        names of those that embedded them, an empty one for documents of which that is not known."""
         watch = Stopwatch()
         timeout_s = self._options.embed_timeout_s
-        answer = await within(self._embed(queries, timeout_s), DENSE, timeout_s)
+        spaces = _kept(await within(self._spaces(models), DENSE, timeout_s), trace)
+        if spaces is None:
+            return None
+        names = [space.model for space in spaces] or [""]
+        calls = [within(self._embed(queries, name, spaces, timeout_s), DENSE, timeout_s) for name in names]
+        answers = [_kept(answer, trace) for answer in await asyncio.gather(*calls)]
         trace.timings_ms["embed"] = watch.lap_ms()
-        return _kept(answer, trace)
+        return dict(answer for answer in answers if answer is not None) or None
 
-    async def _embed(self, queries: Sequence[str], timeout_s: float) -> Vectors:
-        space, vectors = await self._embedder.embed_queries(queries, timeout_s)
-        held = self._dense.space
-        if held is not None and held != space:
+    async def _spaces(self, models: Sequence[str]) -> list[EmbeddingSpace]:
+        """Each once, in an order that does not change."""
+        found = [space for model in models for space in await self._dense.spaces_of(model)]
+        return list(dict.fromkeys(found))
+
+    async def _embed(
+        self, queries: Sequence[str], model: str, spaces: Sequence[EmbeddingSpace], timeout_s: float
+    ) -> tuple[EmbeddingSpace, Vectors]:
+        space, vectors = await self._embedder.embed_queries(queries, model, timeout_s)
+        if model and space not in spaces:
             raise EmbeddingSpaceMismatch(
-                f"queries are embedded by {space.model} ({space.dimension} dimensions) and the index by {held.model} "
-                f"({held.dimension}); run the model that made the index, or index all documents again"
+                f"queries are embedded by {space.model} in {space.dimension} dimensions and the index in others; run the model "
+                "that made the index, or index the documents again"
             )
-        return vectors
+        return space, vectors
 
     async def with_phrases(
         self, request: SearchRequest, is_visible: IsVisible, trace: Trace
@@ -102,11 +148,11 @@ class Engines:
         return {phrases: _ids(hits, is_visible) for phrases, hits in zip(wanted, lists, strict=True)}
 
     async def ask_lexical(
-        self, request: SearchRequest, languages: Sequence[str], is_visible: IsVisible, limit: int, trace: Trace
+        self, request: SearchRequest, documents: Mapping[str, int], is_visible: IsVisible, limit: int, trace: Trace
     ) -> Lists | None:
-        """One list a query, which is analysed in these languages; None when the engine failed."""
+        """One list a query, of collections with so many documents in each language; None when the engine failed."""
         queries = [
-            LexicalQuery(query_text, phrases, tuple(languages))
+            LexicalQuery(query_text, phrases, self._query_languages.of(query_text, documents))
             for query_text, phrases in zip(request.queries, phrases_by_query(request), strict=True)
         ]
         return await self._listed(
@@ -116,40 +162,78 @@ class Engines:
     async def ask_dense(
         self,
         request: SearchRequest,
-        vectors: Vectors,
+        queries: QueryVectors,
+        languages: Sequence[str],
         having: dict[Phrases, tuple[str, ...] | None],
         is_visible: IsVisible,
         limit: int,
         trace: Trace,
-    ) -> Lists | None:
-        """One list a query; None when the engine failed. `having` are the chunks with the phrases of a query."""
+    ) -> DenseAnswer | None:
+        """One list a query; None when the engine failed. `languages` are those of what is searched, most common first, `having`
+        the chunks with the phrases of a query."""
+        watch = Stopwatch()
+        groups = [group for space in queries for group in groups_of(space, languages)]
+        calls = [
+            self._listed(DENSE, self._in_group(request, group, queries[group.space], having), is_visible, limit, trace)
+            for group in groups
+        ]
+        found = {
+            group: lists for group, lists in zip(groups, await asyncio.gather(*calls), strict=True) if lists is not None
+        }
+        trace.timings_ms[DENSE.name] = watch.lap_ms()
+        if not found:
+            return None
+        if len(groups) == 1:
+            return DenseAnswer(next(iter(found.values())))
+        spaces = (
+            {hit.stored.chunk_id: group.space for group, lists in found.items() for hits in lists for hit in hits}
+            if len(queries) > 1
+            else {}
+        )
+        merged = [
+            comparable({group: lists[row] for group, lists in found.items()}) for row in range(len(request.queries))
+        ]
+        return DenseAnswer([hits for hits, _ in merged], [levels for _, levels in merged], spaces)
+
+    def spoken(self, request: SearchRequest, documents: Collection[str]) -> list[tuple[str, ...] | None]:
+        """By query: those of the documents' languages that it is in; see QueryLanguages."""
+        return [self._query_languages.spoken(query_text, documents) for query_text in request.queries]
+
+    def _in_group(
+        self,
+        request: SearchRequest,
+        group: Group,
+        vectors: Vectors,
+        having: dict[Phrases, tuple[str, ...] | None],
+    ) -> EngineSearch:
         phrases = phrases_by_query(request)
 
         async def search(wanted: int) -> list[list[Candidate]]:
             lists: list[list[Candidate]] = [[] for _ in phrases]
-            for group in dict.fromkeys(phrases):
-                chunk_ids = having.get(group)
+            for wording in dict.fromkeys(phrases):
+                chunk_ids = having.get(wording)
                 if chunk_ids == ():
                     continue  # nothing has the phrases, where an empty restriction would mean everything
-                rows = [row for row, mine in enumerate(phrases) if mine == group]
+                rows = [row for row, mine in enumerate(phrases) if mine == wording]
                 scope = replace(request.scope, chunk_ids=chunk_ids or ())
-                for row, hits in zip(rows, await self._dense.search(scope, vectors[rows], wanted), strict=True):
+                for row, hits in zip(rows, await self._dense.search(scope, group, vectors[rows], wanted), strict=True):
                     lists[row] = hits
             return lists
 
-        return await self._listed(DENSE, search, is_visible, limit, trace)
+        return search
 
     async def cosines(
-        self, tenant_id: str, chunk_ids: Sequence[str], queries: Vectors, trace: Trace
-    ) -> list[dict[str, float]] | None:
-        """Of each query with those of the chunks that have a vector, by chunk id; None when the engine failed."""
+        self, tenant_id: str, chunk_ids: Sequence[str], queries: QueryVectors, trace: Trace
+    ) -> SpaceCosines | None:
+        """Of each query with those of the chunks that have a vector, by space and chunk id; None when the engine failed."""
         if not chunk_ids:
-            return [{} for _ in queries]
+            return {}
         watch = Stopwatch()
-        call = self._dense.cosines(tenant_id, chunk_ids, queries)
-        answer = await within(call, COSINES, self._options.engine_timeout_s)
+        calls = [self._dense.cosines(tenant_id, chunk_ids, space, vectors) for space, vectors in queries.items()]
+        answer = await within(asyncio.gather(*calls), COSINES, self._options.engine_timeout_s)
         trace.timings_ms["cosines"] = watch.lap_ms()
-        return _kept(answer, trace)
+        found = _kept(answer, trace)
+        return None if found is None else dict(zip(queries, found, strict=True))
 
     async def vectors(self, tenant_id: str, chunk_ids: Sequence[str], trace: Trace) -> dict[str, Vector]:
         """For choosing diverse hits, by chunk id; without those that are not to be had."""

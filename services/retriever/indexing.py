@@ -4,15 +4,16 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kit.errors import DeadlineExceeded
 from services.retriever.concurrency import KeyedLock, both, engine_deadline
 from services.retriever.errors import IndexUnavailable, InvalidRequest, RevisionSuperseded
 from services.retriever.models import EmbeddingSpace, IndexBatch, RevisionKey, WriteKey
 from services.retriever.options import IndexingOptions
-from services.retriever.ports import DenseIndex, LexicalIndex
+from services.retriever.ports import LexicalIndex
 from services.retriever.revision_map import RevisionMap
+from services.retriever.spaces import DenseSpaces
 from services.retriever.validation import check_batch, check_revision, check_scope_id
 from services.retriever.written import WrittenRevisions
 
@@ -38,7 +39,7 @@ class RevisionWriter:
 
     def __init__(
         self,
-        dense: DenseIndex,
+        dense: DenseSpaces,
         lexical: LexicalIndex,
         revisions: RevisionMap,
         written: WrittenRevisions,
@@ -61,7 +62,8 @@ class RevisionWriter:
     async def index(self, header: IndexHeader, batches: AsyncIterator[IndexBatch]) -> int:
         """Writes all batches durably and returns how many chunks they held.
 
-        Raises InvalidRequest, EmbeddingSpaceMismatch, RevisionSuperseded (the document was deleted) or IndexUnavailable.
+        Raises InvalidRequest, EmbeddingSpaceMismatch where the engine has room for one model only, RevisionSuperseded (the document
+        was deleted) or IndexUnavailable.
         """
         _check_header(header)
         self._refuse_deleted(header.key)
@@ -89,6 +91,7 @@ class RevisionWriter:
     async def _write_all(self, key: WriteKey, header: IndexHeader, batches: AsyncIterator[IndexBatch]) -> int:
         seen: set[str] = set()
         dimension: int | None = None
+        space: EmbeddingSpace | None = None
         while (batch := await self._next(batches)) is not None:
             check_batch(batch, dimension)
             for item in batch.chunks:
@@ -97,10 +100,11 @@ class RevisionWriter:
                 seen.add(item.chunk.chunk_id)
             if dimension is None:
                 dimension = batch.vectors.shape[1]
+                space = EmbeddingSpace(header.embedding_model, dimension)
                 async with engine_deadline(self._options.engine_timeout_s):
-                    await self._dense.prepare(EmbeddingSpace(header.embedding_model, dimension))
+                    await self._dense.prepare(space)
             await both(
-                self._dense.write(key, batch),
+                self._dense.write(key, replace(batch, space=space)),
                 self._lexical.write(key, batch),
                 timeout_s=self._options.engine_timeout_s,
             )

@@ -1,5 +1,6 @@
 """The retriever's instruments. Labels are bounded: stages, parts and strategies, never an id."""
 
+from opentelemetry import trace
 from prometheus_client import Counter, Gauge, Histogram
 
 from services.retriever.models import SearchResult
@@ -24,14 +25,43 @@ DAMAGED = Counter("groundwork_retriever_damaged_indexes_total", "Indexes that we
 REFILLED = Counter(
     "groundwork_retriever_refilled_revisions_total", "Revisions filled in from the other engine.", ["engine"]
 )
+ENGINE_INFO = Gauge(
+    "groundwork_retriever_engine_info",
+    "1; its labels say what keeps vectors (dense) and text (lexical).",
+    ["engine", "system"],
+)
+ENGINE_SECONDS = Histogram(
+    "groundwork_retriever_engine_seconds",
+    "Seconds of a call of an engine: dense or lexical.",
+    ["engine", "operation"],
+    buckets=(*_BUCKETS_S, 5, 10, 30),
+)
+ENGINE_ERRORS = Counter(
+    "groundwork_retriever_engine_errors_total", "Calls of an engine that failed.", ["engine", "operation"]
+)
 ENGINE_UP = Gauge("groundwork_retriever_engine_up", "Whether an engine answers.", ["engine"])
 UNREADABLE = Counter(
     "groundwork_retriever_unreadable_total", "Records that could not be decoded and were set aside.", ["kind"]
 )
 
 
+# There from the start, so that the first one is an increase.
+for _engine in ("dense", "lexical"):
+    DAMAGED.labels(_engine)
+for _kind in ("chunk", "pointer"):
+    UNREADABLE.labels(_kind)
+
+
 def observe_search(result: SearchResult) -> None:
-    """Counts an answered search and times its stages."""
+    """Counts an answered search, times its stages, and tells the span in hand how it was answered."""
+    trace.get_current_span().set_attributes(
+        {
+            "groundwork.search.strategy": result.plan.strategy.value,
+            "groundwork.search.cache": result.cache.value,
+            "groundwork.search.hits": len(result.hits),
+            "groundwork.search.degraded": tuple(each.part for each in result.degraded),
+        }
+    )
     SEARCHES.labels(result.plan.strategy.value).inc()
     CACHED.labels(result.cache.value).inc()
     for stage, milliseconds in result.timings_ms.items():

@@ -99,6 +99,8 @@ class IndexBatch:
 
     chunks: Sequence[IndexedChunk]
     vectors: Vectors
+    space: "EmbeddingSpace | None" = None
+    """Where the vectors live; None for who needs no vectors."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,18 @@ class EmbeddingSpace:
 
     model: str
     dimension: int
+
+
+@dataclass(frozen=True)
+class Languages:
+    """Chunks in one of these languages, or, `are_left_out`, in none of them; those of unknown language are in none."""
+
+    codes: tuple[str, ...]
+    are_left_out: bool = False
+
+
+QueryVectors = Mapping[EmbeddingSpace, Vectors]
+"""Queries in each of the spaces that are searched: row i is query i in all of them."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +170,7 @@ class LexicalQuery:
     """One query as the lexical engine gets it.
 
     Every chunk found contains each of `must_phrases` as `phrases.contains_phrase` says; with an empty `text` it contains
-    nothing else of note. `languages`: ISO 639-1 codes of what is searched, most common first; empty when unknown.
+    nothing else of note. `languages`: ISO 639-1 codes of the languages that it may be in, likeliest first; empty when unknown.
     """
 
     text: str
@@ -200,6 +214,8 @@ class SearchPlan:
     rerank: RerankMode
     rerank_depth: int
     reason: str
+    weighs_by_language: bool = True
+    """Whether the weights hold only for chunks in a language of the query; see `ranking.py` for the others."""
 
 
 @dataclass(frozen=True)
@@ -292,6 +308,8 @@ class Activation:
 class Pointer:
     """The visible revision of a document. `deleted` makes it a tombstone: nothing of the document is ever visible again.
 
+    `embedding_model` made its vectors; empty for what was activated by a version that had one model for all.
+
     `newer_fields` are those that a newer version stored: this one does not know them, and stores them again as they were.
     """
 
@@ -302,6 +320,7 @@ class Pointer:
     activated_at_ms: int
     deleted: bool = False
     languages: tuple[str, ...] = ()
+    embedding_model: str = ""
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
 
     def shows(self, revision_id: str) -> bool:

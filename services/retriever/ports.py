@@ -8,6 +8,7 @@ from typing import Protocol
 from services.retriever.models import (
     EmbeddingSpace,
     IndexBatch,
+    Languages,
     LexicalQuery,
     Pointer,
     PointerEntry,
@@ -61,7 +62,7 @@ class ChunkRemoval(Protocol):
 
 
 class DenseIndex(ChunkIndex, Protocol):
-    """Vectors, searched by cosine similarity."""
+    """Vectors of one embedding space, searched by cosine similarity."""
 
     @property
     def space(self) -> EmbeddingSpace | None:
@@ -70,14 +71,30 @@ class DenseIndex(ChunkIndex, Protocol):
     async def prepare(self, space: EmbeddingSpace) -> None:
         """Makes the index ready for vectors of `space`. Raises EmbeddingSpaceMismatch when it holds others."""
 
-    async def search(self, scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
-        """One list a query vector, best first, at most `limit` each. Scores are cosines."""
+    async def search(
+        self, scope: SearchScope, vectors: Vectors, limit: int, languages: Languages | None = None
+    ) -> list[list[Candidate]]:
+        """One list a query vector, best first, at most `limit` each, of chunks in these languages. Scores are cosines."""
 
     async def cosines(self, tenant_id: str, chunk_ids: Sequence[str], vectors: Vectors) -> list[dict[str, float]]:
         """Of each query vector with those of the chunks that exist, of active revisions or not, by chunk id."""
 
     async def vectors(self, tenant_id: str, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of those of the chunks that exist, of active revisions or not, by chunk id; float16 precision is enough."""
+
+
+class SpaceStore(Protocol):
+    """The dense indexes of an engine, one for each embedding space."""
+
+    @property
+    def indexes(self) -> Sequence[DenseIndex]:
+        """Those that are known, oldest first; never none, but the first may still be without vectors."""
+
+    async def find(self) -> None:
+        """Gets to know those that other processes have begun. Raises IndexUnavailable."""
+
+    async def make_room(self, space: EmbeddingSpace) -> None:
+        """Has an index ready for vectors of `space`. Raises EmbeddingSpaceMismatch where there can be no other."""
 
 
 class LexicalIndex(ChunkIndex, Protocol):
@@ -88,6 +105,10 @@ class LexicalIndex(ChunkIndex, Protocol):
 
     async def revisions(self, tenant_id: str, document_id: str) -> set[RevisionKey]:
         """Every revision of the document that has chunks in the index, whether it was ever active or not."""
+
+    async def drop_outdated(self) -> None:
+        """Removes what was indexed in earlier formats of this index. Harmless when repeated. It is called when the index lacks
+        nothing: until then a release before may still be running, or come back."""
 
 
 class OwnIndex(Protocol):
@@ -138,15 +159,18 @@ class CollectionRights(Protocol):
 class Embedder(Protocol):
     """Turns query texts into vectors."""
 
-    async def embed_queries(self, queries: Sequence[str], timeout_s: float) -> tuple[EmbeddingSpace, Vectors]:
-        """Vectors [len(queries), dimension], L2-normalised, and the space they live in."""
+    async def embed_queries(
+        self, queries: Sequence[str], model: str, timeout_s: float
+    ) -> tuple[EmbeddingSpace, Vectors]:
+        """Vectors [len(queries), dimension], L2-normalised, and the space they live in. `model`: its name; empty for the one that
+        new texts are embedded with. Raises EmbeddingSpaceMismatch where it cannot be had."""
 
 
 class PassageEmbedder(Protocol):
     """Turns texts of chunks into the vectors that the dense index holds."""
 
-    async def embed_passages(self, texts: Sequence[str]) -> tuple[EmbeddingSpace, Vectors]:
-        """Vectors [len(texts), dimension], L2-normalised, and the space they live in. Within bounded time."""
+    async def embed_passages(self, texts: Sequence[str], model: str) -> tuple[EmbeddingSpace, Vectors]:
+        """Vectors [len(texts), dimension], L2-normalised, and the space they live in. Within bounded time. `model`: as Embedder."""
 
 
 class Reranker(Protocol):
@@ -157,6 +181,14 @@ class Reranker(Protocol):
     ) -> list[float]:
         """One score a passage, in their order; higher is better. `content_hashes` are those of the passages' chunks, under which
         the reranker may know them from their ingestion; empty where a chunk has none."""
+
+
+class LanguageDetector(Protocol):
+    """Tells languages apart."""
+
+    def certainties(self, text: str) -> dict[str, float]:
+        """How certain each language (ISO 639-1) is, from 0 to 1, of one line of lower-case text; those that are out of the question
+        are left out. Takes less than a millisecond."""
 
 
 class TextForgetter(Protocol):

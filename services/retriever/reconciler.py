@@ -1,5 +1,5 @@
 """What the indexes hold compared with what is visible: what they hold for nobody is removed, what they lack is noted, and
-tombstones that nobody can need any more go."""
+tombstones and indexes of earlier formats that nobody can need any more go."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from services.retriever.engine_answer import DENSE, LEXICAL, Part
 from services.retriever.index_gaps import IndexGaps
 from services.retriever.models import RevisionKey, WriteKey
 from services.retriever.options import REMOVAL_TIMEOUT_S, ReconcileOptions
-from services.retriever.ports import ChunkIndex, DenseIndex, LexicalIndex, RevisionStore
+from services.retriever.ports import ChunkIndex, LexicalIndex, RevisionStore
 from services.retriever.removal import Remover
 from services.retriever.revision_map import RevisionMap
 
@@ -30,7 +30,7 @@ class Reconciler:
 
     def __init__(
         self,
-        dense: DenseIndex,
+        dense: ChunkIndex,
         lexical: LexicalIndex,
         store: RevisionStore,
         revisions: RevisionMap,
@@ -41,6 +41,7 @@ class Reconciler:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._engines: tuple[tuple[Part, ChunkIndex], ...] = ((DENSE, dense), (LEXICAL, lexical))
+        self._lexical = lexical
         self._store = store
         self._revisions = revisions
         self._gaps = gaps
@@ -67,6 +68,7 @@ class Reconciler:
             else:
                 self._gaps.suspected.clear()
             await self._round(REMOVAL_TIMEOUT_S)
+            await self.drop_outdated()
             await asyncio.sleep(min(_SUSPICION_PAUSE_S, self._options.interval_s))
 
     async def _round(self, timeout_s: float) -> None:
@@ -75,6 +77,16 @@ class Reconciler:
             await self.collect_tombstones()
         except GroundworkError as error:
             _log.warning("reconcile_failed", reason=error.reason, error=error.message)
+
+    async def drop_outdated(self) -> None:
+        """Removes indexes of earlier formats, unless the present one still lacks something."""
+        if self._gaps.count(LEXICAL):
+            return
+        try:
+            async with engine_deadline(REMOVAL_TIMEOUT_S):
+                await self._lexical.drop_outdated()
+        except GroundworkError as error:
+            _log.warning("outdated_indexes_kept", reason=error.reason, error=error.message)
 
     async def reconcile(self, timeout_s: float = REMOVAL_TIMEOUT_S) -> int:
         """Queues the removal of every orphaned revision; returns how many there were. Of an engine that does not answer nothing is

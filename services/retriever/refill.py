@@ -1,5 +1,6 @@
-"""Filling an index of this process again from the other one: each holds the chunks whole, and vectors are made again of their text.
-What neither has is made again from the document's file, by ingestion, which compares the indexes with its records."""
+"""Filling an index again from the other one, after it was lost, damaged, or made anew in another format: each holds the chunks
+whole, and vectors are made again of their text. What neither has is made again from the document's file, by ingestion, which
+compares the indexes with its records."""
 
 import asyncio
 import time
@@ -16,10 +17,11 @@ from services.retriever.concurrency import KeyedLock, engine_deadline
 from services.retriever.engine_answer import DENSE, LEXICAL, Part
 from services.retriever.errors import IndexUnavailable
 from services.retriever.index_gaps import IndexGaps
-from services.retriever.models import Chunk, IndexBatch, IndexedChunk, RevisionKey, WriteKey
+from services.retriever.models import Chunk, IndexBatch, IndexedChunk, Pointer, RevisionKey, WriteKey
 from services.retriever.options import READ_TIMEOUT_S, REMOVAL_TIMEOUT_S
-from services.retriever.ports import ChunkIndex, DenseIndex, LexicalIndex, PassageEmbedder
+from services.retriever.ports import ChunkIndex, LexicalIndex, PassageEmbedder
 from services.retriever.revision_map import RevisionMap
+from services.retriever.spaces import DenseSpaces
 from services.retriever.stored_chunk import readable
 
 _log = structlog.get_logger()
@@ -27,6 +29,7 @@ _SUBJECT = "retriever-refill"
 _CHUNKS_PER_BATCH = 32
 _REVISIONS_AT_A_TIME = 8
 """They share commits, and memory holds one batch of each."""
+_SHARED_ATTEMPT = "refill"
 _RETRY_S = 5.0
 """Before what failed is tried again: an engine or the model server was away."""
 
@@ -36,21 +39,23 @@ class NotRefillable(Exception):
 
 
 class Refiller:
-    """Fills the gaps of the engines of this process. Those of servers are left to ingestion: several retrievers would fill them."""
+    """Fills the gaps of the engines of this process, and of servers that several retrievers may fill at once."""
 
     def __init__(
         self,
-        dense: DenseIndex,
+        dense: DenseSpaces,
         lexical: LexicalIndex,
         embedder: PassageEmbedder,
         revisions: RevisionMap,
         gaps: IndexGaps,
         writing: KeyedLock,
         own: Sequence[Part],
+        shared: Sequence[Part] = (),
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`writing`: one for each revision, shared with who writes them. `own`: the engines that are of this process."""
+        """`writing`: one for each revision, shared with who writes them. `own`: the engines that are of this process. `shared`:
+        those of servers where a chunk that is written twice, by two retrievers, is there once. Other gaps are left to ingestion."""
         self._dense = dense
         self._lexical = lexical
         self._embedder = embedder
@@ -58,6 +63,7 @@ class Refiller:
         self._gaps = gaps
         self._writing = writing
         self._own = own
+        self._shared = shared
         self._clock = clock
         self._in_hand: set[RevisionKey] = set()
 
@@ -76,7 +82,7 @@ class Refiller:
 
     async def fill(self) -> bool:
         """Fills what can be filled of all gaps now. False when something failed that may succeed later."""
-        work = [(part, key) for part in self._own for key in self._gaps.of(part)]
+        work = [(part, key) for part in (*self._own, *self._shared) for key in self._gaps.of(part)]
         self._in_hand = {key for _, key in work}
         remaining = iter(work)
         failures: list[GroundworkError] = []
@@ -117,15 +123,21 @@ class Refiller:
                 if held != pointer.chunk_count:
                     if at_hand != pointer.chunk_count:
                         raise NotRefillable
-                    await self._copy(part, key, source, target, pointer.chunk_count)
+                    await self._copy(part, self._attempt(part, key, pointer), source, target, pointer)
             self._gaps.close(part, key)
 
+    def _attempt(self, part: Part, key: RevisionKey, pointer: Pointer) -> WriteKey:
+        """Where several fill the same index it is one attempt of all: an attempt removes what others left."""
+        if part in self._shared:
+            return WriteKey(key, pointer.activated_at_ms, _SHARED_ATTEMPT)
+        return WriteKey(key, int(self._clock() * 1000), uuid.uuid4().hex)
+
     async def _copy(
-        self, part: Part, key: RevisionKey, source: ChunkIndex, target: ChunkIndex, chunk_count: int
+        self, part: Part, write_key: WriteKey, source: ChunkIndex, target: ChunkIndex, pointer: Pointer
     ) -> None:
-        write_key = WriteKey(key, int(self._clock() * 1000), uuid.uuid4().hex)
+        key, chunk_count = write_key.revision, pointer.chunk_count
         async for chunks in _batches(source, key, chunk_count):
-            batch = await self._batch(part, key, chunks)
+            batch = await self._batch(part, key, chunks, pointer.embedding_model)
             async with engine_deadline(REMOVAL_TIMEOUT_S):
                 await target.write(write_key, batch)
         async with engine_deadline(REMOVAL_TIMEOUT_S):
@@ -134,14 +146,14 @@ class Refiller:
             raise IndexUnavailable(f"of {chunk_count} chunks of revision {key.revision_id} the index kept {count}")
         metrics.REFILLED.labels(part.name).inc()
 
-    async def _batch(self, part: Part, key: RevisionKey, chunks: Sequence[Chunk]) -> IndexBatch:
+    async def _batch(self, part: Part, key: RevisionKey, chunks: Sequence[Chunk], model: str) -> IndexBatch:
         items = [IndexedChunk(chunk, _embedded_text(part, chunk)) for chunk in chunks]
         if part is LEXICAL:
             return IndexBatch(items, np.zeros((len(items), 0), np.float32))
         with use_principal(Principal(key.tenant_id, _SUBJECT)):
-            space, vectors = await self._embedder.embed_passages([item.embedded_text for item in items])
+            space, vectors = await self._embedder.embed_passages([item.embedded_text for item in items], model)
         await self._dense.prepare(space)
-        return IndexBatch(items, vectors)
+        return IndexBatch(items, vectors, space)
 
 
 async def _batches(source: ChunkIndex, key: RevisionKey, chunk_count: int) -> AsyncIterator[list[Chunk]]:

@@ -69,7 +69,13 @@ class Remover:
             try:
                 await self._remove(item)
             except GroundworkError as error:
-                _log.warning("removal_failed", document_id=item.document_id, reason=error.reason, error=error.message)
+                _log.warning(
+                    "removal_failed",
+                    tenant_id=item.tenant_id,
+                    document_id=item.document_id,
+                    reason=error.reason,
+                    error=error.message,
+                )
             finally:
                 self._queue.task_done()
 
@@ -77,7 +83,7 @@ class Remover:
         try:
             self._queue.put_nowait(item)
         except asyncio.QueueFull:
-            _log.warning("removal_postponed", document_id=item.document_id)
+            _log.warning("removal_postponed", tenant_id=item.tenant_id, document_id=item.document_id)
 
     async def _remove(self, item: RevisionKey | _Document) -> None:
         if isinstance(item, RevisionKey):
@@ -95,7 +101,9 @@ class Remover:
         if stored is not None:
             self._revisions.apply(stored)
             if stored.pointer is None or stored.pointer.shows(key.revision_id):
-                _log.warning("removal_refused", document_id=key.document_id, revision_id=key.revision_id)
+                _log.warning(
+                    "removal_refused", tenant_id=key.tenant_id, document_id=key.document_id, revision_id=key.revision_id
+                )
                 return
         self._written.forget(key)
         await both(self._dense.delete_revision(key), self._lexical.delete_revision(key), timeout_s=REMOVAL_TIMEOUT_S)

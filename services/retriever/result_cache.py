@@ -15,7 +15,14 @@ import numpy as np
 
 from kit.language.phrases import numbers_in, phrase_tokens
 from services.retriever.engines import phrases_by_query
-from services.retriever.models import Chunk, SearchPlan, SearchRequest, SearchResult, SearchScope, Vectors
+from services.retriever.models import (
+    Chunk,
+    QueryVectors,
+    SearchPlan,
+    SearchRequest,
+    SearchResult,
+    SearchScope,
+)
 from services.retriever.options import SearchOptions
 
 Versions = tuple[int, ...]
@@ -54,7 +61,7 @@ class _Entry:
     versions: Versions
     expires_at_s: float
     size_bytes: int
-    queries: Vectors | None
+    queries: QueryVectors | None
 
 
 class ResultCache:
@@ -82,7 +89,7 @@ class ResultCache:
         self._entries.move_to_end(key)
         return entry.result
 
-    def similar(self, key: CacheKey, queries: Vectors, versions: Versions) -> SearchResult | None:
+    def similar(self, key: CacheKey, queries: QueryVectors, versions: Versions) -> SearchResult | None:
         """The answer to a request whose every query means what this one's does, if nothing has changed since."""
         for known in list(reversed(self._wordings.get(key.beyond_wording, ()))):
             result = self.get(known, versions)
@@ -90,7 +97,7 @@ class ResultCache:
                 return result
         return None
 
-    def put(self, key: CacheKey, result: SearchResult, queries: Vectors | None, versions: Versions) -> None:
+    def put(self, key: CacheKey, result: SearchResult, queries: QueryVectors | None, versions: Versions) -> None:
         """Remembers an answer that was computed from the collections at `versions`."""
         size_bytes = _size_bytes(result)
         if size_bytes > self._options.cache_bytes:
@@ -113,10 +120,14 @@ class ResultCache:
             if entry.expires_at_s <= now_s or entry.versions != versions_now(key.request.scope):
                 self._forget(key)
 
-    def _means_the_same(self, known: Vectors | None, queries: Vectors) -> bool:
-        if known is None or known.shape != queries.shape:
+    def _means_the_same(self, known: QueryVectors | None, queries: QueryVectors) -> bool:
+        if known is None or known.keys() != queries.keys():
             return False
-        return bool(np.all(np.sum(known * queries, axis=1) >= self._options.cache_similarity))
+        return all(
+            known[space].shape == vectors.shape
+            and bool(np.all(np.sum(known[space] * vectors, axis=1) >= self._options.cache_similarity))
+            for space, vectors in queries.items()
+        )
 
     def _forget(self, key: CacheKey) -> None:
         entry = self._entries.pop(key, None)

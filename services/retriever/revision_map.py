@@ -20,17 +20,19 @@ _log = structlog.get_logger()
 
 @dataclass
 class _Size:
-    """What is active in a collection, and how often that has changed. `languages` counts documents."""
+    """What is active in a collection, and how often that has changed. `languages` and `models` count documents."""
 
     chunk_count: int = 0
     version: int = 0
     languages: Counter[str] = field(default_factory=Counter)
+    models: Counter[str] = field(default_factory=Counter)
 
     def change(self, pointer: Pointer, sign: int) -> None:
         self.version += 1
         if not pointer.deleted:
             self.chunk_count += sign * pointer.chunk_count
             self.languages.update(dict.fromkeys(pointer.languages, sign))
+            self.models[pointer.embedding_model] += sign
 
 
 class RevisionMap:
@@ -145,13 +147,18 @@ class RevisionMap:
         sizes = (self._sizes.get((tenant_id, collection_id)) for collection_id in collection_ids)
         return sum(size.chunk_count for size in sizes if size)
 
-    def languages(self, tenant_id: str, collection_ids: Sequence[str]) -> tuple[str, ...]:
-        """Languages of the documents in the collections, most common first; empty when none is known."""
+    def languages(self, tenant_id: str, collection_ids: Sequence[str]) -> dict[str, int]:
+        """How many documents of the collections have each language, most common first; empty when none is known."""
         documents: Counter[str] = Counter()
         for collection_id in collection_ids:
             if size := self._sizes.get((tenant_id, collection_id)):
                 documents.update(size.languages)
-        return tuple(language for language, count in documents.most_common() if count > 0)
+        return {language: count for language, count in documents.most_common() if count > 0}
+
+    def models(self, tenant_id: str, collection_ids: Sequence[str]) -> tuple[str, ...]:
+        """Embedding models of the documents in the collections; one is empty when some were indexed before models were noted."""
+        sizes = [self._sizes.get((tenant_id, collection_id)) for collection_id in collection_ids]
+        return tuple(sorted({model for size in sizes if size for model, count in size.models.items() if count > 0}))
 
     def versions(self, tenant_id: str, collection_ids: Sequence[str]) -> tuple[int, ...]:
         """One number a collection, higher after every change of a pointer in it. Of this process only."""

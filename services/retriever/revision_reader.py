@@ -11,8 +11,9 @@ from services.retriever.concurrency import both, engine_deadline
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import Pointer, RevisionKey, Vectors
 from services.retriever.options import READ_TIMEOUT_S
-from services.retriever.ports import DenseIndex, LexicalIndex
+from services.retriever.ports import LexicalIndex
 from services.retriever.revision_map import RevisionMap
+from services.retriever.spaces import DenseSpaces
 from services.retriever.stored_chunk import readable
 from services.retriever.validation import check_id, check_revision, check_revision_count, check_scope_id
 
@@ -43,7 +44,7 @@ class RevisionReader:
 
     def __init__(
         self,
-        dense: DenseIndex,
+        dense: DenseSpaces,
         lexical: LexicalIndex,
         revisions: RevisionMap,
         is_filling: Callable[[RevisionKey], bool] = lambda _: False,
@@ -62,10 +63,13 @@ class RevisionReader:
         check_scope_id("tenant_id", tenant_id)
         check_id("document_id", document_id)
         pointer = self._revisions.get(tenant_id, document_id)
-        space = self._dense.space
-        if pointer is None or pointer.deleted or space is None or space.model != model:
+        if pointer is None or pointer.deleted:
             return
         key = RevisionKey(tenant_id, document_id, pointer.revision_id)
+        async with engine_deadline(READ_TIMEOUT_S):
+            made_by = pointer.embedding_model or await self._dense.model_of(key)
+        if made_by != model:
+            return
         for start in range(0, pointer.chunk_count, _CHUNKS_PER_READ):
             ordinals = range(start, min(start + _CHUNKS_PER_READ, pointer.chunk_count))
             hashes, vectors = await self._read(key, ordinals)

@@ -15,7 +15,7 @@ from kit.ranking.diversity import most_diverse
 from services.retriever import gate
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.engine_answer import DENSE, LEXICAL, NEIGHBOURS, Lists, Stopwatch, within
-from services.retriever.engines import Engines, IsVisible, Trace, phrases_by_query
+from services.retriever.engines import DenseAnswer, Engines, IsVisible, Trace, phrases_by_query
 from services.retriever.errors import SearchUnavailable
 from services.retriever.index_gaps import INCOMPLETE, IndexGaps
 from services.retriever.models import (
@@ -23,12 +23,12 @@ from services.retriever.models import (
     Degradation,
     FusionMethod,
     Hit,
+    QueryVectors,
     SearchPlan,
     SearchRequest,
     SearchResult,
     SearchScope,
     Strategy,
-    Vectors,
 )
 from services.retriever.options import READ_TIMEOUT_S, SearchOptions
 from services.retriever.ports import CollectionRights
@@ -54,7 +54,12 @@ class _Search:
     plan: SearchPlan
     is_visible: IsVisible
     trace: Trace
-    queries: Vectors | None = None
+    documents: Mapping[str, int]
+    """How many are in each language, most common first."""
+    spoken: Sequence[tuple[str, ...] | None] = ()
+    """By query: those of these languages that it is in; None where that is of no consequence."""
+    queries: QueryVectors | None = None
+    dense: DenseAnswer | None = None
     dense_is_down: bool = False
     lexical_is_down: bool = False
 
@@ -102,7 +107,8 @@ class Searcher:
         known = self._cache.get(key, versions) if may_remember else None
         if known is not None:
             return replace(known, cache=CacheOutcome.HIT, timings_ms={"total": total.lap_ms()})
-        search = _Search(request, key.plan, self._visibility(request), Trace())
+        documents = self._revisions.languages(scope.tenant_id, scope.collection_ids)
+        search = _Search(request, key.plan, self._visibility(request), Trace(), documents)
         self._note_gaps(search)
         found = await self._find(search, key if may_remember else None, versions)
         if isinstance(found, SearchResult):
@@ -143,16 +149,17 @@ class Searcher:
         """What the engines find, or the answer to the same question in other words."""
         request, plan, trace = search.request, search.plan, search.trace
         lexical: asyncio.Task[Lists | None] | None = None
-        dense: Lists | None = None
+        documents = search.documents
+        search.spoken = self._engines.spoken(request, documents)
         async with asyncio.TaskGroup() as group:
             if plan.strategy is not Strategy.DENSE:
-                languages = self._revisions.languages(request.scope.tenant_id, request.scope.collection_ids)
                 lexical = group.create_task(
-                    self._engines.ask_lexical(request, languages, search.is_visible, plan.candidates, trace)
+                    self._engines.ask_lexical(request, documents, search.is_visible, plan.candidates, trace)
                 )
             having = group.create_task(self._engines.with_phrases(request, search.is_visible, trace))
             if plan.strategy is not Strategy.LEXICAL or request.min_score is not None:
-                search.queries = await self._engines.embed(request.queries, trace)
+                models = self._revisions.models(request.scope.tenant_id, request.scope.collection_ids)
+                search.queries = await self._engines.embed(request.queries, models, trace)
             if key is not None and search.queries is not None:
                 known = self._cache.similar(key, search.queries, versions)
                 if known is not None:
@@ -161,11 +168,12 @@ class Searcher:
                             task.cancel()
                     return known
             if plan.strategy is not Strategy.LEXICAL and search.queries is not None:
-                dense = await self._engines.ask_dense(
-                    request, search.queries, await having, search.is_visible, plan.candidates, trace
+                search.dense = await self._engines.ask_dense(
+                    request, search.queries, tuple(documents), await having, search.is_visible, plan.candidates, trace
                 )
-                search.dense_is_down = dense is None
+                search.dense_is_down = search.dense is None
         words = lexical.result() if lexical else None
+        dense = search.dense.lists if search.dense else None
         search.lexical_is_down |= lexical is not None and words is None
         if dense is None and words is None:
             failures = "; ".join(failure.message for failure in trace.degraded)
@@ -188,9 +196,9 @@ class Searcher:
         request, plan, trace = search.request, search.plan, search.trace
         await self._complete(search, ranking)
         watch = Stopwatch()
-        fused = ranking.fuse(plan, request.query_weights)
-        fused = ranking.without_noise(fused, request.min_score, self._noise_cosine(search))
-        fused = ranking.without_duplicates(fused, 2 * plan.top_k)
+        fused = ranking.fuse(plan, request.query_weights, search.spoken)
+        fused = ranking.without_noise(fused, request.min_score, self._noise(search, ranking))
+        fused = ranking.without_duplicates(fused, 2 * plan.top_k, request.queries)
         trace.timings_ms["fuse"] = watch.lap_ms()
         reranked = await self._rerank.run(request.queries[0], fused, ranking, plan, trace)
         chosen = await self._chosen(search, reranked.ranking, ranking)
@@ -209,11 +217,26 @@ class Searcher:
             timings_ms=trace.timings_ms,
         )
 
-    def _noise_cosine(self, search: _Search) -> float | None:
-        """None while words cannot vouch for what lies below it: then the nearest is shown, and that words are missing is said."""
-        if search.lexical_is_down:
+    def _noise(self, search: _Search, ranking: Ranking) -> gate.Noise | None:
+        """None where words cannot vouch for what lies below it: while their engine is away, which is said; and where the request
+        wants vectors alone, unless a threshold is set. Then the nearest is shown: a made-up word has a cosine of 0.34 with the
+        passage that has it."""
+        spaces = tuple(search.queries or ())
+        if search.lexical_is_down or not spaces:
             return None
-        return gate.noise_cosine(self._engines.dense.space, self._options.noise_cosine)
+        if (setting := self._options.noise_cosine) is not None:
+            return lambda _: setting
+        if search.plan.strategy is Strategy.DENSE:
+            return None
+        known = search.dense.spaces if search.dense else {}
+
+        def noise_of(chunk_id: str) -> float | None:
+            languages = tuple(search.documents)
+            language = languages[0] if len(languages) == 1 else ranking.chunk(chunk_id).language
+            space = spaces[0] if len(spaces) == 1 else known.get(chunk_id)
+            return gate.noise_cosine(space, language, search.spoken)
+
+        return noise_of
 
     async def _complete(self, search: _Search, ranking: Ranking) -> None:
         """Reads the cosines of what words alone found, for those who need them: the convex fusion and the gate."""
@@ -224,7 +247,7 @@ class Searcher:
         missing = ranking.without_cosine()
         cosines = await self._engines.cosines(request.scope.tenant_id, missing, search.queries, search.trace)
         if cosines is not None:
-            ranking.complete(cosines)
+            ranking.complete(cosines, search.dense.levels if search.dense else ())
 
     async def _chosen(self, search: _Search, final: Mapping[str, float], ranking: Ranking) -> list[str]:
         """The hits to return, in order; notes what was good, but not good enough."""

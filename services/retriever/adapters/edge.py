@@ -23,6 +23,7 @@ from kit.errors import GroundworkError
 from services.retriever import filters
 from services.retriever.adapters.damaged_folder import environment_problem, is_locked, set_aside
 from services.retriever.adapters.edge_points import (
+    LANGUAGE,
     ORDINAL,
     PLACE,
     STORED,
@@ -39,6 +40,7 @@ from services.retriever.filters import AnyOf
 from services.retriever.models import (
     EmbeddingSpace,
     IndexBatch,
+    Languages,
     RevisionKey,
     SearchScope,
     Vector,
@@ -69,7 +71,8 @@ T = TypeVar("T")
 class EdgeIndex:
     """DenseIndex in a folder. One process at a time may have it open. Open it with `EdgeIndex.open`."""
 
-    def __init__(self, path: Path, *, max_waiting: int = 256) -> None:
+    def __init__(self, path: Path, *, max_waiting: int = 256, suspected: asyncio.Event | None = None) -> None:
+        """`suspected`: shared with other indexes that are looked after together."""
         self._path = path
         self._reader = EngineThread("qdrant-edge-read", max_waiting)
         self._writer = EngineThread("qdrant-edge-write", max_waiting)
@@ -78,13 +81,13 @@ class EdgeIndex:
         self._commit = GroupCommit(self._commit_now, IN_PROCESS)
         self._unflushed = 0
         self._preparing = asyncio.Lock()
-        self.suspected = asyncio.Event()
+        self.suspected = suspected or asyncio.Event()
 
     @classmethod
-    async def open(cls, path: Path, *, max_waiting: int = 256) -> "EdgeIndex":
+    async def open(cls, path: Path, *, max_waiting: int = 256, suspected: asyncio.Event | None = None) -> "EdgeIndex":
         """Opens what is there; an empty folder becomes an index with the first vectors, and what is damaged is set aside. Raises
         IndexUnavailable."""
-        index = cls(path, max_waiting=max_waiting)
+        index = cls(path, max_waiting=max_waiting, suspected=suspected)
         await index._writer.run(index._load)
         return index
 
@@ -192,8 +195,10 @@ class EdgeIndex:
         response = await self._on(self._reader, lambda shard: shard.facet(request))
         return [filters.parse_write_term(hit.value) for hit in response.hits if hit.count]
 
-    async def search(self, scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
-        condition = scope_filter(scope)
+    async def search(
+        self, scope: SearchScope, vectors: Vectors, limit: int, languages: Languages | None = None
+    ) -> list[list[Candidate]]:
+        condition = scope_filter(scope, languages)
         if self._shard is None:
             return [[] for _ in vectors]
         queries = [
@@ -283,7 +288,7 @@ class EdgeIndex:
         folder.mkdir(parents=True)
         vectors = qe.EdgeVectorParams(size=space.dimension, distance=qe.Distance.Dot, datatype=_DATATYPE)
         shard = qe.EdgeShard.create(str(folder), qe.EdgeConfig(vectors=vectors))
-        for field in (*filters.KEYWORD_FIELDS, PLACE):
+        for field in (*filters.KEYWORD_FIELDS, PLACE, LANGUAGE):
             shard.update(qe.UpdateOperation.create_field_index(field, qe.PayloadSchemaType.Keyword))
         for field in filters.NUMERIC_FIELDS:
             shard.update(qe.UpdateOperation.create_field_index(field, qe.PayloadSchemaType.Integer))

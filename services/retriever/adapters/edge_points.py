@@ -7,10 +7,11 @@ import qdrant_edge as qe
 
 from services.retriever import filters
 from services.retriever.filters import AnyOf, Clause
-from services.retriever.models import IndexedChunk, RevisionKey, SearchScope, Vectors, WriteKey
+from services.retriever.models import IndexedChunk, Languages, RevisionKey, SearchScope, Vectors, WriteKey
 from services.retriever.stored_chunk import encode, point_id
 
 STORED = "stored"
+LANGUAGE = "language"
 ORDINAL = "ordinal"
 PLACE = "place"
 """Tenant and collection in one field. A search names both, and the engine looks up each condition for each vector: one instead of
@@ -32,6 +33,8 @@ def _points(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors) -> 
         payload |= filters.chunk_numbers(item.chunk)
         place = _place(key.revision.tenant_id, item.chunk.collection_id)
         payload |= {ORDINAL: item.chunk.ordinal, PLACE: place, STORED: encode(item.chunk)}
+        if item.chunk.language:
+            payload[LANGUAGE] = item.chunk.language
         yield qe.Point(point_id(key.revision.tenant_id, item.chunk.chunk_id), vector, payload)
 
 
@@ -40,13 +43,19 @@ def revision_filter(key: RevisionKey) -> Any:
     return all_of((AnyOf(filters.REVISION, (filters.revision_term(key),)),))
 
 
-def scope_filter(scope: SearchScope) -> Any:
-    """What a search may see."""
+def scope_filter(scope: SearchScope, languages: Languages | None) -> Any:
+    """What a search may see, and of that what is in these languages."""
     others = [
         clause for clause in filters.compile_scope(scope) if clause.field not in (filters.TENANT, filters.COLLECTION)
     ]
     places = AnyOf(PLACE, tuple(_place(scope.tenant_id, collection_id) for collection_id in scope.collection_ids))
-    return all_of([places, *others])
+    clauses = [places, *others]
+    if languages is None:
+        return all_of(clauses)
+    in_them = AnyOf(LANGUAGE, languages.codes)
+    if not languages.are_left_out:
+        return all_of([*clauses, in_them])
+    return qe.Filter(must=[_condition(clause) for clause in clauses], must_not=[any_of(in_them)])
 
 
 def _place(tenant_id: str, collection_id: str) -> str:

@@ -18,6 +18,7 @@ from services.retriever.adapters.elasticsearch_mapping import (
     FORMAT,
     STORED,
     document,
+    earlier_names,
     format_of,
     index_name,
     index_template,
@@ -35,6 +36,7 @@ from services.retriever.adapters.elasticsearch_query import (
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import GroupCommit, Rest
 from services.retriever.adapters.server_retry import OPEN_TIMEOUT_S
+from services.retriever.analysis.analyser import Analysis
 from services.retriever.concurrency import engine_deadline
 from services.retriever.errors import EngineUnsupported, IndexUnavailable
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
@@ -62,9 +64,11 @@ class ElasticsearchIndex:
 
     def __init__(self, options: ElasticsearchOptions) -> None:
         self._options = options
-        self._alias = options.index
+        self._name = index_name(options)
         self._server = ElasticsearchConnection(options)
         self._encoder = EngineThread("elasticsearch-encode", _MAX_WAITING)
+        self._encoding = Analysis()
+        self._querying = Analysis()
         self._is_ready = False
         self._preparing = asyncio.Lock()
         self._refresh = GroupCommit(self._refresh_now, REST)
@@ -92,9 +96,9 @@ class ElasticsearchIndex:
     async def write(self, key: WriteKey, batch: IndexBatch) -> None:
         await self._prepare()
         for start in range(0, len(batch.chunks), _CHUNKS_PER_CALL):
-            documents = await self._encoder.run(_documents, key, batch.chunks[start : start + _CHUNKS_PER_CALL])
+            documents = await self._encoder.run(self._documents, key, batch.chunks[start : start + _CHUNKS_PER_CALL])
             try:
-                await index_all(self._server, self._alias, key.revision.tenant_id, documents)
+                await index_all(self._server, self._name, key.revision.tenant_id, documents)
             except NotThere:
                 self._is_ready = False
                 raise
@@ -124,9 +128,7 @@ class ElasticsearchIndex:
         if not chunk_ids:
             return []
         ids = [str(point_id(tenant_id, chunk_id)) for chunk_id in chunk_ids]
-        answer = await self._read(
-            lambda client: client.mget(index=self._alias, ids=ids, routing=tenant_id, source_includes=[STORED])
-        )
+        answer = await self._read(lambda client: client.mget(index=self._name, ids=ids, routing=tenant_id))
         for found in answer["docs"]:
             if "error" in found:
                 raise IndexUnavailable(f"the lexical index at {self._server.url} failed: {reason_of(found)}")
@@ -152,7 +154,7 @@ class ElasticsearchIndex:
         while True:
             body = writes_page(_WRITES_PER_PAGE, after, query)
             # With the patience of a write: each page passes over every chunk, and nobody waits for it.
-            answer = await self._write(lambda client, body=body: client.search(index=self._alias, **body))  # type: ignore[misc]
+            answer = await self._write(lambda client, body=body: client.search(index=self._name, **body))  # type: ignore[misc]
             self._check_whole(answer)
             page = answer["aggregations"]["writes"]
             found += [filters.parse_write_term(bucket["key"][filters.WRITE]) for bucket in page["buckets"]]
@@ -160,9 +162,13 @@ class ElasticsearchIndex:
             if after is None:
                 return found
 
+    async def drop_outdated(self) -> None:
+        names = earlier_names(self._options)
+        await self._write(lambda client: client.indices.delete(index=names, ignore_unavailable=True))
+
     async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
         clauses = filters.compile_scope(scope)
-        bodies = [search_body(clauses, query, limit) for query in queries]
+        bodies = [search_body(clauses, query, self._querying, limit) for query in queries]
         answers = iter(await self._search(scope.tenant_id, [body for body in bodies if body]))
         return [_candidates(next(answers)) if body else [] for body in bodies]
 
@@ -171,9 +177,7 @@ class ElasticsearchIndex:
         if not bodies:
             return []
         searches = [part for body in bodies for part in ({}, body)]
-        answer = await self._read(
-            lambda client: client.msearch(index=self._alias, searches=searches, routing=tenant_id)
-        )
+        answer = await self._read(lambda client: client.msearch(index=self._name, searches=searches, routing=tenant_id))
         for response in answer["responses"]:
             self._check_whole(response)
         return list(answer["responses"])
@@ -190,7 +194,7 @@ class ElasticsearchIndex:
             )
 
     async def _count(self, tenant_id: str, query: Json, ask: _Ask) -> int:
-        answer = await ask(lambda client: client.count(index=self._alias, query=query, routing=tenant_id))
+        answer = await ask(lambda client: client.count(index=self._name, query=query, routing=tenant_id))
         self._check_whole(answer)
         return int(answer["count"])
 
@@ -199,7 +203,7 @@ class ElasticsearchIndex:
         for _ in range(_DELETE_ATTEMPTS):
             answer = await self._write(
                 lambda client: client.delete_by_query(
-                    index=self._alias,
+                    index=self._name,
                     query=query,
                     routing=tenant_id,
                     conflicts="proceed",
@@ -219,8 +223,11 @@ class ElasticsearchIndex:
         )
 
     async def _refresh_now(self) -> None:
-        answer = await self._write(lambda client: client.indices.refresh(index=self._alias))
+        answer = await self._write(lambda client: client.indices.refresh(index=self._name))
         self._check_whole(answer)
+
+    def _documents(self, key: WriteKey, chunks: Sequence[IndexedChunk]) -> list[BulkDocument]:
+        return [BulkDocument.of(*document(key, item, self._encoding)) for item in chunks]
 
     async def _read(self, call: Callable[[AsyncElasticsearch], Awaitable[T]]) -> T:
         await self._prepare()
@@ -249,47 +256,31 @@ class ElasticsearchIndex:
                 await self._check_format()
             except NotThere:
                 await self._create()
-                await self._check_created()
+                await self._check_format()
             self._is_ready = True
-
-    async def _check_created(self) -> None:
-        try:
-            await self._check_format()
-        except NotThere as error:
-            name = index_name(self._options)
-            raise IndexUnavailable(
-                f"the index {name!r} on {self._server.url} is there without its alias {self._alias!r}; give it the alias, or "
-                "remove it and index all documents again"
-            ) from error
 
     async def _check_format(self) -> None:
         indexes: Any = await self._server.read(
-            lambda client: client.indices.get(index=self._alias, features=["mappings"])
+            lambda client: client.indices.get(index=self._name, features=["mappings"])
         )
         for name, index in indexes.items():
             found = format_of(index.get("mappings", {}))
             if found != FORMAT:
                 raise EngineUnsupported(
-                    f"the alias {self._alias!r} on {self._server.url} names the index {name!r}, whose mapping is of format "
-                    f"{found} and not {FORMAT}: remove the alias and index all documents again, or set "
-                    "GROUNDWORK_ELASTICSEARCH_INDEX to another name"
+                    f"the index {name!r} on {self._server.url} has a mapping of format {found} and not {FORMAT}: remove it, so "
+                    "that it is made and filled again, or set GROUNDWORK_ELASTICSEARCH_INDEX to another name"
                 )
 
     async def _create(self) -> None:
-        """Another process may be doing the same; the alias comes with the index, in one step."""
-        name = index_name(self._options)
+        """Another process may be doing the same."""
         await self._server.write(lambda client: client.indices.put_index_template(**index_template(self._options)))
         try:
-            await self._server.write(lambda client: client.indices.create(index=name, aliases={self._alias: {}}))
+            await self._server.write(lambda client: client.indices.create(index=self._name))
         except IndexUnavailable as error:
             if not _is_there_already(error.__cause__):
                 raise
         else:
-            _log.info("lexical_index_created", index=name)
-
-
-def _documents(key: WriteKey, chunks: Sequence[IndexedChunk]) -> list[BulkDocument]:
-    return [BulkDocument.of(*document(key, item)) for item in chunks]
+            _log.info("lexical_index_created", index=self._name)
 
 
 def _is_there_already(cause: BaseException | None) -> bool:

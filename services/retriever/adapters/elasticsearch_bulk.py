@@ -38,17 +38,17 @@ class BulkDocument:
 
 
 async def index_all(
-    server: ElasticsearchConnection, alias: str, routing: str, documents: Sequence[BulkDocument]
+    server: ElasticsearchConnection, index: str, routing: str, documents: Sequence[BulkDocument]
 ) -> None:
     """Returns once all of them are in the translog of the primary and its replicas. Raises IndexUnavailable."""
     for request in _requests(documents):
-        await _index(server, alias, routing, request)
+        await _index(server, index, routing, request)
 
 
-async def _index(server: ElasticsearchConnection, alias: str, routing: str, documents: Sequence[BulkDocument]) -> None:
+async def _index(server: ElasticsearchConnection, index: str, routing: str, documents: Sequence[BulkDocument]) -> None:
     failures = 0
     while True:
-        refused = await _send(server, alias, routing, documents)
+        refused = await _send(server, index, routing, documents)
         if not refused:
             return
         failures += 1
@@ -63,16 +63,15 @@ async def _index(server: ElasticsearchConnection, alias: str, routing: str, docu
 
 
 async def _send(
-    server: ElasticsearchConnection, alias: str, routing: str, documents: Sequence[BulkDocument]
+    server: ElasticsearchConnection, index: str, routing: str, documents: Sequence[BulkDocument]
 ) -> dict[int, dict[str, Any]]:
     """The results of those that were not indexed, by position."""
     lines: Any = [line for document in documents for line in document.lines]
     answer = await server.write(
         lambda client: client.bulk(
-            index=alias,
+            index=index,
             operations=lines,
             routing=routing,
-            require_alias=True,  # a missing index is an error, not a new one with guessed mappings
             filter_path=["errors", "items.*.status", "items.*.error"],
         )
     )

@@ -1,22 +1,22 @@
-"""How chunks lie in an Elasticsearch index: analysis, mapping, index template, and a document.
+"""How chunks lie in an Elasticsearch index: mapping, index template, and a document.
 
-Each language has a field of its own under `text` and `title`, analysed its way; a chunk fills that of its language only, so
-that term statistics are those of the language. `exact` is what is cited, cut into folded words before it is sent: phrases
-are matched in it word for word. Nothing is mapped that is not named here.
+`text` and `title` hold terms that were made before they are sent, those of all languages side by side; the server only splits
+them at spaces. `exact` is what is cited, cut into folded words: phrases are matched in it word for word. Nothing is mapped that is
+not named here.
 """
 
 from typing import Any
 
 from kit.language.phrases import phrase_tokens
 from services.retriever import filters
-from services.retriever.adapters.elasticsearch_analysis import analysis, field_name, index_analyser
-from services.retriever.languages import ANALYSERS, analyser_of, prepared
+from services.retriever.analysis.analyser import Analysis
 from services.retriever.models import IndexedChunk, WriteKey
 from services.retriever.options import ElasticsearchOptions
 from services.retriever.stored_chunk import citable_text, encode, point_id
 
-FORMAT = 1
-"""Version of this mapping and analysis, part of the index's name. Change it with either: documents must then be indexed again."""
+FORMAT = 2
+"""Version of this mapping and analysis, part of the index's name. Change it with either: the index is then filled again from the
+dense one, while retrievers of the release before go on with theirs."""
 TEXT = "text"
 TITLE = "title"
 EXACT = "exact"
@@ -26,8 +26,12 @@ _META = "groundwork_format"
 
 
 def index_name(options: ElasticsearchOptions) -> str:
-    """The index behind the alias `options.index`, by which everything else calls it."""
     return f"{options.index}-v{FORMAT}"
+
+
+def earlier_names(options: ElasticsearchOptions) -> list[str]:
+    """What the index was called in earlier formats."""
+    return [f"{options.index}-v{number}" for number in range(1, FORMAT)]
 
 
 def index_template(options: ElasticsearchOptions) -> dict[str, Any]:
@@ -47,16 +51,15 @@ def format_of(mappings: dict[str, Any]) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def document(key: WriteKey, item: IndexedChunk) -> tuple[str, dict[str, Any]]:
+def document(key: WriteKey, item: IndexedChunk, analysis: Analysis) -> tuple[str, dict[str, Any]]:
     """A chunk's id in the index and what is indexed of it."""
     chunk = item.chunk
-    analyser = analyser_of(chunk.language)
-    field = field_name(analyser)
+    title = " ".join((chunk.document_name, *chunk.heading_path))
     source: dict[str, Any] = dict(filters.chunk_keywords(chunk, key))
     source |= filters.chunk_numbers(chunk)
     source |= {
-        TEXT: {field: prepared(item.embedded_text, analyser)},
-        TITLE: {field: prepared(" ".join((chunk.document_name, *chunk.heading_path)), analyser)},
+        TEXT: " ".join(analysis.terms(item.embedded_text, chunk.language)),
+        TITLE: " ".join(analysis.terms(title, chunk.language)),
         EXACT: " ".join(phrase_tokens(citable_text(chunk))),
         ORDINAL: chunk.ordinal,
         STORED: encode(chunk),
@@ -72,7 +75,6 @@ def _settings(options: ElasticsearchOptions) -> dict[str, Any]:
             # What is committed is refreshed at once; in between there is nothing that anyone should see early.
             "refresh_interval": "30s",
             "translog": {"durability": "request"},  # a write that was acknowledged survives a kill
-            "analysis": analysis(),
         }
     }
 
@@ -84,14 +86,14 @@ def _mappings() -> dict[str, Any]:
         "dynamic": "strict",
         "_meta": {_META: FORMAT},
         "_routing": {"required": True},
+        # What a search reads of each hit: kept without the terms, which would be most of it.
+        "_source": {"includes": [STORED]},
         "properties": {
             **keywords,
             **numbers,
-            TEXT: {"properties": _by_language()},
-            TITLE: {"properties": _by_language()},
-            EXACT: {"type": "text", "analyzer": "whitespace"},
+            **{field: {"type": "text", "analyzer": "whitespace"} for field in (TEXT, TITLE, EXACT)},
             ORDINAL: {"type": "integer", "doc_values": False},
-            STORED: {"type": "object", "enabled": False},  # kept in the source, not looked into
+            STORED: {"type": "object", "enabled": False},  # kept, not looked into
         },
     }
 
@@ -99,7 +101,3 @@ def _mappings() -> dict[str, Any]:
 def _keyword(field: str) -> dict[str, Any]:
     # Only writes are aggregated over. Terms are bounded where they are made; none may be dropped for its length.
     return {"type": "keyword"} if field == filters.WRITE else {"type": "keyword", "doc_values": False}
-
-
-def _by_language() -> dict[str, Any]:
-    return {field_name(analyser): {"type": "text", "analyzer": index_analyser(analyser)} for analyser in ANALYSERS}

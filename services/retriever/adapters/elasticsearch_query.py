@@ -3,38 +3,29 @@
 The query parser of `query_string` is not used: any text a person types is a valid query here.
 """
 
-import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 from kit.language.phrases import phrase_tokens
 from services.retriever import filters
-from services.retriever.adapters.elasticsearch_analysis import field_name, telling_analyser
-from services.retriever.adapters.elasticsearch_mapping import EXACT, ORDINAL, STORED, TEXT, TITLE
+from services.retriever.adapters.elasticsearch_mapping import EXACT, ORDINAL, TEXT, TITLE
+from services.retriever.analysis.analyser import Analysis
+from services.retriever.bm25 import PHRASE_BOOST, TITLE_BOOST
 from services.retriever.filters import AnyOf, Clause
-from services.retriever.languages import analysers_of, prepared
 from services.retriever.models import LexicalQuery, RevisionKey, WriteKey
 
 Json = dict[str, Any]
-TITLE_BOOST = 0.25
-PHRASE_BOOST = 2.0
-"""Both as in tantivy, where they were measured."""
-_TIE_BREAK = 0.001
-_MAX_WORDS = 64
-_MAX_PHRASES = 4
-_QUOTED = re.compile(r"[\"“”„«]([^\"“”„«»]{3,200})[\"“”„»]")
 _SEARCH_TIMEOUT = "5s"
 """For the server to give a search up: nobody waits for it longer."""
 
 
-def search_body(clauses: Sequence[Clause], query: LexicalQuery, limit: int) -> Json | None:
+def search_body(clauses: Sequence[Clause], query: LexicalQuery, analysis: Analysis, limit: int) -> Json | None:
     """Chunks in scope that have all phrases and share a word with the text, scored by BM25. Without a text those that have
     the phrases; None when there is neither a word nor a phrase."""
     phrases = [
         {"match_phrase": {EXACT: " ".join(words)}} for phrase in query.must_phrases if (words := phrase_tokens(phrase))
     ]
-    wanted = list(_wanted(query))
+    wanted = list(_wanted(query, analysis))
     if not wanted and not phrases:
         return None
     scored: Json = {"must": phrases} if phrases else {"minimum_should_match": 1}
@@ -78,31 +69,27 @@ def writes_page(size: int, after: Json | None, query: Json | None = None) -> Jso
 
 
 def _found(condition: Json, limit: int) -> Json:
-    return {"query": {"bool": condition}, "size": limit, "_source": [STORED], "track_total_hits": False}
+    return {"query": {"bool": condition}, "size": limit, "track_total_hits": False}
 
 
-def _wanted(query: LexicalQuery) -> Iterator[Json]:
-    """Each word counts in the field of each language that is searched, and a little more in the title."""
-    has_words = any(map(str.isalnum, query.text))
-    quoted = [phrase for phrase in _QUOTED.findall(query.text) if len(phrase_tokens(phrase)) > 1][:_MAX_PHRASES]
-    for analyser in analysers_of(query.languages) if has_words else ():
-        text, title = (f"{field}.{field_name(analyser)}" for field in (TEXT, TITLE))
-        words = dict.fromkeys(prepared(query.text, analyser).split())
-        yield from _words(text, title, " ".join(islice(words, _MAX_WORDS)), telling_analyser(analyser))
-        for phrase in quoted:
-            yield {"match_phrase": {text: {"query": prepared(phrase, analyser), "boost": PHRASE_BOOST}}}
+def _wanted(query: LexicalQuery, analysis: Analysis) -> Iterator[Json]:
+    """Each term counts in the text, and a little more in the title."""
+    words = analysis.query_terms(query.text, query.languages)
+    alone = " ".join(terms[0] for terms in words if len(terms) == 1)
+    several = [terms for terms in words if len(terms) > 1]
+    for field, boost in ((TEXT, 1.0), (TITLE, TITLE_BOOST)):
+        if alone:
+            yield {"match": {field: {"query": alone, "boost": boost}}}
+        yield from (_synonyms(field, terms, boost) for terms in several)
+    for terms in analysis.quoted_terms(query.text, query.languages):
+        yield {"match_phrase": {TEXT: {"query": " ".join(terms), "boost": PHRASE_BOOST}}}
 
 
-def _words(text: str, title: str, words: str, telling: str | None) -> Iterator[Json]:
-    if telling is None:
-        yield {"match": {text: {"query": words}}}
-        yield {"match": {title: {"query": words, "boost": TITLE_BOOST}}}
-        return
-    # When none of the words means anything, the first condition holds for all chunks, and the second decides alone.
-    means_it = {"match": {text: {"query": words, "analyzer": telling, "zero_terms_query": "all"}}}
-    has_words = {"match": {text: {"query": words, "boost": _TIE_BREAK}}}
-    yield {"bool": {"must": [means_it, has_words]}}
-    yield {"match": {title: {"query": words, "analyzer": telling, "boost": TITLE_BOOST}}}
+def _synonyms(field: str, terms: Sequence[str], boost: float) -> Json:
+    """The terms of one word, which count as rare as the commonest of them. The server does that for the terms that a pattern finds:
+    these are letters and digits only, so the pattern has no others."""
+    rewrite = f"top_terms_blended_freqs_{len(terms)}"
+    return {"regexp": {field: {"value": "|".join(terms), "rewrite": rewrite, "boost": boost}}}
 
 
 def _filters(clauses: Sequence[Clause]) -> list[Json]:

@@ -7,16 +7,18 @@ import numpy as np
 import structlog
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
-from kit.addresses import resolved
+from kit.addresses import host, resolved
 from kit.channel import open_channel
-from kit.errors import DeadlineExceeded, GroundworkError, Internal, Unavailable
+from kit.errors import DeadlineExceeded, FailedPrecondition, GroundworkError, Internal, Unavailable
 from kit.principal import Principal, use_principal
+from kit.tls import CertificateSource
 from kit.tokens import TokenSigner
-from services.retriever.errors import EmbedderUnavailable, RerankerUnavailable
+from services.retriever.errors import EmbedderUnavailable, EmbeddingSpaceMismatch, RerankerUnavailable
 from services.retriever.models import EmbeddingSpace, Vectors
 
 _log = structlog.get_logger()
 _SUBJECT = "retriever"
+_MODEL_UNKNOWN = "EMBEDDING_MODEL_UNKNOWN"
 _HASHES_PER_CALL = 4096
 _FORGET_TIMEOUT_S = 10.0
 _PASSAGES_TIMEOUT_S = 60.0
@@ -29,20 +31,31 @@ class ModelServer:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = reranker_pb2_grpc.RerankerServiceStub(channel)
 
-    async def embed_queries(self, queries: Sequence[str], timeout_s: float) -> tuple[EmbeddingSpace, Vectors]:
-        return await self._embed(queries, reranker_pb2.EMBED_KIND_QUERY, timeout_s)
+    async def embed_queries(
+        self, queries: Sequence[str], model: str, timeout_s: float
+    ) -> tuple[EmbeddingSpace, Vectors]:
+        return await self._embed(queries, reranker_pb2.EMBED_KIND_QUERY, model, timeout_s)
 
-    async def embed_passages(self, texts: Sequence[str]) -> tuple[EmbeddingSpace, Vectors]:
-        return await self._embed(texts, reranker_pb2.EMBED_KIND_PASSAGE, _PASSAGES_TIMEOUT_S)
+    async def embed_passages(self, texts: Sequence[str], model: str) -> tuple[EmbeddingSpace, Vectors]:
+        return await self._embed(texts, reranker_pb2.EMBED_KIND_PASSAGE, model, _PASSAGES_TIMEOUT_S)
 
     async def _embed(
-        self, texts: Sequence[str], kind: reranker_pb2.EmbedKind.ValueType, timeout_s: float
+        self, texts: Sequence[str], kind: reranker_pb2.EmbedKind.ValueType, model: str, timeout_s: float
     ) -> tuple[EmbeddingSpace, Vectors]:
-        request = reranker_pb2.EmbedRequest(texts=texts, kind=kind)
+        request = reranker_pb2.EmbedRequest(texts=texts, kind=kind, model=model)
         try:
             response = await self._stub.Embed(request, timeout=timeout_s)
         except (Unavailable, DeadlineExceeded) as error:
             raise EmbedderUnavailable("the model server does not embed now") from error
+        except FailedPrecondition as error:
+            if error.reason != _MODEL_UNKNOWN:
+                raise
+            raise EmbeddingSpaceMismatch(error.message) from error
+        if model and response.model != model:  # a server of a version that has one model only
+            raise EmbeddingSpaceMismatch(
+                f"the model server embeds with {response.model} where the index has vectors of {model}; run the model that made "
+                "them, or index the documents again"
+            )
         vectors = np.frombuffer(response.vectors, dtype="<f4")
         if response.dimension == 0 or vectors.size != len(texts) * response.dimension:
             raise Internal(f"the model server answered {vectors.size} numbers for {len(texts)} texts")
@@ -69,9 +82,10 @@ class ModelServer:
 class ModelServerReplicas:
     """TextForgetter over every model server behind an address: each keeps token vectors of its own."""
 
-    def __init__(self, address: str, signer: TokenSigner) -> None:
+    def __init__(self, address: str, signer: TokenSigner, certificates: CertificateSource | None = None) -> None:
         self._address = address
         self._signer = signer
+        self._certificates = certificates
 
     async def forget(self, tenant_id: str, content_hashes: Sequence[str]) -> None:
         """Raises the failure when no replica could. One that is away while others answer removes by itself what nobody uses."""
@@ -88,7 +102,11 @@ class ModelServerReplicas:
             raise failures[0]
 
     async def _forget_at(self, address: str, content_hashes: Sequence[str]) -> None:
-        async with open_channel(address, self._signer, patience_s=0) as channel:
+        # A replica's certificate names the service, not the replica's own address.
+        one = open_channel(
+            address, self._signer, patience_s=0, certificates=self._certificates, server_name=host(self._address)
+        )
+        async with one as channel:
             stub = reranker_pb2_grpc.RerankerServiceStub(channel)
             for start in range(0, len(content_hashes), _HASHES_PER_CALL):
                 some = content_hashes[start : start + _HASHES_PER_CALL]

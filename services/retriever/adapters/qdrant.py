@@ -24,6 +24,7 @@ from services.retriever.adapters.qdrant_schema import (
     at_positions,
     collection_name,
     collection_parameters,
+    in_languages,
     of_attempt,
     of_other_attempts,
     of_revision,
@@ -37,6 +38,7 @@ from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable
 from services.retriever.models import (
     EmbeddingSpace,
     IndexBatch,
+    Languages,
     RevisionKey,
     SearchScope,
     Vector,
@@ -181,8 +183,10 @@ class QdrantIndex:
         )
         return [filters.parse_write_term(str(hit.value)) for hit in answer.hits if hit.count]
 
-    async def search(self, scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
-        scope_filter = all_of(filters.compile_scope(scope))
+    async def search(
+        self, scope: SearchScope, vectors: Vectors, limit: int, languages: Languages | None = None
+    ) -> list[list[Candidate]]:
+        scope_filter = in_languages(all_of(filters.compile_scope(scope)), languages)
         held = await self._current()
         if held is None:
             return [[] for _ in vectors]
@@ -209,6 +213,10 @@ class QdrantIndex:
         ]
         answers = await self._query(held.name, requests)
         return [{chunk_of[str(point.id)]: float(point.score) for point in answer.points} for answer in answers]
+
+    async def find(self) -> None:
+        """Finds out what the index holds, if that is not known yet. Raises IndexUnavailable."""
+        await self._current()
 
     async def _current(self) -> _Collection | None:
         """The collection in use; None while nothing was ever written. Asks the server until there is one."""

@@ -1,19 +1,19 @@
 """How chunks lie in a Qdrant collection: its name, its parameters, its payload indexes, a point, and a filter."""
 
-import hashlib
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from qdrant_client import models
 
 from services.retriever import filters
+from services.retriever.adapters.space_names import space_slug
 from services.retriever.filters import AnyOf, Clause
-from services.retriever.models import EmbeddingSpace, IndexedChunk, RevisionKey, Vectors, WriteKey
+from services.retriever.models import EmbeddingSpace, IndexedChunk, Languages, RevisionKey, Vectors, WriteKey
 from services.retriever.options import QdrantOptions
 from services.retriever.stored_chunk import encode, point_id
 
 STORED = "stored"
+LANGUAGE = "language"
 ORDINAL = "ordinal"
 _MODEL = "embedding_model"
 _DIMENSION = "dimension"
@@ -22,10 +22,8 @@ _LINKS_PER_NODE = 16
 
 
 def collection_name(prefix: str, space: EmbeddingSpace) -> str:
-    """One collection for each embedding space: readable, and different for models whose names differ in odd characters."""
-    readable = re.sub(r"[^a-z0-9]+", "-", space.model.lower()).strip("-")[:48]
-    digest = hashlib.blake2b(space.model.encode(), digest_size=4).hexdigest()
-    return f"{prefix}-{readable}-{space.dimension}-{digest}"
+    """One collection for each embedding space."""
+    return f"{prefix}-{space_slug(space)}"
 
 
 def collection_parameters(space: EmbeddingSpace, options: QdrantOptions) -> dict[str, Any]:
@@ -64,7 +62,7 @@ def payload_indexes() -> dict[str, models.KeywordIndexParams | models.IntegerInd
             is_tenant=True if field == filters.TENANT else None,
             on_disk=True if field in rarely_asked else None,
         )
-        for field in filters.KEYWORD_FIELDS
+        for field in (*filters.KEYWORD_FIELDS, LANGUAGE)
     }
     numbers = {
         field: models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, lookup=False, range=True)
@@ -80,6 +78,8 @@ def points(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors) -> I
         payload: dict[str, Any] = dict(filters.chunk_keywords(item.chunk, key))
         payload |= filters.chunk_numbers(item.chunk)
         payload |= {ORDINAL: item.chunk.ordinal, STORED: encode(item.chunk)}
+        if item.chunk.language:
+            payload[LANGUAGE] = item.chunk.language
         identifier = str(point_id(key.revision.tenant_id, item.chunk.chunk_id))
         yield models.PointStruct(id=identifier, vector=vector, payload=payload)
 
@@ -87,6 +87,16 @@ def points(key: WriteKey, chunks: Sequence[IndexedChunk], vectors: Vectors) -> I
 def all_of(clauses: Sequence[Clause]) -> models.Filter:
     """Points for which every clause holds."""
     return models.Filter(must=[_condition(clause) for clause in clauses])
+
+
+def in_languages(condition: models.Filter, languages: Languages | None) -> models.Filter:
+    """The same, of chunks in these languages."""
+    if languages is None:
+        return condition
+    in_them = _condition(AnyOf(LANGUAGE, languages.codes))
+    if languages.are_left_out:
+        return condition.model_copy(update={"must_not": [in_them]})
+    return models.Filter(must=[condition, in_them])
 
 
 def of_revision(key: RevisionKey) -> models.Filter:

@@ -24,6 +24,7 @@ _FIELDS = {
     "activated_at_ms": int,
     "deleted": bool,
     "languages": list,
+    "embedding_model": str,
 }
 
 

@@ -6,7 +6,8 @@ atomic (meta.json is renamed into place), so a SIGKILL leaves the last committed
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,16 +19,18 @@ from services.retriever import filters
 from services.retriever.adapters.damaged_folder import environment_problem, is_locked, set_aside
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
-from services.retriever.adapters.tantivy_analysis import Analysis
 from services.retriever.adapters.tantivy_files import problem_of
 from services.retriever.adapters.tantivy_query import EXACT, KEY, TEXT, TITLE, QueryBuilder, key_term
+from services.retriever.analysis.analyser import Analysis
 from services.retriever.errors import IndexUnavailable
 from services.retriever.filters import AnyOf
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
 from services.retriever.stored_chunk import Candidate, StoredChunk, citable_text, decode, encode
 
-_FORMAT = "v4"
-"""Folder of this schema and analysis. Change it with either: documents must then be indexed again."""
+_FORMAT = "v5"
+"""Folder of this schema and analysis. Change it with either: the index is then filled again from the dense one."""
+_EARLIER_FORMATS = "v[1-4]*"
+"""Folders of formats before, and what was set aside of them."""
 _LOCK = ".tantivy-writer.lock"
 _STORED = "stored"
 _ORDINAL = "ordinal"
@@ -138,6 +141,9 @@ class TantivyIndex:
         field = key_term(filters.WRITE, "")
         return [filters.parse_write_term(term.removeprefix(field)) for term, count in terms if count]
 
+    async def drop_outdated(self) -> None:
+        await asyncio.to_thread(_remove_all, self._path.parent.glob(_EARLIER_FORMATS))
+
     async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
         clauses = filters.compile_scope(scope)
         return [await self._on(self._reader, self._search_text, clauses, query, limit) for query in queries]
@@ -225,6 +231,11 @@ class TantivyIndex:
 
     def _revision_query(self, key: RevisionKey) -> Any:
         return self._queries.matching([AnyOf(filters.REVISION, (filters.revision_term(key),))])
+
+
+def _remove_all(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _hits(searcher: Any, query: Any, limit: int) -> list[Candidate]:

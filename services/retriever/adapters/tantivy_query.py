@@ -4,19 +4,19 @@ The query is an OR of the terms that the words have in the languages of what is 
 little more when a title or heading has it. Quoted phrases count extra. Words that carry no meaning are left out unless nothing
 else is there.
 
-The terms of one word count as rare as all of them together, like synonyms in Lucene: else the one chunk of another language, or one
-that was taken for it, would have the rarest term of all and come first.
+The terms of one word count as rare as the commonest of them, like synonyms in Lucene: else the one chunk of another language, or
+one that was taken for it, would have the rarest term of all and come first.
 """
 
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tantivy
 
 from kit.language.phrases import phrase_tokens
-from services.retriever.adapters.tantivy_analysis import Analysis
+from services.retriever.analysis.analyser import Analysis
+from services.retriever.bm25 import PHRASE_BOOST, TITLE_BOOST
 from services.retriever.filters import AnyOf, Clause
 from services.retriever.models import LexicalQuery
 
@@ -26,17 +26,11 @@ TEXT = "text"
 TITLE = "title"
 EXACT = "exact"
 """What is cited, folded but not stemmed: where phrases that must be there are looked for."""
-TITLE_BOOST = 0.25
-"""nDCG@10 on SciFact: 0.690 at 0, 0.699 at 0.25, 0.685 at 0.5, 0.662 at 1. A title is part of the searched text already."""
-PHRASE_BOOST = 2.0
 _SEPARATOR = "\x1e"
-_MAX_TERMS = 128
-_MAX_PHRASES = 4
 _MAX_TERMS_JOINED = 32
 """Values of a clause that are looked up one by one, which visits only what the rest of the query finds. A set of terms makes a
 bitmap of all that has one of them first: two clauses that 10 000 chunks meet take 1.1 ms then, not 0.1; with some 100 values
 it is as fast."""
-_QUOTED = re.compile(r"[\"“”„«]([^\"“”„«»]{3,200})[\"“”„»]")
 
 
 def key_term(field: str, value: str) -> str:
@@ -94,38 +88,29 @@ class QueryBuilder:
         return tantivy.Query.phrase_query(self._schema, EXACT, list(words))
 
     def _words(self, searcher: Any, query: LexicalQuery) -> list[Any]:
-        queries = []
-        for variants in self._analysis.query_terms(query.text, query.languages)[:_MAX_TERMS]:
-            for term, weight in _weighted(searcher, variants):
-                in_text = tantivy.Query.term_query(self._schema, TEXT, term)
-                in_title = tantivy.Query.term_query(self._schema, TITLE, term)
-                queries.append(in_text if weight == 1 else tantivy.Query.boost_query(in_text, weight))
-                queries.append(tantivy.Query.boost_query(in_title, weight * TITLE_BOOST))
-        return queries + self._phrases(query)
+        words = self._analysis.query_terms(query.text, query.languages)
+        fields = ((TEXT, 1.0), (TITLE, TITLE_BOOST))
+        terms = [
+            part for terms in words for field, boost in fields for part in self._word(searcher, field, terms, boost)
+        ]
+        return terms + self._phrases(query)
+
+    def _word(self, searcher: Any, field: str, terms: Sequence[str], boost: float) -> Iterator[Any]:
+        """Its terms in one field, each with the weight that makes it count as rare as the commonest of them."""
+        frequencies = [searcher.doc_freq(field, term) for term in terms] if len(terms) > 1 else [1]
+        commonest = _idf(searcher.num_docs, max(frequencies))
+        for term, frequency in zip(terms, frequencies, strict=True):
+            if not frequency:
+                continue
+            weight = boost if len(terms) == 1 else boost * commonest / _idf(searcher.num_docs, frequency)
+            found = tantivy.Query.term_query(self._schema, field, term)
+            yield found if weight == 1 else tantivy.Query.boost_query(found, weight)
 
     def _phrases(self, query: LexicalQuery) -> list[Any]:
-        quoted = _QUOTED.findall(query.text)[:_MAX_PHRASES]
-        phrases = (terms for phrase in quoted for terms in self._analysis.phrases(phrase, query.languages))
         return [
             tantivy.Query.boost_query(tantivy.Query.phrase_query(self._schema, TEXT, [*terms]), PHRASE_BOOST)
-            for terms in phrases
-            if len(terms) > 1
+            for terms in self._analysis.quoted_terms(query.text, query.languages)
         ]
-
-
-def _weighted(searcher: Any, variants: Sequence[str]) -> list[tuple[str, float]]:
-    """The terms of one word, each with the weight that makes it count as rare as all of them together."""
-    if len(variants) == 1:
-        return [(variants[0], 1.0)]
-    frequencies = [searcher.doc_freq(TEXT, term) for term in variants]
-    together = _idf(searcher.num_docs, sum(frequencies))
-    return [
-        (
-            term,
-            together / _idf(searcher.num_docs, frequency) if frequency else 1.0,
-        )  # a heading may have what no text has
-        for term, frequency in zip(variants, frequencies, strict=True)
-    ]
 
 
 def _idf(chunks: int, frequency: int) -> float:

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from groundwork.reranker.v1 import reranker_pb2 as pb
 from groundwork.reranker.v1 import reranker_pb2_grpc
+from sentencepiece import SentencePieceProcessor
 from threadpoolctl import threadpool_info
 from tokenizers import Tokenizer
 
-from kit.errors import DeadlineExceeded, InvalidArgument
+from kit.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument
 from kit.testing.harness import free_port, open_test_channel, running_service, running_servicer
 from services.reranker import known_texts
 from services.reranker.app import LocalModels, compose, load_models, run
@@ -32,7 +33,8 @@ _DESCRIPTORS = [pb.DESCRIPTOR.services_by_name["RerankerService"]]
 
 
 def settings(models_dir: Path, **changes: Any) -> RerankerSettings:
-    return RerankerSettings(models_dir=models_dir, **({"reranker_store_bytes": 0} | changes))
+    usual = {"reranker_store_bytes": 0, "reranker_cpu_embedding_model": "english"}
+    return RerankerSettings(models_dir=models_dir, **(usual | changes))
 
 
 @pytest.fixture(autouse=True)
@@ -250,3 +252,56 @@ async def test_service_serves_and_stops(models_dir: Path, tmp_path: Path) -> Non
 async def test_service_without_model_files_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(ModelFileMissing, match="run `make setup`"):
         await run(settings(tmp_path))
+
+
+async def test_every_model_is_named_and_the_other_is_loaded_when_it_is_asked_for(stub: Any) -> None:
+    info = await stub.GetModelInfo(pb.GetModelInfoRequest(), timeout=30)
+    english, multilingual = info.embedding_models
+    assert english.name == info.embedding_model
+    assert (multilingual.name, multilingual.dimension) == ("multilingual-e5-small-q4-centred", 384)
+    texts = ["Wie lange gilt die Garantie?", "Bananen wachsen in den Tropen."]
+    passages = await stub.Embed(pb.EmbedRequest(texts=texts, kind=PASSAGE, model=multilingual.name), timeout=60)
+    assert passages.model == multilingual.name
+    assert (await stub.Embed(pb.EmbedRequest(texts=texts, kind=PASSAGE), timeout=30)).model == english.name
+
+
+async def test_model_that_the_server_does_not_have_is_refused_by_name(stub: Any) -> None:
+    with pytest.raises(FailedPrecondition, match="does not embed with ada") as refused:
+        await stub.Embed(pb.EmbedRequest(texts=["text"], kind=QUERY, model="ada"), timeout=30)
+    assert refused.value.reason == "EMBEDDING_MODEL_UNKNOWN"
+
+
+@pytest.fixture(scope="module")
+def multilingual(models_dir: Path) -> LocalModels:
+    return load_models(settings(models_dir, reranker_cpu_embedding_model="multilingual"))
+
+
+async def test_meaning_is_found_across_languages(multilingual: LocalModels, models_dir: Path) -> None:
+    said = [
+        "Гарантия действует 24 месяца со дня покупки.",
+        "Bananen wachsen in den Tropen.",
+        "议会就新预算进行了投票。",
+    ]
+    asked = ["How long is the guarantee?", "fruit tropicale", "Haushalt der Regierung"]
+    async with serving(multilingual, settings(models_dir)) as stub:
+        passages, queries = await embed(stub, *said), await embed(stub, *asked, kind=QUERY)
+        assert (queries @ passages.T).argmax(axis=1).tolist() == [0, 1, 2]
+        response = await stub.Rerank(pb.RerankRequest(query_text=asked[0], passages=said), timeout=30)
+        assert max(response.scores) == response.scores[0]
+
+
+async def test_multilingual_model_publishes_the_tokenizer_that_counts_what_it_sees(
+    multilingual: LocalModels, models_dir: Path
+) -> None:
+    async with serving(multilingual, settings(models_dir)) as stub:
+        published = await stub.GetTokenizer(pb.GetTokenizerRequest(), timeout=30)
+        info = await stub.GetModelInfo(pb.GetModelInfoRequest(), timeout=30)
+        texts = ["Tokenisierung, zweimal gezählt: ไทยภาษา", "word " * 1000]
+        embedded = await stub.Embed(pb.EmbedRequest(texts=texts, kind=PASSAGE), timeout=30)
+    assert (published.tokenizer_json, published.sha256) == (
+        b"",
+        hashlib.sha256(published.sentencepiece_model).hexdigest(),
+    )
+    processor = SentencePieceProcessor(model_proto=published.sentencepiece_model)
+    assert embedded.token_counts[0] == len(processor.encode(f"passage: {texts[0]}")) + 2
+    assert (embedded.token_counts[1], info.window_tokens) == (512, 510), "the prompt takes two tokens of the window"

@@ -28,9 +28,9 @@ async def elasticsearch() -> AsyncIterator[ElasticsearchServer]:
         yield server
 
 
-@pytest.mark.parametrize("engines", [{"qdrant"}, {"elasticsearch"}, {"qdrant", "elasticsearch"}], ids="+".join)
+@pytest.mark.parametrize("engines", [("qdrant",), ("elasticsearch",), ("qdrant", "elasticsearch")], ids="+".join)
 async def test_either_engine_may_be_a_server(
-    settings: RetrieverSettings, qdrant: QdrantServer, elasticsearch: ElasticsearchServer, engines: set[str]
+    settings: RetrieverSettings, qdrant: QdrantServer, elasticsearch: ElasticsearchServer, engines: tuple[str, ...]
 ) -> None:
     urls = {"qdrant_url": qdrant.url, "elasticsearch_url": elasticsearch.url}
     chosen = settings.model_copy(update={name: url for name, url in urls.items() if name.split("_")[0] in engines})

@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from services.reranker.errors import EncoderFailed
-from services.reranker.models import BatchLimits, Encoded, Int64, TextVectors, TokenIds
+from services.reranker.models import (
+    BatchLimits,
+    Encoded,
+    Int64,
+    TextVectors,
+    TokenIds,
+    TokenizerDefinition,
+    TokenizerForm,
+)
 from services.reranker.pooling import reduce_hidden
 
 DIMENSION = 8
@@ -78,7 +86,7 @@ class WordTokenizer:
     """One token per word, between [CLS] and [SEP], cut to the window."""
 
     window_tokens = 16
-    definition = b'{"fake": true}'
+    definition = TokenizerDefinition(TokenizerForm.HUGGING_FACE, b'{"fake": true}')
 
     def __init__(self) -> None:
         self._vocabulary: dict[str, int] = {}

@@ -258,3 +258,13 @@ async def test_lane_with_a_model_of_its_own_is_computed_by_it(run_batcher: RunBa
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert (embedder.seen(), scorer.seen()) == ({5}, {6})
+
+
+async def test_batch_holds_texts_for_one_encoder_and_all_are_read(run_batcher: RunBatcher) -> None:
+    usual, other = FakeEncoder(), FakeEncoder()
+    async with run_batcher(usual) as batcher, asyncio.TaskGroup() as group:
+        for token in range(10, 30):
+            encoder = other if token % 2 else None
+            group.create_task(batcher.submit([ids(token, length=4)], pooled, Lane.PASSAGE, 20.0, encoder=encoder))
+    assert usual.seen() == set(range(10, 30, 2))
+    assert other.seen() == set(range(11, 30, 2))

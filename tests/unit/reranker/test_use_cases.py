@@ -62,7 +62,7 @@ async def test_number_of_texts_is_bounded(run_batcher: RunBatcher, executor: Exe
 
 async def test_huge_text_is_cut_before_it_is_tokenized(executor: Executor) -> None:
     tokenizer = WordTokenizer()
-    await Preparation(tokenizer, executor).token_ids(["a" * 1_000_000])
+    await Preparation(tokenizer, executor).token_ids(["a" * 1_000_000], TextKind.PASSAGE)
     assert tokenizer.longest == 64 * tokenizer.window_tokens
 
 
@@ -70,9 +70,9 @@ async def test_a_question_does_not_wait_for_a_thread_and_long_texts_do_not_hold_
     closed = ThreadPoolExecutor(1)
     closed.shutdown()
     preparation = Preparation(WordTokenizer(), closed)
-    assert len(await preparation.token_ids(["who repaired the pump?"])) == 1
+    assert len(await preparation.token_ids(["who repaired the pump?"], TextKind.QUERY)) == 1
     with pytest.raises(RuntimeError, match="shutdown"):
-        await preparation.token_ids(["who repaired the pump? " * 10])
+        await preparation.token_ids(["who repaired the pump? " * 10], TextKind.PASSAGE)
 
 
 async def test_passage_with_the_words_of_the_query_scores_highest(run_batcher: RunBatcher, executor: Executor) -> None:
@@ -120,8 +120,9 @@ async def test_passages_encoded_before_the_deadline_are_not_encoded_again(
     async with run_batcher(encoder, replace(LIMITS, max_texts=1)) as batcher:
         reranking = Reranking(Preparation(WordTokenizer(), executor), batcher, memory(10_000, executor), executor)
         first = asyncio.create_task(reranking.rerank("red", ["green lamp by night", "blue moon"], 20.0))
-        await encoder.next_batch()
-        encoder.release()
+        for _ in ("the query", "the longer passage"):
+            await encoder.next_batch()
+            encoder.release()
         await encoder.next_batch()
         first.cancel()
         encoder.release()

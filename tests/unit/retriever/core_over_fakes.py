@@ -23,6 +23,7 @@ from services.retriever.models import (
     SearchScope,
 )
 from services.retriever.options import IndexingOptions, ReconcileOptions, SearchOptions
+from services.retriever.query_language import QueryLanguages
 from services.retriever.reconciler import Reconciler
 from services.retriever.refill import Refiller
 from services.retriever.removal import Remover
@@ -31,14 +32,17 @@ from services.retriever.result_cache import ResultCache
 from services.retriever.revision_map import RevisionMap
 from services.retriever.revision_reader import RevisionReader
 from services.retriever.search import Searcher
+from services.retriever.spaces import DenseSpaces
 from services.retriever.written import WrittenRevisions
 from tests.unit.retriever.fakes import (
     MODEL,
     FakeDense,
+    FakeDetector,
     FakeLexical,
     FakeModels,
     FakeRevisions,
     FakeRights,
+    FakeSpaces,
     make_batch,
     make_chunk,
 )
@@ -69,20 +73,21 @@ class Core:
         turns, writing = KeyedLock(), KeyedLock()
         self.gaps = IndexGaps(self.revisions)
         self.writing = writing
+        self.spaces = DenseSpaces(FakeSpaces([self.dense]))
         self.refiller = Refiller(
-            self.dense, self.lexical, self.models, self.revisions, self.gaps, writing, (DENSE, LEXICAL), clock=clock
+            self.spaces, self.lexical, self.models, self.revisions, self.gaps, writing, (DENSE, LEXICAL), clock=clock
         )
-        self.remover = Remover(self.dense, self.lexical, self.store, self.revisions, written, turns)
-        self.reader = ChunkReader((self.lexical, self.dense), self.revisions, self.rights)
+        self.remover = Remover(self.spaces, self.lexical, self.store, self.revisions, written, turns)
+        self.reader = ChunkReader((self.lexical, self.spaces), self.revisions, self.rights)
         self.writer = RevisionWriter(
-            self.dense, self.lexical, self.revisions, written, IndexingOptions(batch_wait_s=0.2), writing, clock=clock
+            self.spaces, self.lexical, self.revisions, written, IndexingOptions(batch_wait_s=0.2), writing, clock=clock
         )
         self.switch = RevisionSwitch(
-            self.dense, self.lexical, self.store, self.revisions, self.remover, written, turns, clock=clock
+            self.spaces, self.lexical, self.store, self.revisions, self.remover, written, turns, clock=clock
         )
-        self.revision_reader = RevisionReader(self.dense, self.lexical, self.revisions, self.refiller.is_filling)
+        self.revision_reader = RevisionReader(self.spaces, self.lexical, self.revisions, self.refiller.is_filling)
         self.reconciler = Reconciler(
-            self.dense,
+            self.spaces,
             self.lexical,
             self.store,
             self.revisions,
@@ -121,7 +126,7 @@ class Core:
     def _make_searcher(self) -> Searcher:
         """With a cache of its own, which lives as long as the options stay the same."""
         return Searcher(
-            Engines(self.dense, self.lexical, self.models, self.options),
+            Engines(self.spaces, self.lexical, self.models, QueryLanguages(FakeDetector()), self.options),
             RerankStage(self.models, self.options, clock=self.clock),
             self.reader,
             self.revisions,

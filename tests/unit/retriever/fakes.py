@@ -19,6 +19,7 @@ from services.retriever.models import (
     EmbeddingSpace,
     IndexBatch,
     IndexedChunk,
+    Languages,
     LexicalQuery,
     Pointer,
     PointerEntry,
@@ -159,8 +160,12 @@ class FakeDense(_FakeIndex):
             raise EmbeddingSpaceMismatch("another model")
         self.space = space
 
-    async def search(self, scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
+    async def search(
+        self, scope: SearchScope, vectors: Vectors, limit: int, languages: Languages | None = None
+    ) -> list[list[Candidate]]:
         rows = await self._in_scope(scope, limit)
+        if languages is not None:
+            rows = [row for row in rows if (row.item.chunk.language in languages.codes) != languages.are_left_out]
         return [_top([Candidate(row.stored, float(row.vector @ vector)) for row in rows], limit) for vector in vectors]
 
     async def cosines(self, tenant_id: str, chunk_ids: Sequence[str], vectors: Vectors) -> list[dict[str, float]]:
@@ -177,7 +182,28 @@ class FakeDense(_FakeIndex):
 
 
 @dataclass
+class FakeSpaces:
+    """A SpaceStore whose first index is the given one. `unknown`: what other processes have begun."""
+
+    indexes: list[FakeDense]
+    unknown: list[FakeDense] = field(default_factory=list)
+
+    async def find(self) -> None:
+        self.indexes += self.unknown
+        self.unknown = []
+
+    async def make_room(self, space: EmbeddingSpace) -> None:
+        room = next((each for each in self.indexes if each.space in (None, space)), None)
+        if room is None:
+            room = FakeDense()
+            self.indexes.append(room)
+        await room.prepare(space)
+
+
+@dataclass
 class FakeLexical(_FakeIndex):
+    outdated_dropped = 0
+
     async def search(self, scope: SearchScope, queries: Sequence[LexicalQuery], limit: int) -> list[list[Candidate]]:
         rows = await self._in_scope(scope, limit)
         answers = []
@@ -187,6 +213,9 @@ class FakeLexical(_FakeIndex):
             scored = [Candidate(row.stored, float(len(words & _words(row.item.embedded_text)))) for row in found]
             answers.append(_top([hit for hit in scored if hit.score or query.must_phrases], limit))
         return answers
+
+    async def drop_outdated(self) -> None:
+        self.outdated_dropped += 1
 
 
 def _holds(clause: filters.Clause, row: _Row) -> bool:
@@ -211,6 +240,16 @@ def _top(candidates: list[Candidate], limit: int) -> list[Candidate]:
 def _words(text: str) -> set[str]:
     """Lower case, plural s cut: enough of a stemmer for the contract."""
     return {word.rstrip("s") for word in re.findall(r"\w+", text.lower())}
+
+
+class FakeDetector:
+    """LanguageDetector of texts that are known beforehand."""
+
+    def __init__(self, known: dict[str, dict[str, float]] | None = None) -> None:
+        self._known = known or {}
+
+    def certainties(self, text: str) -> dict[str, float]:
+        return self._known.get(text, {})
 
 
 class FakeRights:
@@ -301,15 +340,22 @@ class FakeModels:
     error: Exception | None = None
     space: EmbeddingSpace = SPACE
     calls: int = 0
+    others: tuple[EmbeddingSpace, ...] = ()
+    """Besides `space`, with which new texts are embedded."""
 
-    async def embed_queries(self, queries: Sequence[str], timeout_s: float) -> tuple[EmbeddingSpace, Vectors]:
+    async def embed_queries(
+        self, queries: Sequence[str], model: str, timeout_s: float
+    ) -> tuple[EmbeddingSpace, Vectors]:
         self.calls += 1
         if self.error is not None:
             raise self.error
-        return self.space, embed(queries, self.space.dimension)
+        space = next((each for each in (self.space, *self.others) if model in ("", each.model)), None)
+        if space is None:
+            raise EmbeddingSpaceMismatch(f"there is no {model}")
+        return space, embed(queries, space.dimension)
 
-    async def embed_passages(self, texts: Sequence[str]) -> tuple[EmbeddingSpace, Vectors]:
-        return await self.embed_queries(texts, 1.0)
+    async def embed_passages(self, texts: Sequence[str], model: str) -> tuple[EmbeddingSpace, Vectors]:
+        return await self.embed_queries(texts, model, 1.0)
 
     async def rerank(
         self, query_text: str, passages: Sequence[str], timeout_s: float, content_hashes: Sequence[str]

@@ -8,7 +8,7 @@ import pytest
 
 from services.retriever.errors import InvalidRequest
 from services.retriever.filters import AnyOf, compile_scope, metadata_term, parse_write_term, write_term
-from services.retriever.models import MetadataCondition, RevisionKey, SearchScope, Vectors, WriteKey
+from services.retriever.models import Languages, MetadataCondition, RevisionKey, SearchScope, Vectors, WriteKey
 from services.retriever.stored_chunk import Candidate
 from tests.unit.retriever.core_over_fakes import OPTIONS, Core
 
@@ -77,9 +77,11 @@ async def test_engines_are_asked_for_readable_collections_alone() -> None:
     scopes: list[SearchScope] = []
     search = core.dense.search
 
-    async def seen(scope: SearchScope, vectors: Vectors, limit: int) -> list[list[Candidate]]:
+    async def seen(
+        scope: SearchScope, vectors: Vectors, limit: int, languages: Languages | None
+    ) -> list[list[Candidate]]:
         scopes.append(scope)
-        return await search(scope, vectors, limit)
+        return await search(scope, vectors, limit, languages)
 
     core.dense.search = seen  # type: ignore[method-assign]
     asked = SearchScope("local", ("secret", "default"))

@@ -10,7 +10,7 @@ import pytest
 
 from kit.errors import DeadlineExceeded, Unavailable
 from services.retriever.concurrency import KeyedLock
-from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable, InvalidRequest
+from services.retriever.errors import IndexUnavailable, InvalidRequest
 from services.retriever.indexing import IndexHeader, RevisionWriter
 from services.retriever.models import EmbeddingSpace, IndexBatch, RevisionKey
 from services.retriever.options import IndexingOptions
@@ -58,13 +58,6 @@ async def test_an_engine_that_does_not_get_ready_is_not_waited_for(core: Core, m
     writer = RevisionWriter(core.dense, core.lexical, core.revisions, written, options, KeyedLock())
     with pytest.raises(IndexUnavailable, match="did not answer within"):
         await writer.index(HEADER, _stream(make_batch([make_chunk("a", key=KEY)])))
-
-
-async def test_vectors_of_another_model_are_refused(core: Core) -> None:
-    await core.index(KEY, ["a"])
-    batch = make_batch([make_chunk("a", key=KEY)])
-    with pytest.raises(EmbeddingSpaceMismatch):
-        await core.writer.index(IndexHeader(KEY, "default", "another"), _stream(batch))
 
 
 def _with_vectors(vectors: np.ndarray) -> IndexBatch:

@@ -1,11 +1,12 @@
-"""Which analyser reads a language, what a text looks like before it does, and which languages a collection has."""
+"""Which analyser reads a language, and which languages a collection has."""
 
 from __future__ import annotations
 
 import pytest
 
+from services.retriever.analysis.analyser import analyser_of, analysers_of
+from services.retriever.analysis.stems import ANALYSERS, FOLDED
 from services.retriever.errors import InvalidRequest
-from services.retriever.languages import ANALYSERS, FOLDED, analyser_of, analysers_of, prepared
 from services.retriever.models import Activation, Pointer, PointerEntry, RevisionKey
 from services.retriever.revision_map import RevisionMap
 from services.retriever.validation import check_activation
@@ -29,31 +30,9 @@ def test_a_language_has_one_analyser(language: str, analyser: str) -> None:
     assert analyser_of(language) == analyser
 
 
-def test_a_query_is_analysed_in_each_language_once_and_always_in_that_of_unknown_text() -> None:
-    assert analysers_of(("ru", "zh", "ja", "he")) == ("ru", FOLDED, "he", "en")
+def test_a_query_is_analysed_in_each_language_once() -> None:
+    assert analysers_of(("ru", "zh", "ja", "he")) == ("ru", FOLDED, "he")
     assert analysers_of(()) == ANALYSERS
-
-
-@pytest.mark.parametrize(
-    ("analyser", "text", "seen"),
-    [
-        ("en", "Plain text, as it is.", "Plain text, as it is."),
-        ("de", "Ma\u0308dchen", "M\u00e4dchen"),
-        ("ru", "ещё, йод", "еще, йод"),
-        ("ar", "إِدَارَة مدينــة على والمكتبة والد", "ادارة مدينة علي المكتبة والد"),
-        ("he", "שָׁלוֹם הַמִּסְמָכִים מסמך לבית שמן", "לומ סמכ סמכ בית שמנ"),
-        ("en", "Tokyo 東京都 is", "Tokyo  東京 京都  is"),
-        (FOLDED, "終 ＡＢＣ Łódź", "終 abc łodz"),
-    ],
-)
-def test_text_is_prepared_for_its_analyser(analyser: str, text: str, seen: str) -> None:
-    assert prepared(text, analyser).split() == seen.split()
-
-
-@pytest.mark.parametrize("analyser", ANALYSERS)
-def test_any_text_can_be_prepared(analyser: str) -> None:
-    for text in ("", "\x00", "\ud83d", "ם", "وال", "👩‍👩‍👧", "a\u0301" * 1000, "ا" * 10_000):
-        assert isinstance(prepared(text, analyser), str)
 
 
 def pointer(version: int, document_id: str, *languages: str, deleted: bool = False) -> PointerEntry:
@@ -65,8 +44,8 @@ def test_a_collection_has_the_languages_of_its_active_documents() -> None:
     revisions = RevisionMap()
     for entry in (pointer(1, "d1", "de"), pointer(2, "d2", "en", "fr"), pointer(3, "d3", "en")):
         revisions.apply(entry)
-    assert revisions.languages("local", ("default", "empty")) == ("en", "de", "fr")
-    assert revisions.languages("rival", ("default",)) == ()
+    assert list(revisions.languages("local", ("default", "empty")).items()) == [("en", 2), ("de", 1), ("fr", 1)]
+    assert revisions.languages("rival", ("default",)) == {}
     revisions.apply(pointer(4, "d2", "he"))
     revisions.apply(pointer(5, "d1", deleted=True))
     assert set(revisions.languages("local", ("default",))) == {"en", "he"}
@@ -76,10 +55,10 @@ async def test_activation_keeps_the_languages_until_the_document_is_deleted(core
     key = RevisionKey("local", "d1", "r1")
     count = await core.index(key, ["solar"])
     await core.switch.activate(Activation(key, "default", 1, count, ("ru", "en")))
-    assert core.revisions.languages("local", ("default",)) == ("ru", "en")
+    assert core.revisions.languages("local", ("default",)) == {"ru": 1, "en": 1}
     await core.search("solar")
     await core.switch.delete("local", "d1")
-    assert core.revisions.languages("local", ("default",)) == ()
+    assert core.revisions.languages("local", ("default",)) == {}
 
 
 @pytest.mark.parametrize("languages", [("english",), ("",), ("e n",), ("de",) * 17])

@@ -10,10 +10,13 @@ from dataclasses import replace
 import pytest
 
 from kit.errors import Unavailable
+from services.retriever.concurrency import KeyedLock
 from services.retriever.engine_answer import DENSE, LEXICAL, Part
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import CacheOutcome, Pointer, RevisionKey, SearchScope, Strategy
+from services.retriever.refill import Refiller
 from services.retriever.revision_reader import RevisionState
+from tests.contract.retriever_servers import elasticsearch_over_double
 from tests.unit.retriever.core_over_fakes import Core, texts
 from tests.unit.retriever.fakes import make_batch, make_chunk, write_key
 
@@ -115,6 +118,30 @@ async def test_revision_is_not_called_incomplete_while_it_may_still_be_filled(co
     core.models.error = None
     assert await core.refiller.fill()
     assert [check.state for check in await core.revision_reader.check([KEY])] == [RevisionState.ACTIVE]
+
+
+async def test_retrievers_that_fill_a_server_at_once_leave_each_chunk_there_once(core: Core) -> None:
+    large = RevisionKey("local", "d2", "r2")
+    await publish(core)
+    await core.publish(large, [f"solar {number}" for number in range(100)], embedded_prefix="title ")
+    async with elasticsearch_over_double() as server:
+        core.gaps.replace(LEXICAL, [KEY, large])
+        parts = (core.dense, server, core.models, core.revisions, core.gaps)
+        several = [Refiller(*parts, KeyedLock(), [], [LEXICAL]) for _ in range(3)]
+        assert all(await asyncio.gather(*(each.fill() for each in several)))
+        assert [await server.count(key) for key in (KEY, large)] == [len(TEXTS), 100]
+        assert len({write.attempt_id for write in await server.writes()}) == 1
+    assert core.gaps.count(LEXICAL) == 0
+
+
+async def test_an_index_of_an_earlier_format_goes_once_nothing_is_missing(core: Core) -> None:
+    await publish(core)
+    await lose(core, LEXICAL)
+    await core.reconciler.drop_outdated()
+    assert core.lexical.outdated_dropped == 0
+    await core.refiller.fill()
+    await core.reconciler.drop_outdated()
+    assert core.lexical.outdated_dropped == 1
 
 
 async def test_refill_waits_for_who_writes_the_same_revision(core: Core) -> None:

@@ -58,7 +58,7 @@ async def test_a_collection_is_made_complete_before_its_alias(server: QdrantServ
     await made.prepare(SPACE)
     await made.close()
     changes = [request for request in server.requests if request.method != "GET"]
-    assert [request.path for request in changes] == [COLLECTION, *[f"{COLLECTION}/index"] * 9, "/collections/aliases"]
+    assert [request.path for request in changes] == [COLLECTION, *[f"{COLLECTION}/index"] * 10, "/collections/aliases"]
     assert changes[0].body == {
         "vectors": {"size": SPACE.dimension, "distance": "Dot"},
         "hnsw_config": {"m": 0, "payload_m": 16},
@@ -74,6 +74,7 @@ async def test_a_collection_is_made_complete_before_its_alias(server: QdrantServ
         "collection": {"type": "keyword"},
         "document": {"type": "keyword"},
         "metadata": {"type": "keyword"},
+        "language": {"type": "keyword"},
         "revision": {"type": "keyword", "on_disk": True},
         "write": {"type": "keyword", "on_disk": True},
         "chunk": {"type": "keyword", "on_disk": True},

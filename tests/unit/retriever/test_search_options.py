@@ -98,6 +98,13 @@ async def test_near_duplicates_are_shown_once_and_the_original_before_its_forwar
     assert dropped(result, "near_duplicate") == ["r1-0"]
 
 
+async def test_texts_that_differ_in_a_word_of_the_question_are_both_shown(core: Core) -> None:
+    await core.publish(KEY, [f"{LONG} today"])
+    await core.publish(OTHER, [f"{LONG} tomorrow"])
+    assert len((await core.search("notice period")).hits) == 1
+    assert len((await core.search("notice period tomorrow")).hits) == 2
+
+
 async def test_below_the_least_score_nothing_is_returned(core: Core) -> None:
     await core.publish(KEY, ["solar panel", "wind turbine"])
     result = await core.search("solar panel", min_score=0.5)

@@ -19,6 +19,7 @@ _QUERY_TYPES: dict[str, type] = {
     "bool": dsl.query.Bool,
     "match": types.MatchQuery,
     "match_phrase": types.MatchPhraseQuery,
+    "regexp": types.RegexpQuery,
 }
 
 

@@ -44,7 +44,7 @@ async def test_other_servers_are_refused_at_start(case: Refused) -> None:
 async def test_a_server_that_comes_up_late_is_found(server: ElasticsearchServer) -> None:
     server.failures += [Failure("GET /", 503, "upstream not ready", {"content-type": "text/html"})] * 2
     index = await ElasticsearchIndex.open(ElasticsearchOptions((server.url,)))
-    assert server.aliases == {}
+    assert server.indexes == set()
     assert await store(index, KEY, ["solar"]) == 1
     await index.close()
 
