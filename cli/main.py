@@ -14,6 +14,7 @@ from cli.answering import RunView
 from cli.approvals import approvals
 from cli.asking import Question
 from cli.chatting import chat
+from cli.cluster import cluster
 from cli.collections import collections
 from cli.deleting import delete_each
 from cli.errors import UsageError, in_words
@@ -47,6 +48,7 @@ app.add_typer(models, name="models")
 app.add_typer(keys, name="keys")
 app.add_typer(signing_keys, name="signing-keys")
 app.add_typer(approvals, name="approvals")
+app.add_typer(cluster, name="cluster")
 app.command()(chat)
 app.command()(tools)
 app.command()(backup)

@@ -81,6 +81,10 @@ class Output:
         final = outcome.final or {}
         for citation in final.get("citations", ()):
             self.out.print(citation_line(citation))
+        for passage in final.get("closest", ()):
+            self.out.print(citation_line(passage))
+        for line in verdict_lines(final):
+            self.err.print(f"[dim]{escape(line)}[/dim]")
         for degradation in outcome.degraded:
             self.err.print(f"[yellow]degraded[/yellow] {escape(degradation['part'])}: {escape(degradation['message'])}")
         if outcome.status in {"failed", "timeout", "cancelled"}:
@@ -117,6 +121,29 @@ def _counted(dropped: list[Json]) -> str:
     """`3 top_k, 1 duplicate`."""
     counts = Counter(each["stage"] for each in dropped)
     return ", ".join(f"{count} {stage}" for stage, count in counts.most_common())
+
+
+_SUPPORT = {
+    "supported": "Every sentence is carried by its sources.",
+    "partial": "Some sentences are not fully carried by their sources.",
+}
+_CONFIDENCE = {
+    "likely": "Likely answers your question",
+    "uncertain": "May answer your question",
+    "unlikely": "Probably does not answer your question",
+}
+
+
+def verdict_lines(answer: Json) -> list[str]:
+    """Two statements of an answer: whether its sources carry it, and how likely it answers the question. None of a refusal."""
+    if answer.get("closest") or not answer.get("citations"):
+        return []
+    said = _SUPPORT.get(str(answer.get("support_status")), "")
+    if said and answer.get("method") == "extractive" and answer.get("support_status") == "supported":
+        said = "Quoted word for word."
+    sure = answer.get("answer_confidence")
+    likely = _CONFIDENCE.get(str(answer.get("answer_status")), "")
+    return [line for line in (said, f"{likely} ({sure:.0%})." if likely and sure is not None else "") if line]
 
 
 def citation_line(citation: Json) -> str:

@@ -15,11 +15,23 @@ from services.standalone.signers import SIGNERS
 if TYPE_CHECKING:
     from kit.key_folder import KeyFolder
 
-signing_keys = typer.Typer(no_args_is_help=True, help="Signing keys of the services: change them.")
+signing_keys = typer.Typer(no_args_is_help=True, help="Signing keys of the services: make and change them.")
 
 
 Signers = Annotated[list[str] | None, typer.Argument(help="Whose keys; all if none is named.")]
 Folder = Annotated[Path | None, typer.Option(help="Folder of the keys, if not that of the data directory.")]
+
+
+@signing_keys.command(name="ensure")
+def ensure(folder: Folder = None) -> None:
+    """Make the keys that are missing, and bring the public ones up to date with what this version's services call.
+
+    Keys that are there stay as they are: it may be run before each start.
+    """
+    place = _place(folder)
+    with _said_without_a_traceback(place):
+        place.ensure(SIGNERS)
+    typer.echo(f"All signers have keys in {place.path}.")
 
 
 @signing_keys.command(name="rotate")

@@ -7,24 +7,26 @@ from typing import Annotated
 
 import typer
 
-File = Annotated[Path, typer.Argument(help="The backup: one file.")]
 Keys = Annotated[
     Path | None,
     typer.Option(
         "--keys",
         metavar="FOLDER",
-        help="Of a cluster: the folder of its keys (groundwork signing-keys). A backup takes the public ones along, by which the "
-        "jobs that wait are verified where it is restored.",
+        help="Of a cluster: the folder of its keys (groundwork signing-keys), or its public.json. A backup takes the public ones "
+        "along, by which the jobs that wait are verified where it is restored.",
     ),
 ]
 
 
 def backup(
-    file: File,
+    file: Annotated[Path, typer.Argument(help="The backup: one file. In a folder it is named by the time.")],
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Also when stored data is damaged: the backup is marked as such.")
     ] = False,
     keys: Keys = None,
+    keep: Annotated[
+        int | None, typer.Option(min=1, help="Of the backups in the folder only the newest so many remain.")
+    ] = None,
 ) -> None:
     """Write everything that is stored to FILE, while the system runs or is stopped.
 
@@ -33,11 +35,11 @@ def backup(
     """
     from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(commands.backup(file, anyway=anyway, keys=keys))
+    raise typer.Exit(commands.backup(file, anyway=anyway, keys=keys, keep=keep))
 
 
 def restore(
-    file: File,
+    file: Annotated[Path, typer.Argument(help="The backup. Of a folder the newest one.")],
     replace: Annotated[
         bool,
         typer.Option(

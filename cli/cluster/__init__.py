@@ -1,0 +1,29 @@
+"""`groundwork cluster`: the system on Kubernetes, beside `helm` and `kubectl`. Has the rights of its caller's kubeconfig."""
+
+from __future__ import annotations
+
+import typer
+
+from cli.cluster.backups import backup, restore
+from cli.cluster.doctor import doctor
+from cli.cluster.logs import logs
+from cli.cluster.model import model
+from cli.cluster.prepare import prepare
+from cli.cluster.reloading import reload
+from cli.cluster.scale import scale
+from cli.cluster.signing_keys import signing_keys
+from cli.cluster.status import status
+from cli.cluster.trial import try_out
+
+cluster = typer.Typer(no_args_is_help=True, help="The system on a Kubernetes cluster, beside helm and kubectl.")
+cluster.command()(prepare)
+cluster.command(name="test")(try_out)
+cluster.command()(status)
+cluster.command()(doctor)
+cluster.command()(logs)
+cluster.command()(scale)
+cluster.command()(model)
+cluster.command()(backup)
+cluster.command()(restore)
+cluster.command(hidden=True)(reload)
+cluster.add_typer(signing_keys, name="signing-keys")

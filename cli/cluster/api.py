@@ -1,0 +1,244 @@
+"""The API server as JSON by path, lines and web sockets. The Python client knows the way and who we are; its classes for objects
+are not used: a field that a newer server adds or an older one lacks would make them refuse the whole answer."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.cluster.errors import CLIENT_MISSING, ClusterUnreachable
+from cli.cluster.refusals import NotFound, answered, unreachable
+from cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientTimeout, ClientWebSocketResponse
+    from kubernetes.aio.client import ApiClient, Configuration
+
+Json = dict[str, Any]
+
+REQUEST_TIMEOUT_S = 20.0
+"""For one answer; the most that one page of a list takes on a busy server is some seconds."""
+_CONNECT_TIMEOUT_S = 5.0
+_PAGE_OBJECTS = 500
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_KUBECONFIG = "~/.kube/config"
+_LONGEST_LINE_BYTES = 4 * 1024 * 1024
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+
+
+@dataclass(frozen=True)
+class Api:
+    """An open API server."""
+
+    client: ApiClient
+    context_namespace: str
+    """The namespace of the kubeconfig's context, or that of the pod; empty when none is named."""
+
+    @property
+    def server(self) -> str:
+        return str(self.client.configuration.host)
+
+    async def get(self, path: str, **query: str | int) -> Json:
+        """The object at a path. Raises NotFound, Forbidden, or another CliError."""
+        return await self._json("GET", path, query)
+
+    async def get_if_there(self, path: str, **query: str | int) -> Json | None:
+        """None where there is no such object, or no such kind of object."""
+        try:
+            return await self.get(path, **query)
+        except NotFound:
+            return None
+
+    async def list(self, path: str, **query: str | int) -> list[Json]:
+        """All objects of a list, page by page."""
+        found: list[Json] = []
+        more = ""
+        while True:
+            page = await self.get(path, **query, limit=_PAGE_OBJECTS, **({"continue": more} if more else {}))
+            found += page.get("items") or []
+            more = (page.get("metadata") or {}).get("continue") or ""
+            if not more:
+                return found
+
+    async def create(self, path: str, body: Json) -> Json:
+        """The object as it was made, in the list at a path. Raises Conflict where there is one of that name."""
+        return await self._json("POST", path, {}, body, "application/json")
+
+    async def patch(self, path: str, body: Json, kind: str = MERGE_PATCH) -> Json:
+        """The object as it is afterwards. Raises Conflict where the body names a version of it that is not the last one."""
+        return await self._json("PATCH", path, {}, body, kind)
+
+    async def text(self, path: str, **query: str | int) -> str:
+        """An answer that is not JSON: a log."""
+        async with self._opened("GET", path, query) as response:
+            with self._told():
+                return (await response.read()).decode(errors="replace")
+
+    async def lines(self, path: str, **query: str | int) -> AsyncGenerator[bytes, None]:
+        """The lines of an answer that goes on, without their ends, until the server ends it."""
+        async with self._opened("GET", path, query, endless=True) as response:
+            rest = b""
+            with self._told():
+                async for block in response.content.iter_any():
+                    *whole, rest = (rest + block).split(b"\n")
+                    for line in whole:
+                        yield line
+                    if len(rest) > _LONGEST_LINE_BYTES:
+                        yield rest
+                        rest = b""
+            if rest:
+                yield rest
+
+    async def watch(self, path: str, **query: str | int) -> AsyncGenerator[Json, None]:
+        """Changes of what a list holds, beginning with what is there now; until the server ends it, which it does now and then."""
+        async for line in self.lines(path, **query, watch="true", allowWatchBookmarks="false"):
+            if line.strip():
+                yield json.loads(line)
+
+    @asynccontextmanager
+    async def websocket(self, path: str, **query: str | int) -> AsyncIterator[ClientWebSocketResponse]:
+        """A connection that speaks Kubernetes' channels (v4.channel.k8s.io)."""
+        url, headers = await self._prepared("GET", path, query)
+        configuration = self.client.configuration
+        with self._told(path):
+            socket = await self._session().ws_connect(
+                url,
+                protocols=("v4.channel.k8s.io",),
+                headers=headers,
+                proxy=configuration.proxy,
+                server_hostname=configuration.tls_server_name,
+                max_msg_size=0,
+            )
+        try:
+            yield socket
+        finally:
+            await socket.close()
+
+    async def _json(
+        self, method: str, path: str, query: dict[str, str | int], body: Json | None = None, kind: str = ""
+    ) -> Json:
+        async with self._opened(method, path, query, body, kind) as response:
+            with self._told():
+                answer: Json = json.loads(await response.read())
+        return answer
+
+    @asynccontextmanager
+    async def _opened(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str | int],
+        body: Json | None = None,
+        kind: str = "",
+        *,
+        endless: bool = False,
+    ) -> AsyncIterator[ClientResponse]:
+        """An answer with a status of success. Raises CliError."""
+        url, headers = await self._prepared(method, path, query)
+        headers |= {"Content-Type": kind} if kind else {}
+        with self._told():
+            answer = await self.client.rest_client.request(
+                method, url, headers=headers, body=body, _request_timeout=_timeout(endless=endless)
+            )
+        response: ClientResponse = answer.response
+        try:
+            if response.status >= 300:
+                with self._told():
+                    said = await response.text(errors="replace")
+                raise self._refusal(response.status, response.reason or "", said)
+            yield response
+        finally:
+            response.close()
+
+    def _refusal(self, status: int, reason: str, body: str) -> Exception:
+        configuration = self.client.configuration
+        return answered(status, reason, body, self.server, configuration.cert_file)
+
+    async def _prepared(self, method: str, path: str, query: dict[str, str | int]) -> tuple[str, dict[str, str]]:
+        _, url, headers, _, _ = await self.client.param_serialize(
+            method, path, query_params=list(query.items()), auth_settings=["BearerToken"]
+        )
+        return url, dict(headers)
+
+    def _session(self) -> Any:
+        rest = self.client.rest_client
+        # Where the client makes no session of its own before the first request; its own web sockets do the same.
+        rest.pool_manager = rest.pool_manager or rest._create_pool_manager()
+        return rest.pool_manager
+
+    @contextmanager
+    def _told(self, path: str = "") -> Iterator[None]:
+        """Raises ClusterUnreachable, or what a refused web socket at that path means, for the transport's errors."""
+        import aiohttp  # noqa: PLC0415 - comes with the client
+
+        try:
+            yield
+        except aiohttp.WSServerHandshakeError as error:
+            raise self._refusal(error.status, f"{path} cannot be connected to", "") from error
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise unreachable(self.server, error) from error
+
+
+@asynccontextmanager
+async def open_api(context: str = "") -> AsyncIterator[Api]:
+    """The API server of the kubeconfig's context, or inside a pod that of its ServiceAccount. Raises UsageError without the
+    client's package or a usable kubeconfig."""
+    try:
+        from kubernetes.aio import client  # noqa: PLC0415 - takes half a second, and is an extra of its own
+    except ImportError as error:
+        raise UsageError(CLIENT_MISSING) from error
+    configuration = client.Configuration()
+    namespace = await _load(configuration, context)
+    async with client.ApiClient(configuration) as opened:
+        yield Api(opened, namespace)
+
+
+async def _load(configuration: Configuration, context: str) -> str:
+    """Sets the way and who we are; returns the namespace that goes with it."""
+    from kubernetes.aio import config  # noqa: PLC0415 - as above
+
+    if not context and (inside := _namespace_of_pod()):
+        config.load_incluster_config(client_configuration=configuration)
+        return inside
+    path = _kubeconfig()
+    try:
+        await config.load_kube_config(
+            path, context=context or None, client_configuration=configuration, persist_config=False
+        )
+        contexts, active = config.list_kube_config_contexts(path)
+    except (config.ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+        raise ClusterUnreachable(
+            f"The kubeconfig {path} cannot be used: {error}. kubectl config get-contexts lists its contexts; choose "
+            "one with --context."
+        ) from error
+    chosen = next((each for each in contexts if each["name"] == context), active) if context else active
+    return str(chosen["context"].get("namespace") or "")
+
+
+def _namespace_of_pod() -> str:
+    """Where this process runs, unless it is told of a kubeconfig or runs in no pod."""
+    if os.environ.get("KUBECONFIG") or not (_SERVICE_ACCOUNT / "token").is_file():
+        return ""
+    return (_SERVICE_ACCOUNT / "namespace").read_text("ascii").strip()
+
+
+def _kubeconfig() -> str:
+    path = os.environ.get("KUBECONFIG") or _KUBECONFIG
+    if not any(Path(each).expanduser().is_file() for each in path.split(os.pathsep)):
+        raise ClusterUnreachable(
+            f"There is no kubeconfig at {path}: set KUBECONFIG to the file with which kubectl reaches your cluster."
+        )
+    return path
+
+
+def _timeout(*, endless: bool) -> ClientTimeout:
+    from aiohttp import ClientTimeout  # noqa: PLC0415 - comes with the client
+
+    total_s = None if endless else REQUEST_TIMEOUT_S
+    return ClientTimeout(total=total_s, sock_connect=_CONNECT_TIMEOUT_S)

@@ -1,0 +1,121 @@
+"""A job that is made by hand from a CronJob of the chart, as `kubectl create job --from` does, and followed to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from cli.cluster import parsing
+from cli.cluster.api import Api, Json
+from cli.cluster.errors import ClusterError
+from cli.cluster.refusals import NotFound
+from cli.cluster.release import Release
+from cli.errors import CliError
+from cli.terminal import harmless
+
+_AGAIN_AFTER_S = 1.0
+_BEGUN = frozenset({"Running", "Succeeded", "Failed"})
+_WAITS_WITHOUT_CAUSE = frozenset({"", "ContainerCreating", "PodInitializing"})
+
+
+class JobFailed(ClusterError):
+    """The job ended without success; its log was shown."""
+
+
+@dataclass
+class Following:
+    """What was told of a job so far."""
+
+    seen: set[str] = field(default_factory=set)
+    """Pods whose log was shown."""
+    waiting: str = ""
+
+
+async def run_job(
+    api: Api,
+    release: Release,
+    cron_job: Json,
+    told: Callable[[str], None],
+    *,
+    more_arguments: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Makes a job of it, tells its log line by line, and returns when it has succeeded. Raises JobFailed."""
+    job = await api.create(release.path("batch/v1/jobs"), _job_of(cron_job, more_arguments, environment or {}))
+    name = parsing.name_of(job)
+    told(f"Job {name} is made.")
+    path, following = f"{release.path('batch/v1/jobs')}/{name}", Following()
+    while not (end := _end(job)):
+        await _tell_pods(api, release, name, following, told)
+        await asyncio.sleep(_AGAIN_AFTER_S)
+        job = await api.get(path)
+    await _tell_pods(api, release, name, following, told)
+    if end["type"] != "Complete":
+        why = end.get("message") or end.get("reason") or "no reason given"
+        raise JobFailed(f"Job {name} failed ({why}); its log is above.")
+
+
+async def cron_job_of(api: Api, release: Release, component: str, missing: str) -> Json:
+    """The CronJob of a component. Raises ClusterError that says `missing` when there is none."""
+    selector = f"{release.selector},{parsing.COMPONENT_LABEL}={component}"
+    found = await api.list(release.path("batch/v1/cronjobs"), labelSelector=selector)
+    if not found:
+        raise ClusterError(missing)
+    return found[0]
+
+
+def _job_of(cron_job: Json, more_arguments: Sequence[str], environment: Mapping[str, str]) -> Json:
+    metadata, template = cron_job["metadata"], cron_job["spec"]["jobTemplate"]
+    job: Json = {"metadata": dict(template.get("metadata") or {}), "spec": template["spec"]}
+    job["metadata"]["name"] = f"{metadata['name'][:50]}-{secrets.token_hex(4)}"
+    job["metadata"]["labels"] = dict(metadata.get("labels") or {})
+    job["metadata"]["annotations"] = {"cronjob.kubernetes.io/instantiate": "manual"}
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": metadata["name"], "uid": metadata["uid"]}
+    job["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    container["args"] = [*(container.get("args") or ()), *more_arguments]
+    others = [each for each in container.get("env") or () if each["name"] not in environment]
+    container["env"] = [*others, *({"name": name, "value": value} for name, value in environment.items())]
+    return job
+
+
+def _end(job: Json) -> Json:
+    """The condition in which it ended; empty while it goes on."""
+    for condition in (job.get("status") or {}).get("conditions") or ():
+        if condition["type"] in {"Complete", "Failed"} and condition["status"] == "True":
+            return dict(condition)
+    return {}
+
+
+async def _tell_pods(api: Api, release: Release, job: str, following: Following, told: Callable[[str], None]) -> None:
+    """The logs of pods that began since, each to its end; or what keeps one from beginning."""
+    pods = await api.list(release.path("v1/pods"), labelSelector=f"batch.kubernetes.io/job-name={job}")
+    for thing in sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp"))):
+        pod = parsing.pod(thing)
+        if pod.name in following.seen:
+            continue
+        if pod.phase in _BEGUN:
+            following.seen.add(pod.name)
+            await _tell_log(api, release, pod.name, told)
+            continue
+        waiting = pod.unschedulable or next(
+            (f"{each.waiting}: {each.message}" for each in pod.containers if each.waiting not in _WAITS_WITHOUT_CAUSE),
+            "",
+        )
+        if waiting and waiting != following.waiting:
+            following.waiting = waiting
+            told(f"Pod {pod.name} waits: {waiting}")
+
+
+async def _tell_log(api: Api, release: Release, pod: str, told: Callable[[str], None]) -> None:
+    try:
+        async with aclosing(api.lines(f"{release.path('v1/pods')}/{pod}/log", follow="true")) as lines:
+            async for line in lines:
+                told(harmless(line.decode(errors="replace")))
+    except NotFound:
+        return  # removed meanwhile
+    except CliError as error:
+        told(f"The log of pod {pod} broke off: {error}")

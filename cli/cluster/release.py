@@ -1,0 +1,106 @@
+"""Which installation a command means: found by the labels of its workloads, unless it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cli.cluster.api import Api, Json
+from cli.cluster.concurrency import gathered
+from cli.cluster.parsing import NAME_LABEL, PRODUCT, RELEASE_LABEL, labels_of
+from cli.cluster.refusals import Forbidden, NotFound
+from cli.errors import UsageError
+
+DEFAULT_NAMESPACE = "default"
+_OURS = f"{NAME_LABEL}={PRODUCT}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """A Helm release in its namespace."""
+
+    namespace: str
+    name: str
+
+    @property
+    def selector(self) -> str:
+        """Of everything that belongs to it."""
+        return f"{_OURS},{RELEASE_LABEL}={self.name}"
+
+    def path(self, api_and_kind: str) -> str:
+        """Path of a list in its namespace: `apps/v1/deployments`, `v1/pods`."""
+        return namespaced(self.namespace, api_and_kind)
+
+
+def namespaced(namespace: str, api_and_kind: str) -> str:
+    """`/apis/apps/v1/namespaces/NAMESPACE/deployments`."""
+    version, _, kind = api_and_kind.rpartition("/")
+    root = "apis" if "/" in version else "api"
+    return f"/{root}/{version}/namespaces/{namespace}/{kind}"
+
+
+async def find_release(api: Api, namespace: str = "", release: str = "") -> Release:
+    """The installation that is meant. Without a namespace the one of the context, and if that has none, all are looked through.
+
+    Raises UsageError where there is none, and where there are several.
+    """
+    if namespace:
+        await _require_namespace(api, namespace)
+    here = namespace or api.context_namespace or DEFAULT_NAMESPACE
+    found = [each for each in await _releases_in(api, here) if release in {"", each.name}]
+    if not found and not namespace:
+        found = [each for each in await _releases_anywhere(api) if release in {"", each.name}]
+    if not found:
+        named = f"release {release!r} of Groundwork" if release else "installation of Groundwork"
+        where = f"in namespace {here}" + ("" if namespace else " or any other that may be looked at")
+        raise UsageError(f"There is no {named} {where}. Name its namespace with -n; helm list -A shows all releases.")
+    if len(found) > 1:
+        names = ", ".join(f"{each.name} in {each.namespace}" for each in found)
+        raise UsageError(f"There are several installations: {names}. Choose one with -n NAMESPACE and --release NAME.")
+    return found[0]
+
+
+async def _require_namespace(api: Api, namespace: str) -> None:
+    """A list in a namespace that is not there is empty, and no error."""
+    try:
+        await api.get(f"/api/v1/namespaces/{namespace}")
+    except NotFound:
+        raise UsageError(
+            f"There is no namespace {namespace!r} in this cluster. kubectl get namespaces lists them; is it the "
+            "right cluster?"
+        ) from None
+    except Forbidden:
+        return  # who may use one namespace need not be allowed to look at namespaces
+
+
+async def _releases_in(api: Api, namespace: str) -> list[Release]:
+    paths = [namespaced(namespace, f"apps/v1/{kind}") for kind in ("deployments", "statefulsets")]
+    lists = await gathered(api.list(path, labelSelector=_OURS) for path in paths)
+    return _releases(each for found in lists for each in found) or await _begun_in(api, namespace)
+
+
+async def _begun_in(api: Api, namespace: str) -> list[Release]:
+    """Releases that have nothing yet but a Job that failed, without which nothing else is installed."""
+    try:
+        jobs = await api.list(namespaced(namespace, "batch/v1/jobs"), labelSelector=_OURS)
+    except Forbidden:
+        return []
+    return _releases(each for each in jobs if (each.get("status") or {}).get("failed"))
+
+
+async def _releases_anywhere(api: Api) -> list[Release]:
+    """Of all namespaces; none where they may not be looked at."""
+    paths = [f"/apis/apps/v1/{kind}" for kind in ("deployments", "statefulsets")]
+    try:
+        lists = await gathered(api.list(path, labelSelector=_OURS) for path in paths)
+    except Forbidden:
+        return []
+    return _releases(each for found in lists for each in found)
+
+
+def _releases(workloads: Iterable[Json]) -> list[Release]:
+    """In a stable order, each once."""
+    found = {
+        (each["metadata"]["namespace"], name) for each in workloads if (name := labels_of(each).get(RELEASE_LABEL))
+    }
+    return [Release(namespace, name) for namespace, name in sorted(found)]

@@ -1,0 +1,60 @@
+"""How the commands run that look at an installation: connected to the API server, and ended with a sentence and an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from cli.cluster.api import Api, open_api
+from cli.cluster.release import Release, find_release
+from cli.errors import CliError
+from cli.running import INTERRUPTED, tell
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which installation is meant, as the options say it; empty where they do not."""
+
+    context: str = ""
+    namespace: str = ""
+    release: str = ""
+
+
+def run(
+    command: Callable[[Api, Release], Coroutine[Any, Any, int]], target: Target, interrupted: str = "Interrupted."
+) -> None:
+    """Runs `command` and leaves with the exit code that it returns; what ends it early is told in a line."""
+
+    async def found(api: Api) -> int:
+        return await command(api, await find_release(api, target.namespace, target.release))
+
+    run_on(found, target.context, interrupted)
+
+
+def run_on(command: Callable[[Api], Coroutine[Any, Any, int]], context: str, interrupted: str = "Interrupted.") -> None:
+    """Likewise where there may be no installation yet."""
+    raise typer.Exit(_exit_code_of(command, context, interrupted))
+
+
+def _exit_code_of(command: Callable[[Api], Coroutine[Any, Any, int]], context: str, interrupted: str) -> int:
+    async def connected() -> int:
+        async with open_api(context) as api:
+            return await command(api)
+
+    try:
+        return asyncio.run(connected())
+    except CliError as error:
+        tell(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\n{interrupted}\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: nothing left to say
+        return 1
