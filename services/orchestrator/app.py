@@ -11,14 +11,15 @@ from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2
 
-from kit.channel import open_channel
 from kit.egress import EgressGuard, parse_networks
 from kit.errors import GroundworkError
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
+from kit.language.detection import FastTextLanguages
 from kit.llm.models import Models, open_models
 from kit.llm.opening import endpoint_opener
 from kit.llm.prices import PriceTable
+from kit.llm.provider_watch import ProviderWatch
 from kit.llm.switching import ModelSwitch
 from kit.message_store import lasting, open_message_store
 from kit.sealing import Sealer
@@ -34,9 +35,11 @@ from services.orchestrator.adapters.sources import KeyValueRunSources
 from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.adapters.tools import ASKED_BY_TOOLS, GrpcTools
 from services.orchestrator.answering.drafting import Drafter
+from services.orchestrator.answering.extractive import ExtractiveSettings
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.log.events import Budgets
+from services.orchestrator.metrics import FORGET_QUEUE
 from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.by_mode import ByMode
 from services.orchestrator.modes.chat import Chat, ChatLimits
@@ -74,10 +77,14 @@ async def run(settings: OrchestratorSettings) -> None:
         forgetting = Forgetting(state.store, state.log, state.sources, memory, credentials, tools, now=_now)
         service.stack.push_async_callback(runs.close)
         service.spawn(lasting("forgetting", lambda: _forget(state, forgetting)))
+        service.spawn(lasting("backlog", lambda: state.forget_queue.queue.tell_backlog(FORGET_QUEUE)))
         service.spawn(lasting("tail of the log", state.log.work))
         service.spawn(lasting("runs", runs.work))
         service.spawn(_drain(runs, service.stopping))
         service.spawn(lasting("model settings", switch.follow))
+        watch = ProviderWatch(switch.models)
+        service.report(watch.troubles)
+        service.spawn(watch.run())
         service.add_servicer(
             orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server,
             OrchestratorServicer(runs, RunDeletion(forgetting, state.forget_queue.request, _now), switch, tally, tools),
@@ -128,23 +135,15 @@ async def _forget(state: _State, forgetting: Forgetting) -> None:
 
 async def _memory(service: Service, settings: OrchestratorSettings) -> MemoryThreads:
     contract = [memory_pb2.DESCRIPTOR.services_by_name["MemoryService"]]
-    channel = await service.stack.enter_async_context(
-        open_channel(settings.memory_address, service.signer, contract, patience_s=settings.connection_patience_s)
+    channel = await service.channel(settings.memory_address, contract)
+    return MemoryThreads(
+        channel, timeout_s=settings.run_memory_timeout_s, write_timeout_s=settings.run_memory_write_timeout_s
     )
-    return MemoryThreads(channel, timeout_s=settings.run_memory_timeout_s)
 
 
 async def _tools(service: Service, settings: OrchestratorSettings) -> GrpcTools:
     contract = [tools_pb2.DESCRIPTOR.services_by_name["ToolsService"]]
-    channel = await service.stack.enter_async_context(
-        open_channel(
-            settings.tools_address,
-            service.signer,
-            contract,
-            passed_on_to=ASKED_BY_TOOLS,
-            patience_s=settings.connection_patience_s,
-        )
-    )
+    channel = await service.channel(settings.tools_address, contract, passed_on_to=ASKED_BY_TOOLS)
     return GrpcTools(channel, list_timeout_s=settings.run_tools_timeout_s)
 
 
@@ -169,27 +168,20 @@ async def _worker(
 ) -> ByMode:
     catalog = settings.model_catalog()
     prices = catalog.prices() if catalog else PriceTable({})
-    enter = service.stack.enter_async_context
-    signer = service.signer
-    retriever = await enter(
-        open_channel(
-            settings.retriever_address,
-            signer,
-            [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]],
-            patience_s=settings.connection_patience_s,
-        )
+    retriever = await service.channel(
+        settings.retriever_address, [retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"]]
     )
-    reranker = await enter(
-        open_channel(
-            settings.reranker_address,
-            signer,
-            [reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]],
-            patience_s=settings.connection_patience_s,
-        )
+    reranker = await service.channel(
+        settings.reranker_address, [reranker_pb2.DESCRIPTOR.services_by_name["RerankerService"]]
     )
     metered = Metered(models, prices.cost_usd)
     scorer = RerankerSentenceScorer(reranker, timeout_s=settings.run_score_timeout_s)
-    drafter = Drafter(scorer, Generator(metered, held=models.held))
+    drafter = Drafter(
+        scorer,
+        Generator(metered, held=models.held),
+        ExtractiveSettings(scorer_timeout_s=settings.run_score_timeout_s),
+        languages=FastTextLanguages(),
+    )
     searcher = RetrieverSearcher(retriever, timeout_s=settings.run_search_timeout_s)
     return ByMode(
         Pipeline(searcher, memory, sources, drafter, _limits(settings)),

@@ -165,6 +165,10 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
     run_memory_timeout_s: float = Field(default=2.0, gt=0)
     """Longest wait for the thread's history; after it the run goes on without."""
 
+    run_memory_write_timeout_s: float = Field(default=10.0, gt=0)
+    """Longest wait for the turn to be kept in its thread, after the answer has been said; after it the thread lacks this turn. A
+    restart of the memory service is shorter."""
+
     run_lease_s: float = Field(default=5.0, gt=0.3)
     """Seconds after which the runs of an orchestrator that has fallen silent are taken over. It renews its lease three times in
     it."""

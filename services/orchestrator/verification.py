@@ -1,17 +1,18 @@
-"""Is each sentence of an answer carried by what it cites? And the citations that say so."""
+"""Is each sentence of an answer carried by what it cites?"""
 
 import re
 from collections.abc import Sequence
 
 from kit.grounding import SUPPORT_THRESHOLD, Judge, content_terms
-from kit.language.sentences import split_units
-from services.orchestrator.answering.citations import CitedSentence, cited_numbers, cited_sentences
-from services.orchestrator.log.events import Citation, Evidence, SentenceVerdict, SupportStatus, Verification
+from kit.telemetry import span
+from services.orchestrator.answering.citations import CitedSentence, cited_sentences
+from services.orchestrator.log.events import Citation, SentenceVerdict, SupportStatus, Verification
 
 SUPPORTED = "supported"
 UNSUPPORTED = "unsupported"
 _TABLE_RULE = re.compile(r"[ \t]*\n[ \t]*\|?[ \t]*:?-{2,}")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*")
+_WORD = re.compile(r"\w+")
 
 
 def attribute(answer: str, judge: Judge) -> str:
@@ -32,6 +33,14 @@ def attribute(answer: str, judge: Judge) -> str:
 
 def verify(answer: str, judge: Judge) -> Verification:
     """A verdict per claim."""
+    with span("verify") as traced:
+        verification = _verified(answer, judge)
+        traced.set_attribute("groundwork.verification.claims", len(verification.sentences))
+        traced.set_attribute("groundwork.verification.support", verification.support_status.value)
+    return verification
+
+
+def _verified(answer: str, judge: Judge) -> Verification:
     verdicts: list[SentenceVerdict] = []
     good_citations = all_citations = 0
     for sentence in cited_sentences(answer):
@@ -83,42 +92,28 @@ def _status(supported: int, total: int) -> SupportStatus:
     return SupportStatus.SUPPORTED if supported == total else SupportStatus.PARTIAL
 
 
-def cite(answer: str, evidence: Sequence[Evidence]) -> tuple[Citation, ...]:
-    """The passages that `answer` cites, in order of first appearance, each with the words that carry the claim."""
-    by_number = {source.number: source for source in evidence}
-    claims: dict[int, str] = {}
-    for sentence in cited_sentences(answer):
-        for number in sentence.numbers:
-            claims.setdefault(number, sentence.text)
-    return tuple(
-        _citation(by_number[number], claims.get(number, "")) for number in cited_numbers(answer) if number in by_number
+def verify_quotes(sentences: Sequence[str], citations: Sequence[Citation]) -> Verification:
+    """A verdict per sentence of an answer that is put together from quotes, each with the citation of the same place: it is
+    supported when the words of its citation are its own, but for white space, list marks and the source's own footnote marks."""
+    verdicts = tuple(
+        SentenceVerdict(
+            sentence, SUPPORTED if (same := _is_quote(sentence, each)) else UNSUPPORTED, (each.number,), float(same)
+        )
+        for sentence, each in zip(sentences, citations, strict=True)
     )
+    supported = sum(verdict.verdict == SUPPORTED for verdict in verdicts)
+    share = supported / len(verdicts) if verdicts else 0.0
+    return Verification(verdicts, share, share, _status(supported, len(verdicts)))
 
 
-def _citation(source: Evidence, claim: str) -> Citation:
-    quote_start, quote_end = _quote(source.text, claim)
-    return Citation(
-        number=source.number,
-        document_id=source.document_id,
-        document_name=source.document_name,
-        chunk_id=source.chunk_id,
-        page=source.page,
-        text=source.text,
-        quote_start=quote_start,
-        quote_end=quote_end,
-        bounding_boxes=source.bounding_boxes,
-        heading_path=source.heading_path,
-    )
-
-
-def _quote(passage: str, claim: str) -> tuple[int, int]:
-    """The unit of the passage that shares most of the claim's words; (0, 0), the whole passage, when none shares any."""
-    if (start := passage.find(claim)) >= 0 and claim:
-        return start, start + len(claim)
-    wanted = content_terms(claim).content
-    shared = [(len(wanted & content_terms(unit.text).content), unit) for unit in split_units(passage)]
-    most = max((count for count, _ in shared), default=0)
-    if most == 0:
-        return 0, 0
-    best = min((unit for count, unit in shared if count == most), key=lambda unit: len(unit.text))
-    return best.start, best.end
+def _is_quote(sentence: str, source: Citation) -> bool:
+    """Whether all words of the sentence stand in the quoted place, or as a row's columns and captions in its passage, in order."""
+    quote = _WORD.findall(source.text[source.quote_start : source.quote_end])
+    around = _WORD.findall("\n".join([source.document_name, *source.heading_path, source.text]))
+    position = 0
+    for word in _WORD.findall(sentence):
+        if word in quote[position:]:
+            position = quote.index(word, position) + 1
+        elif word not in around:
+            return False
+    return position > 0

@@ -21,9 +21,10 @@ _ROLES: dict[int, str] = {pb.ROLE_USER: "user", pb.ROLE_ASSISTANT: "assistant"}
 class MemoryThreads:
     """Memory over the memory service's contract."""
 
-    def __init__(self, channel: Channel, *, timeout_s: float) -> None:
+    def __init__(self, channel: Channel, *, timeout_s: float, write_timeout_s: float) -> None:
         self._stub = rpc.MemoryServiceStub(channel)
         self._timeout_s = timeout_s
+        self._write_timeout_s = write_timeout_s
 
     async def history(self, thread_id: str, limit: int) -> Sequence[Turn]:
         request = pb.GetHistoryRequest(thread_id=thread_id, limit=limit)
@@ -56,7 +57,7 @@ class MemoryThreads:
         )
         turn = pb.AppendMessagesRequest(thread_id=request.thread_id, messages=[asked, answered])
         with _in_our_words():
-            await self._stub.AppendMessages(turn, timeout=self._timeout_s)
+            await self._stub.AppendMessages(turn, timeout=self._write_timeout_s)
 
 
 def _citations(citations: Sequence[Citation]) -> list[pb.MessageCitation]:

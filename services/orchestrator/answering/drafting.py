@@ -1,23 +1,36 @@
 """Writing an answer: by the language model when there is one and the documents carry its words, else by quoting them. Every
 step down is said."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.errors import GroundworkError
 from kit.grounding import Judge
+from kit.language.terms import tokens
 from kit.llm import FinishReason, Meter, Operation, Restart
 from services.orchestrator.answering import extractive
 from services.orchestrator.answering.citations import cited_numbers, finished_part
 from services.orchestrator.answering.extractive import ExtractiveSettings, Passage
 from services.orchestrator.answering.generation import Generator, Listener
+from services.orchestrator.answering.quotes import Quote, Quoted, citation, citations_of, number_quotes, renumbered
 from services.orchestrator.answering.refusals import refusal
-from services.orchestrator.log.events import Degradation, Evidence, SupportStatus, Thinking, Verification
+from services.orchestrator.answering.wording import Languages, wording
+from services.orchestrator.log.events import (
+    Answer,
+    AnswerStatus,
+    Citation,
+    Degradation,
+    Evidence,
+    SupportStatus,
+    Thinking,
+    Verification,
+)
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS, Screen
 from services.orchestrator.models import Turn
 from services.orchestrator.ports import SentenceScorer
-from services.orchestrator.verification import attribute, verify
+from services.orchestrator.verification import attribute, verify, verify_quotes
 
 MODEL, EXTRACTIVE = "model", "extractive"
 
@@ -32,6 +45,15 @@ _ENDINGS = {
 }
 """What is said of an answer that is not whole."""
 _UNSUPPORTED = Degradation("llm", "UNSUPPORTED_ANSWER", "Nothing the model wrote is carried by the documents.")
+
+_LIKELY, _UNCERTAIN = 0.75, 0.5
+"""Calibrated probabilities from which on an answer is called likely, and uncertain."""
+
+
+def answer_status(confidence: float) -> AnswerStatus:
+    if confidence >= _LIKELY:
+        return AnswerStatus.LIKELY
+    return AnswerStatus.UNCERTAIN if confidence >= _UNCERTAIN else AnswerStatus.UNLIKELY
 
 
 @dataclass(frozen=True)
@@ -48,8 +70,23 @@ class Question:
     shows_thinking: bool = False
     """Whether what a reasoning model thinks is written to the journal."""
 
+    stands_alone: str = ""
+    """The question with the subject that it takes from the conversation; empty where it takes none."""
+
     meter: Meter = field(default_factory=Meter, compare=False)
     """What the model has cost so far, for who asks the drafter outside of a run, which has its own (steps.usage.Metered)."""
+
+    @property
+    def whole(self) -> str:
+        return self.stands_alone or self.text
+
+
+def _tuples(citations: Sequence[Citation]) -> tuple[Citation, ...]:
+    """A draft that was read from the log has lists."""
+    return tuple(
+        replace(each, bounding_boxes=tuple(each.bounding_boxes), heading_path=tuple(each.heading_path))
+        for each in citations
+    )
 
 
 @dataclass(frozen=True)
@@ -61,6 +98,29 @@ class Draft:
     verification: Verification | None
     support_status: SupportStatus | None
     """None: nothing was judged."""
+
+    citations: Sequence[Citation] = ()
+    """One quote a mark of the text."""
+    closest: Sequence[Citation] = ()
+    """Of a refusal: the passages that came closest."""
+    answer_confidence: float | None = None
+    """Calibrated probability that the text answers the question; of a refusal, that the closest passages hold an answer."""
+
+    @property
+    def answer_status(self) -> AnswerStatus | None:
+        return None if self.answer_confidence is None else answer_status(self.answer_confidence)
+
+    @property
+    def answer(self) -> Answer:
+        return Answer(
+            self.text,
+            _tuples(self.citations),
+            self.support_status,
+            self.method,
+            answer_confidence=self.answer_confidence,
+            answer_status=self.answer_status,
+            closest=_tuples(self.closest),
+        )
 
     @property
     def is_refusal(self) -> bool:
@@ -79,7 +139,10 @@ class Drafter:
         scorer: SentenceScorer,
         generator: Generator | None,
         extractive_settings: ExtractiveSettings = ExtractiveSettings(),  # noqa: B008 - frozen
+        languages: Languages | None = None,
     ) -> None:
+        """`languages` tells in which language to refuse; without, it is English."""
+        self._languages = languages
         self._scorer = scorer
         self._generator = generator
         self._extractive_settings = extractive_settings
@@ -91,7 +154,11 @@ class Drafter:
 
     def without_model(self) -> "Drafter":
         """For a run that may not use one any more."""
-        return Drafter(self._scorer, None, self._extractive_settings)
+        return Drafter(self._scorer, None, self._extractive_settings, self._languages)
+
+    async def greeting(self, message: str) -> str:
+        """Of who has said hello, in their language."""
+        return (await asyncio.to_thread(wording, message, self._languages)).greeting
 
     async def write(self, question: Question, journal: Journal) -> Draft:
         """Streams the answer to the journal and returns it; the shown text is the draft's text in the end."""
@@ -104,7 +171,7 @@ class Drafter:
         """A text that a model has written with the evidence before it, judged. When it cites passages and none of them carries
         anything of it, the documents are quoted instead, if they answer the question."""
         screen = Screen(journal)
-        draft = _judged(text, question)
+        draft = await self._judged(text, question)
         if cited_numbers(draft.text) and not draft.carries_something and draft.verification is not None:
             quoted = await self._extract(question, journal, screen)
             instead = "" if quoted.is_refusal else " Quoting the documents instead."
@@ -144,27 +211,86 @@ class Drafter:
             listener=Listener(show_thought, tell_of_restart),
         )
         if generated.is_refusal and generated.reason.is_whole:
-            return _refused(question, MODEL)
+            return await self._refused(question, MODEL)
         if generated.invented_citations:
             text = f"{generated.invented_citations} citation(s) of sources that do not exist were removed."
             await journal.write(Thinking("verify", text, Degradation("llm", "INVENTED_CITATION", text)))
         judge = Judge(question.evidence, question.text)
         text = attribute(await finished_text(generated.text, generated.reason, journal), judge)
-        return _as_far_as_it_got(_checked(text, MODEL, verify(text, judge)), generated.reason)
+        return _as_far_as_it_got(await self._checked(text, verify(text, judge), question), generated.reason)
 
     async def _extract(self, question: Question, journal: Journal, screen: Screen) -> Draft:
-        passages = [_passage(source) for source in question.evidence]
-        found = await extractive.answer(question.text, passages, self._scorer, self._extractive_settings)
+        found = await self._quotes(question)
         if found.degraded_reason:
             note = Degradation("rerank", "SENTENCE_SCORES_UNAVAILABLE", found.degraded_reason)
             await journal.write(Thinking("answer", "Choosing sentences by their words alone.", note))
         if not found.answerable:
-            return _refused(question, EXTRACTIVE)
+            return await self._refused(question, EXTRACTIVE, found)
         text = ""
         for piece in extractive.render(found):
             text += piece
             await screen.show(text)
-        return _checked(text, EXTRACTIVE, verify(text, Judge(question.evidence)))
+        return _quoted(text, found, question.evidence)
+
+    async def _quotes(self, question: Question) -> extractive.ExtractiveAnswer:
+        """What the documents say to the question as it stands alone; where that is nothing, what those passages say to its own
+        words that name the subject which it takes from the conversation."""
+        passages = [_passage(source) for source in question.evidence]
+        found = await extractive.answer(question.whole, passages, self._scorer, self._extractive_settings)
+        subject = _content(question.whole) - _content(question.text)
+        about = [each for each in passages if subject <= _content(f"{each.text} {' '.join(each.heading_path)}")]
+        if found.answerable or not subject or not about:
+            return found
+        own = await extractive.answer(question.text, about, self._scorer, self._extractive_settings)
+        return own if own.answerable else found
+
+    async def _refused(
+        self, question: Question, method: str, found: extractive.ExtractiveAnswer | None = None
+    ) -> Draft:
+        """The refusal in the language of the question, with the passages that came closest."""
+        if found is None:
+            passages = [_passage(source) for source in question.evidence]
+            found = await extractive.answer(question.whole, passages, self._scorer, self._extractive_settings)
+        # What quotes would have answered is closest where a model has refused.
+        closest = found.closest or found.sentences[: extractive.CLOSEST_PASSAGES]
+        quotes = {Quote(each.number, each.start, each.end): number for number, each in enumerate(closest, start=1)}
+        words = await asyncio.to_thread(wording, question.text, self._languages)
+        said = refusal(question.search_degraded, words, has_closest=bool(quotes))
+        return Draft(
+            said.text,
+            method,
+            None,
+            said.support_status,
+            closest=citations_of(quotes, question.evidence),
+            answer_confidence=found.confidence if quotes else None,
+        )
+
+    async def _judged(self, text: str, question: Question) -> Draft:
+        """With a mark behind each claim that a passage carries. A text that claims nothing is not judged."""
+        judge = Judge(question.evidence, question.text)
+        text = attribute(text, judge)
+        verification = verify(text, judge)
+        if verification.sentences:
+            return await self._checked(text, verification, question)
+        quoted = number_quotes(text, question.evidence)
+        return Draft(quoted.text, MODEL, None, None, quoted.citations)
+
+    async def _checked(self, text: str, verification: Verification, question: Question) -> Draft:
+        """A model's answer: each sentence against its own citations, and the whole against the question."""
+        quoted = number_quotes(text, question.evidence)
+        sure = await self._confidence(quoted, question)
+        sure = None if sure is None else round(sure * verification.citation_coverage, 3)
+        status = None if sure is None else answer_status(sure)
+        verification = replace(renumbered(verification, quoted), answer_confidence=sure, answer_status=status)
+        return Draft(
+            quoted.text, MODEL, verification, verification.support_status, quoted.citations, answer_confidence=sure
+        )
+
+    async def _confidence(self, quoted: Quoted, question: Question) -> float | None:
+        """How likely what the text cites answers the question; None for a text that cites nothing."""
+        quotes = [(quoted.sources[each.number], each.quote_start, each.quote_end) for each in quoted.citations]
+        passages = [_passage(source) for source in question.evidence]
+        return await extractive.confidence_in(question.whole, passages, quotes, self._scorer, self._extractive_settings)
 
 
 async def finished_text(text: str, reason: FinishReason, journal: Journal) -> str:
@@ -187,26 +313,24 @@ def _as_far_as_it_got(draft: Draft, reason: FinishReason) -> Draft:
     return replace(draft, verification=verification, support_status=SupportStatus.PARTIAL)
 
 
-def _judged(text: str, question: Question) -> Draft:
-    """With a mark behind each claim that a passage carries. A text that claims nothing is not judged."""
-    judge = Judge(question.evidence, question.text)
-    text = attribute(text, judge)
-    verification = verify(text, judge)
-    return _checked(text, MODEL, verification) if verification.sentences else Draft(text, MODEL, None, None)
+def _quoted(text: str, found: extractive.ExtractiveAnswer, evidence: Sequence[Evidence]) -> Draft:
+    """The answer that is made of these sentences, each of which has its own mark: 1, 2, 3."""
+    by_number = {source.number: source for source in evidence}
+    citations = tuple(
+        citation(by_number[each.number], Quote(each.number, each.start, each.end), number)
+        for number, each in enumerate(found.sentences, start=1)
+    )
+    verification = replace(
+        verify_quotes([each.text for each in found.sentences], citations),
+        answer_confidence=found.confidence,
+        answer_status=answer_status(found.confidence),
+    )
+    support = verification.support_status
+    return Draft(text, EXTRACTIVE, verification, support, citations, answer_confidence=found.confidence)
 
 
-def support_of_quotes(text: str, evidence: Sequence[Evidence]) -> SupportStatus:
-    """How well the passages carry a text that was put together from them."""
-    return verify(text, Judge(evidence)).support_status
-
-
-def _checked(text: str, method: str, verification: Verification) -> Draft:
-    return Draft(text, method, verification, verification.support_status)
-
-
-def _refused(question: Question, method: str) -> Draft:
-    said = refusal(question.search_degraded)
-    return Draft(said.text, method, None, said.support_status)
+def _content(text: str) -> set[str]:
+    return {token.stem for token in tokens(text) if not token.is_stopword}
 
 
 def _passage(source: Evidence) -> Passage:

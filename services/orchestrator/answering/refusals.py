@@ -4,9 +4,11 @@ is never claimed of a search that went without a part of itself."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from services.orchestrator.answering.wording import REFUSALS, Wording
 from services.orchestrator.log.events import Degradation, SupportStatus
 
 REFUSAL = "The documents do not say."
+"""In English: what a model is told to say."""
 SEARCH_DOWN = (
     "Search is not available at the moment, so this question cannot be answered. Please ask again in a minute."
 )
@@ -20,7 +22,7 @@ _LOOKED_EVERYWHERE = frozenset({"rerank", "cosines", "diversity", "neighbours"})
 
 def is_refusal(text: str) -> bool:
     """Whether an answer is one of these: it answers nothing."""
-    return text == SEARCH_DOWN or text.startswith(REFUSAL.rstrip("."))
+    return text == SEARCH_DOWN or text.startswith((REFUSAL.rstrip("."), *REFUSALS))
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,12 @@ class Refusal:
     support_status: SupportStatus
 
 
-def refusal(degraded: Sequence[Degradation]) -> Refusal:
-    """The refusal that is true after a search with these degradations. A part that this version does not know counts as
-    one that was not searched."""
+def refusal(degraded: Sequence[Degradation], words: Wording, *, has_closest: bool = False) -> Refusal:
+    """The refusal that is true after a search with these degradations; it introduces the closest passages where it `has_closest`.
+    A part that this version does not know counts as one that was not searched: of that it tells in English."""
     lacking = {each.part: each.reason for each in degraded if each.part not in _LOOKED_EVERYWHERE}
     if not lacking:
-        return Refusal(REFUSAL, SupportStatus.INSUFFICIENT)
+        return Refusal(f"{words.refusal} {words.closest}" if has_closest else words.refusal, SupportStatus.INSUFFICIENT)
     away = [part for part, reason in lacking.items() if reason != _INCOMPLETE]
     if _ENGINES.keys() <= set(away):
         return Refusal(SEARCH_DOWN, SupportStatus.UNAVAILABLE)

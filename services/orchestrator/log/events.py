@@ -37,6 +37,15 @@ class SupportStatus(Enum):
     UNKNOWN = "unknown"
 
 
+class AnswerStatus(Enum):
+    """Whether an answer answers its question, by its calibrated confidence."""
+
+    LIKELY = "likely"
+    UNCERTAIN = "uncertain"
+    UNLIKELY = "unlikely"
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True)
 class Degradation:
     """What was done in a lesser way than asked, and why."""
@@ -150,6 +159,8 @@ class Verification:
     citation_precision: float
     citation_coverage: float
     support_status: SupportStatus
+    answer_confidence: float | None = None
+    answer_status: AnswerStatus | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +187,11 @@ class Answer:
     """None: nothing was judged, since the answer claims nothing from documents."""
     method: str
     block: Mapping[str, Any] | None = None
+    answer_confidence: float | None = None
+    """Calibrated probability that the text answers the question; of a refusal, that an answer stands in the closest passages."""
+    answer_status: AnswerStatus | None = None
+    closest: Sequence[Citation] = ()
+    """Of a refusal: the passages that came closest, best first."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 
 from kit.errors import GroundworkError, Unavailable
+from kit.telemetry import span
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import (
     Approval,
@@ -28,6 +29,7 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.meter import Meter
 from services.orchestrator.log.state import Progress
+from services.orchestrator.metrics import STEP_SECONDS
 from services.orchestrator.models import RunKey
 from services.orchestrator.ports import RunLog
 
@@ -76,6 +78,8 @@ class Journal:
         self._worked_before_s = progress.worked_s
         self._opened_at = clock()
         self._said_earlier = _said(earlier)
+        self.degraded_parts = {part for event in earlier if (part := _degraded_part(event))}
+        """What the run had to do without so far, whoever worked on it."""
         self._writing = asyncio.Lock()
         self._live: list[asyncio.Queue[RunEvent | None]] = []
         self._closed = False
@@ -117,11 +121,15 @@ class Journal:
         earlier = begun.usage() if begun else self.progress.spent.get(name)
         meter = self.meters[name] = Meter(name, earlier, self._clock, counted=counted)
         token = _current_step.set(meter)
+        kind = _kind_of(name)
+        began = self._clock()
         try:
-            yield meter
+            with span(f"step {kind}", {"groundwork.step": name}):
+                yield meter
         finally:
             meter.stop()
             _current_step.reset(token)
+            STEP_SECONDS.labels(kind).observe(self._clock() - began)
 
     async def write(self, payload: Payload) -> None:
         """Appends one event, unless an earlier worker got as far as saying the same in this step. Raises FencedOff when another
@@ -215,6 +223,8 @@ class Journal:
 
     def _publish(self, event: RunEvent) -> None:
         self.progress.apply(event)
+        if part := _degraded_part(event):
+            self.degraded_parts.add(part)
         for queue in self._live:
             queue.put_nowait(event)
         if isinstance(event.payload, Done):
@@ -241,6 +251,17 @@ class Journal:
                 self._live.remove(queue)
 
         return events()
+
+
+def _degraded_part(event: RunEvent) -> str:
+    """The part that the event says was missing; empty when it says no such thing."""
+    payload = event.payload
+    return payload.degraded.part if isinstance(payload, Thinking) and payload.degraded is not None else ""
+
+
+def _kind_of(step: str) -> str:
+    """ "search" of "round2/search1"."""
+    return step.rsplit("/", 1)[-1].rstrip("0123456789")
 
 
 def _said(events: Sequence[RunEvent]) -> defaultdict[str, list[Payload]]:

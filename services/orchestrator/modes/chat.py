@@ -16,7 +16,6 @@ from services.orchestrator.answering.drafting import (
     Drafter,
     Question,
     degraded,
-    support_of_quotes,
 )
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import (
@@ -34,7 +33,7 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.metrics import SHED_CHATS
 from services.orchestrator.models import RunRecord, RunRequest
-from services.orchestrator.modes.drafts import answer_tokens, checked
+from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked
 from services.orchestrator.modes.intents import Route, read_intent
 from services.orchestrator.modes.proactive import Asked, Proactive, plan_for
 from services.orchestrator.modes.prompts import tool_messages
@@ -52,7 +51,6 @@ from services.orchestrator.toolloop.loop import (
     ToolLoop,
     ToolsNotSupported,
 )
-from services.orchestrator.verification import cite
 
 _OUT_OF_TIME = ("wall_clock", "LLM_TIMEOUT")
 """Why a loop ends that has no time left."""
@@ -223,7 +221,7 @@ class Chat:
         question = Question(asked.question, (), result.evidence, task.answer_tokens)
         judge = partial(self._drafter.judge, result.text, question, run.journal)
         draft = await run.once("verify", judge, Draft, show=checked, is_last_resort=True)
-        return Answer(draft.text, cite(draft.text, result.evidence), draft.support_status, draft.method)
+        return answer_of(draft, result.evidence)
 
     def _loop_limits(self, run: Run, record: RunRecord) -> LoopLimits:
         limits = self._limits.loop
@@ -247,6 +245,5 @@ class Chat:
         """What was found, quoted; when it was time that ran out, the run ends so."""
         if self._took_all_time(run, result.reason):
             await tell_time_is_up(run.journal)
-        citations = cite(result.text, result.evidence)
-        support = support_of_quotes(result.text, result.evidence) if citations else SupportStatus.UNAVAILABLE
-        return Answer(result.text, citations, support, EXTRACTIVE)
+        draft = result.draft or Draft(result.text, EXTRACTIVE, None, SupportStatus.UNAVAILABLE)
+        return answer_of(draft, result.evidence)

@@ -1,11 +1,14 @@
 """Answers from an evidence set, as far as the run's budgets let a model write them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from services.orchestrator.answering.drafting import Draft, Drafter, Question, degraded
+from services.orchestrator.answering.quotes import number_quotes
 from services.orchestrator.errors import BudgetSpent
-from services.orchestrator.log.events import Payload, Retrieval, Thinking
+from services.orchestrator.log.events import Answer, Evidence, Payload, Retrieval, Thinking
 from services.orchestrator.models import Turn
+from services.orchestrator.modes.followups import stand_alone
 from services.orchestrator.steps.run import Run
 
 
@@ -14,13 +17,29 @@ async def write_draft(
 ) -> Draft:
     """Streams the answer to the question. A run that may not use a model any more is answered by quoting, and told so."""
     affordable = await _affordable(run, drafter)
-    asked = Question(question, history, retrieval.evidence, answer_tokens(run), retrieval.degraded)
+    asked = Question(
+        question,
+        history,
+        retrieval.evidence,
+        answer_tokens(run),
+        retrieval.degraded,
+        stands_alone=stand_alone(question, history),
+    )
     return await affordable.write(asked, run.journal)
 
 
 def answer_tokens(run: Run) -> int:
     """Tokens that a model may write as the answer."""
     return run.budgets.affordable_tokens(run.budgets.budgets.answer_tokens)
+
+
+def answer_of(draft: Draft, evidence: Sequence[Evidence]) -> Answer:
+    """The answer that a draft makes. An earlier version recorded drafts without citations, whose marks are the numbers of
+    passages."""
+    if draft.is_refusal or draft.citations:
+        return draft.answer
+    quoted = number_quotes(draft.text, evidence)
+    return replace(draft, text=quoted.text, citations=quoted.citations).answer
 
 
 def checked(draft: Draft) -> Payload:

@@ -1,5 +1,5 @@
 """What to search for when a question leans on the one before it ("and in 2020?", "who founded it?"). Evidence is of this turn
-only; the words that a follow-up leaves out come from the last question."""
+only; the words that a follow-up leaves out come from the last question that stands alone."""
 
 from collections.abc import Sequence
 
@@ -36,10 +36,30 @@ _SHORT_QUESTION_TERMS = 2
 
 def search_queries(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
     """The question itself and, when it leans on the last one, both together."""
+    anchor = _anchor(question, history)
+    return (question, f"{anchor} {question}") if anchor else (question,)
+
+
+def stand_alone(question: str, history: Sequence[Turn]) -> str:
+    """The question with what it leaves out: of the last question that stands alone the names, or else its words. A question that
+    leans on nothing is itself."""
+    anchor = _anchor(question, history)
+    if not anchor:
+        return question
+    content = [token for token in tokens(anchor) if not token.is_stopword]
+    names = [token.surface for token in content if token.is_exact] or [token.surface for token in content]
+    return f"{question} ({' '.join(dict.fromkeys(names))})" if names else question
+
+
+def _anchor(question: str, history: Sequence[Turn]) -> str:
+    """The last question that stands alone, before one that does not: "Who is Ada? Where was she born? And when?" is
+    about Ada to its
+    end. Empty when this one stands alone."""
+    if not _leans_on_the_last(question):
+        return ""
     asked = [turn.text for turn in history if turn.role == "user"]
-    if not asked or not _leans_on_the_last(question):
-        return (question,)
-    return (question, f"{asked[-1]} {question}")
+    alone = [text for text in asked if not _leans_on_the_last(text)]
+    return alone[-1] if alone else asked[-1] if asked else ""
 
 
 def _leans_on_the_last(question: str) -> bool:

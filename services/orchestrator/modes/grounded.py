@@ -24,13 +24,13 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, RunRequest, SearchQuery
-from services.orchestrator.modes.drafts import checked, write_draft
+from services.orchestrator.modes.drafts import answer_of, checked, write_draft
 from services.orchestrator.modes.followups import search_queries
+from services.orchestrator.modes.intents import Route, read_intent
 from services.orchestrator.modes.threads import Threads, forgotten_documents
 from services.orchestrator.ports import Memory, RunSources, Searcher
 from services.orchestrator.steps.budgets import in_force
 from services.orchestrator.steps.run import Run, check_not_breaking, end, just, status_of
-from services.orchestrator.verification import cite
 
 DEFAULT_AGENT = "reasoning"
 _SEARCH_OUTAGES = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)
@@ -88,6 +88,8 @@ class Pipeline:
         )
 
     async def _answer(self, run: Run, record: RunRecord) -> Answer:
+        if _is_small_talk(record.request.question):
+            return await self._greeted(run, record.request.question)
         history = await self._threads.history(run, record, for_model=bool(self._drafter.model_name))
         queries = search_queries(record.request.question, history)
         plan = await run.once("plan", partial(just, Plan("hybrid", queries)), Plan)
@@ -102,10 +104,15 @@ class Pipeline:
                 Draft,
                 show=checked,
             )
-            citations = () if draft.is_refusal else cite(draft.text, retrieval.evidence)
         finally:
             let_go_of_texts()
-        return Answer(draft.text, citations, draft.support_status, draft.method)
+        return answer_of(draft, retrieval.evidence)
+
+    async def _greeted(self, run: Run, question: str) -> Answer:
+        """Small talk asks nothing of the documents."""
+        text = await self._drafter.greeting(question)
+        await Screen(run.journal).settle(text)
+        return Answer(text, (), None, EXTRACTIVE)
 
     async def _evidence(self, run: Run, record: RunRecord, plan: Plan) -> Retrieval | None:
         """The evidence set; None when search is down."""
@@ -131,6 +138,10 @@ class Pipeline:
         return replace(
             retrieval, evidence=tuple(replace(hit, number=number) for number, hit in enumerate(kept, start=1))
         )
+
+
+def _is_small_talk(message: str) -> bool:
+    return read_intent(message).route is Route.TALK and any(map(str.isalnum, message))
 
 
 def _agent(request: RunRequest) -> AgentChosen:

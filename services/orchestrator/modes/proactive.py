@@ -22,7 +22,7 @@ from services.orchestrator.errors import BudgetSpent, QuestionTooLong, ReadOnlyR
 from services.orchestrator.log.events import Answer, Degradation, Evidence, Plan, Retrieval, SupportStatus, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, Tool, Turn
-from services.orchestrator.modes.drafts import answer_tokens, checked, write_draft
+from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked, write_draft
 from services.orchestrator.modes.followups import search_queries
 from services.orchestrator.modes.intents import Route, read_intent
 from services.orchestrator.modes.prompts import talk_messages
@@ -33,7 +33,6 @@ from services.orchestrator.steps.retrying import effect_with_retry
 from services.orchestrator.steps.run import Run, just
 from services.orchestrator.toolloop.conversation import fitted
 from services.orchestrator.toolloop.evidence import NotedCall
-from services.orchestrator.verification import cite
 
 _SEARCH, _MATH, _TIME = "search", "math_eval", "time_now"
 _ABILITIES = {
@@ -111,8 +110,7 @@ class Proactive:
             show=checked,
             is_last_resort=True,
         )
-        citations = () if draft.is_refusal else cite(draft.text, retrieval.evidence)
-        return Answer(draft.text, citations, draft.support_status, draft.method)
+        return answer_of(draft, retrieval.evidence)
 
     async def _computed(self, asked: Asked, expression: str) -> Answer:
         outcome = await self._called(asked, _MATH, {"expression": expression})

@@ -15,7 +15,7 @@ from kit.telemetry import current_trace_id
 from services.orchestrator.errors import BudgetSpent, FencedOff, Parked, signal_in
 from services.orchestrator.log.events import RunError, RunMode, RunStatus
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.metrics import RUN_SECONDS, RUNS
+from services.orchestrator.metrics import DEGRADED_RUNS, LOST_RUNS, RUN_SECONDS, RUNS, part_label
 from services.orchestrator.models import RunLimits, RunRecord
 from services.orchestrator.ports import RunStore
 from services.orchestrator.runs.tally import Tally, cost_of
@@ -111,6 +111,7 @@ class Execution:
         try:
             return await self._settled()
         except FencedOff:
+            LOST_RUNS.inc()
             _log.info("run_lost_to_another_orchestrator", run_id=run_id)
             return Ending.LOST
         except Unavailable as error:
@@ -236,7 +237,10 @@ class Execution:
 
     def _count(self, status: RunStatus) -> None:
         mode = self.record.request.mode.value
-        RUNS.labels(mode=mode, status=status.value).inc()
+        parts = {part_label(part) for part in self.journal.degraded_parts}
+        RUNS.labels(mode=mode, status=status.value, degraded="yes" if parts else "no").inc()
+        for part in parts:
+            DEGRADED_RUNS.labels(part).inc()
         RUN_SECONDS.labels(mode=mode).observe(max(0.0, (self._now() - self.record.created_at).total_seconds()))
 
 

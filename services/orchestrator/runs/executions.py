@@ -10,6 +10,7 @@ import structlog
 from kit.principal import use_principal
 from kit.telemetry import continued_span
 from services.orchestrator.log.journal import Journal
+from services.orchestrator.metrics import RUNS_IN_HAND
 from services.orchestrator.models import RunKey, RunLimits, RunRecord
 from services.orchestrator.ports import EventLog, RunStore
 from services.orchestrator.runs.brought_models import BroughtModels
@@ -97,28 +98,35 @@ class Executions:
     async def _to_its_end(self, execution: Execution) -> None:
         key = execution.record.key
         ending = Ending.UNSETTLED
-        try:
-            ending = await self._as_owner(execution)
-        finally:
-            del self._by_run[key]
-            self._log.let_go(key)
+        with structlog.contextvars.bound_contextvars(tenant_id=key.tenant_id, run_id=key.run_id):
+            RUNS_IN_HAND.inc()
             try:
-                await self._left(execution, ending)
-            except Exception as error:
-                # The marker may still say that the run is ours: our own sweeper finds that we do not hold it.
-                self._ownership.drop(key)
-                _log.warning("run_not_let_go", run_id=key.run_id, error=repr(error))
+                ending = await self._as_owner(execution)
+            finally:
+                RUNS_IN_HAND.dec()
+                del self._by_run[key]
+                self._log.let_go(key)
+                try:
+                    await self._left(execution, ending)
+                except Exception as error:
+                    # The marker may still say that the run is ours: our own sweeper finds that we do not hold it.
+                    self._ownership.drop(key)
+                    _log.warning("run_not_let_go", error=repr(error))
 
     async def _as_owner(self, execution: Execution) -> Ending:
         record = execution.record
-        mode, resumed = record.request.mode.value, execution.journal.progress.started
+        attributes = {
+            "groundwork.run.id": record.key.run_id,
+            "groundwork.run.mode": record.request.mode.value,
+            "groundwork.run.resumed": execution.journal.progress.started,
+        }
         with (
             use_principal(record.principal),
-            structlog.contextvars.bound_contextvars(tenant_id=record.key.tenant_id, run_id=record.key.run_id),
-            continued_span("run", record.traceparent, run_id=record.key.run_id, mode=mode, resumed=resumed),
+            continued_span("run", record.traceparent, attributes) as span,
         ):
             async with self._brought.in_use(record):
                 ending = await execution.run()
+            span.set_attribute("groundwork.run.ending", ending.value)
             if ending is Ending.SETTLED:
                 await self._brought.drop(record)
             return ending

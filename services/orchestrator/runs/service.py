@@ -28,6 +28,7 @@ from services.orchestrator.errors import (
 from services.orchestrator.log.events import RunEvent, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.state import Progress
+from services.orchestrator.metrics import RESUMED_RUNS
 from services.orchestrator.models import Dependent, Page, RunKey, RunLimits, RunMarker, RunRecord, RunRequest, Wait
 from services.orchestrator.ports import EventLog, Markers, RunSources, RunStore
 from services.orchestrator.runs.approvals import Approvals
@@ -260,7 +261,13 @@ class Runs:
             if self._sweeper.is_parked(key):
                 await self.resume(key)
         except GroundworkError as error:
-            _log.warning("cancelled_run_not_resumed", run_id=key.run_id, reason=error.reason, error=error.message)
+            _log.warning(
+                "cancelled_run_not_resumed",
+                tenant_id=key.tenant_id,
+                run_id=key.run_id,
+                reason=error.reason,
+                error=error.message,
+            )
 
     def _is_full(self) -> bool:
         return len(self._executions) + self._starting >= self._limits.max_concurrent_runs
@@ -320,6 +327,7 @@ class Runs:
                 await self._store.forget_active(key)
                 return
             _check_known(record)
+            RESUMED_RUNS.labels("waited" if record.status is RunStatus.WAITING else "orphaned").inc()
             record = await self._running(record)
             if marker.is_legacy:
                 # In our format: releases that held a lease for each run leave it alone from now on.
@@ -327,7 +335,7 @@ class Runs:
             journal = await Journal.open(key, self._owned_log(), self._now)
             if journal.progress.started:
                 await self.ownership.note_begun(key)
-            _log.info("run_taken_over", run_id=key.run_id)
+            _log.info("run_taken_over", tenant_id=key.tenant_id, run_id=key.run_id)
             is_log_lost = marker.begun and not journal.progress.started
             self._executions.begin(record, journal, is_resumed=True, is_log_lost=is_log_lost)
         except BaseException:

@@ -17,6 +17,7 @@ from typing import Any
 import structlog
 
 from kit.errors import Unavailable
+from services.orchestrator.metrics import RUNS_ORPHANED, RUNS_WAITING
 from services.orchestrator.models import MarkerChange, RunKey, RunMarker, Wait
 from services.orchestrator.ports import Markers
 from services.orchestrator.runs.ownership import Ownership
@@ -181,13 +182,16 @@ class Sweeper:
             return []
         free = gone | {"", ours}
         at, now = self._now(), self._monotonic()
-        return [
+        RUNS_WAITING.set(sum(marker.parked and marker.wait is not None for marker in self._markers.values()))
+        orphans = [
             key
             for key, marker in self._markers.items()
             if (marker.is_due(at) if marker.parked else marker.owner in free)
             and not self._ownership.holds(key)
             and self._backoffs.get(key, (now, 0.0))[0] <= now
         ]
+        RUNS_ORPHANED.set(len(orphans))
+        return orphans
 
     async def _try(self, key: RunKey) -> None:
         try:
@@ -196,7 +200,13 @@ class Sweeper:
             _, waited_s = self._backoffs.get(key, (0.0, 0.0))
             wait_s = min(max(2 * waited_s, self._interval_s), _MAX_BACKOFF_S)
             self._backoffs[key] = (self._monotonic() + wait_s, wait_s)
-            _log.warning("run_cannot_be_taken_over", run_id=key.run_id, error=repr(error), retry_after_s=wait_s)
+            _log.warning(
+                "run_cannot_be_taken_over",
+                tenant_id=key.tenant_id,
+                run_id=key.run_id,
+                error=repr(error),
+                retry_after_s=wait_s,
+            )
         else:
             self._backoffs.pop(key, None)
 

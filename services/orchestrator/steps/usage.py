@@ -20,6 +20,7 @@ from kit.llm import (
 from services.orchestrator.log.events import StepUsage, Usage
 from services.orchestrator.log.journal import Journal, current_step
 from services.orchestrator.log.meter import Meter as StepMeter
+from services.orchestrator.metrics import MODEL_COST, MODEL_TOKENS, model_label
 
 Price = Callable[[Spent], float]
 """Dollars that an attempt at a completion cost."""
@@ -78,6 +79,7 @@ class Metered:
             if step is not None:
                 step.settle(use)
             for spent in meter.spent:
+                self._measure(request.operation, spent)
                 if step is not None:
                     step.add(self._usage(step, spent))
                 if request.meter is not None:
@@ -88,6 +90,12 @@ class Metered:
 
     async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:
         return await self._model.count_tokens(texts, operation)
+
+    def _measure(self, operation: Operation, spent: Spent) -> None:
+        labels = (spent.provider, model_label(spent.provider, spent.model), operation.value)
+        MODEL_TOKENS.labels(*labels, "prompt").inc(spent.usage.prompt_tokens)
+        MODEL_TOKENS.labels(*labels, "completion").inc(spent.usage.completion_tokens)
+        MODEL_COST.labels(*labels).inc(self._price(spent))
 
     def _estimated(self, request: Request, tokens: TokenUsage) -> Spent:
         info = self._model.info(request.operation)

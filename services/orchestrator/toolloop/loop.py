@@ -82,7 +82,9 @@ class ToolLoop:
         why = degraded or degradation(reason)
         forced = await self._forced.write(run, task, screen, completer, findings, why, attempt)
         end = LoopEnd.FORCED if forced.draft is None else LoopEnd.FALLBACK
-        return replace(rounds.result(forced.text, end), reason=reason, degraded=tuple(forced.degraded))
+        return replace(
+            rounds.result(forced.text, end), reason=reason, degraded=tuple(forced.degraded), draft=forced.draft
+        )
 
 
 def _give_up(said: Round) -> None:

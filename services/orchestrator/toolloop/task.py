@@ -6,6 +6,7 @@ from enum import Enum
 
 from kit.errors import FailedPrecondition, Unavailable
 from kit.llm import ChatMessage
+from services.orchestrator.answering.drafting import Draft
 from services.orchestrator.log.events import Degradation, Evidence
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.budgets import Ledger
@@ -110,6 +111,9 @@ class LoopResult:
 
     degraded: Sequence[Degradation] = ()
     """What was done in a lesser way; each was told as it happened."""
+
+    draft: Draft | None = None
+    """What the text is, where no model wrote it."""
 
 
 class ToolsNotSupported(FailedPrecondition):

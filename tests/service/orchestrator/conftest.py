@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import grpc.aio
 import pytest
 
-from kit.attempts import Connection
 from kit.channel import Channel
+from kit.connection import Connection
 from kit.egress import EgressGuard
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
@@ -136,7 +136,7 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
 def unreachable_tools() -> GrpcTools:
     """For what does not ask the tools service."""
     nobody = grpc.aio.insecure_channel("127.0.0.1:1")
-    return GrpcTools(Channel(nobody, make_signer(), (), Connection(nobody, "127.0.0.1:1", 0.0)), list_timeout_s=1.0)
+    return GrpcTools(Channel(make_signer(), (), Connection(lambda _: nobody, "127.0.0.1:1", 0.0)), list_timeout_s=1.0)
 
 
 def servicer(orchestrator: Orchestrator, switch: ModelSwitch, tools: GrpcTools | None = None) -> OrchestratorServicer:

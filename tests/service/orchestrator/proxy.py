@@ -6,10 +6,11 @@ from contextlib import suppress
 
 class Proxy:
     """Passes bytes on to a port of the loopback. `hold` keeps them back in both directions, as a frozen process would; `cut` breaks
-    the connections and refuses new ones until it is started again."""
+    the connections and refuses new ones until it is started again. It listens on an address of this machine."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self.port = 0
+        self._host = host
         self._target = port
         self._open = asyncio.Event()
         self._open.set()
@@ -22,7 +23,7 @@ class Proxy:
         return f"nats://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._serve, self._host, self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def hold(self) -> None:

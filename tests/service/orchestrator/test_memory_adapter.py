@@ -1,13 +1,16 @@
 """Threads in the memory service, as runs read and change them."""
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc as rpc
 
 from kit.testing.harness import open_test_channel, running_servicer
 from services.orchestrator.adapters.memory import MemoryThreads
+from services.orchestrator.errors import MemorySilent
 from services.orchestrator.log.events import Answer, Citation, RunMode, RunStatus, SupportStatus
 from services.orchestrator.models import RunKey, RunRecord, RunRequest, Turn
 
@@ -44,7 +47,7 @@ async def test_history_is_what_users_and_assistants_say_and_is_not_forgotten() -
         running_servicer(rpc.add_MemoryServiceServicer_to_server, memory) as address,
         open_test_channel(address) as channel,
     ):
-        threads = MemoryThreads(channel, timeout_s=5.0)
+        threads = MemoryThreads(channel, timeout_s=5.0, write_timeout_s=5.0)
         assert await threads.history("t1", 8) == (
             Turn("user", "How long?", "r1"),
             Turn("assistant", "Two weeks.", "r2"),
@@ -64,7 +67,7 @@ async def test_turn_is_remembered_with_its_citations_at_the_time_of_the_question
         running_servicer(rpc.add_MemoryServiceServicer_to_server, memory) as address,
         open_test_channel(address) as channel,
     ):
-        await MemoryThreads(channel, timeout_s=5.0).remember(record, answer)
+        await MemoryThreads(channel, timeout_s=5.0, write_timeout_s=5.0).remember(record, answer)
     (appended,) = memory.appended
     question, said = appended.messages
     assert (appended.thread_id, question.text, said.text) == ("t1", "How long?", "Two weeks [1].")
@@ -76,3 +79,43 @@ async def test_turn_is_remembered_with_its_citations_at_the_time_of_the_question
         (3, "d3", 2, 5),
     ]
     assert [bool(each.text) for each in said.citations] == [True, True, False]  # the third does not fit any more
+
+
+class Slow(Memory):
+    """Answers nothing until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+
+    async def GetHistory(self, request: Any, context: Any) -> pb.GetHistoryResponse:
+        await self.let.wait()
+        return await super().GetHistory(request, context)
+
+    async def AppendMessages(self, request: Any, context: Any) -> pb.AppendMessagesResponse:
+        await self.let.wait()
+        return await super().AppendMessages(request, context)
+
+
+async def test_turn_is_waited_for_longer_than_the_history() -> None:
+    memory = Slow()
+    record = RunRecord(
+        RunKey("acme", "r1"),
+        "ann",
+        RunRequest(RunMode.CHAT, "Hello", thread_id="t1"),
+        RunStatus.RUNNING,
+        datetime.now(UTC),
+    )
+    async with (
+        running_servicer(rpc.add_MemoryServiceServicer_to_server, memory) as address,
+        open_test_channel(address) as channel,
+    ):
+        threads = MemoryThreads(channel, timeout_s=0.05, write_timeout_s=60.0)
+        remembered = asyncio.create_task(
+            threads.remember(record, Answer("Hello.", [], SupportStatus.SUPPORTED, "model"))
+        )
+        with pytest.raises(MemorySilent):
+            await threads.history("t1", 8)
+        memory.let.set()
+        await remembered
+    assert len(memory.appended) == 1

@@ -41,7 +41,12 @@ async def test_run_is_a_span_of_the_request_that_started_it(
     assert run.parent.span_id == request.get_span_context().span_id
     assert run.context is not None
     assert run.context.trace_id == request.get_span_context().trace_id
-    assert dict(run.attributes or {}) == {"run_id": key.run_id, "mode": "qa", "resumed": False}
+    assert dict(run.attributes or {}) == {
+        "groundwork.run.id": key.run_id,
+        "groundwork.run.mode": "qa",
+        "groundwork.run.resumed": False,
+        "groundwork.run.ending": "settled",
+    }
 
 
 async def test_run_that_is_taken_over_goes_on_in_its_trace(
@@ -56,7 +61,7 @@ async def test_run_that_is_taken_over_goes_on_in_its_trace(
     await until(lambda: _has_status(second, key, RunStatus.COMPLETED), seconds=20 * LEASE_S)
     await until(lambda: _ended(spans, 2))
     runs = runs_among(spans)
-    assert [dict(run.attributes or {})["resumed"] for run in runs] == [False, True]
+    assert [dict(run.attributes or {})["groundwork.run.resumed"] for run in runs] == [False, True]
     assert {run.context.trace_id for run in runs if run.context} == {request.get_span_context().trace_id}
 
 

@@ -293,14 +293,14 @@ async def test_scorer_sees_few_sentences_and_each_once() -> None:
 async def test_pieces_join_to_text_with_a_mark_after_each_sentence() -> None:
     found = await answer("Who commanded Apollo 11?", passages(APOLLO), FakeScorer({"commanded": 0.75}), SETTINGS)
     assert "".join(render(found)) == (
-        "Apollo 11 was launched on July 16, 1969 from Kennedy Space Center. [1] It was commanded by Neil Armstrong. [1]"
+        "Apollo 11 was launched on July 16, 1969 from Kennedy Space Center. [1] It was commanded by Neil Armstrong. [2]"
     )
 
 
 async def test_footnote_marks_of_the_source_are_not_shown_as_citations() -> None:
     text = "The dam holds water.[7] Its index is a[1] = 3."
     found = await answer("Describe the dam", passages(text), FakeScorer(otherwise=0.8), SETTINGS)
-    assert "".join(render(found)) == "The dam holds water. [1] Its index is a[\u20601] = 3. [1]"
+    assert "".join(render(found)) == "The dam holds water. [1] Its index is a[\u20601] = 3. [2]"
 
 
 async def test_sentence_that_points_back_is_scored_with_what_it_points_to() -> None:

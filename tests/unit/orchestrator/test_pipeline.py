@@ -14,6 +14,7 @@ from services.orchestrator.answering.refusals import REFUSAL, SEARCH_DOWN
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import (
     Answer,
+    AnswerStatus,
     Degradation,
     Done,
     Evidence,
@@ -105,7 +106,10 @@ async def test_extractive_answer_quotes_and_cites() -> None:
 
 async def test_off_topic_question_is_refused_honestly() -> None:
     payloads = await Stage().run("What is the boiling point of ethanol?")
-    assert answer_of(payloads).text == REFUSAL
+    answer = answer_of(payloads)
+    assert answer.text == f"{REFUSAL} These passages come closest:"
+    assert [each.document_name for each in answer.closest] == ["tower.txt", "bridge.txt"]
+    assert answer.answer_status is AnswerStatus.UNLIKELY
     assert payloads[-1] == Done(RunStatus.REFUSED)
 
 
@@ -158,13 +162,14 @@ async def test_model_caught_in_a_loop_is_cut_off() -> None:
     model = FakeModel(["The tower was built in 1889. [1]\n", *["It is tall. [1]\n"] * 50])
     payloads = await Stage(model).run()
     answer = answer_of(payloads)
-    assert answer.text == "The tower was built in 1889. [1]\nIt is tall. [1]"
+    assert answer.text == "The tower was built in 1889. [1]\nIt is tall. [2]"
     assert shown_by(payloads) == answer.text
 
 
 async def test_model_may_refuse() -> None:
     payloads = await Stage(FakeModel([REFUSAL])).run()
     assert answer_of(payloads).support_status is SupportStatus.INSUFFICIENT
+    assert answer_of(payloads).closest
     assert payloads[-1] == Done(RunStatus.REFUSED)
 
 
@@ -268,7 +273,7 @@ async def test_process_keeps_no_text_of_documents_of_a_run_that_it_lost() -> Non
                 raise FencedOff("another orchestrator was faster")
             return await super().append(key, event, last_position)
 
-    stage = Stage()
+    stage = Stage(FakeModel(["The tower was built in 1889. [1]"]))
     stage.log = Overtaken()
     with pytest.raises(FencedOff):
         await stage.run()
@@ -368,3 +373,30 @@ async def test_search_that_used_up_the_run_s_time_is_no_outage() -> None:
     deadline.set_remaining(0.01)
     with pytest.raises(DeadlineExceeded):
         await stage.run()
+
+
+async def test_greeting_is_answered_as_one() -> None:
+    payloads = await Stage().run("Hello!")
+    answer = answer_of(payloads)
+    assert answer.text.startswith("Hello!")
+    assert (answer.citations, answer.support_status, answer.answer_status) == ((), None, None)
+    assert payloads[-1] == Done(RunStatus.COMPLETED)
+    assert not [each for each in payloads if isinstance(each, Retrieval)]
+
+
+async def test_answer_says_how_likely_it_answers() -> None:
+    payloads = await Stage().run()
+    answer = answer_of(payloads)
+    (verification,) = only(payloads, Verification)
+    assert answer.support_status is SupportStatus.SUPPORTED
+    assert answer.answer_confidence == verification.answer_confidence
+    assert answer.answer_confidence is not None
+    assert 0.4 <= answer.answer_confidence <= 1.0
+    assert answer.answer_status is verification.answer_status
+
+
+async def test_model_answer_is_judged_against_the_question_too() -> None:
+    payloads = await Stage(FakeModel(["The tower was built in 1889. [1]"])).run("What does a ticket to the tower cost?")
+    answer = answer_of(payloads)
+    assert answer.support_status is SupportStatus.SUPPORTED
+    assert answer.answer_status is AnswerStatus.UNLIKELY

@@ -2,7 +2,7 @@ import pytest
 
 from kit.grounding import Judge, coverage
 from services.orchestrator.log.events import Evidence, SupportStatus
-from services.orchestrator.verification import attribute, cite, verify
+from services.orchestrator.verification import attribute, verify
 
 EVIDENCE = (
     Evidence(1, "c1", "d1", "tower.txt", "The tower was built in 1889 by Gustave Eiffel. It is 330 metres high."),
@@ -51,17 +51,6 @@ def test_uncited_sentence_gets_the_source_that_carries_it() -> None:
 def test_cited_sentence_keeps_its_own_marks() -> None:
     answer = "The bridge was opened in 1932. [1]"
     assert attribute(answer, JUDGE) == answer
-
-
-def test_citation_quotes_the_words_that_carry_the_claim() -> None:
-    first, second = cite("It is 330 metres high. [1] In 1932 the bridge opened. [2]", EVIDENCE)
-    assert first.text[first.quote_start : first.quote_end] == "It is 330 metres high."
-    assert second.text[second.quote_start : second.quote_end] == EVIDENCE[1].text
-    assert second.page == 3
-
-
-def test_number_outside_the_evidence_set_is_no_citation() -> None:
-    assert cite("A claim. [9]", EVIDENCE) == ()
 
 
 def test_coverage_of_an_empty_sentence_is_zero() -> None:

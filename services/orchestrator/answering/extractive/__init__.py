@@ -1,16 +1,19 @@
 """Extractive answers: the sentences of the evidence that answer the question best, each with its citation."""
 
 from services.orchestrator.answering.extractive.answering import (
+    CLOSEST_PASSAGES,
     EMPTY_QUESTION,
     NO_EVIDENCE,
     WEAK_EVIDENCE,
     answer,
+    confidence_in,
     render,
 )
 from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage, SentenceScorer
 from services.orchestrator.answering.extractive.settings import ExtractiveSettings
 
 __all__ = [
+    "CLOSEST_PASSAGES",
     "EMPTY_QUESTION",
     "NO_EVIDENCE",
     "WEAK_EVIDENCE",
@@ -20,5 +23,6 @@ __all__ = [
     "Passage",
     "SentenceScorer",
     "answer",
+    "confidence_in",
     "render",
 ]

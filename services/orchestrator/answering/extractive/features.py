@@ -1,16 +1,24 @@
 """Lexical evidence: how much of the question each unit of each passage covers."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kit.language.cues import type_cue
-from kit.language.questions import Question
+from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import Unit, UnitKind, split_units
 from kit.language.terms import Token, starts_with_anaphor, tokens
 from services.orchestrator.answering.extractive.models import Passage
+from services.orchestrator.answering.extractive.rows import fields, is_row
 
+_DATED = re.compile(r"(?<!\d)(?:1\d|20)\d{2}(?!\d)")
+"""A short line with a year is no title but the date of what stands around it."""
+_ADDRESS = re.compile(r"\S+://\S+|\S+@\S+|\[\W?\d+\]")
+_WORD = re.compile(r"[^\W\d_]{2}|[^\W\d_a-zA-Z]|\d")
+_ASKS = ("?", "？", "؟")
+_INTRODUCES = (":", "：")
 NAME_BOOST = 1.5
 """A name or number of the question weighs this much more than a word: the answer is about *that* person or year."""
 STEM_PREFIX = 5
@@ -31,6 +39,8 @@ class Candidate:
     unit: Unit
     index: int
     """Position among the units of its passage."""
+    caption: str
+    """Of a row: the line right above its table."""
     antecedent: str
     """The sentence before, for one that begins by pointing back ("It was finished …"); else empty."""
     stems: frozenset[str]
@@ -74,6 +84,8 @@ class _Read:
     tokens: list[list[Token]]
     matches: list[dict[str, float]]
     """Per unit: question stem → 1 for an exact match, less for the same word family."""
+    captions: list[str]
+    """Per unit: of a row, the line right above its table; else empty."""
     header: dict[str, float]
     """The same for document name and heading path."""
 
@@ -84,14 +96,42 @@ def gather(question: Question, passages: Sequence[Passage]) -> Evidence:
     weights = _weights(question, read)
     evidence = Evidence((), weights)
     candidates = [candidate for part in read for candidate in _candidates(question, part, evidence)]
-    return Evidence(tuple(candidates), weights)
+    answers = [each for each in candidates if _says_something(question, each)]
+    return Evidence(tuple(answers or candidates), weights)
 
 
 def _read(question: Question, passage: Passage) -> _Read:
-    units = split_units(passage.text)
+    units = _whole_rows(passage.text, split_units(passage.text))
     found = [tokens(unit.text) for unit in units]
     header = tokens(". ".join((passage.document_name.replace("_", " "), *passage.heading_path)))
-    return _Read(passage, units, found, [_matches(question, t) for t in found], _matches(question, header))
+    matches = [_matches(question, t) for t in found]
+    return _Read(passage, units, found, matches, _captions(units), _matches(question, header))
+
+
+def _whole_rows(text: str, units: Sequence[Unit]) -> list[Unit]:
+    """The units with rows as rows: not cut where they are long, and known by their fields."""
+    whole: list[Unit] = []
+    for unit in units:
+        last = whole[-1] if whole else None
+        cut = last is not None and unit.block == last.block and "\n" not in text[last.end : unit.start]
+        if last is not None and cut and last.kind is UnitKind.ROW and unit.kind is UnitKind.ROW:
+            whole[-1] = replace(last, text=text[last.start : unit.end], end=unit.end)
+        elif unit.kind in (UnitKind.PROSE, UnitKind.HEADING) and is_row(unit.text):
+            whole.append(replace(unit, kind=UnitKind.ROW))
+        else:
+            whole.append(unit)
+    return whole
+
+
+def _captions(units: Sequence[Unit]) -> list[str]:
+    captions, above = [], ""
+    for unit in units:
+        is_row = unit.kind is UnitKind.ROW
+        captions.append(above if is_row else "")
+        introduces = unit.kind is UnitKind.HEADING or unit.text.endswith(_INTRODUCES)
+        if not is_row:
+            above = unit.text.lstrip("# ").rstrip(":：") if introduces and any(map(str.isalnum, unit.text)) else ""
+    return captions
 
 
 def _matches(question: Question, found: Sequence[Token]) -> dict[str, float]:
@@ -129,27 +169,41 @@ def _candidates(question: Question, part: _Read, evidence: Evidence) -> list[Can
     return [
         _candidate(question, part, index, evidence, passage_coverage)
         for index, unit in enumerate(part.units)
-        if unit.kind is not UnitKind.HEADING and part.tokens[index]
+        if part.tokens[index] and (unit.kind is not UnitKind.HEADING or _DATED.search(unit.text))
     ]
+
+
+def _says_something(question: Question, candidate: Candidate) -> bool:
+    """Questions, lines that only introduce what follows, and lines that hold the question's words only, are no answers."""
+    unit = candidate.unit
+    if unit.text.endswith(_ASKS) or not _WORD.search(_ADDRESS.sub("", unit.text)):
+        return False
+    if unit.kind is UnitKind.PROSE and unit.text.endswith(_INTRODUCES):
+        return False
+    if question.kind is AnswerKind.YES_NO or question.kind is AnswerKind.KEYWORDS:
+        return True
+    return bool(candidate.stems - question.stems)
 
 
 def _candidate(question: Question, part: _Read, index: int, evidence: Evidence, passage_coverage: float) -> Candidate:
     unit, found, own = part.units[index], part.tokens[index], part.matches[index]
     around = [part.header, own, *(part.matches[i] for i in (index - 1, index + 1) if 0 <= i < len(part.units))]
     section = part.passage.heading_path[-1] if part.passage.heading_path else ""
-    title = _matches(question, tokens(f"{section}. {unit.heading}"))
+    title = _matches(question, tokens(f"{section}. {part.captions[index] or unit.heading}"))
     around += [title, _matches(question, tokens(unit.lead_in))]
     antecedent = part.units[index - 1].text if index and starts_with_anaphor(unit.text) else ""
     if antecedent:
         # "It was commanded by …" is about what the sentence before names.
         own = _inherit(own, part.matches[index - 1], ANAPHOR_WEIGHT)
-    if len(title) == len(evidence.weights):
+    if len(title) == len(evidence.weights) or unit.kind is UnitKind.ROW:
+        # What a row is about often stands in the caption or the name of its sheet only.
         own = _inherit(own, title, TITLE_WEIGHT)
     coverage = _covered_share(evidence, [own])
     return Candidate(
         passage=part.passage,
         unit=unit,
         index=index,
+        caption=part.captions[index],
         antecedent=antecedent,
         stems=frozenset(token.stem for token in found if not token.is_stopword),
         covered=frozenset(part.matches[index]),
@@ -160,6 +214,16 @@ def _candidate(question: Question, part: _Read, index: int, evidence: Evidence, 
         cue=type_cue(question, unit.text, found),
         rank=1.0 / math.sqrt(part.passage.number),
     )
+
+
+def has_column_and_cell(question: Question, candidate: Candidate) -> bool:
+    """Whether the question has one word of a row's column and another of its cell: what it asks for, and of which row."""
+    columns: set[str] = set()
+    cells: set[str] = set()
+    for name, value in fields(f"{candidate.caption}; {candidate.unit.text}"):
+        columns |= _matches(question, tokens(name)).keys()
+        cells |= _matches(question, tokens(value)).keys()
+    return bool(columns) and bool(cells) and len(columns | cells) > 1
 
 
 def _inherit(own: dict[str, float], source: dict[str, float], weight: float) -> dict[str, float]:

@@ -60,5 +60,7 @@ class ExtractiveAnswer:
     """Estimated probability, 0 to 1, that the evidence answers the question."""
     reason: str = ""
     """When refused: `NO_EVIDENCE`, `WEAK_EVIDENCE` or `EMPTY_QUESTION`."""
+    closest: tuple[AnswerSentence, ...] = ()
+    """When refused: the closest unit of each of the closest passages, best first."""
     degraded_reason: str = ""
     """When the sentences were chosen by words alone: why the scorer did not help. Empty otherwise."""

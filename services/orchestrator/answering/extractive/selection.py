@@ -6,7 +6,7 @@ from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import UnitKind
 from kit.language.terms import starts_with_anaphor, words
 from services.orchestrator.answering.extractive.features import Candidate, Evidence
-from services.orchestrator.answering.extractive.scoring import Scored
+from services.orchestrator.answering.extractive.scored import Scored
 from services.orchestrator.answering.extractive.settings import ExtractiveSettings
 
 _BROAD = frozenset({AnswerKind.REASON, AnswerKind.MANNER, AnswerKind.LIST, AnswerKind.DESCRIPTION, AnswerKind.KEYWORDS})

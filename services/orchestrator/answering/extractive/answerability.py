@@ -1,0 +1,43 @@
+"""How likely a unit answers its question: boosted trees over the signals, read from answerability.json, which
+scripts/fit_answerability.py makes. What a file of this kind holds is in that script."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from services.orchestrator.answering.extractive.signals import FEATURES
+
+MODEL_FILE = Path(__file__).with_name("answerability.json")
+
+
+def probability(signals: Sequence[float]) -> float:
+    """Calibrated, 0 to 1."""
+    return probability_of(model(), signals)
+
+
+@cache
+def model() -> Mapping[str, Any]:
+    """The fitted model. Raises ValueError when it was fitted for other features."""
+    read: Mapping[str, Any] = json.loads(MODEL_FILE.read_text("utf-8"))
+    if tuple(read["features"]) != FEATURES:
+        raise ValueError(f"{MODEL_FILE.name} was fitted for other features; run scripts/fit_answerability.py again")
+    return read
+
+
+def probability_of(fitted: Mapping[str, Any], signals: Sequence[float]) -> float:
+    """By this model."""
+    logit = fitted["bias"] + sum(_leaf(tree, signals) for tree in fitted["trees"])
+    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
+
+
+def _leaf(node: Any, signals: Sequence[float]) -> float:
+    """A node is a number, or [feature, threshold, below or equal, above, whether an unknown value goes below]."""
+    while isinstance(node, list):
+        feature, threshold, below, above, unknown_below = node
+        value = signals[feature]
+        goes_below = bool(unknown_below) if math.isnan(value) else value <= threshold
+        node = below if goes_below else above
+    return float(node)

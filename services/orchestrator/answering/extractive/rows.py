@@ -1,0 +1,42 @@
+"""Rows of tables, as ingestion writes them: `column: value; column: value`. Of a long row only what the question is about is shown
+and compared: its first field, which names it, and the fields whose column or value the question has a word of."""
+
+import re
+from collections.abc import Collection
+
+from kit.language.terms import tokens
+
+MOST_CHARS = 240
+"""Rows up to this length are shown whole."""
+_FIELDS = re.compile(r";\s+")
+_SENTENCE = re.compile(r"[.!?]\s|.{61}")
+_GAP = " … "
+
+
+def is_row(text: str) -> bool:
+    """Whether a line holds several fields, however long the names of its columns are; the first may have none."""
+    _, *others = _FIELDS.split(text)
+    return "\n" not in text and bool(others) and all(": " in field for field in others)
+
+
+def fields(text: str) -> list[tuple[str, str]]:
+    """Column and cell of each field; a field without a column has an empty one. A sentence before a colon is no column's name."""
+    parts = (field.partition(": ") for field in _FIELDS.split(text))
+    return [
+        (name, value) if colon and not _SENTENCE.search(name) else ("", name + colon + value)
+        for name, colon, value in parts
+    ]
+
+
+def shortened(text: str, stems: Collection[str]) -> str:
+    """The row without the fields that share no word with `stems`, where it is long; what was left out is a gap."""
+    if len(text) <= MOST_CHARS or not is_row(text):
+        return text
+    fields = _FIELDS.split(text)
+    kept = [index == 0 or any(token.stem in stems for token in tokens(field)) for index, field in enumerate(fields)]
+    shown, last = "", -1
+    for index, field in enumerate(fields):
+        if kept[index]:
+            shown += ("" if not shown else "; " if last == index - 1 else _GAP) + field.rstrip(";")
+            last = index
+    return shown if last == len(fields) - 1 else shown + _GAP.rstrip()

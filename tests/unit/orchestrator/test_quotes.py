@@ -1,0 +1,81 @@
+"""One quote a mark, numbered in order of appearance."""
+
+import re
+
+from kit.grounding import Judge
+from services.orchestrator.answering.quotes import number_quotes, renumbered
+from services.orchestrator.log.events import Citation, Evidence
+from services.orchestrator.verification import SUPPORTED, UNSUPPORTED, verify, verify_quotes
+
+EVIDENCE = (
+    Evidence(1, "c1", "d1", "tower.txt", "The tower was built in 1889 by Gustave Eiffel.\nIt is 330\nmetres high."),
+    Evidence(2, "c2", "d2", "bridge.txt", "The bridge was opened in 1932 after eight years of work.", page=3),
+)
+
+
+def quote(citation: Citation) -> str:
+    return citation.text[citation.quote_start : citation.quote_end]
+
+
+def test_mark_opens_the_words_it_came_from() -> None:
+    quoted = number_quotes("It is 330 metres high. [1] In 1932 the bridge opened. [2]", EVIDENCE)
+    first, second = quoted.citations
+    assert quote(first) == "It is 330\nmetres high."
+    assert quote(second) == EVIDENCE[1].text
+    assert second.page == 3
+
+
+def test_marks_count_in_order_of_appearance() -> None:
+    quoted = number_quotes("The bridge was opened in 1932. [2] It is 330 metres high. [1]", EVIDENCE)
+    assert quoted.text == "The bridge was opened in 1932. [1] It is 330 metres high. [2]"
+    assert [each.document_name for each in quoted.citations] == ["bridge.txt", "tower.txt"]
+
+
+def test_two_quotes_of_one_passage_are_two_marks() -> None:
+    quoted = number_quotes("It was built in 1889. [1] It is 330 metres high. [1]", EVIDENCE)
+    assert re.findall(r"\[\d\]", quoted.text) == ["[1]", "[2]"]
+    assert [quote(each) for each in quoted.citations] == [
+        "The tower was built in 1889 by Gustave Eiffel.",
+        "It is 330\nmetres high.",
+    ]
+
+
+def test_same_quote_twice_is_one_mark() -> None:
+    quoted = number_quotes("It is 330 metres high. [1] Again: it is 330 metres high. [1]", EVIDENCE)
+    assert quoted.text.count("[1]") == 2
+    assert len(quoted.citations) == 1
+
+
+def test_mark_within_a_sentence_opens_what_stands_before_it() -> None:
+    text = "The tower is 330 metres high [1] and the bridge was opened in 1932 [2]."
+    first, second = number_quotes(text, EVIDENCE).citations
+    assert quote(first) == "It is 330\nmetres high."
+    assert quote(second).startswith("The bridge was opened")
+
+
+def test_mark_never_stands_alone_on_a_line() -> None:
+    quoted = number_quotes("The bridge was opened in 1932.\n[2]\n\nIt is 330 metres high.\n[1]", EVIDENCE)
+    assert quoted.text == "The bridge was opened in 1932. [1]\n\nIt is 330 metres high. [2]"
+
+
+def test_number_outside_the_evidence_set_is_no_citation() -> None:
+    quoted = number_quotes("A claim. [9]", EVIDENCE)
+    assert quoted.citations == ()
+    assert quoted.text == "A claim."
+
+
+def test_verdicts_have_the_numbers_of_the_text() -> None:
+    answer = "The bridge was opened in 1932. [2] It is 330 metres high. [1]"
+    verdicts = renumbered(verify(answer, Judge(EVIDENCE)), number_quotes(answer, EVIDENCE)).sentences
+    assert [verdict.citations for verdict in verdicts] == [(1,), (2,)]
+
+
+def cited(text: str, start: int, end: int) -> Citation:
+    return Citation(1, "d", "prices.csv", "c", 0, text, start, end, (), ("Sheet 1",))
+
+
+def test_quote_is_judged_by_its_words() -> None:
+    text = "Name: Widget; Price: 5"
+    (same,) = verify_quotes(["Sheet 1: Name: Widget; Price: 5"], [cited(text, 0, len(text))]).sentences
+    (other,) = verify_quotes(["Name: Widget; Price: 6"], [cited(text, 0, len(text))]).sentences
+    assert (same.verdict, other.verdict) == (SUPPORTED, UNSUPPORTED)

@@ -1,0 +1,36 @@
+"""What Groundwork says itself, in the language of the question."""
+
+import pytest
+
+from kit.language.detection import FastTextLanguages
+from services.orchestrator.answering.refusals import is_refusal, refusal
+from services.orchestrator.answering.wording import REFUSALS, wording
+
+LANGUAGES = FastTextLanguages()
+
+
+@pytest.mark.parametrize(
+    ("question", "refused"),
+    [
+        ("What is the boiling point of ethanol?", "The documents do not say."),
+        ("Wie hoch ist der Eiffelturm eigentlich?", "Die Dokumente sagen dazu nichts."),
+        ("Quelle est la capitale du pays ?", "Les documents ne le disent pas."),
+        ("¿Quién ganó el mundial de fútbol?", "Los documentos no lo dicen."),
+        ("Кто написал эту книгу?", "В документах этого нет."),
+        ("长城有多长?", "文档中没有说明。"),
+        ("من كتب هذا الكتاب؟", "لا تذكر الوثائق ذلك."),
+        ("R2D2 C3PO", "The documents do not say."),
+    ],
+)
+def test_refusal_is_in_the_language_of_the_question(question: str, refused: str) -> None:
+    assert wording(question, LANGUAGES).refusal == refused
+
+
+def test_every_refusal_is_known_as_one() -> None:
+    assert all(is_refusal(each) and is_refusal(f"{each} …") for each in REFUSALS)
+
+
+def test_refusal_introduces_the_closest_passages_where_there_are_some() -> None:
+    words = wording("Wie alt ist der Kaiser von China?", LANGUAGES)
+    assert refusal((), words).text == words.refusal
+    assert refusal((), words, has_closest=True).text == f"{words.refusal} {words.closest}"
