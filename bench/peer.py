@@ -159,13 +159,14 @@ def _table(sides: Mapping[str, _Side], documents: int) -> Table:
 
 
 def _ask_peer(collection: TestCollection, queries: Sequence[Query], *, tuned: bool) -> dict[str, Any]:
-    models = Path(os.environ["GROUNDWORK_MODELS_DIR"])
+    models, tokenizer = Path(os.environ["GROUNDWORK_MODELS_DIR"]), MINILM_INT8.tokenizer
+    assert tokenizer is not None
     job = {
         "documents": [{"id": each.document_id, "text": as_text(each)} for each in collection.documents],
         "queries": [{"id": each.query_id, "text": each.text} for each in queries],
         "tuned": tuned,
         "weights": str(models / MINILM_INT8.weights.path),
-        "tokenizer": str(models / MINILM_INT8.tokenizer.path),
+        "tokenizer": str(models / tokenizer.path),
         "window_tokens": MINILM_INT8.window_tokens,
         "overlap_tokens": OVERLAP_TOKENS,
         "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.corpus import SampleDocument
-from services.ingest.adapters.tokenizer import ModelTokenizer
+from services.ingest.adapters.tokenizer import open_tokenizer
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
-from services.reranker.adapters.cpu_model import LoadedModel, load
-from services.reranker.models import TokenIds
+from services.ingest.reading.chunks.tokens import SENTENCEPIECE_SUFFIX
+from services.reranker.adapters.cpu_model import LoadedModel, embedding_models, load
+from services.reranker.models import TokenIds, TokenizerForm
 from services.reranker.padding import pad, padded_length
 from services.reranker.settings import RerankerSettings
 
@@ -42,7 +43,7 @@ class RawEmbedder:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
         # The settings insist on a secret; nothing is served here.
         self._settings = RerankerSettings(auth_public_keys="none: nobody calls it")
-        self._loaded: LoadedModel = load(self._settings)
+        self._loaded: LoadedModel = load(self._settings, embedding_models(self._settings)[0])
 
     @property
     def description(self) -> str:
@@ -53,9 +54,11 @@ class RawEmbedder:
         """The texts that the ingest worker will embed: the same parsers, the same chunker."""
         texts: list[str] = []
         with tempfile.TemporaryDirectory() as folder:
-            definition = Path(folder, "tokenizer.json")
-            definition.write_bytes(self._loaded.tokenizer.definition)
-            tokenizer = ModelTokenizer(definition)
+            published = self._loaded.tokenizer.definition
+            suffix = SENTENCEPIECE_SUFFIX if published.form is TokenizerForm.SENTENCEPIECE else ".json"
+            definition = Path(folder, f"tokenizer{suffix}")
+            definition.write_bytes(published.content)
+            tokenizer = open_tokenizer(definition)
             for document in documents:
                 path = Path(folder, document.name)
                 path.write_text(document.text, "utf-8")

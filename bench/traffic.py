@@ -3,7 +3,7 @@ keeps its connection, the other takes a fresh one each time. None tries anything
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -18,7 +18,7 @@ SETTLE_TIMEOUT_S = 300.0
 _POLL_S = 0.2
 _LETTERS = "bcdfghjkmp"
 _PAGE = 1000
-_FACT = "During probation the notice period is two weeks. It is four weeks after that."
+FACT = "During probation the notice period is two weeks. It is four weeks after that."
 _QUESTION = "During probation, how long is the notice period?"
 """Answered by words alone, too: while no model server answers, search by meaning is gone."""
 
@@ -37,6 +37,7 @@ class Tally:
     """Streams that a gateway ended in good order before their answer was out, and that were read on from another."""
     uploads: dict[str, str] = field(default_factory=dict)
     """Of each acknowledged document the one word that no other has, and its id."""
+    began_at: float = field(default_factory=time.perf_counter)
 
     @property
     def requests(self) -> int:
@@ -48,26 +49,34 @@ class _Failed(Exception):
 
 
 @asynccontextmanager
-async def traffic(url: str, collection_id: str) -> AsyncIterator[Tally]:
-    """Makes the collection, with a document to ask about, and has it used until the block ends; requests in hand are let end."""
-    tally, enough = Tally(), asyncio.Event()
-    async with httpx.AsyncClient(base_url=url, timeout=REQUEST_TIMEOUT_S, trust_env=False) as client:
+async def traffic(
+    url: str, collection_id: str, headers: Mapping[str, str] | None = None, *, talks: bool = False
+) -> AsyncIterator[Tally]:
+    """Makes the collection, with a document to ask about, and has it used until the block ends; requests in hand are let end.
+    `headers` go with each request: an API key, where one is asked for. With `talks` somebody chats too, in threads and with tools.
+    """
+    tally, enough, connect = Tally(), asyncio.Event(), _Connect(url, headers or {})
+    async with connect() as client:
         (await client.post("/v1/collections", json={"id": collection_id})).raise_for_status()
-        await _upload(client, collection_id, "handbook.txt", _FACT)
+        await _upload(client, collection_id, "handbook.txt", FACT)
         await _settled(client, collection_id)
     async with asyncio.TaskGroup() as group:
         for number, is_kept in enumerate((True, False)):
             for work in (_Asker(collection_id), _Uploader(collection_id, number)):
-                group.create_task(_keep_on(work.request, url, tally, enough, is_kept=is_kept))
+                group.create_task(_keep_on(work.request, connect, tally, enough, is_kept=is_kept))
+        if talks:
+            group.create_task(_keep_on(_talk, connect, tally, enough, is_kept=False))
         try:
             yield tally
         finally:
             enough.set()
 
 
-async def lost_uploads(url: str, collection_id: str, tally: Tally) -> list[str]:
+async def lost_uploads(
+    url: str, collection_id: str, tally: Tally, headers: Mapping[str, str] | None = None
+) -> list[str]:
     """Acknowledged documents that do not become ready, or that a search for their word does not find."""
-    async with httpx.AsyncClient(base_url=url, timeout=REQUEST_TIMEOUT_S, trust_env=False) as client:
+    async with _Connect(url, headers or {})() as client:
         ready = await _settled(client, collection_id)
         lost = [f"{word}: not ready" for word, document_id in tally.uploads.items() if document_id not in ready]
         for word, document_id in tally.uploads.items():
@@ -84,12 +93,25 @@ async def lost_uploads(url: str, collection_id: str, tally: Tally) -> list[str]:
     return lost
 
 
+@dataclass(frozen=True)
+class _Connect:
+    """Opens clients of one gateway."""
+
+    url: str
+    headers: Mapping[str, str]
+
+    def __call__(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            base_url=self.url, headers=dict(self.headers), timeout=REQUEST_TIMEOUT_S, trust_env=False
+        )
+
+
 _Request = Callable[[httpx.AsyncClient, Tally], Awaitable[None]]
 
 
-async def _keep_on(request: _Request, url: str, tally: Tally, enough: asyncio.Event, *, is_kept: bool) -> None:
+async def _keep_on(request: _Request, connect: _Connect, tally: Tally, enough: asyncio.Event, *, is_kept: bool) -> None:
     while not enough.is_set():
-        async with httpx.AsyncClient(base_url=url, timeout=REQUEST_TIMEOUT_S, trust_env=False) as client:
+        async with connect() as client:
             await _noted(request, client, tally)
             while is_kept and not enough.is_set():
                 await _noted(request, client, tally)
@@ -100,7 +122,9 @@ async def _noted(request: _Request, client: httpx.AsyncClient, tally: Tally) -> 
     try:
         await request(client, tally)
     except (httpx.HTTPError, _Failed) as error:
-        tally.failures.append(f"{type(error).__name__}: {error} (after {time.perf_counter() - began:.2f} s)")
+        ended = time.perf_counter()
+        waited, at = f"after {ended - began:.2f} s", f"{ended - tally.began_at:.1f} s into the traffic"
+        tally.failures.append(f"{type(error).__name__}: {error} ({waited}, {at})")
     tally.seconds.append(time.perf_counter() - began)
 
 
@@ -139,6 +163,18 @@ class _Uploader:
         word = "zq" + "".join(_LETTERS[int(digit)] for digit in digits) + "ux"
         text = f"The mooring {word} lies in the harbour of Emden."
         tally.uploads[word] = await _upload(client, self._collection_id, f"mooring-{digits}.txt", text)
+
+
+async def _talk(client: httpx.AsyncClient, _: Tally) -> None:
+    """A thread, and in it a question that a tool answers."""
+    thread = _good(await client.post("/v1/threads", json={})).json()
+    body = {"message": "What is 12*7?", "thread_id": thread["id"]}
+    answer = _good(await client.post("/v1/chat", json=body, headers={"accept": "application/json"})).json()
+    if "84" not in answer["answer"]:
+        raise _Failed(f"no answer: {answer}")
+    messages = _good(await client.get(f"/v1/threads/{thread['id']}")).json()["messages"]
+    if [each["role"] for each in messages] != ["user", "assistant"]:
+        raise _Failed(f"the thread holds {len(messages)} messages; degraded: {answer['degraded']}")
 
 
 async def _upload(client: httpx.AsyncClient, collection_id: str, name: str, text: str) -> str:

@@ -1,22 +1,18 @@
 """What became of the promises: asked of the public API once the faults are over."""
 
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
 from chaos.clients import events
+from chaos.inquiries import POLL_S, SETTLE_TIMEOUT_S, answered, documents_found_by, settled
 from chaos.ledger import Answer, Ledger, Promise
 from chaos.system import ChaosSystem
 
-SETTLE_TIMEOUT_S = 300.0
-_POLL_S = 0.5
-_WILL_STAY = (400, 404, 500)
-"""Statuses of an answer that asking again does not change."""
 _FORGOTTEN_AFTER_S = 60.0
 """What quotes a deleted document is erased within a minute: answers are looked at after that."""
 _HEALED_AFTER_S = 150.0
@@ -64,7 +60,7 @@ def judge(system: ChaosSystem, collection_id: str, ledger: Ledger) -> Verdict:
     """Waits until the system has come to rest, then looks each promise up."""
     verdict = Verdict(ledger.sent, ledger.acknowledged, ledger.questions)
     with httpx.Client(base_url=system.url, timeout=60.0, trust_env=False) as http:
-        documents = _settled(http, collection_id)
+        documents = settled(http, collection_id)
         verdict.unsettled = [f"{each['name']} is {each['status']}" for each in documents if each["status"] != "ready"]
         if system.store_was_damaged:
             ledger.note_damage({"FILES": sum(_is_file_lost(each) for each in documents)})
@@ -91,7 +87,7 @@ def _look_up(
 ) -> None:
     found = _found(http, collection_id, promise)
     while None not in promise.may_hold and not found and time.monotonic() < give_up_at:
-        time.sleep(_POLL_S)  # an index may still be being filled
+        time.sleep(POLL_S)  # an index may still be being filled
         found = _found(http, collection_id, promise)
     if not found and None not in promise.may_hold:
         verdict.lost.append(f"{name} was acknowledged and is not found")
@@ -106,21 +102,8 @@ def _look_up(
 
 def _found(http: httpx.Client, collection_id: str, promise: Promise) -> dict[str, int]:
     """Words of the document that a search finds, and in how many documents."""
-    counts: dict[str, int] = {}
-    for word in promise.words:
-        body = {
-            "query": word,
-            "collection_ids": [collection_id],
-            "strategy": "lexical",
-            "rerank": "off",
-            "top_k": 20,
-            "cache": False,
-        }
-        hits = _answered(http, "POST", "/v1/search", json=body)["hits"]
-        documents = {hit["document_id"] for hit in hits if word in hit["text"]}
-        if documents:
-            counts[word] = len(documents)
-    return counts
+    counts = {word: len(documents_found_by(http, collection_id, word)) for word in promise.words}
+    return {word: count for word, count in counts.items() if count}
 
 
 def _check(http: httpx.Client, answer: Answer, verdict: Verdict, good: Set[str]) -> None:
@@ -146,47 +129,8 @@ def _ended(http: httpx.Client, answer: Answer) -> dict[str, Any]:
     """The run, once it has ended; one that was cancelled for a deleted document, once it is forgotten too."""
     deadline = time.monotonic() + SETTLE_TIMEOUT_S
     while True:
-        run: dict[str, Any] = _answered(http, "GET", f"/v1/runs/{answer.run_id}")
+        run: dict[str, Any] = answered(http, "GET", f"/v1/runs/{answer.run_id}")
         is_settled = run["forgotten_at"] or run["status"] not in ("running", "waiting", "cancelled")
         if is_settled or time.monotonic() > deadline:
             return run
-        time.sleep(_POLL_S)
-
-
-def _settled(http: httpx.Client, collection_id: str) -> list[dict[str, Any]]:
-    """The documents, once none is on its way, or once none has arrived for a long time: a busy machine may take longer over all."""
-    fewest, deadline = sys.maxsize, 0.0
-    while True:
-        documents = list(_documents(http, collection_id))
-        left = sum(each["status"] not in ("ready", "failed") for each in documents)
-        if left < fewest:
-            fewest, deadline = left, time.monotonic() + SETTLE_TIMEOUT_S
-        if not left or time.monotonic() > deadline:
-            return documents
-        time.sleep(_POLL_S)
-
-
-def _documents(http: httpx.Client, collection_id: str) -> Iterator[dict[str, Any]]:
-    token = ""
-    while True:
-        parameters = {"page_size": 500, **({"page_token": token} if token else {})}
-        page = _answered(http, "GET", f"/v1/collections/{collection_id}/documents", params=parameters)
-        yield from page["documents"]
-        token = page.get("next_page_token") or ""
-        if not token:
-            return
-
-
-def _answered(http: httpx.Client, method: str, path: str, **request: Any) -> Any:
-    """The JSON of a good answer. Services that were killed last may need a moment. Raises HTTPStatusError."""
-    deadline = time.monotonic() + SETTLE_TIMEOUT_S
-    while True:
-        try:
-            response = http.request(method, path, **request)
-            will_stay = response.is_success or response.status_code in _WILL_STAY
-            if will_stay or time.monotonic() > deadline:
-                return response.raise_for_status().json()
-        except httpx.TransportError:
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(_POLL_S)
+        time.sleep(POLL_S)

@@ -36,6 +36,12 @@ def target(text: str) -> str:
     return f"{_family(text, listed)}:{','.join(listed)}"
 
 
+def host(text: str) -> str:
+    """The host of the first of these addresses, an IPv6 address in brackets; of a local socket "localhost"."""
+    first = addresses(text)[0]
+    return "localhost" if first.startswith("unix:") else first.rpartition("/")[2].rpartition(":")[0]
+
+
 async def resolved(text: str) -> list[str]:
     """Host and port of each server: a headless service's name stands for all its pods. Raises Unavailable."""
     found = [each for address in addresses(text) for each in await _servers(address)]

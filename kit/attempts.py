@@ -19,7 +19,7 @@ from typing import Any
 
 import grpc
 
-from kit.addresses import resolved
+from kit.connection import Connection
 from kit.errors import GroundworkError
 from kit.status import from_rpc_error, full_replica, has_stale_token, is_own_status
 
@@ -31,6 +31,8 @@ _NOT_SENT = (
     "empty address list",
 )
 """How gRPC's messages begin when no server was there to send a call to (1.85; a test asks it). There is no code for it."""
+_NOT_BEGUN = "Cancelling all calls"
+"""What gRPC says of calls that a server of ours has taken in and not begun when it closes: others have its word (kit.server)."""
 _BROKEN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.INTERNAL})
 """What a stream of requests may end with when its connection breaks. INTERNAL: grpc.aio loses the status of a call that ends while
 it writes to it."""
@@ -40,59 +42,6 @@ _CLOCKS_APART_S, _TOKEN_PAUSE_S = 2.0, 0.1
 """When the clocks of two processes or machines are set, one is set first. A clock that stays wrong is an error to be told."""
 _MOST_KEPT_BYTES = 1024 * 1024
 """Of a stream of requests. The window of HTTP/2 lets about as much be sent to a server that does not read."""
-
-
-class Connection:
-    """Whether a channel has a server, and since when it has none."""
-
-    def __init__(
-        self,
-        channel: grpc.aio.Channel,
-        address: str,
-        patience_s: float,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._clock = clock
-        self._channel = channel
-        self._address = address
-        self._patience_s = patience_s
-        self._is_ready = asyncio.Event()
-        self._lost_at: float | None = None
-
-    async def watch(self) -> None:
-        """Notes each change, until cancelled."""
-        while True:
-            state = self._look()
-            await self._channel.wait_for_state_change(state)
-
-    def _look(self, *, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
-        state = self._channel.get_state(try_to_connect)
-        if state is grpc.ChannelConnectivity.READY:
-            self._lost_at = None
-            self._is_ready.set()
-        else:
-            self._is_ready.clear()
-            if self._lost_at is None and state is not grpc.ChannelConnectivity.IDLE:
-                self._lost_at = self._clock()
-        return state
-
-    async def ready(self, within_s: float | None) -> bool:
-        """Waits for a server as long as the channel is patient, counted from when it lost the last one, and no longer than
-        `within_s`. Whether there is one."""
-        self._look(try_to_connect=True)
-        now = self._clock()
-        left_s = (now if self._lost_at is None else self._lost_at) + self._patience_s - now
-        try:
-            async with asyncio.timeout(max(0.0, left_s if within_s is None else min(left_s, within_s))):
-                await self._is_ready.wait()
-        except TimeoutError:
-            return False
-        return True
-
-    async def replicas(self) -> int:
-        """How many servers there are behind the channel's address."""
-        return len(await resolved(self._address))
 
 
 class Attempts:
@@ -129,7 +78,7 @@ class Attempts:
             return False
         if error.code() is grpc.StatusCode.UNAVAILABLE and told.message.startswith(_NOT_SENT):
             return await self._pause() and await self._connection.ready(self.left_s)
-        was_not_taken_up = error.code() is grpc.StatusCode.CANCELLED
+        was_not_taken_up = error.code() is grpc.StatusCode.CANCELLED or error.details() == _NOT_BEGUN
         is_unfinished = sent is not None and not sent.may_be_whole and error.code() in _BROKEN
         self._cut_short += 1
         if not (was_not_taken_up or is_unfinished) or self._cut_short > _MOST_CUT_SHORT:

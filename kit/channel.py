@@ -1,7 +1,6 @@
 """Outgoing calls: the only place with channel options. A channel carries the principal's token and the trace, refuses a call
 without a deadline, makes calls again where that is safe (kit.attempts), and raises GroundworkError instead of RpcError."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -10,17 +9,18 @@ from typing import Any
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
-from opentelemetry import propagate, trace
-from opentelemetry.instrumentation.grpc import aio_client_interceptors
-from opentelemetry.trace import SpanKind, StatusCode
 
 from kit import deadline
-from kit.addresses import addresses, target
-from kit.attempts import Attempts, Connection, Requests
+from kit.addresses import addresses, host, target
+from kit.attempts import Attempts, Requests
+from kit.call_telemetry import ClientCall
+from kit.connection import LOOKED_UP_EVERY_S, Connection, InnerChannel, Method
+from kit.credentials import channel_credentials
 from kit.errors import DeadlineExceeded, Internal
 from kit.principal import current_principal
 from kit.server import MAX_MESSAGE_BYTES
 from kit.status import from_rpc_error
+from kit.tls import Certificates, CertificateSource
 from kit.tokens import TOKEN_METADATA_KEY, TokenSigner, call_of
 
 __all__ = ["Channel", "addresses", "open_channel"]
@@ -51,6 +51,9 @@ async def open_channel(
     *,
     passed_on_to: Sequence[str] = (),
     patience_s: float = PATIENCE_S,
+    certificates: CertificateSource | None = None,
+    server_name: str = "",
+    looked_up_every_s: float = LOOKED_UP_EVERY_S,
 ) -> AsyncIterator["Channel"]:
     """A channel to `address`: "host:port", or several with commas. Calls are balanced round robin over all servers behind it, as
     over the pods behind a headless service's name.
@@ -58,24 +61,25 @@ async def open_channel(
     `services` are the descriptors of the contracts that are called: their methods marked with an idempotency level are
     retried on UNAVAILABLE. `passed_on_to` are the rooms that the called service asks in the caller's name: its token is good for
     the called room and for those. Who calls while no server is there waits for one until the channel has been without for
-    `patience_s`; from then on calls fail at once, until there is one again.
+    `patience_s`; from then on calls fail at once, until there is one again. A channel without a server looks the name up
+    again every `looked_up_every_s`.
+
+    With `certificates` the channel speaks TLS only. The certificate of every server must name `server_name`, or if that is empty
+    the host of `address`, of several the first.
     """
-    options = [*_OPTIONS, ("grpc.service_config", _service_config(services))]
-    # Only those for answers that come whole: the library ends the span of a stream when the stream does, and not when its reader
-    # has read enough. Channel makes the spans of streams.
-    telemetry = [
-        each
-        for each in aio_client_interceptors()  # type: ignore[no-untyped-call] # the library leaves it untyped
-        if isinstance(each, grpc.aio.UnaryUnaryClientInterceptor | grpc.aio.StreamUnaryClientInterceptor)
-    ]
-    async with grpc.aio.insecure_channel(target(address), options=options, interceptors=telemetry) as inner:
-        connection = Connection(inner, address, patience_s)
-        watching = asyncio.create_task(connection.watch())
-        try:
-            yield Channel(inner, signer, passed_on_to, connection)
-        finally:
-            watching.cancel()
-            await asyncio.wait({watching})
+    name = server_name or host(address)
+
+    def make(known: Certificates | None) -> grpc.aio.Channel:
+        options = [*_OPTIONS, ("grpc.service_config", _service_config(services))]
+        if known is None:
+            return grpc.aio.insecure_channel(target(address), options=options)
+        # gRPC compares the certificate with this; with several addresses it would with all in one word.
+        options.append(("grpc.default_authority", name))
+        return grpc.aio.secure_channel(target(address), channel_credentials(known), options=options)
+
+    connection = Connection(make, address, patience_s, certificates=certificates, looked_up_every_s=looked_up_every_s)
+    async with connection.watched():
+        yield Channel(signer, passed_on_to, connection)
 
 
 def _service_config(services: Sequence[ServiceDescriptor]) -> str:
@@ -105,28 +109,25 @@ class Channel(grpc.aio.Channel):
     deadline. `is_last` tells the request without which nothing is carried out of a stream of requests.
     """
 
-    def __init__(
-        self, inner: grpc.aio.Channel, signer: TokenSigner, passed_on_to: Sequence[str], connection: Connection
-    ) -> None:
-        self._inner = inner
+    def __init__(self, signer: TokenSigner, passed_on_to: Sequence[str], connection: Connection) -> None:
         self._signer = signer
         self._passed_on_to = passed_on_to
         self._connection = connection
 
     def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        return self._unary(method, self._inner.unary_unary(method, *args, **kwargs))
+        return self._unary(Method("unary_unary", method, args, kwargs))
 
     def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        return self._unary(method, self._inner.stream_unary(method, *args, **kwargs), has_stream=True)
+        return self._unary(Method("stream_unary", method, args, kwargs), has_stream=True)
 
     def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        return self._stream(method, self._inner.unary_stream(method, *args, **kwargs))
+        return self._stream(Method("unary_stream", method, args, kwargs))
 
     def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
         # None could be begun again, since answers may have come of what was sent. The base class asks for the method.
         raise NotImplementedError(f"{method}: no contract has streams in both directions")
 
-    def _unary(self, method: str, inner: Callable[..., Any], *, has_stream: bool = False) -> Callable[..., Any]:
+    def _unary(self, method: Method, *, has_stream: bool = False) -> Callable[..., Any]:
         async def call(
             request: Any,
             *,
@@ -135,13 +136,16 @@ class Channel(grpc.aio.Channel):
             on_trailing: Callable[[Mapping[str, str | bytes]], None] | None = None,
             is_last: Callable[[Any], bool] | None = None,
         ) -> Any:
-            attempts = self._attempts(method, timeout, wait_for_ready)
+            attempts = self._attempts(method.name, timeout, wait_for_ready)
             requests = Requests(request, is_last) if has_stream else None
             while True:
                 sent = request if requests is None else requests.begin()
-                made = inner(sent, wait_for_ready=wait_for_ready, **self._arguments(method, attempts.left_s))
+                telemetry = ClientCall(method.name)
+                arguments = self._arguments(method.name, attempts.left_s, telemetry)
                 try:
-                    answer = await made
+                    with self._connection.inner.using(method) as inner, telemetry.running():
+                        made = inner(sent, wait_for_ready=wait_for_ready, **arguments)
+                        answer = await made
                 except grpc.aio.AioRpcError as error:
                     await attempts.again(error, requests)
                     continue
@@ -151,16 +155,18 @@ class Channel(grpc.aio.Channel):
 
         return call
 
-    def _stream(self, method: str, inner: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]]:
+    def _stream(self, method: Method) -> Callable[..., AsyncIterator[Any]]:
         async def call(
             request: Any, *, timeout: float | None = None, wait_for_ready: bool | None = None
         ) -> AsyncIterator[Any]:
-            attempts = self._attempts(method, timeout, wait_for_ready)
+            attempts = self._attempts(method.name, timeout, wait_for_ready)
             has_begun = False
             while True:
-                arguments = self._arguments(method, attempts.left_s)
+                telemetry = ClientCall(method.name)
+                arguments = self._arguments(method.name, attempts.left_s, telemetry)
+                made = _responses(self._connection.inner, method, request, wait_for_ready, arguments, telemetry)
                 try:
-                    async with aclosing(_responses(method, inner, request, wait_for_ready, arguments)) as responses:
+                    async with aclosing(made) as responses:
                         async for response in responses:
                             has_begun = True
                             yield response
@@ -181,25 +187,25 @@ class Channel(grpc.aio.Channel):
             raise DeadlineExceeded(f"no time was left to call {method}", reason="NO_TIME_LEFT")
         return Attempts(self._connection, is_patient=wait_for_ready is not False, deadline_s=bounded_s)
 
-    def _arguments(self, method: str, timeout_s: float) -> dict[str, Any]:
+    def _arguments(self, method: str, timeout_s: float, telemetry: ClientCall) -> dict[str, Any]:
         token = self._signer.sign(current_principal(), call_of(method)[0], *self._passed_on_to)
-        return {"timeout": timeout_s, "metadata": ((TOKEN_METADATA_KEY, f"Bearer {token}"),)}
+        return {"timeout": timeout_s, "metadata": ((TOKEN_METADATA_KEY, f"Bearer {token}"), *telemetry.metadata)}
 
     async def connected(self) -> bool:
         """Waits for a server for as long as the channel is patient. Whether there is one."""
         return await self._connection.ready(deadline.bounded_timeout_s(None))
 
     async def close(self, grace: float | None = None) -> None:
-        await self._inner.close(grace)
+        await self._connection.inner.channel.close(grace)
 
     def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
-        return self._inner.get_state(try_to_connect)
+        return self._connection.inner.channel.get_state(try_to_connect)
 
     async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
-        await self._inner.wait_for_state_change(last_observed_state)
+        await self._connection.inner.channel.wait_for_state_change(last_observed_state)
 
     async def channel_ready(self) -> None:
-        await self._inner.channel_ready()
+        await self._connection.inner.channel.channel_ready()
 
     async def __aenter__(self) -> "Channel":
         return self
@@ -209,21 +215,19 @@ class Channel(grpc.aio.Channel):
 
 
 async def _responses(
-    method: str, inner: Callable[..., Any], request: Any, wait_for_ready: bool | None, arguments: dict[str, Any]
+    channel: InnerChannel,
+    method: Method,
+    request: Any,
+    wait_for_ready: bool | None,
+    arguments: dict[str, Any],
+    telemetry: ClientCall,
 ) -> AsyncGenerator[Any, None]:
-    """One attempt at a streamed answer, as a span of its own. Closing it cancels the call."""
-    # Not the current span: the steps of a generator may run in several contexts.
-    span = trace.get_tracer("groundwork").start_span(method, kind=SpanKind.CLIENT)
-    carrier: dict[str, str] = {}
-    propagate.inject(carrier, trace.set_span_in_context(span))
-    metadata = (*arguments["metadata"], *carrier.items())
-    responses = inner(request, wait_for_ready=wait_for_ready, timeout=arguments["timeout"], metadata=metadata)
-    try:
-        async for response in responses:
-            yield response
-    except grpc.aio.AioRpcError as error:
-        span.set_status(StatusCode.ERROR, error.code().name)
-        raise
-    finally:
-        responses.cancel()
-        span.end()
+    """One attempt at a streamed answer. Closing it cancels the call."""
+    with channel.using(method) as inner:
+        made = inner(request, wait_for_ready=wait_for_ready, **arguments)
+        try:
+            with telemetry.running():
+                async for response in made:
+                    yield response
+        finally:
+            made.cancel()

@@ -14,15 +14,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import jwt
-import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from jwt.algorithms import OKPAlgorithm
 
 from kit.errors import FailedPrecondition
-
-_log = structlog.get_logger()
-RECHECK_AFTER_S = 1.0
-"""How long a changed file may go unnoticed. Looking costs a few microseconds."""
+from kit.file_source import FileSource
 
 KeysT = TypeVar("KeysT")
 Jwk = dict[str, Any]
@@ -54,11 +50,8 @@ class PublicKey:
 
 
 class KeySource(Generic[KeysT]):
-    """Keys from a file, which is read again when it has changed, or from a value, which stays.
-
-    A file that cannot be read while the service runs is reported once, and the keys known so far go on being used. Raises
-    FailedPrecondition when there are no usable keys at the start.
-    """
+    """Keys from a file, which is read again when it has changed (kit.file_source), or from a value, which stays. Raises
+    FailedPrecondition when there are no usable keys at the start."""
 
     def __init__(
         self,
@@ -69,14 +62,11 @@ class KeySource(Generic[KeysT]):
         setting: str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._parse = parse
-        self._path = path
-        self._clock = clock
-        self._setting = setting
-        self._stamp = self._file_stamp()
-        self._looked_at = clock()
+        def read() -> KeysT:
+            return parse(path.read_text("utf-8") if path else value or "")
+
         try:
-            self._keys = parse(path.read_text("utf-8") if path else value or "")
+            self._source = FileSource([path] if path else [], read, setting=setting, clock=clock)
         except (OSError, ValueError) as error:
             place = f"{setting}_FILE={path}" if path else setting
             raise FailedPrecondition(
@@ -86,29 +76,7 @@ class KeySource(Generic[KeysT]):
 
     def current(self) -> KeysT:
         """The keys as they were RECHECK_AFTER_S ago or later. The same object as long as nothing changed."""
-        now = self._clock()
-        if self._path is not None and now - self._looked_at >= RECHECK_AFTER_S:
-            self._looked_at = now
-            stamp = self._file_stamp()
-            if stamp != self._stamp:
-                self._stamp = stamp
-                self._read_again(self._path)
-        return self._keys
-
-    def _read_again(self, path: Path) -> None:
-        try:
-            self._keys = self._parse(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            _log.error("keys_not_read", setting=self._setting, path=str(path), error=str(error))
-        else:
-            _log.info("keys_read", setting=self._setting, path=str(path))
-
-    def _file_stamp(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._path.stat() if self._path else None
-        except OSError:
-            return None
-        return (found.st_ino, found.st_mtime_ns, found.st_size) if found else None
+        return self._source.current()
 
 
 def new_key(name: str) -> Jwk:

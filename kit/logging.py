@@ -1,12 +1,16 @@
-"""JSON lines on stdout: a constant event name and fields, with trace, tenant and run from the context."""
+"""JSON lines on stdout: a constant event name and fields, with trace, tenant, run and document from the context."""
 
 import logging
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import structlog
 from opentelemetry import trace
+
+_PASSED_ON = {"run_id": "groundwork-run-id", "document_id": "groundwork-document-id"}
+"""Fields of lines, and the metadata of a call that they travel in."""
+_LONGEST_ID = 128
 
 
 def configure_logging(service: str, level: str) -> None:
@@ -40,6 +44,20 @@ def configure_logging(service: str, level: str) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     # It logs an error whenever a client hangs up on a stream: the span is ended from another context, which is harmless.
     logging.getLogger("opentelemetry.context").setLevel(logging.CRITICAL)
+
+
+def passed_on() -> tuple[tuple[str, str], ...]:
+    """Metadata of a call that lets the lines of the called service say which run or document they belong to."""
+    known = structlog.contextvars.get_contextvars()
+    return tuple((key, known[name]) for name, key in _PASSED_ON.items() if name in known)
+
+
+def take_up(metadata: Mapping[str, str | bytes]) -> None:
+    """Has the lines of the call in hand say what its caller passed on."""
+    for name, key in _PASSED_ON.items():
+        value = metadata.get(key)
+        if isinstance(value, str) and len(value) <= _LONGEST_ID:
+            structlog.contextvars.bind_contextvars(**{name: value})
 
 
 class _Constant:

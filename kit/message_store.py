@@ -32,9 +32,15 @@ async def open_message_store(
 
     A service that answers without the store, or knows itself when it cannot, says `stops_after_s=math.inf`.
     """
-    connection = connect(settings.nats_url, name=service.name, replicas=settings.nats_replicas, waiting=service.waiting)
+    connection = connect(
+        settings.nats_url,
+        name=service.name,
+        replicas=settings.nats_replicas,
+        waiting=service.waiting,
+        tls=settings.nats_tls(settings.nats_url),
+    )
     nats_ = await service.stack.enter_async_context(connection)
-    watch = StoreWatch(nats_.check, stops_after_s=stops_after_s)
+    watch = StoreWatch(nats_.check, stops_after_s=stops_after_s, problem=lambda: nats_.servers.problem)
     service.report(watch.troubles)
     service.spawn(watch.run(service.waiting))
     service.require("message store", nats_.check)
@@ -49,10 +55,12 @@ class StoreWatch:
         check: Callable[[], Coroutine[Any, Any, None]],
         *,
         stops_after_s: float = STOPS_AFTER_S,
+        problem: Callable[[], str] = str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._check = check
         self._stops_after_s = stops_after_s
+        self._problem = problem
         self._clock = clock
         self._away_since_s: float | None = None
 
@@ -61,9 +69,8 @@ class StoreWatch:
         if self._away_since_s is None:
             return ()
         away_s = self._clock() - self._away_since_s
-        message = (
-            f"does not answer since {away_s:.0f} s; what needs it fails until it is back, and then goes on by itself"
-        )
+        why = f" ({problem})" if (problem := self._problem()) else ""
+        message = f"does not answer since {away_s:.0f} s{why}; what needs it fails until it is back, and then goes on by itself"
         return (Trouble("message store", message, stops_service=away_s >= self._stops_after_s),)
 
     async def run(self, waiting: Waiting) -> None:

@@ -1,6 +1,7 @@
 """The operator's door of each process: /metrics, /livez and /readyz over plain HTTP. It runs on a thread of its own, so that
 it answers, truthfully, even while the event loop is stuck."""
 
+import socket
 import socketserver
 import threading
 import time
@@ -13,6 +14,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import make_wsgi_app
 
+from kit.errors import FailedPrecondition
 from kit.hosts import host_name, is_address
 
 LOOP_STUCK_AFTER_S = 30.0
@@ -51,7 +53,14 @@ class OpsServer:
         self._allowed_hosts = frozenset({"localhost", *allowed_hosts})
         self._last_beat = time.monotonic()
         self._metrics = make_wsgi_app()
-        self._server = make_server(host, port, self._app, server_class=_Server, handler_class=_QuietHandler)
+        try:
+            self._server = make_server(host, port, self._app, server_class=_Server, handler_class=_QuietHandler)
+        except OSError as error:
+            raise FailedPrecondition(
+                f"/metrics, /livez and /readyz cannot listen on {host}, port {port} ({error.strerror or error}); "
+                "set GROUNDWORK_OPS_HOST and GROUNDWORK_OPS_PORT",
+                reason="ADDRESS_IN_USE",
+            ) from error
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), name="ops", daemon=True)
 
     @property
@@ -91,6 +100,11 @@ class OpsServer:
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[WSGIRequestHandler]) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        super().__init__(address, handler)
 
     # make_server would otherwise look the host name up in DNS, which can take seconds on a laptop.
     def server_bind(self) -> None:

@@ -21,11 +21,16 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 
+from kit.channel import Channel, open_channel
 from kit.configuration import SettingsT, read_settings
+from kit.credentials import CertificateExpiry
 from kit.errors import FailedPrecondition, GroundworkError, Unavailable
+from kit.key_metrics import show_keys
 from kit.logging import configure_logging
 from kit.ops import OpsServer, Trouble
-from kit.server import HEALTH_DETAIL_KEY, make_server
+from kit.own_key import OwnKey
+from kit.process_metrics import READY, show_build, watch_loop
+from kit.server import HEALTH_DETAIL_KEY, Server, make_server
 from kit.settings import ServiceSettings
 from kit.telemetry import configure_telemetry
 from kit.tokens import TokenSigner, TokenVerifier
@@ -141,8 +146,12 @@ class Service:
     def __init__(self, name: str, settings: ServiceSettings) -> None:
         self.name = name
         self.settings = settings
-        self.signer = TokenSigner(settings.signing_key())
-        self.verifier = TokenVerifier(settings.public_keys())
+        signing_key, public_keys = settings.signing_key(), settings.public_keys()
+        show_keys(public_keys, signing_key)
+        self.signer = TokenSigner(signing_key)
+        self.verifier = TokenVerifier(public_keys)
+        self.certificates = settings.certificates()
+        """For TLS with other services; None without."""
         self.stack = AsyncExitStack()
         self.stopping = asyncio.Event()
         """Told to stop: not ready any more, and still serving whoever has not noticed."""
@@ -153,7 +162,8 @@ class Service:
         self._serving = False
         self.waiting = Waiting()
         self._troubles: tuple[Trouble, ...] = ()
-        self._reporters: list[Callable[[], Sequence[Trouble]]] = [self.waiting.troubles]
+        own_key = OwnKey(signing_key, public_keys)
+        self._reporters: list[Callable[[], Sequence[Trouble]]] = [self.waiting.troubles, own_key.troubles]
         self._tasks: set[asyncio.Task[None]] = set()
         self._group = asyncio.TaskGroup()
         self._requirements: dict[str, Callable[[], Awaitable[object]]] = {}
@@ -167,8 +177,9 @@ class Service:
 
     async def __aenter__(self) -> Self:
         configure_logging(self.name, self.settings.log_level)
-        provider = configure_telemetry(self.name, self.settings.otlp_endpoint)
+        provider = configure_telemetry(self.name, self.settings.otlp_endpoint, self.settings.otlp_ca_file)
         self.stack.callback(provider.shutdown)
+        show_build(self.name)
         self._ops = OpsServer(
             self.settings.ops_host,
             self.settings.ops_port,
@@ -177,10 +188,13 @@ class Service:
             allowed_hosts=self.settings.ops_allowed_hosts,
         )
         self.stack.enter_context(self._ops)
+        if self.certificates is not None:
+            self.report(CertificateExpiry(self.certificates).troubles)
         await self._group.__aenter__()
         self._opening = asyncio.current_task()
         self._catch_signals()
         self.spawn(self._heartbeat())
+        self.spawn(watch_loop())
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> bool:
@@ -203,6 +217,27 @@ class Service:
         while self._opening.uncancel():
             pass
         return True
+
+    async def channel(
+        self,
+        address: str,
+        contracts: Sequence[ServiceDescriptor] = (),
+        *,
+        passed_on_to: Sequence[str] = (),
+        patience_s: float | None = None,
+    ) -> Channel:
+        """A channel to another service, for the life of this one; see kit.channel. As patient as the settings say, unless told
+        otherwise."""
+        return await self.stack.enter_async_context(
+            open_channel(
+                address,
+                self.signer,
+                contracts,
+                passed_on_to=passed_on_to,
+                patience_s=self.settings.connection_patience_s if patience_s is None else patience_s,
+                certificates=self.certificates,
+            )
+        )
 
     def require(self, name: str, check: Callable[[], Awaitable[object]]) -> None:
         """Holds SERVING back until `check` has returned once without raising."""
@@ -238,6 +273,7 @@ class Service:
         opening.cancel()
         drain_delay_s = self.settings.drain_delay_s if self._opened else 0.0  # nobody was sent here yet
         self._opened = self._serving = False
+        READY.set(0)
         await self._health.enter_graceful_shutdown()
         _log.info("service_draining")
         await asyncio.sleep(drain_delay_s)
@@ -256,13 +292,13 @@ class Service:
                 await server.start()
             return server
 
-    def _bind(self) -> grpc.aio.Server:
+    def _bind(self) -> Server:
         server = make_server(self.verifier, max_connection_age_s=self.settings.max_connection_age_s)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         server.add_generic_rpc_handlers((self._not_open,))
         host = self.settings.grpc_address.rpartition(":")[0]
         try:
-            port = server.add_insecure_port(self.settings.grpc_address)
+            port = server.bind(self.settings.grpc_address, self.certificates)
         except RuntimeError as error:
             raise FailedPrecondition(
                 f"{self.settings.grpc_address} cannot be bound; is another process on it? Set GROUNDWORK_GRPC_ADDRESS",
@@ -295,6 +331,7 @@ class Service:
         serving = self._opened and not any(trouble.stops_service for trouble in self._troubles)
         if serving != self._serving:
             self._serving = serving
+            READY.set(serving)
             health = health_pb2.HealthCheckResponse
             await self._set_health(health.SERVING if serving else health.NOT_SERVING)
 

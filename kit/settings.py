@@ -1,6 +1,7 @@
 """What every service is told from outside. Each service subclasses ServiceSettings once, in its settings.py: the only place
 that reads the environment."""
 
+import ssl
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -10,8 +11,10 @@ from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, Valid
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from kit.file_source import FileSource
 from kit.keys import KeySource, PublicKey, SigningKey, parse_public_keys, parse_signing_key
 from kit.principal import OPERATOR, SUBJECT_PATTERN, TENANT_PATTERN, Principal
+from kit.tls import CertificateSource, nats_context
 
 Identifier = Annotated[str, StringConstraints(pattern=TENANT_PATTERN)]
 """A tenant or collection id: it becomes part of NATS subjects and of index filters, so its alphabet is small."""
@@ -55,12 +58,44 @@ Folders = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_paths)]
 """Paths of folders, written with commas between them."""
 
 
-class ServiceSettings(BaseSettings):
-    """Settings common to all services, read from GROUNDWORK_* variables. Unknown variables are another service's."""
+class TlsSettings(BaseSettings):
+    """What a process needs for TLS between services."""
 
     model_config = SettingsConfigDict(
         env_prefix="GROUNDWORK_", frozen=True, extra="ignore", use_attribute_docstrings=True, validate_default=True
     )
+
+    tls_cert_file: Path | None = None
+    """Certificate of this process for TLS between services, PEM, with intermediate ones after it. It must be good for servers and
+    clients, and name the host by which others call this service. With the next two set, gRPC takes only clients with a certificate
+    of the same authority, and calls use TLS; files are read again when they change. Unset: no TLS."""
+
+    tls_key_file: Path | None = None
+    """Private key of that certificate, PEM, without a password."""
+
+    tls_ca_file: Path | None = None
+    """Certificates of the authorities that the other services' certificates must come from, PEM. While an authority is replaced,
+    the old and the new one."""
+
+    @field_validator("tls_ca_file")
+    @classmethod
+    def _is_whole(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        given = [info.data.get("tls_cert_file"), info.data.get("tls_key_file"), value]
+        if any(given) and not all(given):
+            raise ValueError(
+                "GROUNDWORK_TLS_CERT_FILE, GROUNDWORK_TLS_KEY_FILE and GROUNDWORK_TLS_CA_FILE belong together: set all or none"
+            )
+        return value
+
+    def certificates(self) -> CertificateSource | None:
+        """None without TLS. Raises BadCertificates."""
+        if not (self.tls_cert_file and self.tls_key_file and self.tls_ca_file):
+            return None
+        return CertificateSource(self.tls_cert_file, self.tls_key_file, self.tls_ca_file)
+
+
+class ServiceSettings(TlsSettings):
+    """Settings common to all services, read from GROUNDWORK_* variables. Unknown variables are another service's."""
 
     grpc_address: str = "127.0.0.1:0"
     """Where the gRPC server listens. Port 0 takes a free one. Loopback by default: nothing is exposed by accident."""
@@ -103,6 +138,10 @@ class ServiceSettings(BaseSettings):
     otlp_endpoint: str | None = None
     """OTLP/gRPC collector for traces, for example http://otel-collector:4317. Without it traces stay in the process."""
 
+    otlp_ca_file: Path | None = None
+    """Certificates of the authorities that an https:// collector's certificate may come from, PEM; read at the start. Unset: the
+    well-known ones."""
+
     @field_validator("auth_public_keys_file")
     @classmethod
     def _has_public_keys(cls, value: Path | None, info: ValidationInfo) -> Path | None:
@@ -139,11 +178,25 @@ class SigningServiceSettings(ServiceSettings):
         return KeySource(parse_signing_key, value=value, path=path, setting="GROUNDWORK_AUTH_SIGNING_KEY")
 
 
-class MessageStoreSettings(ServiceSettings):
+class NatsTlsSettings(TlsSettings):
+    """What a process needs to speak TLS with NATS."""
+
+    nats_ca_file: Path | None = None
+    """Certificates of the authorities that the certificates of NATS servers may come from, PEM; unset: the well-known ones. For
+    addresses that begin with tls://. Who has GROUNDWORK_TLS_CERT_FILE shows it to NATS as well. Read again when they change, for
+    new connections."""
+
+    def nats_tls(self, url: str) -> FileSource[ssl.SSLContext] | None:
+        """How the servers at `url` are connected to; None where it asks for no TLS. Raises BadCertificates."""
+        return nats_context(url, ca_file=self.nats_ca_file, cert_file=self.tls_cert_file, key_file=self.tls_key_file)
+
+
+class MessageStoreSettings(NatsTlsSettings, ServiceSettings):
     """Settings of a service that keeps its state in NATS JetStream."""
 
     nats_url: str = "nats://127.0.0.1:4222"
-    """NATS servers with JetStream, several by comma, with credentials in the URL where they ask for them."""
+    """NATS servers with JetStream, several by comma, with credentials in the URL where they ask for them. tls:// instead of nats://
+    speaks TLS, and with no server that does not."""
 
     nats_replicas: int = Field(default=1, ge=1, le=5)
     """On how many servers of the NATS cluster each stream, bucket and object store is kept: 1 or 3 (5 for two losses at once). What

@@ -12,6 +12,12 @@ _RETRYABLE = "retryable"
 _RETRY_AFTER = "retry_after_s"
 _FULL_REPLICA = "full_replica"
 _STALE_TOKEN = "stale_token"  # noqa: S105 - a name
+_TLS_FAILURES = ("Tls handshake failed", "Hostname Verification Check failed")
+"""What gRPC says of a server whose certificate is no good (1.85; a test asks it). A server that refuses ours says nothing."""
+_TLS_ADVICE = (
+    "Look whether that server has TLS (GROUNDWORK_TLS_CERT_FILE), and a certificate that has not expired, is of an authority in "
+    "our GROUNDWORK_TLS_CA_FILE and names the host that we call"
+)
 _LONGEST_MESSAGE = 1200
 _LONGEST_METADATA = 200
 """Bytes. A status travels in HTTP/2 headers, which may triple them, and of which a peer takes 8 kB: a longer one arrives as
@@ -51,7 +57,10 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GroundworkError:
     if info is None:
         # Our own cancellation never gets here: this is what is left of a call to a server that was stopped.
         kind = Unavailable if kind is Cancelled else kind
-        return kind(error.details() or f"the call failed with {error.code().name}", reason=f"RPC_{error.code().name}")
+        said = error.details() or f"the call failed with {error.code().name}"
+        if any(each in said for each in _TLS_FAILURES):
+            return kind(f"{said}. {_TLS_ADVICE}", reason="TLS_FAILED")
+        return kind(said, reason=f"RPC_{error.code().name}")
     metadata = dict(info.metadata)
     retryable = metadata.pop(_RETRYABLE, None)
     retry_after_s = metadata.pop(_RETRY_AFTER, None)

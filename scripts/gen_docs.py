@@ -1,5 +1,5 @@
-"""Writes the reference pages that are made from the code: docs/settings.md, docs/openapi.json and the table in docs/tools.md. With
---check it writes nothing and fails when what is committed differs."""
+"""Writes the files that are made from the code: docs/settings.md, docs/openapi.json, the table in docs/tools.md, and what each user
+of NATS may do, for the chart. With --check it writes nothing and fails when what is committed differs."""
 
 import json
 import re
@@ -19,13 +19,15 @@ from services.memory.settings import MemorySettings
 from services.orchestrator.settings import OrchestratorSettings
 from services.reranker.settings import RerankerSettings
 from services.retriever.settings import RetrieverSettings
+from services.standalone.nats_users import authorization_by_environment
 from services.standalone.settings import StandaloneSettings
 from services.tools import toolbox
 from services.tools.calling.discovery import discover
 from services.tools.models import Tool
 from services.tools.settings import ToolsSettings
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+NATS_USERS = "deploy/helm/groundwork/files/nats-users.conf"
 SERVICES: dict[str, type[BaseSettings]] = {
     "gateway": GatewaySettings,
     "orchestrator": OrchestratorSettings,
@@ -91,15 +93,25 @@ def _tool_row(tool: Tool) -> str:
     return f"| `{tool.name}` | {tool.description.replace('|', '&#124;')} | {tool.policy.effect.value} | {approval} | {set_up} |"
 
 
+def nats_users_file() -> str:
+    """The users of NATS and what each may do, for the servers of a cluster."""
+    return f"# Made from services/standalone/nats_users.py by make gen.\n{authorization_by_environment()}"
+
+
 def main(*, check: bool) -> int:
-    tools = tools_page(_read(DOCS / "tools.md") or "")
-    pages = {"settings.md": settings_page(), "openapi.json": openapi_document(), "tools.md": tools}
-    stale = [name for name, text in pages.items() if _read(DOCS / name) != text]
+    texts = {
+        "docs/settings.md": settings_page(),
+        "docs/openapi.json": openapi_document(),
+        "docs/tools.md": tools_page(_read(ROOT / "docs/tools.md") or ""),
+        NATS_USERS: nats_users_file(),
+    }
+    stale = [name for name, text in texts.items() if _read(ROOT / name) != text]
     if check and stale:
-        print(f"out of date: docs/{', docs/'.join(stale)}: run make gen and commit them", file=sys.stderr)
+        print(f"out of date: {', '.join(stale)}: run make gen and commit them", file=sys.stderr)
         return 1
     for name in stale:
-        (DOCS / name).write_text(pages[name])
+        (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / name).write_text(texts[name])
     return 0
 
 

@@ -28,6 +28,8 @@ class ServerChoice:
         self._current = ""
         self._tries: Counter[str] = Counter()
         """Since it was connected last."""
+        self.problem = ""
+        """What a server or the network last said that kept us from connecting; empty once it is done."""
         self.lost_at: float | None = None
         """Since when there is no connection; None while there is one. By the loop's clock, as the rest."""
         self._connected_at = self._failing_since = self._failed_at = self._stored_at = self._stay_until = 0.0
@@ -35,6 +37,7 @@ class ServerChoice:
     def connected(self, nc: Client) -> None:
         self._nc = nc
         self._current = _place(nc.connected_url) if nc.connected_url else ""
+        self.problem = ""
         self._tries.clear()
         self._connected_at = asyncio.get_running_loop().time()
         self.lost_at = None

@@ -4,8 +4,9 @@ elects a leader; what then has no answer fails with Unavailable."""
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from itertools import count
 from typing import Any, TypeVar
@@ -15,10 +16,13 @@ import structlog
 from nats.aio.client import Client
 from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
+from opentelemetry.trace import INVALID_SPAN, SpanKind
 
 from kit import deadline
 from kit.jetstream.cluster import ServerChoice
 from kit.jetstream.failures import WRONG_LAST_SEQUENCE, StoreSilent, replicas_explained, translated_errors
+from kit.jetstream.metrics import FAILED_WRITES, REPETITIONS, WRITE_SECONDS
+from kit.telemetry import Attributes, begun_span, note_error
 from kit.waiting import Waiting
 
 _log = structlog.get_logger()
@@ -39,6 +43,30 @@ _CHECK_TIMEOUT_S = 1.5
 _STREAM_NAME_IN_USE = 10058
 _STREAM_NOT_FOUND = 10059
 _DELETE_FAILED, _NOT_THERE = 10057, "no message found"
+
+
+@contextmanager
+def _written(stream: str, size_bytes: int, *, is_span: bool) -> Iterator[None]:
+    """Traces and measures a write."""
+    began = time.perf_counter()
+    failed = FAILED_WRITES.labels(stream)  # there from the first write on, so that the first failure is an increase
+    attributes: Attributes = {
+        "messaging.system": "nats",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": stream,
+        "messaging.message.body.size": size_bytes,
+    }
+    span = begun_span(f"send {stream}", attributes, SpanKind.PRODUCER) if is_span else INVALID_SPAN
+    try:
+        yield
+    except Exception as error:
+        if not (isinstance(error, APIError) and error.err_code in WRONG_LAST_SEQUENCE):
+            failed.inc()
+            note_error(span, error)
+        raise
+    finally:
+        span.end()
+    WRITE_SECONDS.labels(stream).observe(time.perf_counter() - began)
 
 
 @dataclass(frozen=True)
@@ -101,8 +129,14 @@ class Nats:
     async def last_position(self, name: str) -> int:
         """Of the newest message of a stream, also of one that is gone since; 0 when there was none. Raises as `persist`."""
 
-        async def ask(timeout_s: float) -> int:
-            return int((await self._asked(f"STREAM.INFO.{name}", {}, timeout_s))["state"]["last_seq"])
+        return int((await self.state(name))["last_seq"])
+
+    async def state(self, name: str) -> dict[str, Any]:
+        """Of a stream, as the server tells it: messages, first_ts, last_seq and more. Raises as `persist`."""
+
+        async def ask(timeout_s: float) -> dict[str, Any]:
+            state: dict[str, Any] = (await self._asked(f"STREAM.INFO.{name}", {}, timeout_s))["state"]
+            return state
 
         return await self.persist(f"stream {name}", ask)
 
@@ -154,6 +188,7 @@ class Nats:
                 )
                 if self.nc.is_closed or clock() + pause_s >= give_up_at:
                     raise
+            REPETITIONS.inc()
             await self.servers.failed(began)
             await asyncio.sleep(pause_s)
             try_s, pause_s = min(2 * try_s, _LONGEST_TRY_TIMEOUT_S), min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -167,9 +202,11 @@ class Nats:
         *,
         ttl_s: float | None = None,
         make: Callable[[], Awaitable[None]] | None = None,
+        is_part: bool = False,
     ) -> int:
         """Appends a message to the stream; returns its position. It is stored once, however often it had to be sent: by its
-        Nats-Msg-Id, made here unless `headers` has one. `make` makes the stream, should it be gone. Raises as `persist`."""
+        Nats-Msg-Id, made here unless `headers` has one. `make` makes the stream, should it be gone. One that `is_part` of something
+        larger is no span of its own. Raises as `persist`."""
         whole = {api.Header.MSG_ID.value: secrets.token_hex(8), **(headers or {})}
         makers = [] if make is None else [make]
         tries = count()
@@ -194,7 +231,8 @@ class Nats:
                         return last.seq or 0
                 raise
 
-        position = await self.persist(f"stream {stream}", send)
+        with _written(stream, len(data), is_span=not is_part):
+            position = await self.persist(f"stream {stream}", send)
         self.servers.stored()
         return position
 

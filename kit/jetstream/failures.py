@@ -14,7 +14,7 @@ _TOO_FEW_SERVERS = 10005
 _SINGLE_SERVER = 10074
 WRONG_LAST_SEQUENCE = (10071, 10164)
 """Codes of the server for a write that expected another one before it."""
-_PASSING = (_TOO_FEW_SERVERS, 10008, 10009, 10118, 10119, 10158)
+PASSING = (_TOO_FEW_SERVERS, 10008, 10009, 10118, 10119, 10158)
 """What a server of a cluster says while others are away, while there is no leader, or while the same message is being stored: it
 may be over in seconds."""
 
@@ -53,7 +53,7 @@ def translated_errors(what: str) -> Iterator[None]:
         code, err_code = getattr(error, "code", None), getattr(error, "err_code", None)
         if err_code is None and isinstance(error, ServiceUnavailableError):
             raise _unavailable(StoreSilent, f"{what}: the message store does not answer") from error
-        if err_code in _PASSING:
+        if err_code in PASSING:
             raise _unavailable(StoreSilent, f"{what}: the message store has no leader ({error.description})") from error
         if code is None or code < 500:
             raise

@@ -85,7 +85,7 @@ class ObjectStore:
         try:
             async for piece in pieces:
                 digest.update(piece)
-                await self._nats.store(self._stream, subject, piece)
+                await self._nats.store(self._stream, subject, piece, is_part=True)
                 size += len(piece)
                 count += 1
             await self._publish_info(

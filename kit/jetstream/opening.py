@@ -4,6 +4,7 @@ that is lost is made again, for ever."""
 import asyncio
 import functools
 import math
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
@@ -12,13 +13,16 @@ from urllib.parse import urlsplit
 
 import nats.errors
 import structlog
-from nats.aio.client import Client
+from nats.aio.client import DEFAULT_BUFFER_SIZE, Client
 from nats.aio.transport import TcpTransport
 from nats.js.errors import APIError
 
 from kit.errors import Unavailable
+from kit.file_source import FileSource
 from kit.jetstream.cluster import ServerChoice
 from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats
+from kit.jetstream.metrics import CONNECTED, RECONNECTIONS
+from kit.jetstream.names import KnownAddresses, Transport
 from kit.waiting import Waiting
 
 _log = structlog.get_logger()
@@ -29,13 +33,24 @@ OwnerT = TypeVar("OwnerT")
 _CONNECTED_WITHIN_S = 0.5
 """After this long it is said that the connection is waited for."""
 _REFUSAL_EVERY_S = 30.0
+_REFUSAL_HOLDS_S = 10.0
+"""A server that refuses us then closes the connection, which may be told as an error of its own: that is not the reason."""
 _PING_INTERVAL_S, _PINGS_UNANSWERED_MAX = 1, 2
 """A server that freezes is left after 3 s: its connections stay open, and nothing else tells."""
 
 
 @asynccontextmanager
-async def connect(url: str, *, name: str, replicas: int = 1, waiting: Waiting | None = None) -> AsyncIterator[Nats]:
-    """Connects to `url` ("nats://user:password@host:4222", several by comma), waiting for a server that is not up yet.
+async def connect(
+    url: str,
+    *,
+    name: str,
+    replicas: int = 1,
+    waiting: Waiting | None = None,
+    tls: FileSource[ssl.SSLContext] | None = None,
+    addresses: KnownAddresses | None = None,
+) -> AsyncIterator[Nats]:
+    """Connects to `url` ("nats://user:password@host:4222", several by comma), waiting for a server that is not up yet. With `tls`
+    (kit.tls.nats_context) to no server without TLS; each connection is made with what the files hold by then.
 
     Answers come to subjects below `_INBOX.<user>`, so that a server can keep a user from listening to those of another. With
     `waiting` everything that is opened over this connection is waited for as well, and it is said there.
@@ -43,10 +58,8 @@ async def connect(url: str, *, name: str, replicas: int = 1, waiting: Waiting | 
     servers = url.split(",")
     first = urlsplit(servers[0])
     user = first.username
-    client, choice = _Client(), ServerChoice()
-    events = _Events(
-        f"NATS at {', '.join(map(_place, servers))}", lambda: choice.connected(client), choice.disconnected
-    )
+    client, choice = _Client(tls, addresses or KnownAddresses()), ServerChoice()
+    events = _Events(f"NATS at {', '.join(map(_place, servers))}", choice, client)
     connecting = asyncio.create_task(
         client.connect(
             servers,
@@ -68,8 +81,9 @@ async def connect(url: str, *, name: str, replicas: int = 1, waiting: Waiting | 
         )
     )
     try:
-        await _connected(connecting, events, waiting)
+        await _connected(connecting, events.place, choice, waiting)
         choice.connected(client)
+        CONNECTED.set(1)
         yield Nats(client, client.jetstream(timeout=REQUEST_TIMEOUT_S), choice, replicas, waiting)
     finally:
         events.leaving = True
@@ -87,7 +101,9 @@ async def _close(client: Client) -> None:
         await client.close()
 
 
-async def _connected(connecting: "asyncio.Task[None]", events: "_Events", waiting: Waiting | None) -> None:
+async def _connected(
+    connecting: "asyncio.Task[None]", place: str, choice: ServerChoice, waiting: Waiting | None
+) -> None:
     if waiting is None:
         await connecting
         return
@@ -95,7 +111,7 @@ async def _connected(connecting: "asyncio.Task[None]", events: "_Events", waitin
     async def attempt() -> None:
         done, _ = await asyncio.wait([connecting], timeout=_CONNECTED_WITHIN_S)
         if not done:
-            raise Unavailable(f"{events.place} cannot be used: {events.problem or 'no answer'}")
+            raise Unavailable(f"{place} cannot be used: {choice.problem or 'no answer'}")
         await connecting
 
     await waiting.until("message store", attempt)
@@ -107,7 +123,24 @@ def _place(server: str) -> str:
 
 
 class _Client(Client):
-    """The library's client (2.16), mended in two places."""
+    """The library's client (2.16), mended in four places."""
+
+    def __init__(self, tls: FileSource[ssl.SSLContext] | None, addresses: KnownAddresses) -> None:
+        super().__init__()
+        self._tls = tls
+        self._addresses = addresses
+
+    @property
+    def ssl_context(self) -> ssl.SSLContext:
+        return self._tls.current() if self._tls else super().ssl_context
+
+    def _connect_command(self) -> bytes:
+        # It would tell its password in plain text to a server that asks for no TLS, whatever the address says.
+        if self._tls and not self._server_info.get("tls_required"):
+            raise nats.errors.Error(
+                "nats: the server does not require TLS, so it is not used (tls in its configuration)"
+            )
+        return super()._connect_command()
 
     async def _process_err(self, err_msg: str) -> None:
         # It closes for good when a running server refuses it, for instance while its password is being changed.
@@ -117,21 +150,23 @@ class _Client(Client):
             await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
 
     async def _connect_to_server(self, s: Any) -> None:
-        # It forgets to close the socket of a connection that was refused.
+        # It forgets to close the socket of a connection that was refused, and where servers were while no name server answers.
         if isinstance(self._transport, TcpTransport):
             self._transport.close()  # type: ignore[no-untyped-call] # the library leaves it untyped
-        await super()._connect_to_server(s)
+        s.last_attempt = time.monotonic()
+        self._transport = Transport(self._addresses)
+        await self._transport.connect(s.uri, DEFAULT_BUFFER_SIZE, self.options["connect_timeout"])
 
 
 class _Events:
-    """What happens to a connection, in the log; `problem` is what the server or the network last said."""
+    """What happens to a connection, in the log and to those who choose its server."""
 
-    def __init__(self, place: str, connected: Callable[[], None], disconnected: Callable[[], None]) -> None:
+    def __init__(self, place: str, choice: ServerChoice, client: Client) -> None:
         self.place = place
-        self._connected, self._disconnected = connected, disconnected
-        self.problem = ""
+        self._choice = choice
+        self._client = client
         self.leaving = False
-        self._refused_at_s = -math.inf
+        self._refusal_told_at_s = self._last_refused_at_s = -math.inf
 
     async def on_error(self, error: Exception) -> None:
         text = str(error) or type(error).__name__
@@ -139,27 +174,32 @@ class _Events:
             # The call itself only hears nothing, and reports a message store that does not answer.
             _log.error("nats_permission_missing", error=text)
         elif "authorization violation" in text.lower():
-            self.problem = "it refuses our user or password (GROUNDWORK_NATS_URL)"
+            self._choice.problem = "it refuses our user or password (GROUNDWORK_NATS_URL)"
+            self._last_refused_at_s = time.monotonic()
             self._tell_refusal()
         else:
             # Five a second while a server is away; the disconnect is what an operator needs to see.
-            self.problem = text
+            if time.monotonic() - self._last_refused_at_s >= _REFUSAL_HOLDS_S:
+                self._choice.problem = text
             _log.debug("nats_error", error=repr(error))
 
     async def on_disconnect(self) -> None:
-        self._disconnected()
+        self._choice.disconnected()
+        CONNECTED.set(0)
         if not self.leaving:
             _log.warning("nats_disconnected")
 
     async def on_reconnect(self) -> None:
-        self.problem = ""
+        self._last_refused_at_s = -math.inf
+        CONNECTED.set(1)
+        RECONNECTIONS.inc()
         _log.info("nats_reconnected")
-        self._connected()
+        self._choice.connected(self._client)
 
     def _tell_refusal(self) -> None:
         now = time.monotonic()
-        if now - self._refused_at_s >= _REFUSAL_EVERY_S:
-            self._refused_at_s = now
+        if now - self._refusal_told_at_s >= _REFUSAL_EVERY_S:
+            self._refusal_told_at_s = now
             _log.error("nats_refuses_credentials", server=self.place)
 
 

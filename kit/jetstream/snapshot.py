@@ -18,7 +18,7 @@ from nats.errors import NoRespondersError
 
 from kit.errors import DataLoss
 from kit.jetstream.connection import Nats
-from kit.jetstream.failures import translated_errors
+from kit.jetstream.failures import replicas_explained, translated_errors
 from kit.jetstream.streams import API, api_request, checked
 
 PIECE_BYTES = 256 * 1024
@@ -65,11 +65,14 @@ async def copy_of(nats: Nats, stream: str) -> AsyncIterator[tuple[StreamCopy, As
 
 async def bring_back(nats: Nats, copy: StreamCopy, pieces: AsyncIterator[bytes]) -> StreamCopy:
     """Makes the stream from a copy, on as many servers as `nats` says; returns what it is then. Raises DataLoss when there is one
-    of that name, or when the server does not take the copy or holds less than was copied afterwards."""
+    of that name, or when the server does not take the copy or holds less than was copied afterwards, and Unavailable while fewer
+    servers have joined the cluster."""
     stream = copy.name
     with translated_errors(f"stream {stream}"):
         request = {"config": copy.config | {"num_replicas": nats.replicas}, "state": copy.state}
-        target = (await api_request(nats, f"{API}.STREAM.RESTORE.{stream}", request, stream))["deliver_subject"]
+        with replicas_explained(stream, nats.replicas), translated_errors(f"stream {stream}"):
+            begun = await api_request(nats, f"{API}.STREAM.RESTORE.{stream}", request, stream)
+        target = begun["deliver_subject"]
         async for piece in pieces:
             answer = await _handed_over(nats, target, piece)
             if answer.data:

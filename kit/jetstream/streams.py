@@ -1,18 +1,20 @@
 """Questions about streams that the Python client does not ask, or asks for the first page only."""
 
+import asyncio
 import json
 from typing import Any
 
 from nats.js.errors import APIError
 
 from kit.errors import DataLoss
+from kit.jetstream.connection import PATIENCE_S, Nats
 from kit.jetstream.connection import REQUEST_TIMEOUT_S as LISTING_TIMEOUT_S
-from kit.jetstream.connection import Nats
-from kit.jetstream.failures import translated_errors
+from kit.jetstream.failures import PASSING, translated_errors
 
 API = "$JS.API"
 REQUEST_TIMEOUT_S = 60.0
 """Much is asked for at once; a stream of many blocks takes its time."""
+_PAUSE_S = 0.2
 
 
 async def stream_names(nats: Nats) -> list[str]:
@@ -63,8 +65,18 @@ async def _info(nats: Nats, stream: str, request: dict[str, Any], longest_s: flo
 
 
 async def api_request(nats: Nats, subject: str, body: dict[str, Any], stream: str) -> dict[str, Any]:
-    """One question to the server. Raises DataLoss with its words when it says no."""
-    return checked((await nats.nc.request(subject, json.dumps(body).encode(), timeout=REQUEST_TIMEOUT_S)).data, stream)
+    """One question to the server, which is asked again only when it says that it cannot answer now: it may be harmful to repeat.
+    Raises DataLoss with its words when it says no, and what `translated_errors` translates."""
+    clock = asyncio.get_running_loop().time
+    give_up_at = clock() + PATIENCE_S
+    while True:
+        data = (await nats.nc.request(subject, json.dumps(body).encode(), timeout=REQUEST_TIMEOUT_S)).data
+        error = json.loads(data).get("error")
+        if not error or error.get("err_code") not in PASSING:
+            return checked(data, stream)
+        if clock() > give_up_at:
+            raise APIError.from_error(error)
+        await asyncio.sleep(_PAUSE_S)
 
 
 def checked(data: bytes, stream: str) -> dict[str, Any]:

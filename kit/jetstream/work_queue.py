@@ -4,8 +4,10 @@ those that its own restart made. What a failure is, and when to give a job up, o
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 import nats.errors
@@ -13,16 +15,19 @@ import structlog
 from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError
-from opentelemetry import propagate, trace
+from opentelemetry.trace import SpanKind
 
 from kit import deadline
 from kit.errors import GroundworkError
+from kit.jetstream.backlog import BACKLOG_INTERVAL_S, Backlog, BacklogGauges
 from kit.jetstream.connection import Nats
 from kit.jetstream.failures import translated_errors
+from kit.jetstream.metrics import JOB_SECONDS, JOB_WAIT_SECONDS, JOBS, JOBS_IN_HAND
 from kit.jetstream.opening import patient
 from kit.jetstream.tenant_consumers import TenantConsumers
 from kit.jetstream.turns import Turns
 from kit.principal import Principal, current_principal, use_principal
+from kit.telemetry import TRACEPARENT, Attributes, continued_span, current_traceparent
 from kit.tokens import TokenSigner, TokenVerifier
 from kit.waiting import Sparing
 
@@ -103,7 +108,6 @@ class WorkQueue:
     def __init__(self, nats_: Nats, config: WorkQueueConfig, signer: TokenSigner, verifier: TokenVerifier) -> None:
         self._nats = nats_
         self._config = config
-        self._tracer = trace.get_tracer(__name__)
         self._signer = signer
         self._verifier = verifier
 
@@ -116,6 +120,15 @@ class WorkQueue:
         await queue._ensure()
         return queue
 
+    async def tell_backlog(self, gauges: BacklogGauges) -> None:
+        """Keeps the gauges until cancelled."""
+        while True:
+            try:
+                gauges.set(await self.backlog())
+            except GroundworkError as error:
+                _log.debug("backlog_unknown", stream=self._config.stream, error=error.message)
+            await asyncio.sleep(BACKLOG_INTERVAL_S)
+
     async def _ensure(self) -> None:
         await self._nats.ensure_stream(self._config.stream_config)
 
@@ -125,7 +138,8 @@ class WorkQueue:
         subject = f"{self._config.subject}.{suffix}"
         token = self._signer.sign_job(current_principal(), self._config.stream, subject, job_id, data)
         headers = {api.Header.MSG_ID.value: job_id, _TOKEN: token}
-        propagate.inject(headers)
+        if traceparent := current_traceparent():
+            headers[TRACEPARENT] = traceparent
         await self._nats.store(self._config.stream, subject, data, headers, make=self._ensure)
         await _quietly(self._ring(suffix.split(".", 1)[0]))
 
@@ -135,8 +149,13 @@ class WorkQueue:
 
     async def pending(self) -> int:
         """Jobs in the queue, those being worked on included."""
-        with translated_errors(self._config.stream):
-            return int((await self._nats.js.stream_info(self._config.stream)).state.messages)
+        return (await self.backlog()).jobs
+
+    async def backlog(self) -> Backlog:
+        """What is in the queue. Raises Unavailable."""
+        state = await self._nats.state(self._config.stream)
+        jobs = int(state["messages"])
+        return Backlog(jobs, datetime.fromisoformat(state["first_ts"]) if jobs else None)
 
     async def consume(self, handler: Handler, *, concurrency: int) -> None:
         """Works until cancelled, on at most `concurrency` jobs at once.
@@ -157,27 +176,53 @@ class WorkQueue:
         try:
             job = self._job(message)
         except GroundworkError as error:
+            JOBS.labels(self._config.stream, "refused").inc()
             _log.error("job_refused", stream=self._config.stream, subject=message.subject, error=error.message)
             await _quietly(message.term() if self._config.refills_itself else message.nak(delay=_REFUSED_AGAIN_AFTER_S))
             return None
-        context = propagate.extract(message.headers or {})
         with (
             use_principal(job.principal),
             structlog.contextvars.bound_contextvars(tenant_id=job.principal.tenant_id, job_id=job.job_id),
-            self._tracer.start_as_current_span(f"{self._config.stream} job", context=context),
+            self._measured(message) as delivery,
         ):
             try:
                 async with self._heartbeats(message):
-                    retry_after_s = await self._run(job, handler)
+                    retry_after_s = await self._run(job, handler, delivery)
                     await self._settle(message, retry_after_s)
             except asyncio.CancelledError:
+                delivery.outcome = "handed_back"
                 await _quietly(message.nak())  # a worker that is told to stop hands its job over at once
                 await _quietly(self._ring(tenant))
                 raise
             except Exception as error:
+                delivery.outcome = "unsettled"
                 _log.warning("job_not_settled", error=repr(error))
                 return None
         return retry_after_s
+
+    @contextlib.contextmanager
+    def _measured(self, message: Msg) -> Iterator["_Delivery"]:
+        """Traces and measures the work on a delivery."""
+        queue, metadata = self._config.stream, message.metadata
+        attributes: Attributes = {
+            "messaging.system": "nats",
+            "messaging.operation.type": "process",
+            "messaging.destination.name": queue,
+            "groundwork.job.delivery": metadata.num_delivered,
+        }
+        traceparent = (message.headers or {}).get(TRACEPARENT, "")
+        began, in_hand, delivery = time.perf_counter(), JOBS_IN_HAND.labels(queue), _Delivery()
+        if metadata.num_delivered == 1:
+            JOB_WAIT_SECONDS.labels(queue).observe(max(0.0, time.time() - metadata.timestamp.timestamp()))
+        in_hand.inc()
+        try:
+            with continued_span(f"process {queue}", traceparent, attributes, SpanKind.CONSUMER) as span:
+                yield delivery
+                span.set_attribute("groundwork.job.outcome", delivery.outcome)
+        finally:
+            in_hand.dec()
+            JOBS.labels(queue, delivery.outcome).inc()
+            JOB_SECONDS.labels(queue).observe(time.perf_counter() - began)
 
     def _job(self, message: Msg) -> Job:
         """Raises Unauthenticated or PermissionDenied when the job's token is not valid."""
@@ -186,18 +231,23 @@ class WorkQueue:
         job_id, kind = headers.get(api.Header.MSG_ID, ""), self._config.kind_of(message.subject)
         return Job(job_id, message.data, message.metadata.num_delivered, principal, kind)
 
-    async def _run(self, job: Job, handler: Handler) -> float | None:
+    async def _run(self, job: Job, handler: Handler, delivery: "_Delivery") -> float | None:
         try:
-            return await handler(job)
+            retry_after_s = await handler(job)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task and task.cancelling():
                 raise
             _log.exception("job_handler_failed", delivery=job.delivery, error="cancelled from within")
+            delivery.outcome = "failed"
             return self._backoff_s(job.delivery)
         except Exception as error:
             _log.exception("job_handler_failed", delivery=job.delivery, error=repr(error))
+            delivery.outcome = "failed"
             return self._backoff_s(job.delivery)
+        if retry_after_s is not None:
+            delivery.outcome = "retried"
+        return retry_after_s
 
     async def _settle(self, message: Msg, retry_after_s: float | None) -> None:
         if retry_after_s is None:
@@ -227,6 +277,13 @@ class WorkQueue:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+@dataclass
+class _Delivery:
+    """What has become of a delivery so far."""
+
+    outcome: str = "done"
 
 
 def verified_principal(

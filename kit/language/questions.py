@@ -94,6 +94,27 @@ _FORMS: tuple[tuple[AnswerKind, str], ...] = (
     (AnswerKind.FACT, r"\b(what|which)\b"),
     (AnswerKind.YES_NO, r"^(is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had|am)\b"),
 )
+_COMPILED_ELSEWHERE = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        (
+            AnswerKind.TIME,
+            (
+                r"\b(wann|in welchem jahr|quand|en quelle année|cuándo|en qué año|quando|in che anno|em que ano|wanneer|kiedy|kdy|"
+                r"когда|в каком году|коли|ne zaman|hangi yıl\w*|πότε)\b|متى|في أي عام|מתי|कब|किस वर्ष|เมื่อใด|เมื่อไ|ปีใด|"
+                r"什么时候|何时|哪一年|哪年|いつ|何年に|언제|몇 년도"
+            ),
+        ),
+        (
+            AnswerKind.QUANTITY,
+            (
+                r"\b(wie ?viele?|wie (hoch|groß|weit|tief|schwer)|combien|cuánt[oa]s?|quant[oaie]s?|quanti|hoeveel|ile|kolik|"
+                r"сколько|скільки|kaç|πόσ\w+)\b|(?:^|\s)كم\b|כמה|कितन|กี่|เท่าไ|多少|几[个名年次]|幾|いくら|いくつ|何[人個回]|얼마|몇"
+            ),
+        ),
+    )
+)
+"""What asks for a number or a time in other languages: digits answer it in all of them."""
 _COMPILED = tuple((kind, re.compile(pattern, re.VERBOSE)) for kind, pattern in _FORMS)
 _QUESTION_MARKS = ("?", "？", "؟")
 
@@ -118,6 +139,9 @@ def _kind(text: str) -> AnswerKind:
     lowered = " ".join(text.lower().split())
     words = lowered.split()
     for kind, pattern in _COMPILED:
+        if pattern.search(lowered):
+            return kind
+    for kind, pattern in _COMPILED_ELSEWHERE:
         if pattern.search(lowered):
             return kind
     asks = text.rstrip().endswith(_QUESTION_MARKS)

@@ -38,6 +38,7 @@ _MARKS = (
 """Vowel signs, accents and joiners within words, which are no letters to `re`: without them "किताब" would be three words of a
 letter each, which every text has. Those of scripts without spaces (Thai, Khmer) are left out: they take sentences apart."""
 _WORD = re.compile(rf"\d+(?:[.,:/]\d+)*|[^\W\d_][\w{_MARKS}]*(?:['’][^\W\d_]+)?")
+_RUN = re.compile(r"[0-9A-Za-z_]+|[^0-9A-Za-z_]+")
 _IDEOGRAPH = re.compile(r"[぀-ヿ㐀-鿿豈-﫿가-힯]")
 # (suffix, replacement, shortest stem that may remain), first match wins. ~ Porter's steps 1 and a few of 2 to 4.
 _SUFFIXES = (
@@ -107,7 +108,13 @@ def tokens(text: str) -> list[Token]:
     for match in _WORD.finditer(text):
         surface = match.group()
         if _IDEOGRAPH.search(surface):
-            found.extend(_pairs(surface, match.start()))
+            # "R380の売上": an identifier within a run without spaces is a word of its own.
+            for part in _RUN.finditer(surface):
+                start = match.start() + part.start()
+                if _IDEOGRAPH.search(part[0]):
+                    found.extend(_pairs(part[0], start))
+                else:
+                    found.append(Token(part[0], stem(part[0]), start, start + len(part[0]), is_name=True))
             continue
         is_name = surface[0].isupper() and (not _starts_sentence(text, match.start()) or surface[1:2].isupper())
         found.append(Token(surface, stem(surface), match.start(), match.end(), is_name))

@@ -20,7 +20,7 @@ from kit.llm.endpoints import Address, OpenEndpoint
 from kit.llm.errors import ModelRejected, ModelUnavailable
 from kit.llm.messages import ChatMessage, Delta, ModelInfo, Operation, Request
 from kit.llm.providers import PRESET_URLS, Catalog, Choice, Provider
-from kit.llm.routes import ProviderState, Retrying, Route
+from kit.llm.routes import Failure, ProviderState, Retrying, Route
 
 _CHECK_TOKENS = 16
 """The least that makes sense: models that think refuse a budget of one token."""
@@ -74,6 +74,15 @@ class Models:
     def chain(self, operation: Operation) -> Sequence[Choice]:
         """The models of an operation, the one that is asked first in front."""
         return [route.choice for route in self._chains[operation]]
+
+    def asked_of(self, provider: str) -> frozenset[str]:
+        """The provider's models that some operation asks."""
+        chains = self._chains.values()
+        return frozenset(route.choice.model for chain in chains for route in chain if route.choice.provider == provider)
+
+    def last_failure(self, provider: str) -> Failure | None:
+        """The last request of a run that the provider failed, if none has succeeded since."""
+        return self._providers[provider].last_failure.failure
 
     def state(self, provider: str) -> BreakerState:
         """Whether a provider is asked (closed), left alone (open), or tried (half open)."""

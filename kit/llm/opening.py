@@ -12,6 +12,9 @@ from kit.llm.messages import LanguageModel
 from kit.llm.providers import DEFAULT
 from kit.llm.schema_calls import SchemaCalls
 
+BROUGHT_SETTING: Callable[[str], str] = "`{}` of your model".format
+"""What messages to the user who brought a model call what they sent."""
+
 
 def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_timeout_s: float) -> OpenEndpoint:
     """Opens one model at a time, for as long as the block that it is opened for."""
@@ -28,7 +31,7 @@ def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_ti
             tokenizer_file=address.tokenizer_file,
             stall_timeout_s=stall_timeout_s,
             completion_timeout_s=completion_timeout_s,
-            setting=_setting(address),
+            setting=BROUGHT_SETTING if address.is_brought else setting_of(address.provider),
         )
         transport = None
         if address.is_brought:
@@ -40,11 +43,9 @@ def endpoint_opener(guard: EgressGuard, *, stall_timeout_s: float, completion_ti
     return open_one
 
 
-def _setting(address: Address) -> Callable[[str], str]:
+def setting_of(provider: str) -> Callable[[str], str]:
     """Where whoever reads a message finds what to put right."""
-    if address.is_brought:
-        return "`{}` of your model".format
-    return env_setting if address.provider == DEFAULT else f"GROUNDWORK_LLM_PROVIDERS[{address.provider}].{{}}".format
+    return env_setting if provider == DEFAULT else f"GROUNDWORK_LLM_PROVIDERS[{provider}].{{}}".format
 
 
 async def _check(guard: EgressGuard, url: str) -> None:

@@ -1,26 +1,73 @@
 """One model as a member of a chain: its endpoint behind the breaker and the limiter of its provider, with our own retries."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge, Histogram
 
 from kit import deadline
 from kit.breaker import BreakerState, CircuitBreaker
-from kit.llm.errors import ModelRejected, ModelUnavailable
+from kit.llm.brought import BROUGHT
+from kit.llm.errors import ModelRejected, ModelUnavailable, PromptTooLong, ToolsRefused
 from kit.llm.limiter import Limiter, ProviderBusy
 from kit.llm.messages import Delta, Finish, FinishReason, LanguageModel, Request, Restart
 from kit.llm.providers import Choice, Provider
 
 _FIRST_BACKOFF_S = 0.2
 _LONGEST_BACKOFF_S = 5.0
-_CALLS = Counter("groundwork_llm_calls", "Requests to language models", ["provider", "outcome"])
+_CALLS = Counter(
+    "groundwork_llm_calls",
+    "Requests to language models by how they ended: stop, tool_calls, length, content_filter, incomplete or cut_off as the model "
+    "says, or failed, rejected, left_alone (the provider kept failing), abandoned (by us).",
+    ["provider", "outcome"],
+)
+_SECONDS = Histogram(
+    "groundwork_llm_seconds",
+    "Seconds of a request to a language model, from asking to the end of its answer.",
+    ["provider"],
+    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120),
+)
+_FIRST_SECONDS = Histogram(
+    "groundwork_llm_first_delta_seconds",
+    "Seconds until a language model wrote its first word, thought or call.",
+    ["provider"],
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60),
+)
+_BREAKER = Gauge(
+    "groundwork_llm_breaker", "Breaker of a provider of language models: 0 closed, 1 half open, 2 open.", ["provider"]
+)
+_BREAKER_STATES = {BreakerState.CLOSED: 0, BreakerState.HALF_OPEN: 1, BreakerState.OPEN: 2}
 _CUT_SHORT = {
     FinishReason.INCOMPLETE: ("LLM_INCOMPLETE", "ended its answer without saying why"),
     FinishReason.CUT_OFF: ("LLM_CUT_OFF", "was cut off: it took longer or wrote more than it may"),
 }
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A request that a provider failed or refused as it stands, not for what was in it."""
+
+    at_s: float
+    message: str
+
+
+class LastFailure:
+    """The failure since which no request has succeeded."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self.failure: Failure | None = None
+
+    def note(self, error: ModelUnavailable | ModelRejected) -> None:
+        """A prompt that is too long, and tools that a model cannot call, say nothing about others."""
+        if not isinstance(error, PromptTooLong | ToolsRefused | ProviderBusy):
+            self.failure = Failure(self._clock(), error.message)
+
+    def clear(self) -> None:
+        self.failure = None
 
 
 @dataclass(frozen=True)
@@ -31,12 +78,15 @@ class ProviderState:
     settings: Provider
     breaker: CircuitBreaker
     limiter: Limiter
+    last_failure: LastFailure = field(default_factory=LastFailure)
 
     @classmethod
     def of(cls, name: str, settings: Provider) -> "ProviderState":
         breaker = CircuitBreaker(
             failures=settings.breaker_failures, window_s=settings.breaker_window_s, open_s=settings.breaker_open_s
         )
+        if name != BROUGHT:  # made for each request
+            _BREAKER.labels(name).set_function(lambda: _BREAKER_STATES[breaker.state])
         return cls(name, settings, breaker, Limiter(settings.max_concurrent))
 
 
@@ -126,21 +176,30 @@ class Route:
             is_probe = breaker.state is not BreakerState.CLOSED
             settle = breaker.abandoned
             outcome = "abandoned"
+            clock = asyncio.get_running_loop().time
+            began, has_begun = clock(), False
             try:
                 async with aclosing(self._deltas(request, has_next=has_next)) as deltas:
                     async for delta in deltas:
+                        if not has_begun:
+                            has_begun = True
+                            _FIRST_SECONDS.labels(name).observe(clock() - began)
                         if isinstance(delta, Finish):
                             settle, outcome = breaker.succeeded, delta.reason.value
+                            self.provider.last_failure.clear()
                         yield delta
-            except ModelRejected:
+            except ModelRejected as error:
                 settle, outcome = breaker.succeeded, "rejected"  # it lives
+                self.provider.last_failure.note(error)
                 raise
-            except ModelUnavailable:
+            except ModelUnavailable as error:
+                self.provider.last_failure.note(error)
                 settle, outcome = breaker.failed if is_probe else breaker.abandoned, "failed"
                 raise
             finally:
                 settle()
                 _CALLS.labels(name, outcome).inc()
+                _SECONDS.labels(name).observe(clock() - began)
 
     async def _deltas(self, request: Request, *, has_next: bool) -> AsyncGenerator[Delta, None]:
         async with aclosing(self.endpoint.complete(request)) as deltas:

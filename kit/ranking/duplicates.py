@@ -2,12 +2,12 @@
 
 Nearly the same is a Jaccard similarity of 0.85 over runs of three words (Broder: "On the resemblance and containment of
 documents", 1997) with the same names and numbers: two rows of a table, two years' reports, or two people's contracts differ in
-nothing else. A forward says where it comes from as well, so it need only contain the other. An original stands for its
-forwards, wherever it ranks.
+nothing else. Two that differ in a word of the question are not the same to who asked. A forward says where it comes from as well,
+so it need only contain the other. An original stands for its forwards, wherever it ranks.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -47,8 +47,9 @@ class Duplicate:
 class _Wording:
     """What is compared of a text, each part worked out when a comparison gets as far as that: most fail at the marks."""
 
-    def __init__(self, chunk: Chunk) -> None:
+    def __init__(self, chunk: Chunk, asked: Collection[str] = ()) -> None:
         self.text = chunk.text
+        self._asked = asked
         self.is_forward = _is_forward(chunk)
 
     @cached_property
@@ -59,9 +60,9 @@ class _Wording:
 
     @cached_property
     def particulars(self) -> frozenset[str]:
-        """Words with a digit or a capital letter: where one differs, another fact may be told."""
+        """Words with a digit or a capital letter, and those of the question: where one differs, another fact may be told."""
         words = set(_WORD.findall(self.text))
-        return numbers_in(words) | {word for word in words if word != word.lower()}
+        return numbers_in(words) | {word for word in words if word != word.lower() or word in self._asked}
 
     @cached_property
     def shingles(self) -> frozenset[tuple[str, ...]]:
@@ -89,8 +90,12 @@ class _Wording:
 class Duplicates:
     """The groups of one ranking."""
 
-    def __init__(self, text_hash: Callable[[str], str], chunk: Callable[[str], Chunk]) -> None:
-        """`text_hash` and `chunk` give what belongs to a chunk id; the second is dear and asked for a few only."""
+    def __init__(
+        self, text_hash: Callable[[str], str], chunk: Callable[[str], Chunk], queries: Sequence[str] = ()
+    ) -> None:
+        """`text_hash` and `chunk` give what belongs to a chunk id; the second is dear and asked for a few only. `queries` are what
+        the ranking answers."""
+        self._asked = frozenset(word for query_text in queries for word in _WORD.findall(query_text.lower()))
         self._text_hash = text_hash
         self._chunk = chunk
 
@@ -127,7 +132,7 @@ class Duplicates:
         kept: dict[str, _Wording] = {}
         pairs = []
         for leader in leaders:
-            wording = _Wording(self._chunk(leader))
+            wording = _Wording(self._chunk(leader), self._asked)
             alike = next((other for other, known in kept.items() if known.is_like(wording)), None)
             if alike is None:
                 kept[leader] = wording

@@ -13,7 +13,8 @@ class RankedList:
     """One engine's answer to one query: ids, best first, each once, with their scores and the list's weight.
 
     `floor` is the least score that there can be, where it is known: BM25 has 0. `completed` are scores of ids that the
-    engine did not return but that other lists have; ranks do not know them.
+    engine did not return but that other lists have; ranks do not know them. `weights` are those of ids for which the list's does
+    not hold; ranks do not know them either.
     """
 
     ids: Sequence[str]
@@ -21,6 +22,7 @@ class RankedList:
     weight: float = 1.0
     floor: float | None = None
     completed: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 def reciprocal_rank_fusion(lists: Sequence[RankedList], k: int = RRF_K) -> dict[str, float]:
@@ -42,7 +44,8 @@ def convex_combination(lists: Sequence[RankedList]) -> dict[str, float]:
     for ranked in lists:
         ids, scores = [*ranked.ids, *ranked.completed], [*ranked.scores, *ranked.completed.values()]
         for chunk_id, score in zip(ids, min_max(scores, ranked.floor), strict=True):
-            fused[chunk_id] = fused.get(chunk_id, 0.0) + ranked.weight / total_weight * score
+            weight = ranked.weights.get(chunk_id, ranked.weight)
+            fused[chunk_id] = fused.get(chunk_id, 0.0) + weight / total_weight * score
     return _best_first(fused)
 
 

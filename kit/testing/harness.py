@@ -15,10 +15,13 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from kit.channel import PATIENCE_S, Channel, open_channel
+from kit.connection import LOOKED_UP_EVERY_S
+from kit.errors import GroundworkError
 from kit.keys import Jwk, KeySource, new_key, parse_public_keys, parse_signing_key, public_half
 from kit.principal import INGEST, QUERY, Principal, use_principal
 from kit.server import make_server
 from kit.settings import ServiceSettings
+from kit.tls import CertificateSource
 from kit.tokens import TokenSigner, TokenVerifier
 
 USER_SCOPES = frozenset({QUERY, INGEST})
@@ -74,11 +77,13 @@ def free_ports(count: int) -> list[int]:
 
 
 @asynccontextmanager
-async def running_servicer(add: Callable[[Any, grpc.aio.Server], None], servicer: object) -> AsyncIterator[str]:
+async def running_servicer(
+    add: Callable[[Any, grpc.aio.Server], None], servicer: object, certificates: CertificateSource | None = None
+) -> AsyncIterator[str]:
     """Serves one servicer behind kit's real interceptors; yields its address."""
     server = make_server(make_verifier())
     add(servicer, server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.bind("127.0.0.1:0", certificates)
     await server.start()
     try:
         yield f"127.0.0.1:{port}"
@@ -93,10 +98,21 @@ async def open_test_channel(
     services: Sequence[ServiceDescriptor] = (),
     *,
     patience_s: float = PATIENCE_S,
+    certificates: CertificateSource | None = None,
+    looked_up_every_s: float = LOOKED_UP_EVERY_S,
 ) -> AsyncIterator[Channel]:
     """A channel whose calls are made as `principal`, within the block. One without scopes is given those of an ordinary user."""
     principal = principal if principal.scopes else replace(principal, scopes=USER_SCOPES)
-    async with open_channel(address, make_signer(), services, passed_on_to=ROOMS, patience_s=patience_s) as channel:
+    opening = open_channel(
+        address,
+        make_signer(),
+        services,
+        passed_on_to=ROOMS,
+        patience_s=patience_s,
+        certificates=certificates,
+        looked_up_every_s=looked_up_every_s,
+    )
+    async with opening as channel:
         with use_principal(principal):
             yield channel
 
@@ -111,22 +127,25 @@ async def running_service(
     """
     task = asyncio.create_task(run(settings))
     try:
-        await _until_serving(settings.grpc_address, task)
+        await _until_serving(settings, task)
         yield settings.grpc_address
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _until_serving(address: str, task: "asyncio.Task[None]") -> None:
-    async with asyncio.timeout(_READY_TIMEOUT_S), grpc.aio.insecure_channel(address) as channel:
+async def _until_serving(settings: ServiceSettings, task: "asyncio.Task[None]") -> None:
+    certificates = settings.certificates()
+    asking = open_channel(settings.grpc_address, make_signer(), certificates=certificates, patience_s=0)
+    async with asyncio.timeout(_READY_TIMEOUT_S), asking as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)
         while not task.done():
             try:
-                answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=1)
+                with use_principal(TEST_PRINCIPAL):
+                    answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=1)
                 if answer.status == health_pb2.HealthCheckResponse.SERVING:
                     return
-            except grpc.aio.AioRpcError:
+            except GroundworkError:
                 pass
             await asyncio.sleep(0.02)
     await task

@@ -147,16 +147,17 @@ def _event(body: dict[str, Any]) -> str:
 
 
 @asynccontextmanager
-async def scripted_model(*replies: Reply) -> AsyncIterator[ScriptedModel]:
-    """Serves the script on a free port; `base_url` of what is yielded ends in /v1."""
+async def scripted_model(*replies: Reply, host: str = "127.0.0.1") -> AsyncIterator[ScriptedModel]:
+    """Serves the script on a free port of an address of this machine; `base_url` of what is yielded ends in /v1."""
     model = ScriptedModel(list(replies))
     port = free_port()
     routes = [
         Route("/v1/chat/completions", model.complete, methods=["POST"]),
         Route("/{path:path}", model.page, methods=["GET", "POST"]),
     ]
-    server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), port=port, log_level="critical", lifespan="off"))
-    model.base_url = f"http://127.0.0.1:{port}/v1"
+    app = Starlette(routes=routes)
+    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="critical", lifespan="off"))
+    model.base_url = f"http://{host}:{port}/v1"
     task = asyncio.create_task(server._serve())
     try:
         while not server.started:  # noqa: ASYNC110 - uvicorn offers no event to await

@@ -1,6 +1,6 @@
 """Spans in tests: those of this process, in memory, and those of other processes, by a collector over real OTLP."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,6 +37,13 @@ class CollectedSpan:
     service: str
     name: str
     trace_id: str
+    span_id: str
+    parent_id: str
+    """Empty of the first of its trace."""
+    attributes: Mapping[str, Any] = field(compare=False)
+    events: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    """Span ids."""
 
 
 @dataclass
@@ -50,20 +57,38 @@ class Collector(rpc.TraceServiceServicer):
         for resource in request.resource_spans:
             names = {each.key: each.value.string_value for each in resource.resource.attributes}
             for scope in resource.scope_spans:
-                self.spans.extend(
-                    CollectedSpan(names["service.name"], span.name, span.trace_id.hex()) for span in scope.spans
-                )
+                self.spans.extend(_collected(names["service.name"], span) for span in scope.spans)
         return pb.ExportTraceServiceResponse()
 
 
+def _collected(service: str, span: Any) -> CollectedSpan:
+    return CollectedSpan(
+        service,
+        span.name,
+        span.trace_id.hex(),
+        span.span_id.hex(),
+        span.parent_span_id.hex(),
+        {each.key: _plain(each.value) for each in span.attributes},
+        tuple(event.name for event in span.events),
+        tuple(link.span_id.hex() for link in span.links),
+    )
+
+
+def _plain(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    return [_plain(each) for each in value.array_value.values] if kind == "array_value" else getattr(value, kind)
+
+
 @contextmanager
-def collector() -> Iterator[Collector]:
-    """Collects on a free port of the loopback while the block runs."""
+def collector(credentials: grpc.ServerCredentials | None = None) -> Iterator[Collector]:
+    """Collects on a free port of the loopback while the block runs; with `credentials` over TLS."""
     with ThreadPoolExecutor(2) as threads:
         server = grpc.server(threads)
         found = Collector()
         rpc.add_TraceServiceServicer_to_server(found, server)  # type: ignore[no-untyped-call] # generated
-        found.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        place = "127.0.0.1:0"
+        port = server.add_secure_port(place, credentials) if credentials else server.add_insecure_port(place)
+        found.endpoint = f"{'https' if credentials else 'http'}://127.0.0.1:{port}"
         server.start()
         try:
             yield found

@@ -15,6 +15,16 @@ from services.gateway.problems import error_of
 _LOOK_EVERY_S = 0.25
 """How often a run that has asked for an approval is looked at: whether other calls of it still go on is not in its events."""
 
+_NO_ANSWER: Json = {
+    "citations": [],
+    "support_status": None,
+    "method": "",
+    "answer_confidence": None,
+    "answer_status": None,
+    "closest": [],
+}
+"""What of an `answer` event is in the response besides its text, as it is before one has come."""
+
 
 @dataclass
 class Gathered:
@@ -23,7 +33,7 @@ class Gathered:
     run_id: str = ""
     thread_id: str | None = None
     status: str = ""
-    answer: Json = field(default_factory=lambda: {"answer": "", "citations": [], "support_status": None, "method": ""})
+    answer: Json = field(default_factory=lambda: {"answer": "", **_NO_ANSWER})
     usage: Json = field(default_factory=dict)
     degraded: list[Json] = field(default_factory=list)
     calls: dict[str, Json] = field(default_factory=dict)
@@ -45,7 +55,7 @@ class Gathered:
             case "approval":
                 self._take_approval(data)
             case "answer":
-                named = {name: data[name] for name in ("citations", "support_status", "method")}
+                named = {name: data[name] for name in _NO_ANSWER}
                 self.answer = {"answer": data["text"], **named}
             case "usage":
                 self.usage = data

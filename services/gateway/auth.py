@@ -5,7 +5,7 @@ Everything below /v1 needs a caller. Health, the console's files and /openapi.js
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from kit.errors import GroundworkError, Unauthenticated
 from kit.principal import Principal, use_principal
 from kit.settings import Networks
 from services.gateway.allowance import Allowance
+from services.gateway.bootstrap_key import BootstrapKey
 from services.gateway.errors import TooManyWrongKeys
 from services.gateway.key_ring import KeyRing
 from services.gateway.lobby import origin_of
@@ -71,7 +72,8 @@ class KeyDoor:
     """Lets in who shows a good API key.
 
     Only wrong keys are limited, and a right one is let in whatever its address has done before: of 256 random bits nothing is
-    guessed at any rate, so the limit is there for the logs and the message store, and must not lock anybody out.
+    guessed at any rate, so the limit is there for the logs and the message store, and must not lock anybody out. So it is with the
+    bootstrap key: who reached the gateway by the same proxy as an attacker could not get in any more.
     """
 
     def __init__(
@@ -82,7 +84,9 @@ class KeyDoor:
         *,
         latest_revision: Callable[[], Awaitable[int]],
         used: Callable[[ApiKey], None],
+        bootstrap: BootstrapKey,
     ) -> None:
+        self._bootstrap = bootstrap
         self._ring = ring
         self._wrong_keys = wrong_keys
         self._proxies = proxies
@@ -91,6 +95,8 @@ class KeyDoor:
 
     async def admit(self, headers: Headers, address: str) -> Admission:
         text = _shown_text(headers)
+        if (admission := self._by_setting(text)) is not None:
+            return admission
         try:
             shown = read_shown(text)
             await self._ring.read_first(_FIRST_KEYS_S)
@@ -104,6 +110,20 @@ class KeyDoor:
             raise
         self._used(key)
         return Admission(key.principal, key, lambda: self._ring.ended(shown))
+
+    def admit_at_once(self, headers: Headers) -> Admission | None:
+        """Who needs no message store to be known; None for all others."""
+        try:
+            return self._by_setting(_shown_text(headers))
+        except Unauthenticated:
+            return None
+
+    def _by_setting(self, text: str) -> Admission | None:
+        """Looked at before all else: the bootstrap key may have any form, also that of the others."""
+        bootstrap = self._bootstrap
+        if (shown := bootstrap.shown(text)) is None:
+            return None
+        return Admission(bootstrap.key.principal, bootstrap.key, lambda: bootstrap.ended(shown))
 
     async def _after_catching_up(self, shown: ShownKey) -> ApiKey:
         """The key, which another gateway may have made, or given a new text, a moment ago. The same for an unknown id and for a
@@ -148,10 +168,10 @@ class Entrance:
 
 
 def _log_context(admission: Admission) -> AbstractContextManager[object]:
-    """Log lines and the span name the key."""
-    if admission.key is None:
-        return nullcontext()
-    names = {"key_id": admission.key.key_id, "tenant_id": admission.key.tenant_id}
+    """Log lines and the span name the tenant and the key."""
+    names = {"tenant_id": admission.principal.tenant_id}
+    if admission.key is not None:
+        names["key_id"] = admission.key.key_id
     trace.get_current_span().set_attributes({f"groundwork.{name}": value for name, value in names.items()})
     return structlog.contextvars.bound_contextvars(**names)
 
@@ -204,7 +224,7 @@ def _needs_caller(path: str) -> bool:
 
 _SHOW_ONE = (
     "this needs an API key; send it as `Authorization: Bearer gw_…`. An administrator makes one with `groundwork keys create`, the "
-    "first of all with `groundwork keys bootstrap`"
+    "first of all with `groundwork keys bootstrap`, or in GROUNDWORK_BOOTSTRAP_KEY"
 )
 
 

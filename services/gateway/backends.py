@@ -51,11 +51,17 @@ async def open_backends(
     stack: AsyncExitStack, settings: GatewaySettings, stopping: asyncio.Event, closing: asyncio.Event
 ) -> Backends:
     """Opens a channel to each service; nothing is called yet, so the order in which services start does not matter."""
-    signer = TokenSigner(settings.signing_key())
+    signer, certificates = TokenSigner(settings.signing_key()), settings.certificates()
 
     async def channel(address: str, services: Any = ()) -> Any:
         return await stack.enter_async_context(
-            open_channel(address, signer, list(services), patience_s=settings.connection_patience_s)
+            open_channel(
+                address,
+                signer,
+                list(services),
+                patience_s=settings.connection_patience_s,
+                certificates=certificates,
+            )
         )
 
     ingest = await channel(settings.ingest_address, ingest_pb2.DESCRIPTOR.services_by_name.values())

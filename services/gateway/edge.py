@@ -4,16 +4,16 @@ resort for errors that nobody expected."""
 import asyncio
 import time
 from collections.abc import MutableMapping
+from http import HTTPStatus
 from typing import Any
 
 import structlog
-from opentelemetry import propagate, trace
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import Span, SpanKind, StatusCode
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kit.telemetry import current_trace_id
+from kit.telemetry import TRACEPARENT, continued_span, current_trace_id
 from services.gateway.audit import AuditLog
 from services.gateway.auth import is_by_key
 from services.gateway.metrics import REQUEST_SECONDS, REQUESTS
@@ -36,14 +36,14 @@ class Edge:
     def __init__(self, app: ASGIApp, *, audit: AuditLog) -> None:
         self._app = app
         self._audit = audit
-        self._tracer = trace.get_tracer("groundwork.gateway")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        parent = propagate.extract(dict(Headers(scope=scope)))
-        with self._tracer.start_as_current_span(f"HTTP {_method(scope)}", parent, kind=SpanKind.SERVER) as span:
+        traceparent, method = Headers(scope=scope).get(TRACEPARENT, ""), _method(scope)
+        attributes = {"http.request.method": method, "url.scheme": scope.get("scheme", "http")}
+        with continued_span(f"HTTP {method}", traceparent, attributes, SpanKind.SERVER) as span:
             answer = _Answer(scope, send)
             began = time.perf_counter()
             try:
@@ -51,7 +51,7 @@ class Edge:
             finally:
                 _record(scope, answer.status, time.perf_counter() - began)
                 self._audit.request(scope, answer.status)
-                span.set_attribute("http.response.status_code", answer.status)
+                _name(span, scope, answer.status)
 
     async def _run(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         try:
@@ -93,9 +93,25 @@ def _method(scope: MutableMapping[str, Any]) -> str:
     return scope["method"] if scope["method"] in _METHODS else "other"
 
 
+def _route(scope: MutableMapping[str, Any]) -> str:
+    """The template of the path, which FastAPI leaves in the scope: a bounded label, as a path would not be."""
+    route: str = getattr(scope.get("route"), "path", "unmatched")
+    return route
+
+
+def _name(span: Span, scope: MutableMapping[str, Any], status: int) -> None:
+    """What is known of the request only once it was answered."""
+    route = _route(scope)
+    span.update_name(f"{_method(scope)} {route}")
+    span.set_attribute("http.route", route)
+    span.set_attribute("http.response.status_code", status)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        span.set_attribute("error.type", str(status))
+        span.set_status(StatusCode.ERROR)
+
+
 def _record(scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
-    # FastAPI leaves the matched route in the scope; its template is a bounded label, a path would not be.
-    route = getattr(scope.get("route"), "path", "unmatched")
+    route = _route(scope)
     REQUESTS.labels(_method(scope), route, str(status)).inc()
     REQUEST_SECONDS.labels(_method(scope), route).observe(seconds)
     _log.debug("http_request", method=_method(scope), route=route, status=status, seconds=round(seconds, 4))

@@ -14,6 +14,7 @@ from kit.jetstream import Nats, connect
 from kit.waiting import Sparing
 from services.gateway.allowance import Allowance
 from services.gateway.auth import KeyDoor
+from services.gateway.bootstrap_key import BootstrapKey
 from services.gateway.key_ring import ApiKeysUnknown, KeyRing
 from services.gateway.settings import GatewaySettings
 
@@ -66,6 +67,7 @@ class Keys:
             settings.proxies,
             latest_revision=self._latest_revision,
             used=self._uses.used,
+            bootstrap=BootstrapKey(settings, now),
         )
 
     @property
@@ -80,7 +82,8 @@ class Keys:
     async def run(self) -> None:
         """Connects, waiting for a message store that is not up yet, and keeps up with it until cancelled."""
         settings = self._settings
-        async with connect(settings.nats_url, name="gateway", replicas=settings.nats_replicas) as nats:
+        tls = settings.nats_tls(settings.nats_url)
+        async with connect(settings.nats_url, name="gateway", replicas=settings.nats_replicas, tls=tls) as nats:
             self._store = store = await self._opened(nats)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.ring.follow(store))

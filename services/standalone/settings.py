@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from kit.settings import Identifier, Subject
+from kit.settings import Identifier, NatsTlsSettings, Subject
 from services.standalone.replicas import parse_replicas
 
 
@@ -18,7 +18,7 @@ def _checked_replicas(text: str) -> str:
     return text
 
 
-class StandaloneSettings(BaseSettings):
+class StandaloneSettings(NatsTlsSettings):
     """What a user may choose. Everything else is chosen by the supervisor."""
 
     model_config = SettingsConfigDict(
@@ -50,6 +50,10 @@ class StandaloneSettings(BaseSettings):
     auth: Literal["none", "api_keys"] = "none"
     """Who may come in: everybody on this machine, or who shows an API key. With `api_keys` the start makes a first key where no
     operator has one, and prints it once."""
+    bootstrap_key: SecretStr | None = None
+    """The gateway's first API key, by setting. With it, or with a file of it, none is made at the start."""
+    bootstrap_key_file: Path | None = None
+    """File with that key."""
     local_tenant_id: Identifier = "local"
     """Tenant of every request without keys, and of the bootstrap key."""
     local_subject: Subject = "local-user"
@@ -96,8 +100,17 @@ class LocalLlmSettings(BaseSettings):
     by spinning, so a thread too many, while search and ingestion work too, slows all of them down several times."""
 
 
+_OF_GATEWAYS = "GROUNDWORK_BOOTSTRAP_KEY"
+
+
 def inherited_environment() -> dict[str, str]:
     """What children get from the user's environment: all of it, so that each GROUNDWORK_ setting reaches its service; but keys and
-    the message store are this system's own, and each service gets its own; the API key is the user's."""
-    ours = ("GROUNDWORK_AUTH_", "GROUNDWORK_NATS_URL", "GROUNDWORK_API_KEY")
+    the message store are this system's own, and each service gets its own; the API key is the user's, and the bootstrap key the
+    gateways'."""
+    ours = ("GROUNDWORK_AUTH_", "GROUNDWORK_NATS_URL", "GROUNDWORK_NATS_CA_FILE", "GROUNDWORK_API_KEY", _OF_GATEWAYS)
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+def gateway_environment() -> dict[str, str]:
+    """What gateways get besides."""
+    return {name: value for name, value in os.environ.items() if name.startswith(_OF_GATEWAYS)}

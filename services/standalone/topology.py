@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kit.key_folder import KeyFolder
@@ -99,6 +99,8 @@ class Installation:
     drain_delay_s: float
     drain_grace_s: float
     inherited_environment: Mapping[str, str]
+    gateway_environment: Mapping[str, str] = field(default_factory=dict)
+    """What the user tells gateways alone."""
 
     @property
     def stop_grace_s(self) -> float:
@@ -264,7 +266,11 @@ def _gateway(installation: Installation, instance: Instance, environment: dict[s
         name=instance.name,
         service=instance.service,
         command=_python("services.gateway"),
-        environment={**environment, "GROUNDWORK_LISTEN_FD": str(installation.listen_fd)},
+        environment={
+            **environment,
+            **installation.gateway_environment,
+            "GROUNDWORK_LISTEN_FD": str(installation.listen_fd),
+        },
         inherited_fds=(installation.listen_fd,),
         probe=Probe(ProbeKind.HTTP, LOOPBACK, instance.ops_port, "/readyz"),
         start_stage=SERVICES_START_STAGE,

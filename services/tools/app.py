@@ -11,7 +11,7 @@ from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
 from kit.breaker import CircuitBreaker
-from kit.channel import Channel, open_channel
+from kit.channel import Channel
 from kit.message_store import open_message_store
 from kit.principal import current_principal
 from kit.service import Service
@@ -63,10 +63,7 @@ async def run(settings: ToolsSettings) -> None:
 
 async def _services(service: Service, settings: ToolsSettings) -> Services:
     async def channel(address: str, contract: FileDescriptor, name: str) -> Channel:
-        services = [contract.services_by_name[name]]
-        return await service.stack.enter_async_context(
-            open_channel(address, service.signer, services, patience_s=settings.connection_patience_s)
-        )
+        return await service.channel(address, [contract.services_by_name[name]])
 
     return Services(
         RetrieverPassages(await channel(settings.retriever_address, retriever_pb2.DESCRIPTOR, "RetrieverService")),

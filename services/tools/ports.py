@@ -64,6 +64,15 @@ class Retriever(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class EmbeddedQuery:
+    """What a query means to a model, comparable with passages of the same one."""
+
+    vector: Vector
+    """L2-normalised."""
+    model: str
+
+
 class ModelServer(Protocol):
     """Embeddings and rerank scores. Raises ToolError."""
 
@@ -73,12 +82,12 @@ class ModelServer(Protocol):
         """One score a text, higher is better; comparable with each other only. `content_hashes`: none, or one a text."""
         ...
 
-    async def embed_query(self, text: str) -> Vector:
-        """L2-normalised."""
+    async def embed_query(self, text: str) -> EmbeddedQuery:
+        """By the model for new texts."""
         ...
 
-    async def embed_passages(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """One a text, L2-normalised."""
+    async def embed_passages(self, texts: Sequence[str], model: str = "") -> Sequence[Vector]:
+        """One a text, L2-normalised, by a model or by that for new texts."""
         ...
 
 

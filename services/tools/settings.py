@@ -57,10 +57,9 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     """Curated records of projects that portfolio, search_projects and get_project_details answer from: a JSON array, or one JSON
     object on each line, with id, name, summary, description, technologies, links, year, role and details. Read at start, the same
     for all tenants. Unset: records about Groundwork itself, as an example."""
-    tools_records_similarity_min: float = Field(default=0.25, ge=-1, le=1)
-    """Least cosine of a record that search_projects finds by its meaning alone. The default was measured with all-MiniLM-L6-v2, the
-    embedder that comes with the system: right records lie above it, the nearest ones to questions about something else below
-    0.16. Another model needs another value."""
+    tools_records_similarity_min: float | None = Field(default=None, ge=-1, le=1)
+    """Least cosine of a record that search_projects finds by its meaning alone. Unset: measured for the models that come with the
+    system (0.34 for multilingual-e5-small, 0.25 for all-MiniLM-L6-v2), 0.25 for others. Another model needs another value."""
     smtp_host: str = ""
     """Mail server through which `send_email` sends. Empty: the tool is not offered."""
     smtp_tls: Literal["starttls", "tls", "none"] = "starttls"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from services.retriever.adapters.edge import EdgeIndex
-from services.retriever.adapters.tantivy import TantivyIndex
+from services.retriever.adapters.tantivy import _FORMAT, TantivyIndex
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import LexicalQuery, RevisionKey, SearchScope
 from tests.unit.retriever.fakes import SPACE, embed, make_batch, make_chunk, write_key
@@ -210,7 +210,7 @@ async def test_write_that_is_under_way_when_the_index_begins_anew_fails_and_may_
 
 
 async def test_older_index_that_was_set_aside_makes_room(lexical: Path) -> None:
-    older = lexical / "v4.damaged-1"
+    older = lexical / f"{_FORMAT}.damaged-1"
     older.mkdir()
     async with opened(TantivyIndex, lexical) as index:
         await index.start_anew("a test")

@@ -13,14 +13,14 @@ import pytest
 from services.retriever.adapters import damaged_folder
 from services.retriever.adapters.edge import EdgeIndex
 from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable
-from services.retriever.models import EmbeddingSpace, RevisionKey, SearchScope
+from services.retriever.models import EmbeddingSpace, Languages, RevisionKey, SearchScope
 from services.retriever.ports import ChunkIndex, DenseIndex
 from services.retriever.stored_chunk import Candidate
 from tests.contract.retriever_index_contract import KEY, SCOPE, ChunkIndexContract, store
 from tests.contract.retriever_kill import killed_while_writing
 from tests.contract.retriever_servers import qdrant_over_double, qdrant_over_real_server
 from tests.doubles.http_double import OTHER_LOOPBACK
-from tests.unit.retriever.fakes import SPACE, FakeDense, embed
+from tests.unit.retriever.fakes import SPACE, FakeDense, embed, make_batch, make_chunk, write_key
 
 
 @asynccontextmanager
@@ -87,6 +87,21 @@ class TestDenseIndex(ChunkIndexContract):
             {"r1-0": texts[0] @ queries[1], "r1-1": texts[1] @ queries[1]}, abs=HALF_PRECISION
         )
         assert await index.cosines("local", [], queries) == [{}, {}]
+
+    async def test_languages_are_searched_on_their_own_or_left_out(self, index: DenseIndex) -> None:
+        chunks = [
+            make_chunk("solar panel", ordinal, key=KEY, language=code) for ordinal, code in enumerate(("en", "de", ""))
+        ]
+        await index.write(write_key(KEY), make_batch(chunks))
+        await index.commit(write_key(KEY))
+        for languages, expected in (
+            (None, {0, 1, 2}),
+            (Languages(("en",)), {0}),
+            (Languages(("en", "de")), {0, 1}),
+            (Languages(("en",), are_left_out=True), {1, 2}),
+        ):
+            (hits,) = await index.search(SCOPE, embed(["solar"]), 10, languages)
+            assert {hit.stored.chunk.ordinal for hit in hits} == expected
 
     async def test_vectors_of_another_model_or_dimension_are_refused(self, index: DenseIndex) -> None:
         for space in (EmbeddingSpace("other", SPACE.dimension), EmbeddingSpace(SPACE.model, 8)):

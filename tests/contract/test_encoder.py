@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from kit.openvino import without_telemetry
+from services.reranker.adapters.e5_centre import e5_centre
 from services.reranker.adapters.onnxruntime import OnnxRuntimeEncoder
 from services.reranker.adapters.openvino import OpenVinoEncoder, remove_nan_guards
 from services.reranker.errors import EncoderFailed, RuntimeMissing
-from services.reranker.model_files import MINILM_INT8, read_verified
+from services.reranker.model_files import E5_SMALL_4BIT, MINILM_INT8, read_verified
 from services.reranker.padding import pad
 from services.reranker.pooling import TOKEN_DIMENSION, TOKEN_STEPS
 from services.reranker.ports import Encoder
@@ -23,7 +24,7 @@ LONG = np.array([101, *range(3000, 3030), 102], dtype=np.int64)
 _loaded: dict[str, Encoder] = {}
 
 
-@pytest.fixture(params=["fake", "openvino", "onnxruntime"])
+@pytest.fixture(params=["fake", "openvino", "onnxruntime", "e5 on openvino"])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
     name = request.param
     if name not in _loaded:
@@ -32,9 +33,13 @@ def encoder(request: pytest.FixtureRequest) -> Encoder:
 
 
 def load(name: str, models_dir: Path) -> Encoder:
-    adapter = {"openvino": OpenVinoEncoder, "onnxruntime": OnnxRuntimeEncoder}[name]
+    adapter, model = {
+        "openvino": (OpenVinoEncoder, MINILM_INT8),
+        "onnxruntime": (OnnxRuntimeEncoder, MINILM_INT8),
+        "e5 on openvino": (OpenVinoEncoder.of_e5, E5_SMALL_4BIT),
+    }[name]
     try:
-        return adapter(read_verified(models_dir, MINILM_INT8.weights), 2, 2)
+        return adapter(read_verified(models_dir, model.weights), 2, 2)
     except RuntimeMissing as error:
         pytest.skip(error.message)
 
@@ -108,3 +113,14 @@ def test_runtimes_agree(models_dir: Path) -> None:
     left, right = (load(name, models_dir).encode(*pad([LONG], 1)) for name in ("openvino", "onnxruntime"))
     assert cosines(left.pooled, right.pooled).min() > 0.995
     assert cosines(left.token_vectors, right.token_vectors).min() > 0.98
+
+
+def test_e5_makes_the_vectors_of_the_engine_that_its_weights_come_with(models_dir: Path) -> None:
+    question = np.array([0, 41, 1294, 12, 11249, 4989, 83, 70, 142027, 32, 2])  # "query: How long is the guarantee?"
+    expected = [-0.0043, -0.0295, -0.0532, -0.0634, 0.0561, -0.0739, 0.0423, 0.0377, 0.0451, 0.0027, 0.0537, 0.0266]
+    found = load("e5 on openvino", models_dir).encode(*pad([question], 16)).pooled[0]
+    # What is taken off it is put back: found = (vector - centre) / length, and the vector has length one.
+    centre = e5_centre()
+    along = float(found @ centre)
+    vector = (np.sqrt(along**2 + 1 - centre @ centre) - along) * found + centre
+    np.testing.assert_allclose(vector[: len(expected)], expected, atol=0.004)

@@ -109,6 +109,12 @@ class TestLexicalIndex(ChunkIndexContract):
         (hits,) = await index.search(SCOPE, [LexicalQuery("days", ("paid leave",))], 5)
         assert [hit.stored.chunk.text for hit in hits] == ["thirty days"]
 
+    async def test_what_an_earlier_format_left_can_be_dropped_twice(self, index: LexicalIndex) -> None:
+        await store(index, KEY, ["solar panel"])
+        for _ in range(2):
+            await index.drop_outdated()
+        assert await index.count(KEY) == 1
+
 
 class TestAnalysis:
     """Beyond what the fake can do."""
@@ -164,6 +170,17 @@ async def test_tantivy_says_what_to_do_when_it_may_be_the_disk_that_is_full(
     with pytest.raises(IndexUnavailable, match="remove it and index all documents again"):
         await TantivyIndex.open(tmp_path)
     assert (tmp_path / _FORMAT / "meta.json").exists()
+
+
+async def test_folders_of_earlier_formats_go_and_this_one_stays(tmp_path: Path, tantivy_index: TantivyIndex) -> None:
+    await store(tantivy_index, KEY, ["solar panel"])
+    earlier = [tmp_path / name for name in ("v4", "v4.damaged-1")]
+    for folder in earlier:
+        folder.mkdir()
+        (folder / "meta.json").write_text("{}")
+    await tantivy_index.drop_outdated()
+    assert not any(folder.exists() for folder in earlier)
+    assert await tantivy_index.count(KEY) == 1
 
 
 async def test_a_second_process_is_kept_out(tmp_path: Path, tantivy_index: TantivyIndex) -> None:

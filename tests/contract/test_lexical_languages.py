@@ -80,8 +80,6 @@ CASES = [
     Case("fa", "قرارداد در پایان سال تمام می‌شود.", "هوا خوب است.", ("قرارداد", "میشود")),
 ]
 CASE_NAMES = [case.language for case in CASES]
-NOT_FOUND_YET = {"elasticsearch": {("fr", "dégât")}}
-"""By engine: words that are not found, each with a test below that is expected to fail until they are."""
 
 
 @pytest.fixture(params=["tantivy", "elasticsearch"])
@@ -95,10 +93,6 @@ async def index(engine: str, tmp_path: Path) -> AsyncIterator[LexicalIndex]:
         yield made
 
 
-def found_queries(case: Case, engine: str) -> list[str]:
-    return [query for query in case.queries if (case.language, query) not in NOT_FOUND_YET.get(engine, set())]
-
-
 async def found(index: LexicalIndex, query_text: str, *languages: str) -> list[str]:
     (hits,) = await index.search(SCOPE, [LexicalQuery(query_text, (), languages)], 10)
     return [hit.stored.chunk.text for hit in hits]
@@ -110,38 +104,17 @@ async def keep(index: LexicalIndex, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=CASE_NAMES)
-async def test_other_forms_of_a_word_find_it(index: LexicalIndex, engine: str, case: Case) -> None:
+async def test_other_forms_of_a_word_find_it(index: LexicalIndex, case: Case) -> None:
     await keep(index, case)
-    for query_text in found_queries(case, engine):
+    for query_text in case.queries:
         assert await found(index, query_text, case.language) == [case.text], query_text
 
 
-@pytest.mark.parametrize(
-    "engine",
-    [
-        "tantivy",
-        pytest.param(
-            "elasticsearch",
-            marks=pytest.mark.xfail(
-                strict=True,
-                raises=AssertionError,
-                reason="French stems of words with accents differ between singular and plural: an issue of its own",
-            ),
-        ),
-    ],
-    indirect=True,
-)
-async def test_a_singular_with_accents_finds_its_plural(index: LexicalIndex) -> None:
-    case = next(case for case in CASES if case.language == "fr")
-    await keep(index, case)
-    assert await found(index, "dégât", "fr") == [case.text]
-
-
-async def test_each_language_is_found_in_a_mixed_collection(index: LexicalIndex, engine: str) -> None:
+async def test_each_language_is_found_in_a_mixed_collection(index: LexicalIndex) -> None:
     await asyncio.gather(*(keep(index, case) for case in CASES))
     languages = tuple(case.language for case in CASES)
     for case in CASES:
-        for query_text in found_queries(case, engine):
+        for query_text in case.queries:
             assert (await found(index, query_text, *languages))[0] == case.text, query_text
 
 

@@ -158,7 +158,7 @@ async def test_every_text_has_a_score_and_a_vector_of_length_one(model_server: M
     assert list(await model_server.rerank("notice period", TEXTS, ["", "", ""])) == pytest.approx(
         [*scores][::-1], abs=1e-3
     )
-    vectors = [*await model_server.embed_passages(TEXTS), await model_server.embed_query("notice period")]
+    vectors = [*await model_server.embed_passages(TEXTS), (await model_server.embed_query("notice period")).vector]
     assert {vector.shape for vector in vectors} == {vectors[0].shape}
     assert np.linalg.norm(np.stack(vectors), axis=1) == pytest.approx(1.0, abs=1e-5)
 

@@ -14,11 +14,11 @@ from tests.doubles.elasticsearch_dsl import Document, Evaluator, Json, RequestRe
 from tests.doubles.http_double import HttpDouble, Recorded
 
 _PARAMETERS = {
-    "_bulk": {"routing", "require_alias", "filter_path"},
+    "_bulk": {"routing", "filter_path"},
     "_msearch": {"routing"},
     "_search": set[str](),
     "_count": {"routing"},
-    "_mget": {"routing", "_source_includes"},
+    "_mget": {"routing"},
     "_refresh": set[str](),
     "_delete_by_query": {"routing", "conflicts", "refresh", "wait_for_completion"},
 }
@@ -36,7 +36,7 @@ class ElasticsearchServer(HttpDouble):
         self.version = version
         self.product = product
         self.templates: dict[str, Json] = {}
-        self.aliases: dict[str, str] = {}
+        self.indexes: set[str] = set()
         self.mappings: Json = {}
         self.settings: Json = {}
         self.item_failures: list[Json | None] = []
@@ -66,7 +66,7 @@ class ElasticsearchServer(HttpDouble):
 
     def lose_everything(self) -> None:
         """As when an operator removes the index."""
-        self.aliases.clear()
+        self.indexes.clear()
         self._written.clear()
         self._searchable.clear()
 
@@ -89,8 +89,10 @@ class ElasticsearchServer(HttpDouble):
                 return {"acknowledged": True}
             case [name]:
                 return self._index(name, request)
-            case [alias, endpoint] if endpoint in self._endpoints:
-                self._must_exist(alias)
+            case [name, endpoint] if endpoint in self._endpoints:
+                if endpoint == "_bulk" and name not in self.indexes:
+                    self._make(name)  # as servers do unless they are told not to
+                self._must_exist(name)
                 unknown = set(request.query) - _PARAMETERS[endpoint]
                 if unknown:
                     raise RequestRefused(400, "illegal_argument_exception", f"unrecognized parameters: {unknown}")
@@ -98,20 +100,27 @@ class ElasticsearchServer(HttpDouble):
         raise RequestRefused(400, "illegal_argument_exception", f"no handler found for uri [{request.path}]")
 
     def _index(self, name: str, request: Recorded) -> Json:
+        if request.method == "DELETE":
+            assert request.query == {"ignore_unavailable": "true"}
+            self.indexes.difference_update(name.split(","))
+            return {"acknowledged": True}
         if request.method == "GET":
             self._must_exist(name)
-            return {self.aliases[name]: {"mappings": self.mappings}}
-        if name in self.aliases.values():
+            return {name: {"mappings": self.mappings}}
+        if name in self.indexes:
             raise RequestRefused(400, "resource_already_exists_exception", f"index [{name}] already exists")
+        self._make(name)
+        return {"acknowledged": True, "shards_acknowledged": True, "index": name}
+
+    def _make(self, name: str) -> None:
         matching = [body for body in self.templates.values() if name in body["index_patterns"]]
         if matching:
             self.mappings, self.settings = matching[0]["template"]["mappings"], matching[0]["template"]["settings"]
-        self.aliases |= dict.fromkeys(request.body["aliases"], name)
-        return {"acknowledged": True, "shards_acknowledged": True, "index": name}
+        self.indexes.add(name)
 
-    def _must_exist(self, alias: str) -> None:
-        if alias not in self.aliases:
-            raise RequestRefused(404, "index_not_found_exception", f"no such index [{alias}]")
+    def _must_exist(self, name: str) -> None:
+        if name not in self.indexes:
+            raise RequestRefused(404, "index_not_found_exception", f"no such index [{name}]")
 
     def _bulk(self, request: Recorded) -> Json:
         routing = request.query.get("routing")
@@ -145,7 +154,7 @@ class ElasticsearchServer(HttpDouble):
             return refusal.body
 
     def _search(self, body: Json, routing: str | None) -> Json:
-        known = {"query", "size", "_source", "track_total_hits", "timeout", "sort", "aggs"}
+        known = {"query", "size", "track_total_hits", "timeout", "sort", "aggs"}
         if unknown := set(body) - known:
             raise RequestRefused(400, "parsing_exception", f"unknown key {unknown}")
         if "aggs" in body:
@@ -155,8 +164,7 @@ class ElasticsearchServer(HttpDouble):
             return self._whole() | {"hits": {"hits": []}, "aggregations": self._composite(body["aggs"], documents)}
         found = self._evaluator(routing).found(body["query"])[: body.get("size", 10)]
         hits = [
-            {"_id": document.identifier, "_score": score, "_source": _only_fields(document.source, body["_source"])}
-            for document, score in found
+            {"_id": document.identifier, "_score": score, "_source": self._kept(document)} for document, score in found
         ]
         return self._whole() | {"hits": {"hits": hits}}
 
@@ -177,12 +185,11 @@ class ElasticsearchServer(HttpDouble):
 
     def _mget(self, request: Recorded) -> Json:
         routing = request.query["routing"]
-        fields = request.query["_source_includes"].split(",")
         documents = [(identifier, self._written.get((routing, identifier))) for identifier in request.body["ids"]]
         return {
             "docs": [
                 {"_id": identifier, "found": document is not None}
-                | ({"_source": _only_fields(document.source, fields)} if document else {})
+                | ({"_source": self._kept(document)} if document else {})
                 for identifier, document in documents
             ]
         }
@@ -198,19 +205,19 @@ class ElasticsearchServer(HttpDouble):
         counts = {"total": len(found), "deleted": len(found) - conflicts, "version_conflicts": conflicts}
         return {"took": 1, "timed_out": False, "failures": [], **counts}
 
+    def _kept(self, document: Document) -> Json:
+        """What the mapping says to keep of a document's source."""
+        return {name: document.source[name] for name in self.mappings["_source"]["includes"]}
+
     def _evaluator(self, routing: str | None) -> Evaluator:
         documents = [d for d in self._searchable.values() if routing is None or d.routing == routing]
-        return Evaluator(self.mappings, self.settings["index"]["analysis"], documents)
+        return Evaluator(self.mappings, documents)
 
     def _whole(self) -> Json:
         return {"took": 1, "timed_out": False, "_shards": self._shards()}
 
     def _shards(self) -> Json:
         return _SHARDS | {"failed": self.failed_shards}
-
-
-def _only_fields(source: Json, fields: list[str]) -> Json:
-    return {name: value for name, value in source.items() if name in fields}
 
 
 @asynccontextmanager

@@ -4,8 +4,6 @@ know it refuses, as the server does."""
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,9 +36,8 @@ class Document:
 class Evaluator:
     """Scores documents: None when one does not match."""
 
-    def __init__(self, mappings: Json, analysis: Json, documents: Sequence[Document]) -> None:
+    def __init__(self, mappings: Json, documents: Sequence[Document]) -> None:
         self._mappings = mappings
-        self._analysis = analysis
         self._documents = documents
         self._kinds: dict[str, Callable[[Any, Document], float | None]] = {
             "bool": self._bool,
@@ -48,6 +45,7 @@ class Evaluator:
             "range": self._range,
             "match": self._match,
             "match_phrase": self._match_phrase,
+            "regexp": self._regexp,
         }
 
     def found(self, query: Json) -> list[tuple[Document, float]]:
@@ -92,47 +90,52 @@ class Evaluator:
 
     def _match(self, condition: Json, document: Document) -> float | None:
         ((field, asked),) = condition.items()
-        _only(asked, "query", "boost", "analyzer", "zero_terms_query")
-        wanted = self._analyse(asked["query"], self._analyser(field, asked.get("analyzer")))
-        if not wanted and asked.get("zero_terms_query") == "all":
-            return 1.0
+        _only(asked, "query", "boost")
+        return self._scored(field, [[term] for term in asked["query"].split()], document, asked)
+
+    def _regexp(self, condition: Json, document: Document) -> float | None:
+        """A choice of words only, each as rare as the commonest of them."""
+        ((field, asked),) = condition.items()
+        _only(asked, "value", "rewrite", "boost")
+        terms = asked["value"].split("|")
+        if (
+            not all(terms)
+            or set(asked["value"]) & set('.?+*{}[]()"#@&<>~\\')
+            or asked["rewrite"] != f"top_terms_blended_freqs_{len(terms)}"
+        ):
+            raise RequestRefused(400, "parsing_exception", f"the double does not know [{asked}]")
+        return self._scored(field, [terms], document, asked)
+
+    def _scored(self, field: str, words: list[list[str]], document: Document, asked: Json) -> float | None:
         held = self._analysed(field, document)
-        score = sum(self._weight(field, term) * held.count(term) / (held.count(term) + 1.2) for term in wanted)
-        return float(asked.get("boost", 1.0)) * score if set(wanted) & set(held) else None
+        scores = [
+            self._weight(field, terms) * held.count(term) / (held.count(term) + 1.2)
+            for terms in words
+            for term in terms
+            if term in held
+        ]
+        return float(asked.get("boost", 1.0)) * sum(scores) if scores else None
 
     def _match_phrase(self, condition: Json, document: Document) -> float | None:
         ((field, asked),) = condition.items()
         asked = {"query": asked} if isinstance(asked, str) else asked
         _only(asked, "query", "boost")
-        wanted = self._analyse(asked["query"], self._analyser(field, None))
+        wanted = asked["query"].split()
         held = self._analysed(field, document)
         spans = (held[start : start + len(wanted)] for start in range(len(held)))
         return float(asked.get("boost", 1.0)) * len(wanted) if wanted and any(s == wanted for s in spans) else None
 
-    def _weight(self, field: str, term: str) -> float:
+    def _weight(self, field: str, terms: Sequence[str]) -> float:
         """Rare terms count more, as in BM25."""
-        having = sum(term in self._analysed(field, document) for document in self._documents)
+        having = max(sum(term in self._analysed(field, document) for document in self._documents) for term in terms)
         return math.log(1 + (len(self._documents) - having + 0.5) / (having + 0.5))
 
     def _analysed(self, field: str, document: Document) -> list[str]:
-        analyser = self._analyser(field, None)
-        return [term for value in _values(document.source, field) for term in self._analyse(value, analyser)]
-
-    def _analyser(self, field: str, named: str | None) -> str:
         self._must_be(field, "text")
-        return named or str(self._field(field)["analyzer"])
-
-    def _analyse(self, text: str, analyser: str) -> list[str]:
-        """Words, lower case, without accents, stop words of our own lists, and a plural s: a sketch of the real filters."""
-        if analyser == "whitespace":
-            return text.split()
-        if analyser not in self._analysis["analyzer"]:
-            raise RequestRefused(400, "query_shard_exception", f"analyzer [{analyser}] not found")
-        filters = [self._analysis["filter"].get(name, {}) for name in self._analysis["analyzer"][analyser]["filter"]]
-        stop_words = {word for each in filters if isinstance(each.get("stopwords"), list) for word in each["stopwords"]}
-        folded = "".join(c for c in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(c))
-        words = [word for word in re.findall(r"[^\W_]+", folded) if word not in stop_words]
-        return [word.rstrip("s") or word for word in words]
+        analyser = self._field(field)["analyzer"]
+        if analyser != "whitespace":
+            raise RequestRefused(400, "query_shard_exception", f"the double does not know the analyzer [{analyser}]")
+        return [term for value in _values(document.source, field) for term in value.split()]
 
     def _must_be(self, field: str, *types: str) -> None:
         found = self._field(field).get("type")

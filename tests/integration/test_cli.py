@@ -113,3 +113,11 @@ def test_what_cannot_be_done_is_said_without_a_traceback(system: Groundwork) -> 
     assert "COLLECTION_NOT_FOUND" in nowhere.stderr
     nowhere = groundwork(system.port, "ingest", str(DATA / "handbook.md"), "-c", "nowhere", exit_code=1)
     assert "COLLECTION_NOT_FOUND" in nowhere.stderr
+
+
+def test_an_installation_is_tried_out_by_one_document(system: Groundwork, api: Api) -> None:
+    said = groundwork(system.port, "cluster", "test").stdout
+    assert "It cites the passage of lighthouse.txt that says '213 steps'." in said
+    assert said.rstrip().endswith("It works.")
+    collections = json.loads(groundwork(system.port, "collections", "list", "--json").stdout)["collections"]
+    assert not [each for each in collections if each["id"].startswith("installation-test")]

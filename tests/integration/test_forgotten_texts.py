@@ -21,7 +21,7 @@ def kept(system: Groundwork) -> set[bytes]:
 
 def paragraphs(*numbers: int) -> bytes:
     """Each makes a chunk of its own."""
-    return "\n\n".join(f"Buoy {number} was painted by crew {number * 7}. " * 25 for number in numbers).encode()
+    return "\n\n".join(f"Buoy {number} was painted by crew {number * 7}. " * 40 for number in numbers).encode()
 
 
 def test_token_vectors_go_with_the_text_that_is_replaced_or_deleted(tmp_path: Path, models_dir: Path) -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browsing import WAIT_MS, Visit, browser, visiting
+from tests.browsing import WAIT_MS, browser, refusals_are_expected, visiting
 from tests.integration.conftest import DATA
 from tests.integration.system import Groundwork, groundwork_command, running
 
@@ -111,8 +111,3 @@ def test_the_console_asks_for_a_key_keeps_it_in_the_tab_and_signs_out(
         expect(dialog).to_be_visible(timeout=WAIT_MS)
         assert page.evaluate("sessionStorage.getItem('groundwork.api-key')") is None
         refusals_are_expected(visit)
-
-
-def refusals_are_expected(visit: Visit) -> None:
-    """A browser notes each 401 in its console."""
-    visit.complaints[:] = [each for each in visit.complaints if "status of 401" not in each]

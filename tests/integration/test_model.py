@@ -87,7 +87,8 @@ def test_a_cancelled_question_without_a_stream_ends_in_a_problem(
     response = model_api.http.post("/v1/qa", json={"question": QUESTION, "collection_ids": [handbook]})
     canceller.join()
     body = problem(response, 499, "RUN_CANCELLED")
-    assert model_api.get(f"/v1/runs/{body['run_id']}")["status"] == "cancelled"
+    run = f"/v1/runs/{body['run_id']}"
+    wait_until(lambda: model_api.get(run)["status"] == "cancelled", "the run is cancelled")
 
 
 @dataclass(frozen=True)

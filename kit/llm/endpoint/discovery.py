@@ -41,6 +41,17 @@ async def discover(client: httpx.AsyncClient, base_url: str, model: str) -> Serv
     return ServerFacts(said, preset)
 
 
+def listed_models(response: httpx.Response) -> dict[str, str]:
+    """The names of an answer to GET /models, each with its owner; empty for anything else."""
+    try:
+        listed = parsed(response.text) if response.status_code == httpx.codes.OK else None
+    except ValueError:
+        return {}
+    data = _mapping(listed).get("data")
+    entries = [_mapping(each) for each in data] if isinstance(data, list) else []
+    return {str(each["id"]): str(each.get("owned_by", "")) for each in entries if "id" in each}
+
+
 def root_of(base_url: str) -> str:
     """The server's root, where what is not of OpenAI's API lies."""
     return base_url.removesuffix("/v1")

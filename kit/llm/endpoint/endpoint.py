@@ -12,8 +12,7 @@ from typing import Any
 
 import httpx
 import structlog
-from opentelemetry import trace
-from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace import Span, SpanKind
 
 from kit.errors import GroundworkError
 from kit.llm.endpoint.bounds import Account, Clock, OutOfTime
@@ -23,8 +22,9 @@ from kit.llm.endpoint.failures import Failures, refused_field
 from kit.llm.endpoint.knowledge import Knowledge
 from kit.llm.endpoint.presets import REASONING_TOKENS, Preset, preset_named, preset_of_address
 from kit.llm.endpoint.stream import chunks_of
-from kit.llm.errors import ModelRejected
+from kit.llm.errors import ModelRejected, PromptTooLong
 from kit.llm.messages import Delta, Finish, FinishReason, ModelInfo, Operation, Request, Spent
+from kit.telemetry import Attributes, begun_span, note_error
 
 _log = structlog.get_logger()
 _EPILOGUE_S = 2.0
@@ -117,21 +117,34 @@ class Endpoint:
         """See LanguageModel. Raises ModelUnavailable, ModelRejected or one of its kinds."""
         account = Account(request)
         # Not the current span: a generator's steps may run in several contexts. Names are those of OpenTelemetry for generative AI.
-        span = trace.get_tracer("groundwork").start_span(f"chat {self._config.model}", kind=SpanKind.CLIENT)
-        span.set_attributes({"gen_ai.operation.name": "chat", "gen_ai.request.model": self._config.model})
+        span = begun_span(f"chat {self._config.model}", self._attributes(request), SpanKind.CLIENT)
         try:
             async with aclosing(self._deltas(request, account)) as deltas:
                 async for delta in deltas:
+                    if isinstance(delta, Finish):
+                        span.set_attribute("gen_ai.response.finish_reasons", (delta.reason.value,))
                     yield delta
         except GroundworkError as error:
-            span.set_status(StatusCode.ERROR, error.reason)
+            if isinstance(error, PromptTooLong):
+                self._knowledge.doubt()
+            note_error(span, error)
             raise
         except Exception as error:  # a run must not fail of what an endpoint sends
-            span.set_status(StatusCode.ERROR, "LLM_BAD_ANSWER")
+            note_error(span, error)
             _log.exception("model_answer_unreadable", model=self._config.model)
             raise self._failures.bad_answer("sent something that cannot be read") from error
         finally:
             self._settle(request, account, span)
+
+    def _attributes(self, request: Request) -> Attributes:
+        return {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": self._provider,
+            "gen_ai.request.model": self._config.model,
+            "gen_ai.request.max_tokens": request.max_tokens,
+            "gen_ai.request.temperature": request.temperature,
+            "groundwork.llm.operation": request.operation.value,
+        }
 
     def _settle(self, request: Request, account: Account, span: Span) -> None:
         usage = account.usage

@@ -11,12 +11,14 @@ from kit.llm.endpoint.counting import CountedTexts, FileCounter, TokenCounter
 from kit.llm.endpoint.discovery import ASK_AGAIN_S, RemoteCounter, discover
 from kit.llm.endpoint.presets import GENERIC, Preset, TokenizerApi
 
+REFRESH_S = 600.0
+"""Another model may be served under the same name: it is asked again after so long, and when it takes less than it said."""
 UNKNOWN_CONTEXT_TOKENS = 4096
 """Of a server that says nothing: the smallest that models in use have."""
 
 
 class Knowledge:
-    """Asks the server once, when it is first needed; a server that does not answer is asked again later."""
+    """Asks the server when it is first needed, and now and then; one that does not answer is asked again soon."""
 
     def __init__(
         self,
@@ -50,6 +52,10 @@ class Knowledge:
         await self._ask()
         return await self._texts.count(texts)
 
+    def doubt(self) -> None:
+        """The server has refused what should have fitted: it is asked again when it is next needed."""
+        self._ask_at = min(self._ask_at, self._clock())
+
     async def _ask(self) -> None:
         if not self._is_due():
             return
@@ -57,7 +63,7 @@ class Knowledge:
             if not self._is_due():
                 return  # somebody else has asked meanwhile
             facts = await discover(self._client, self._base_url, self._model)
-            self._ask_at = self._clock() + ASK_AGAIN_S if facts is None else float("inf")
+            self._ask_at = self._clock() + (ASK_AGAIN_S if facts is None else REFRESH_S)
             if facts is None:
                 return
             self._said_tokens = facts.context_tokens

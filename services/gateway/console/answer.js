@@ -6,19 +6,14 @@ import { byId, make, setText } from "./dom.js";
 import { openPassage } from "./passage.js";
 import { StepTrace, planned } from "./steps.js";
 import { applyToken, dollars, duration, pieces, place } from "./text.js";
-
-const VERDICTS = {
-  supported: "Every sentence is carried by its sources.",
-  partial: "Some sentences are not fully carried by their sources.",
-  insufficient: "No passage carries an answer to this question.",
-  unavailable: "Search was not available; nothing could be checked.",
-};
+import { closest, confidence, support } from "./verdicts.js";
 
 /** Draws a run into the answer card. Make a new one for each question. */
 export class AnswerView {
   #text = "";
   #ended = false;
   #cited = new Map();
+  #hasModel = false;
   #nodes = [];
   #notes = new Set();
   #method = "";
@@ -32,7 +27,8 @@ export class AnswerView {
     byId("answer").setAttribute("aria-busy", "true");
     byId("notes").replaceChildren();
     byId("source-list").replaceChildren();
-    for (const id of ["notes", "verdict", "sources", "cost", "answer-problem"]) byId(id).hidden = true;
+    const parts = ["notes", "verdict", "answer-status", "closest", "sources", "cost", "answer-problem"];
+    for (const id of parts) byId(id).hidden = true;
     setText(byId("asked"), question);
     this.say("Starting …");
   }
@@ -50,7 +46,7 @@ export class AnswerView {
   take({ event, data }) {
     this.#steps.take({ event, data });
     const take = {
-      run: () => data.question && setText(byId("asked"), data.question),
+      run: () => this.#run(data),
       thinking: () => this.#thinking(data),
       plan: () => this.say(planned(data)),
       retrieval: () => this.#retrieval(data),
@@ -83,13 +79,19 @@ export class AnswerView {
     this.say(text);
   }
 
+  #run({ question, model }) {
+    if (question) setText(byId("asked"), question);
+    this.#hasModel = Boolean(model);
+  }
+
   #thinking({ text, degraded }) {
     if (degraded) this.#note(degraded);
     else if (text) this.say(text);
   }
 
   #retrieval({ evidence, degraded }) {
-    for (const passage of evidence) this.#cited.set(passage.number, passage);
+    // While a model writes, its marks are numbers of passages. Quoted answers come at once, with numbers of their own.
+    if (this.#hasModel) for (const passage of evidence) this.#cited.set(passage.number, passage);
     degraded.forEach((each) => this.#note(each));
     this.say(evidence.length ? `Reading ${evidence.length} passage${evidence.length > 1 ? "s" : ""} …` : "Nothing fitting was found …");
   }
@@ -104,19 +106,26 @@ export class AnswerView {
     this.#draw();
   }
 
-  #answer({ text, citations, support_status: support, method }) {
+  #answer(answer) {
+    const { text, citations, method } = answer;
     this.#text = text;
     this.#method = method;
     this.#quotes = citations.length > 0;
-    citations.forEach((citation) => this.#cited.set(citation.number, citation));
+    this.#cited = new Map(citations.map((citation) => [citation.number, citation]));
+    this.#nodes.splice(0).forEach(({ node }) => node.remove());
     this.#draw();
     this.#sources(citations);
-    if (VERDICTS[support]) {
-      const verdict = byId("verdict");
-      verdict.dataset.status = support;
-      setText(verdict, VERDICTS[support]);
-      verdict.hidden = false;
-    }
+    byId("closest").replaceChildren(...closest(answer));
+    byId("closest").hidden = !answer.closest?.length;
+    this.#verdict("verdict", support(answer));
+    this.#verdict("answer-status", confidence(answer));
+  }
+
+  #verdict(id, { status, text }) {
+    const line = byId(id);
+    line.dataset.status = status;
+    setText(line, text);
+    line.hidden = !text;
   }
 
   #usage({ seconds, model, prompt_tokens: read, completion_tokens: written, cost_usd: cost, tool_calls: calls }) {

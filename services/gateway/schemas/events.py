@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.gateway.schemas.runs import Citation, RunStatus, SupportStatus, Usage
+from services.gateway.schemas.runs import AnswerStatus, Citation, RunStatus, SupportStatus, Usage
 from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
@@ -125,15 +125,32 @@ class VerificationEvent(Event):
     sentences: list[SentenceVerdict] = Field(description="In order.")
     citation_precision: float | None = Field(description="Share of citations that carry their sentence.")
     citation_coverage: float | None = Field(description="Share of sentences carried by a citation.")
-    support_status: SupportStatus | None = Field(description="Judgement of the whole.")
+    support_status: SupportStatus | None = Field(description="Whether its sources carry the text.")
+    answer_confidence: float | None = Field(
+        default=None,
+        description="Calibrated probability that the text answers the question; null where that was not judged.",
+    )
+    answer_status: AnswerStatus | None = Field(
+        default=None, description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
+    )
 
 
 class AnswerEvent(Event):
     """`answer`: the whole answer."""
 
     text: str = Field(description="Full text with citation marks [1], [2] …")
-    citations: list[Citation] = Field(description="The passages it cites.")
-    support_status: SupportStatus | None = Field(description="Judgement of the whole.")
+    citations: list[Citation] = Field(description="One quote a mark, in order of appearance.")
+    support_status: SupportStatus | None = Field(description="Whether its sources carry the text.")
+    answer_confidence: float | None = Field(
+        default=None,
+        description="Calibrated probability that the text answers the question; null where that was not judged.",
+    )
+    answer_status: AnswerStatus | None = Field(
+        default=None, description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
+    )
+    closest: list[Citation] = Field(
+        default_factory=list, description="Of a refusal: the passages that came closest, best first, at most three."
+    )
     method: str = Field(description="`model` or `extractive`.")
     block: dict[str, Any] | None = Field(description="A structured block, when the agent makes one.")
 

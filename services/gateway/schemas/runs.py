@@ -21,6 +21,7 @@ from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
 
 SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "unknown"]
+AnswerStatus = Literal["likely", "uncertain", "unlikely", "unknown"]
 RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "waiting", "unknown"]
 """`waiting` is for a person's decision; `unknown` is what a newer version of a service wrote."""
 
@@ -154,8 +155,22 @@ class QaResponse(BaseModel):
         "is what a chat had found when its time was over."
     )
     answer: str = Field(description="Full text with citation marks [1], [2] …")
-    citations: list[Citation] = Field(description="The passages it cites, by number.")
-    support_status: SupportStatus | None = Field(description="How well the evidence carries the answer.")
+    citations: list[Citation] = Field(description="One quote a mark, in order of appearance.")
+    support_status: SupportStatus | None = Field(
+        description="Whether its sources carry the text. Of a quoted answer they do, word for word; whether it answers is "
+        "in `answer_status`."
+    )
+    answer_confidence: float | None = Field(
+        default=None,
+        description="Calibrated probability that the text answers the question; of a refusal, that an answer stands in the closest "
+        "passages. Null where that was not judged.",
+    )
+    answer_status: AnswerStatus | None = Field(
+        default=None, description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
+    )
+    closest: list[Citation] = Field(
+        default_factory=list, description="Of a refusal: the passages that came closest, best first, at most three."
+    )
     usage: Usage = Field(description="What it cost.")
     method: str = Field(description="`model` or `extractive`.")
     degraded: list[Degradation] = Field(description="What was done in a lesser way than asked.")
@@ -182,8 +197,22 @@ class RunAnswer(BaseModel):
     """What a run answered."""
 
     text: str = Field(description="Full text with citation marks [1], [2] …")
-    citations: list[Citation] = Field(description="The passages it cites, by number.")
-    support_status: SupportStatus | None = Field(description="How well the evidence carries the answer.")
+    citations: list[Citation] = Field(description="One quote a mark, in order of appearance.")
+    support_status: SupportStatus | None = Field(
+        description="Whether its sources carry the text. Of a quoted answer they do, word for word; whether it answers is "
+        "in `answer_status`."
+    )
+    answer_confidence: float | None = Field(
+        default=None,
+        description="Calibrated probability that the text answers the question; of a refusal, that an answer stands in the closest "
+        "passages. Null where that was not judged.",
+    )
+    answer_status: AnswerStatus | None = Field(
+        default=None, description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
+    )
+    closest: list[Citation] = Field(
+        default_factory=list, description="Of a refusal: the passages that came closest, best first, at most three."
+    )
     method: str = Field(description="`model` or `extractive`.")
     block: dict[str, Any] | None = Field(description="A structured block, when the agent makes one.")
 

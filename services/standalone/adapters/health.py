@@ -10,22 +10,43 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from kit.credentials import channel_credentials
+from kit.tls import CertificateSource
 from services.standalone.models import Probe, ProbeKind
 
 ATTEMPT_TIMEOUT_S = 2.0
 
 
 class NetworkProbe:
-    """A HealthProbe over loopback. Keeps no connection: each look is a fresh one, so a restarted child is seen at once."""
+    """A HealthProbe over loopback. Keeps no connection: each look is a fresh one, so a restarted child is seen at once. With
+    `certificates` services are asked over TLS."""
+
+    def __init__(self, certificates: CertificateSource | None = None) -> None:
+        self._certificates = certificates
 
     async def is_ready(self, probe: Probe) -> bool:
         """One look of at most 2 s."""
-        look = {ProbeKind.NATS: _nats, ProbeKind.GRPC: _grpc, ProbeKind.HTTP: _http}[probe.kind]
+        look = {ProbeKind.NATS: _nats, ProbeKind.GRPC: self._grpc, ProbeKind.HTTP: _http}[probe.kind]
         try:
             async with asyncio.timeout(ATTEMPT_TIMEOUT_S):
                 return await look(probe)
         except (OSError, TimeoutError, grpc.aio.AioRpcError):
             return False
+
+    async def _grpc(self, probe: Probe) -> bool:
+        # A plain connect first: gRPC would answer a refused one with its own, longer backoff.
+        _, writer = await asyncio.open_connection(probe.host, probe.port)
+        await _close(writer)
+        async with self._channel(f"{probe.host}:{probe.port}") as channel:
+            request = health_pb2.HealthCheckRequest(service="")
+            stub: Any = health_pb2_grpc.HealthStub(channel)  # its methods are made at run time
+            answer = await stub.Check(request, timeout=ATTEMPT_TIMEOUT_S)
+            return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+    def _channel(self, address: str) -> grpc.aio.Channel:
+        if self._certificates is None:
+            return grpc.aio.insecure_channel(address)
+        return grpc.aio.secure_channel(address, channel_credentials(self._certificates.current()))
 
 
 async def _nats(probe: Probe) -> bool:
@@ -35,17 +56,6 @@ async def _nats(probe: Probe) -> bool:
         return (await reader.readline()).startswith(b"INFO ")
     finally:
         await _close(writer)
-
-
-async def _grpc(probe: Probe) -> bool:
-    # A plain connect first: gRPC would answer a refused one with its own, longer backoff.
-    _, writer = await asyncio.open_connection(probe.host, probe.port)
-    await _close(writer)
-    async with grpc.aio.insecure_channel(f"{probe.host}:{probe.port}") as channel:
-        request = health_pb2.HealthCheckRequest(service="")
-        stub: Any = health_pb2_grpc.HealthStub(channel)  # its methods are made at run time
-        answer = await stub.Check(request, timeout=ATTEMPT_TIMEOUT_S)
-        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
 async def _http(probe: Probe) -> bool:

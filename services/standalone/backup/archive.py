@@ -115,15 +115,28 @@ class Archive:
         return _read(self._tar, _part_name(stream, number))
 
 
+def manifest_of(file: Path) -> Manifest:
+    """What a backup says that it holds, without comparing checksums. Raises BackupUnusable."""
+    with _tar(file) as tar:
+        return _manifest(tar)
+
+
 @contextmanager
 def opened(file: Path) -> Iterator[Archive]:
     """Reads the whole backup once and compares every checksum before anybody may use it. Raises BackupUnusable."""
+    with _tar(file) as tar:
+        archive = Archive(tar, _manifest(tar))
+        for stream in archive.manifest.streams:
+            _verify(archive, stream)
+        yield archive
+
+
+@contextmanager
+def _tar(file: Path) -> Iterator[tarfile.TarFile]:
+    """Raises BackupUnusable for what is missing or no tar file."""
     try:
         with tarfile.open(file, mode="r:") as tar:
-            archive = Archive(tar, _manifest(tar))
-            for stream in archive.manifest.streams:
-                _verify(archive, stream)
-            yield archive
+            yield tar
     except FileNotFoundError as error:
         raise BackupUnusable(f"There is no backup {file}") from error
     except tarfile.TarError as error:

@@ -19,7 +19,7 @@ from typing import Any
 import structlog
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
-from opentelemetry import trace
+from opentelemetry.trace import Span, StatusCode
 
 from kit.breaker import CircuitBreaker
 from kit.deadline import bounded_timeout_s, is_spent, limited_to
@@ -34,6 +34,7 @@ from kit.errors import (
     Unimplemented,
 )
 from kit.principal import SCOPES, grant
+from kit.telemetry import span
 from services.tools.calling.bounds import bounded, shortened
 from services.tools.calling.calls import Calls
 from services.tools.calling.processes import Processes
@@ -111,7 +112,7 @@ class Toolbox:
         the person meanwhile."""
         name = call.name if call.name in self.tools else UNKNOWN_TOOL
         started_at = time.monotonic()
-        with trace.get_tracer("groundwork").start_as_current_span(f"tool {name}") as span:
+        with span(f"execute_tool {name}") as traced:
             try:
                 outcome = await self._called(call, tell)
             except ToolError as error:
@@ -119,7 +120,7 @@ class Toolbox:
             except asyncio.CancelledError:
                 CALLS.labels(tool=name, outcome="abandoned").inc()
                 raise
-            _trace(span, name, call, outcome, time.monotonic() - started_at)
+            _trace(traced, name, call, outcome, time.monotonic() - started_at)
         return outcome
 
     def check_room(self, call: Call) -> None:
@@ -305,7 +306,7 @@ def _failed(error: ToolError, started_at: float) -> ToolOutcome:
     return ToolOutcome(False, time.monotonic() - started_at, None, error.reason, said)
 
 
-def _trace(span: trace.Span, name: str, call: Call, outcome: ToolOutcome, took_s: float) -> None:
+def _trace(traced: Span, name: str, call: Call, outcome: ToolOutcome, took_s: float) -> None:
     """One line of the log, one span, and the metrics; without arguments, which are the user's words."""
     label = outcome_of(outcome)
     CALLS.labels(tool=name, outcome=label).inc()
@@ -317,7 +318,18 @@ def _trace(span: trace.Span, name: str, call: Call, outcome: ToolOutcome, took_s
         "reason": outcome.error_reason,
         "cached": outcome.cached,
     }
-    span.set_attributes(
-        {**{f"groundwork.{key}": value for key, value in facts.items()}, "groundwork.call_id": call.call_id[:200]}
+    traced.set_attributes(
+        {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.call.id": call.call_id[:200],
+            "groundwork.tool.outcome": label,
+            "groundwork.tool.reason": outcome.error_reason,
+            "groundwork.tool.cached": outcome.cached,
+        }
     )
+    if not outcome.ok:
+        traced.set_attribute("error.type", outcome.error_reason)
+        traced.set_status(StatusCode.ERROR, outcome.error_reason)
     _log.info("tool_called", **facts, call_id=call.call_id[:200], duration_ms=round(1000 * took_s, 1))

@@ -95,11 +95,14 @@ async def _vectors(
     texts = [readable_text(passage) for passage in passages]
     models = context.services.models
     try:
-        return await models.embed_passages(texts), await models.embed_query(query) if query else None, ()
+        if not query:
+            return await models.embed_passages(texts), None, ()
+        asked = await models.embed_query(query)
+        return await models.embed_passages(texts, asked.model), asked.vector, ()
     except ToolError as error:
-        *vectors, asked = await asyncio.to_thread(word_vectors, [*texts, query])
+        *vectors, words = await asyncio.to_thread(word_vectors, [*texts, query])
         message = f"The passages are compared by their words alone, since {error}."
-        return vectors, asked if query else None, [Degradation("dense", error.reason, message)]
+        return vectors, words if query else None, [Degradation("dense", error.reason, message)]
 
 
 def _relevance(passages: Sequence[Passage], vectors: Sequence[Vector], asked: Vector | None) -> dict[str, float]:

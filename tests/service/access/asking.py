@@ -11,6 +11,7 @@ from typing import Any, Self
 from urllib.parse import quote, unquote
 
 import httpx
+from pydantic import SecretStr
 
 from kit.jetstream import connect
 from kit.principal import Principal
@@ -23,6 +24,8 @@ from tests.service.gateway.conftest import keys_of
 from tests.service.gateway.key_desk import KeyDesk, bearer
 from tests.service.gateway.test_openapi_enforced import BODIES, PATHS, resolved
 
+BOOTSTRAP_KEY = SecretStr("correct-horse-battery-staple")
+"""A key by setting, besides those in the store."""
 NEW = itertools.count()
 """For names that nothing has yet."""
 UPLOAD = "/v1/collections/{collection_id}/documents"
@@ -92,7 +95,12 @@ def gateway_settings(world: World) -> GatewaySettings:
     """Of a gateway over the services, which asks for API keys."""
     addresses: dict[str, Any] = {f"{room.replace('-', '_')}_address": each for room, each in world.addresses.items()}
     return GatewaySettings(
-        port=0, auth="api_keys", nats_url=world.nats_url, wrong_api_keys_per_minute=1_000_000, **addresses
+        port=0,
+        auth="api_keys",
+        nats_url=world.nats_url,
+        wrong_api_keys_per_minute=1_000_000,
+        bootstrap_key=BOOTSTRAP_KEY,
+        **addresses,
     )
 
 

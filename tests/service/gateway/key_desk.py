@@ -1,7 +1,7 @@
 """Keys for tests, made where the gateway finds them."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kit.api_key_store import ApiKeyStore
@@ -15,6 +15,8 @@ class KeyDesk:
     """Makes keys without asking a gateway."""
 
     store: ApiKeyStore
+    issued: int = 0
+    """Keys so far. Each is a millisecond younger than the one before: lists are in the order of their making."""
 
     @classmethod
     async def open(cls, nats: Nats) -> "KeyDesk":
@@ -24,12 +26,13 @@ class KeyDesk:
         self, *scopes: str, subject: str = "olga", tenant_id: str = "acme", key_id: str = "", **changes: Any
     ) -> str:
         """A key's text. With no scopes an operator's."""
+        self.issued += 1
         key, text = new_key(
             name=f"key of {subject}",
             tenant_id=tenant_id,
             subject=subject,
             scopes=scopes or (OPERATOR,),
-            created_at=datetime.now(UTC),
+            created_at=datetime.now(UTC) + timedelta(milliseconds=self.issued),
             created_by="test",
             key_id=key_id,
             **changes,

@@ -11,7 +11,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from kit.channel import Channel
 from kit.errors import GroundworkError
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 300.0
 _PIECE = b"x" * 10_000
 
 

@@ -13,6 +13,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
 from kit.keys import KeySource, parse_public_keys
 from kit.server import Server, end_when_draining, make_server
+from kit.tls import CertificateSource
 from kit.tokens import TokenVerifier
 
 CONTRACTS = [
@@ -32,6 +33,8 @@ class Servicer(
 
     def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
         self.done: Counter[str] = Counter()
+        self.shown: set[bytes] = set()
+        """The certificates of those who called."""
         self._tell = tell
 
     def _do(self, name: str) -> None:
@@ -46,6 +49,7 @@ class Servicer(
         return memory_pb2.CreateThreadResponse(thread=memory_pb2.Thread(title=request.title))
 
     async def GetThread(self, request: memory_pb2.GetThreadRequest, context: Any) -> memory_pb2.GetThreadResponse:
+        self.shown.update(context.auth_context().get("x509_pem_cert", ()))
         await asyncio.sleep(WORK_S)
         return memory_pb2.GetThreadResponse(thread=memory_pb2.Thread(thread_id=request.thread_id))
 
@@ -76,7 +80,13 @@ class Servicer(
 
 
 async def serve(
-    servicer: Servicer, public_keys: str, port: int = 0, *, host: str = "127.0.0.1", **options: Any
+    servicer: Servicer,
+    public_keys: str,
+    port: int = 0,
+    *,
+    host: str = "127.0.0.1",
+    certificates: CertificateSource | None = None,
+    **options: Any,
 ) -> tuple[Server, int]:
     """Starts a server; 0 takes a free port. Returns the port."""
     verifier = TokenVerifier(KeySource(parse_public_keys, value=public_keys, setting="TEST"))
@@ -84,7 +94,7 @@ async def serve(
     memory_pb2_grpc.add_MemoryServiceServicer_to_server(servicer, server)
     ingest_pb2_grpc.add_IngestServiceServicer_to_server(servicer, server)
     orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server)
-    bound = server.add_insecure_port(f"{host}:{port}")
+    bound = server.bind(f"{host}:{port}", certificates)
     await server.start()
     return server, bound
 

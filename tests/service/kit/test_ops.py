@@ -5,6 +5,7 @@ from http.client import HTTPConnection
 
 import pytest
 
+from kit.errors import FailedPrecondition
 from kit.ops import OpsServer
 
 
@@ -41,6 +42,11 @@ def ask(door: OpsServer, host: str | None, path: str = "/metrics") -> tuple[int,
 @pytest.mark.parametrize("path", ["/metrics", "/livez", "/readyz"])
 def test_it_answers_under_addresses_and_names_that_are_its_own(door: OpsServer, host: str, path: str) -> None:
     assert ask(door, host.format(port=door.port), path)[0] == 200
+
+
+def test_a_port_that_is_taken_is_named(door: OpsServer) -> None:
+    with pytest.raises(FailedPrecondition, match="set GROUNDWORK_OPS_HOST and GROUNDWORK_OPS_PORT"):
+        OpsServer("127.0.0.1", door.port, ready=lambda: True)
 
 
 @pytest.mark.parametrize(

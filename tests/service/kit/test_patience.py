@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
+import grpc
 import pytest
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.memory.v1 import memory_pb2 as pb
@@ -212,6 +213,65 @@ async def test_a_call_is_not_made_again_elsewhere_when_the_stop_of_its_server_is
     await successor.stop(None)
 
 
+class Stubborn(Occupied):
+    """Goes on when it is told to end."""
+
+    async def CreateThread(self, request: pb.CreateThreadRequest, context: Any) -> pb.CreateThreadResponse:
+        assert self.holding is not None
+        self.entered.set()
+        while not self.holding.is_set():
+            with suppress(asyncio.CancelledError):
+                await self.holding.wait()
+        return await Servicer.CreateThread(self, request, context)
+
+
+async def test_caller_of_a_handler_that_does_not_end_is_told_by_the_server_that_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kit.server._CUT_S", 0.1)
+    held, other = Stubborn(), Servicer()
+    held.holding = asyncio.Event()
+    server, port = await serve(held, public_keys_text())
+    async with open_test_channel(f"127.0.0.1:{port}", patience_s=NEVER_S) as channel:
+        calling = asyncio.ensure_future(make(channel))
+        await held.entered.wait()
+        await server.stop(0)
+        successor, _ = await serve(other, public_keys_text(), port)
+        with pytest.raises(Unavailable) as caught:
+            await calling
+    assert caught.value.reason == "SERVER_STOPPED"
+    assert not other.done
+    held.holding.set()
+    await successor.stop(None)
+
+
+async def test_call_that_its_server_has_taken_in_and_never_begun_is_made_again() -> None:
+    class Forgetful(grpc.GenericRpcHandler):
+        """As gRPC now and then when a server begins to stop: it takes the call, and no handler of ours hears of it."""
+
+        taken = asyncio.Event()
+
+        def service(self, _: object) -> grpc.RpcMethodHandler:
+            async def nothing(*_: object) -> None:
+                self.taken.set()
+                await asyncio.Event().wait()
+
+            return grpc.unary_unary_rpc_method_handler(nothing)
+
+    forgetful = grpc.aio.server(handlers=[Forgetful()])
+    port = forgetful.add_insecure_port("127.0.0.1:0")
+    await forgetful.start()
+    other = Servicer()
+    async with open_test_channel(f"127.0.0.1:{port}", patience_s=NEVER_S) as channel:
+        calling = asyncio.ensure_future(make(channel, "once"))
+        await Forgetful.taken.wait()
+        await forgetful.stop(None)
+        successor, _ = await serve(other, public_keys_text(), port)
+        await calling
+    assert other.done == {"once": 1}
+    await successor.stop(None)
+
+
 async def test_a_watch_ends_as_soon_as_its_server_stops() -> None:
     server, port = await serve(Servicer(), public_keys_text())
     async with open_test_channel(f"127.0.0.1:{port}") as channel:
@@ -255,6 +315,23 @@ async def test_a_server_whose_address_has_changed_is_found_by_its_name() -> None
             await make(channel, "after")
             await other.stop(None)
     assert new.done == {"after": 1}
+
+
+async def test_a_name_that_leads_nowhere_for_long_is_looked_up_as_often_until_it_leads_to_a_server() -> None:
+    """The name of a headless service whose pods are all away. gRPC would look it up for the twentieth time after half an hour."""
+    found = Servicer()
+    async with name_server() as (names, resolver), AsyncExitStack() as stack:
+        port = free_port()
+        target = f"dns://{resolver}/replicas.test:{port}"
+        async with open_test_channel(target, patience_s=NEVER_S, looked_up_every_s=0.1) as channel:
+            calling = asyncio.ensure_future(make(channel))
+            while names.asked < 20:  # a server of names offers no event
+                await asyncio.sleep(0.01)
+            server, _ = await serve(found, public_keys_text(), port)
+            stack.push_async_callback(server.stop, None)
+            names.addresses = ["127.0.0.1"]
+            await calling
+    assert sum(found.done.values()) == 1
 
 
 async def test_a_handler_that_gives_up_by_itself_is_a_fault_and_is_not_called_again() -> None:

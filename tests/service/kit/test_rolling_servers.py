@@ -6,33 +6,40 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
+from pathlib import Path
 
 import pytest
 
 from kit.errors import Unavailable
 from kit.server import Server
+from kit.testing.certificates import Authority, CertificateFolder
 from kit.testing.harness import free_port, open_test_channel, public_keys_text
 from tests.service.kit.callers import Callers
 from tests.service.kit.served import CONTRACTS, Servicer, serve
 
-ROUNDS = 20
+pytestmark = pytest.mark.timeout(900)
+ROUNDS = 10
 NEVER_S = 600.0
 """No call of these takes so long: a limit that a slow machine does not meet."""
 
 
+@pytest.mark.parametrize("with_tls", [False, True])
 @pytest.mark.parametrize("count", [1, 2])
-async def test_servers_that_are_restarted_in_turn_lose_no_call(count: int) -> None:
-    servicer = Servicer()
-    servers: list[tuple[Server, int]] = [await serve(servicer, public_keys_text()) for _ in range(count)]
+async def test_servers_that_are_restarted_in_turn_lose_no_call(count: int, with_tls: bool, tmp_path: Path) -> None:
+    servicer, authority = Servicer(), Authority()
+    tls = CertificateFolder(tmp_path, authority.issue(), [authority]).source() if with_tls else None
+    servers: list[tuple[Server, int]] = [
+        await serve(servicer, public_keys_text(), certificates=tls) for _ in range(count)
+    ]
     address = ",".join(f"127.0.0.1:{port}" for _, port in servers)
-    async with open_test_channel(address, services=CONTRACTS, patience_s=NEVER_S) as channel:
+    async with open_test_channel(address, services=CONTRACTS, patience_s=NEVER_S, certificates=tls) as channel:
         callers = Callers(channel)
         async with callers.at_work():
             for turn in range(ROUNDS):
                 await callers.have_called()
                 server, port = servers[turn % count]
                 await server.stop(NEVER_S)
-                servers[turn % count] = await serve(servicer, public_keys_text(), port)
+                servers[turn % count] = await serve(servicer, public_keys_text(), port, certificates=tls)
     for server, _ in servers:
         await server.stop(None)
     assert callers.failed == {"read": [], "made": [], "run": [], "upload": []}
@@ -89,7 +96,9 @@ async def test_a_killed_server_loses_only_what_it_had_in_hand_and_must_not_be_re
         await asyncio.gather(*(server.kill() for server in servers))
     assert callers.failed["read"] == []
     for kind in ("made", "run", "upload"):
-        assert len(callers.failed[kind]) <= 3 * kills, "each caller has one call in hand"
+        # Each of the three callers loses the call that it has in hand, and on a busy machine one more, which it begins before the
+        # balancer has heard that the connection is gone.
+        assert len(callers.failed[kind]) <= 2 * 3 * kills
         assert all(isinstance(error, Unavailable) for error in callers.failed[kind])
         assert set(callers.answered[kind]) <= set(done)
     assert len(done) == len(set(done)), "nothing was carried out twice"

@@ -115,6 +115,31 @@ async def test_troubles_are_shown_and_only_those_that_stop_the_service_take_it_o
         await seen("ok\n", 200)
 
 
+@pytest.mark.parametrize(("grpc_host", "ops_host"), [("0.0.0.0", "0.0.0.0"), ("[::]", "::")])
+async def test_a_service_that_listens_everywhere_is_asked_at_any_address_of_its_machine(
+    grpc_host: str, ops_host: str
+) -> None:
+    port, ops_port = free_port(), free_port()
+    settings = ServiceSettings(
+        grpc_address=f"{grpc_host}:{port}", ops_host=ops_host, ops_port=ops_port, drain_delay_s=0, drain_grace_s=0
+    )
+
+    async def run(settings: ServiceSettings) -> None:
+        async with Service("test", settings) as service:
+            await service.serve()
+
+    async with (
+        running_service(run, settings),
+        httpx.AsyncClient(trust_env=False, timeout=20) as http,
+        grpc.aio.insecure_channel(f"127.0.0.2:{port}") as channel,
+    ):
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        for path in ("livez", "readyz", "metrics"):
+            assert (await http.get(f"http://127.0.0.2:{ops_port}/{path}")).status_code == 200
+
+
 @pytest.mark.parametrize("ends_in_time", [True, False])
 async def test_stream_in_flight_is_given_the_grace_when_told_to_stop(ends_in_time: bool) -> None:
     process = Process(drain_grace_s=60.0 if ends_in_time else 0.3)

@@ -202,7 +202,7 @@ async def test_connection_that_a_running_server_ends_for_its_password_is_made_ag
         async with process(f"nats://test:before@127.0.0.1:{server.port}") as service:
             await service.says("/readyz", 200)
             reload(server, users("after"))
-            await service.says("/readyz", 200, "message store: does not answer since")
+            await service.says("/readyz", 200, "refuses our user or password")
             reload(server, users("before"))
             await service.is_well()
             assert await service.title() == "found"

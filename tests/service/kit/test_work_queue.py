@@ -2,13 +2,16 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import nats.errors
 import pytest
 from opentelemetry import trace
+from prometheus_client import REGISTRY, CollectorRegistry
 from structlog.testing import capture_logs
 
 from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig, work_queue
+from kit.jetstream.backlog import BacklogGauges
 from kit.jetstream.work_queue import Handler
 from kit.keys import new_key
 from kit.principal import Principal, current_principal, use_principal
@@ -286,6 +289,46 @@ async def test_tenant_whose_name_is_no_name_for_a_consumer_has_one_all_the_same(
     await consume_until(queue, handler, done)
 
 
+async def test_what_becomes_of_deliveries_is_counted(jetstream: Nats) -> None:
+    queue, done = await open_queue(jetstream), asyncio.Event()
+    before = {outcome: deliveries(outcome) for outcome in ("done", "retried", "failed", "handed_back")}
+    waits = REGISTRY.get_sample_value("groundwork_queue_wait_seconds_count", {"queue": "WORK"}) or 0.0
+
+    async def handler(job: Job) -> float | None:
+        if job.delivery == 1:
+            return 0.01
+        if job.delivery == 2:
+            raise RuntimeError
+        done.set()
+        return None
+
+    with use_principal(ANN):
+        await queue.publish("acme.one", b"", job_id="1")
+    await consume_until(queue, handler, done)
+    gained = {outcome: deliveries(outcome) - count for outcome, count in before.items()}
+    assert gained == {"done": 1, "retried": 1, "failed": 1, "handed_back": 0}
+    assert REGISTRY.get_sample_value("groundwork_queue_wait_seconds_count", {"queue": "WORK"}) == waits + 1
+    assert REGISTRY.get_sample_value("groundwork_queue_jobs_in_hand", {"queue": "WORK"}) == 0
+
+
+def deliveries(outcome: str) -> float:
+    labels = {"queue": "WORK", "outcome": outcome}
+    return REGISTRY.get_sample_value("groundwork_queue_jobs_total", labels) or 0.0
+
+
+async def test_backlog_is_told_with_the_age_of_its_oldest_job(jetstream: Nats) -> None:
+    queue, registry = await open_queue(jetstream), CollectorRegistry()
+    gauges = BacklogGauges("probe", "told by a test", registry, now=lambda: datetime.now(UTC) + timedelta(hours=1))
+    gauges.set(await queue.backlog())
+    assert (registry.get_sample_value("probe_depth"), registry.get_sample_value("probe_oldest_seconds")) == (0, 0)
+    with use_principal(ANN):
+        await queue.publish("acme.one", b"", job_id="1")
+        await queue.publish("globex.two", b"", job_id="2")
+    gauges.set(await queue.backlog())
+    assert registry.get_sample_value("probe_depth") == 2
+    assert 3500 < (registry.get_sample_value("probe_oldest_seconds") or 0) < 3700
+
+
 async def test_job_is_worked_on_in_the_trace_of_whoever_queued_it(jetstream: Nats) -> None:
     done = asyncio.Event()
 
@@ -297,6 +340,6 @@ async def test_job_is_worked_on_in_the_trace_of_whoever_queued_it(jetstream: Nat
         with use_principal(ANN), trace.get_tracer("test").start_as_current_span("upload") as upload:
             await queue.publish("acme.one", b"", job_id="1")
         await consume_until(queue, handler, done)
-    (job,) = [span for span in spans.get_finished_spans() if span.name == "WORK job"]
+    (job,) = [span for span in spans.get_finished_spans() if span.name == "process WORK"]
     assert job.context is not None
     assert job.context.trace_id == upload.get_span_context().trace_id

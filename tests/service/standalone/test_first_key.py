@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -36,6 +37,14 @@ async def test_the_start_says_a_key_once(jetstream: Nats, nats_url: str) -> None
     shown = read_shown(next(word for word in text.split() if word.startswith("gw_")))
     (key,) = await (await ApiKeyStore.open(jetstream)).all()
     assert (key.key_id, key.tenant_id, key.subject, key.scopes) == (shown.key_id, "acme", "olga", (OPERATOR,))
+
+
+async def test_the_start_makes_no_key_where_one_stands_in_the_settings(jetstream: Nats, nats_url: str) -> None:
+    said: list[str] = []
+    settings = StandaloneSettings(auth="api_keys", bootstrap_key=SecretStr("correct-horse-battery-staple"))
+    await first_key.at_start(nats_url, settings, said.append, "groundwork")
+    assert not said
+    assert not await (await ApiKeyStore.open(jetstream)).all()
 
 
 async def test_the_command_makes_one_key_and_another_when_that_is_lost(command: Command, tmp_path: Path) -> None:

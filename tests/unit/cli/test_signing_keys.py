@@ -46,6 +46,19 @@ def test_keys_are_made_rotated_and_forgotten(tmp_path: Path) -> None:
     assert kids(folder) == second
 
 
+def test_missing_keys_are_made_and_present_ones_stay(tmp_path: Path) -> None:
+    assert run("ensure", "--folder", str(tmp_path))[0] == 0
+    first = kids(tmp_path)
+    (tmp_path / "gateway.json").unlink()
+    (tmp_path / "public.json").write_text('{"keys": []}')
+    code, said = run("ensure", "--folder", str(tmp_path))
+    assert code == 0
+    assert "All signers have keys" in said
+    second = kids(tmp_path)
+    assert [signer for signer in SIGNERS if first[signer] != second[signer]] == ["gateway"]
+    assert published(tmp_path) == set(second.values())
+
+
 def test_the_data_directorys_keys_are_meant_unless_a_folder_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

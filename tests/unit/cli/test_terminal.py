@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from cli.output import verdict_lines
 from tests.unit.cli.chats import CALL, STARTED, wait_for_a_person
 from tests.unit.cli.conftest import FakeServer, Handler, run_event
 
@@ -149,3 +150,17 @@ def test_leaving_a_run_that_is_only_followed_does_not_cancel_it(server: FakeServ
         assert process.wait(60) == 130
     left.set()
     assert not server.asked("POST")
+
+
+def test_verdict_is_two_statements() -> None:
+    answer = {
+        "citations": [{"number": 1}],
+        "support_status": "supported",
+        "method": "extractive",
+        "answer_status": "uncertain",
+        "answer_confidence": 0.554,
+        "closest": [],
+    }
+    assert verdict_lines(answer) == ["Quoted word for word.", "May answer your question (55%)."]
+    assert verdict_lines({**answer, "method": "model"})[0] == "Every sentence is carried by its sources."
+    assert verdict_lines({**answer, "citations": [], "closest": [{}]}) == []

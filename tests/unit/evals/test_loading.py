@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from evals.errors import CollectionUnusable
-from evals.loading import OWN_COLLECTION, load_collection, sample_queries
+from evals.loading import OWN_COLLECTION, load_collection, sample_queries, with_off_topic
+from evals.models import Query, TestCollection
 from evals.squad import kind
 
 CORPUS = [{"_id": "d1", "title": "One", "text": "First."}, {"_id": "d2", "text": "Second."}, {"_id": "d3", "text": " "}]
@@ -60,6 +61,16 @@ def test_squad_file_makes_each_paragraph_one_document(tmp_path: Path) -> None:
     assert collection.qrels == {"a": {"p00000": 1}, "c": {"p00000": 1}}
     assert collection.queries[0].facets == {"category": "date"}
     assert "1 unanswerable" in collection.about
+    assert [query.query_id for query in collection.unanswerable] == ["b"]
+
+
+def test_questions_of_another_collection_have_no_answer_in_this_one() -> None:
+    own = TestCollection("own", [], [Query("a", "Who?")], {"a": {"d": 1}}, unanswerable=[Query("b", "Why?")])
+    other = TestCollection("other", [], [Query("a", "When?"), Query("c", "Where?")], {})
+    asked = with_off_topic(own, other)
+    assert [query.query_id for query in asked.unanswerable] == ["b", "off-topic-a", "c"]
+    assert {query.facets["unanswerable"] for query in asked.unanswerable[1:]} == {"about something else (other)"}
+    assert len(sample_queries(asked, 1).unanswerable) == 1
 
 
 def test_folder_with_one_squad_file_is_that_file(tmp_path: Path) -> None:

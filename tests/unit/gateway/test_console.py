@@ -155,3 +155,31 @@ def test_every_element_that_the_modules_look_up_is_on_the_page() -> None:
     on_page = set(re.findall(r'\bid="([\w-]+)"', page))
     wanted = {name for path in CONSOLE.glob("*.js") for name in re.findall(r'byId\("([\w-]+)"\)', path.read_text())}
     assert wanted <= on_page
+
+
+@needs_node
+def test_verdict_is_two_statements_and_a_refusal_shows_what_is_closest(tmp_path: Path) -> None:
+    script = (CONSOLE / "verdicts.js").read_text("utf-8")
+    for name in ("dom", "passage"):
+        (tmp_path / f"{name}.mjs").write_text(
+            "export const make = (tag, props, ...parts) => ({ tag, parts, addEventListener() {} });\n"
+            "export const openPassage = () => {};\n"
+        )
+    (tmp_path / "verdicts.mjs").write_text(re.sub(r'"\./(\w+)\.js"', r'"./\1.mjs"', script))
+    run_script(
+        tmp_path,
+        r"""
+        import { closest, confidence, support } from "./verdicts.mjs";
+        const quoted = { support_status: "supported", method: "extractive", citations: [{}], answer_status: "uncertain",
+                         answer_confidence: 0.554, closest: [] };
+        assert.match(support(quoted).text, /word for word/);
+        assert.match(support({ ...quoted, method: "model" }).text, /carried by its sources/);
+        assert.match(confidence(quoted).text, /^May answer your question.*\(55 %\)\.$/);
+        const refused = { support_status: "insufficient", method: "extractive", citations: [], answer_status: "unlikely",
+                          answer_confidence: 0.1, closest: [{ text: "One. Two.", quote_start: 5, quote_end: 9,
+                          document_name: "a.md", page: null, heading_path: [] }] };
+        assert.equal(support(refused).text, "");
+        assert.equal(confidence(refused).text, "");
+        assert.equal(closest(refused)[0].parts[0].parts.at(-1).parts[0], "Two.");
+        """,
+    )

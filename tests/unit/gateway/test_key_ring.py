@@ -17,7 +17,9 @@ from kit.errors import Unavailable
 from services.gateway import key_ring
 from services.gateway.allowance import Allowance
 from services.gateway.auth import KeyDoor
+from services.gateway.bootstrap_key import BootstrapKey
 from services.gateway.key_ring import ApiKeysUnknown, KeyRing
+from services.gateway.settings import GatewaySettings
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -98,7 +100,8 @@ async def test_who_shows_an_unknown_key_waits_a_few_seconds_for_the_store_at_mos
     async with played.following() as ring:
         await ring.wait_fresh()
         wrong_keys = Allowance(20, lambda: 0.0)
-        door = KeyDoor(ring, wrong_keys, (), latest_revision=latest_revision, used=lambda _: None)
+        bootstrap = BootstrapKey(GatewaySettings(), lambda: NOW)
+        door = KeyDoor(ring, wrong_keys, (), latest_revision=latest_revision, used=lambda _: None, bootstrap=bootstrap)
         with pytest.raises(ApiKeyInvalid):
             await door.admit(Headers({"Authorization": f"Bearer {text}"}), "192.0.2.1")
     assert [seconds is not None and seconds <= 5.0 for seconds in left] == [True]

@@ -11,7 +11,8 @@ import pytest
 from groundwork.ingest.v1.ingest_pb2 import UploadDocumentRequest
 from grpc import ChannelConnectivity as State
 
-from kit.attempts import Connection, Requests
+from kit.attempts import Requests
+from kit.connection import Connection
 
 NEVER_S = 600.0
 
@@ -35,7 +36,7 @@ class FakeChannel:
 
 
 def connection(channel: FakeChannel, clock: Clock, patience_s: float) -> Connection:
-    return Connection(cast("grpc.aio.Channel", channel), "127.0.0.1:1", patience_s, clock=clock)
+    return Connection(lambda _: cast("grpc.aio.Channel", channel), "127.0.0.1:1", patience_s, clock=clock)
 
 
 async def test_who_calls_long_after_the_last_server_was_lost_does_not_wait() -> None:

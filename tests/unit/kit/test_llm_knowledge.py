@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from kit.llm.endpoint.discovery import ASK_AGAIN_S
-from kit.llm.endpoint.knowledge import UNKNOWN_CONTEXT_TOKENS, Knowledge
+from kit.llm.endpoint.knowledge import REFRESH_S, UNKNOWN_CONTEXT_TOKENS, Knowledge
 from kit.llm.endpoint.presets import GENERIC, PRESETS, Preset
 
 VLLM = {"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 2048}, {"id": "n", "owned_by": "vllm"}]}
@@ -54,13 +54,27 @@ async def test_server_that_is_not_ready_is_asked_again_later(failure: httpx.Resp
     assert (knowledge.preset.name, knowledge.context_tokens) == ("vllm", 2048)
 
 
-async def test_server_that_answers_is_asked_once() -> None:
+async def test_server_that_answers_is_asked_again_only_after_long() -> None:
     server = Server()
     knowledge = server.knowledge()
     for _ in range(3):
         await knowledge.count_tokens(())
-        server.now += 10 * ASK_AGAIN_S
+        server.now += REFRESH_S / 4
     assert server.asked == ["/v1/models"]
+
+
+@pytest.mark.parametrize("is_refused", [True, False], ids=("after a refusal", "after long"))
+async def test_another_model_that_is_served_under_the_same_name_is_noticed(is_refused: bool) -> None:
+    server = Server()
+    knowledge = server.knowledge()
+    await knowledge.count_tokens(())
+    server.answer = httpx.Response(200, json={"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 512}]})
+    if is_refused:
+        knowledge.doubt()
+    else:
+        server.now += REFRESH_S
+    await knowledge.count_tokens(())
+    assert knowledge.context_tokens == 512
 
 
 async def test_what_is_set_counts_more_than_what_a_server_says() -> None:

@@ -41,6 +41,14 @@ CONVEX_CASES = [
         {"a": 0.5, "b": 0.5, "c": 0.0},
     ),
     Case("weights are shares", [RankedList("a", [1], 3.0), RankedList("b", [1], 1.0)], {"a": 0.75, "b": 0.25}),
+    Case(
+        "some ids have weights of their own",
+        [
+            RankedList("ab", [2, 1], 0.5, floor=0.0, weights={"b": 0.9}),
+            RankedList("ca", [4, 2], 0.5, floor=0.0, weights={"c": 0.1}),
+        ],
+        {"a": 0.75, "b": 0.45, "c": 0.1},
+    ),
     Case("weights of zero do not divide by zero", [RankedList("a", [1], 0.0)], {"a": 0.0}),
 ]
 

@@ -361,6 +361,39 @@ async def test_a_cluster_of_other_keys_learns_those_that_verify_the_jobs_of_the_
     assert all(call.startswith("jobs/") for kid in signs_jobs for call in known[kid].calls)
 
 
+async def test_of_a_folder_the_newest_backups_are_kept_and_the_newest_is_restored(
+    filled: Nats, nats: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GROUNDWORK_NATS_URL", nats.url)
+    keys = KeyFolder(tmp_path / "keys")
+    keys.ensure(SIGNERS)
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    for name in ("groundwork-20250101T030000Z.tar", "groundwork-20250102T030000Z.tar", "mine.tar"):
+        (folder / name).write_text("older")
+    (folder / "groundwork-20250103T030000Z.tar.part").write_text("cut off")
+    assert await asyncio.to_thread(lambda: commands.backup(folder, keys=keys.public_keys_file, keep=2)) == 0
+    assert "groundwork-20250101T030000Z.tar: removed" in capsys.readouterr().out
+    oldest, newest, mine = sorted(path.name for path in folder.iterdir())
+    assert (oldest, mine) == ("groundwork-20250102T030000Z.tar", "mine.tar")
+    with opened(folder / newest) as verified:
+        assert [key["kid"] for key in verified.manifest.public_keys] == [key["kid"] for key in keys.public_keys()]
+    assert await asyncio.to_thread(lambda: commands.restore(folder, replace=True)) == 0
+    assert f"The newest backup in {folder} is {newest}" in capsys.readouterr().out
+
+
+async def test_a_wrong_folder_of_backups_or_keys_is_named(
+    nats: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GROUNDWORK_NATS_URL", nats.url)
+    assert await asyncio.to_thread(lambda: commands.backup(tmp_path / "none", keep=3)) == 2
+    assert "--keep is for a folder" in capsys.readouterr().err
+    assert await asyncio.to_thread(lambda: commands.backup(tmp_path / "backup.tar", keys=tmp_path)) == 2
+    assert "holds no public keys" in capsys.readouterr().err
+    assert await asyncio.to_thread(lambda: commands.restore(tmp_path, replace=True)) == 2
+    assert "There is no backup in" in capsys.readouterr().err
+
+
 @pytest.fixture
 async def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataDir:
     """A stopped system's directory: half of a file of records is cut off."""

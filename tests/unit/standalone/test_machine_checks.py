@@ -24,7 +24,7 @@ from services.standalone.errors import DataDirUnusable, PortTaken, StartRefused
 from services.standalone.free_ports import choose_free_ports, listen, require_loopback
 from services.standalone.log_files import JsonLinesLog, readable, without_frames
 from services.standalone.models import RestartPolicy
-from services.standalone.settings import StandaloneSettings, inherited_environment
+from services.standalone.settings import StandaloneSettings, gateway_environment, inherited_environment
 from services.standalone.signers import SIGNERS
 
 PASSWORDS = {"groundwork": "p", **{name: f"p-{name}" for name in nats_users.ACCESS}}
@@ -223,11 +223,22 @@ def test_a_service_is_told_its_own_secrets_alone(tmp_path: Path) -> None:
 
 
 def test_the_users_keys_and_message_store_are_not_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AUTH_SIGNING_KEY", "AUTH_PUBLIC_KEYS", "AUTH_SECRET", "NATS_URL", "LOG_LEVEL"):
+    for name in ("AUTH_SIGNING_KEY", "AUTH_PUBLIC_KEYS", "AUTH_SECRET", "NATS_URL", "NATS_CA_FILE", "LOG_LEVEL"):
         monkeypatch.setenv(f"GROUNDWORK_{name}", "x")
     handed_on = inherited_environment()
     assert "GROUNDWORK_LOG_LEVEL" in handed_on
     assert not [name for name in handed_on if name.startswith(("GROUNDWORK_AUTH_", "GROUNDWORK_NATS_"))]
+
+
+def test_gateways_alone_are_told_the_bootstrap_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWORK_BOOTSTRAP_KEY", "correct-horse-battery-staple")
+    installation = replace(
+        _installation(tmp_path, with_local_llm=True),
+        inherited_environment=inherited_environment(),
+        gateway_environment=gateway_environment(),
+    )
+    specs = topology.build(installation, list(range(20_000, 20_000 + topology.ports_needed(installation))))
+    assert [spec.name for spec in specs if "correct-horse-battery-staple" in spec.environment.values()] == ["gateway"]
 
 
 def test_nothing_stops_before_those_who_ask_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kit.language.phrases import contains_phrase
 from services.tools.errors import ToolError
 from services.tools.models import Passage
 from services.tools.passages.retrieval import Degradation, Found, SearchQuery, Section, Strategy, Window
-from services.tools.ports import Vector
+from services.tools.ports import EmbeddedQuery, Vector
 from tests.unit.retriever.fakes import embed
 
 
@@ -130,11 +130,11 @@ class FakeModels:
         self._check()
         return [float(len(words(query_text) & words(text))) for text in texts]
 
-    async def embed_query(self, text: str) -> Vector:
+    async def embed_query(self, text: str) -> EmbeddedQuery:
         [vector] = await self.embed_passages([text])
-        return vector
+        return EmbeddedQuery(vector, "fake-model")
 
-    async def embed_passages(self, texts: Sequence[str]) -> Sequence[Vector]:
+    async def embed_passages(self, texts: Sequence[str], model: str = "") -> Sequence[Vector]:
         self._check()
         return list(embed(texts))
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from kit.configuration import setting_problems
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
-from services.tools.ports import Vector
+from services.tools.ports import EmbeddedQuery, Vector
 from services.tools.projects import searching
 from services.tools.projects.records import Record, Records, RecordsUnreadable, load_records
 from services.tools.projects.searching import RecordSearch
@@ -38,10 +38,19 @@ class FakeModels:
     reranks: bool = True
     embedded: list[str] = field(default_factory=list)
 
-    async def embed_query(self, text: str) -> Vector:
-        return self._vector(text)
+    model: str = "fake-model"
+    cosine: float | None = None
+    """Of every query with every passage, in place of what their words say."""
 
-    async def embed_passages(self, texts: Sequence[str]) -> Sequence[Vector]:
+    async def embed_query(self, text: str) -> EmbeddedQuery:
+        vector = self._vector(text)
+        if self.cosine is not None:
+            vector = np.array([self.cosine, np.sqrt(1 - self.cosine**2)], dtype=np.float32)
+        return EmbeddedQuery(vector, self.model)
+
+    async def embed_passages(self, texts: Sequence[str], model: str = "") -> Sequence[Vector]:
+        if self.cosine is not None:
+            return [np.array([1.0, 0.0], dtype=np.float32) for _ in texts]
         self.embedded += texts
         return [self._vector(text) for text in texts]
 
@@ -99,6 +108,33 @@ async def test_projects_are_found_by_meaning_and_by_words(models: FakeModels) ->
     assert (_ids(by_words), by_words["projects"][0]["found_by"]) == (["1"], "words")
 
 
+@pytest.mark.parametrize(
+    ("model", "setting", "found"),
+    [
+        ("multilingual-e5-small-q4-centred", None, []),
+        ("all-MiniLM-L6-v2-int8", None, ["1"]),
+        ("a-model-of-ones-own", None, ["1"]),
+        ("multilingual-e5-small-q4-centred", 0.2, ["1"]),
+        ("all-MiniLM-L6-v2-int8", 0.5, []),
+    ],
+)
+async def test_what_is_noise_is_the_settings_or_the_models(
+    models: FakeModels, model: str, setting: float | None, found: list[str]
+) -> None:
+    models.model, models.cosine = model, 0.3
+    records = RecordSearch(Records([RECORDS.all[0]]), similarity_min=setting)
+    content = (await search_projects("which vessel", tool_context(models=models, records=records))).content
+    assert _ids(content) == found
+
+
+async def test_records_are_embedded_again_when_the_model_server_has_another_model(models: FakeModels) -> None:
+    context = _context(models)
+    for model, times in (("one", 1), ("one", 1), ("other", 2)):
+        models.model = model
+        await search_projects("which vessel", context)
+        assert len(models.embedded) == times * len(RECORDS.all)
+
+
 async def test_the_reranker_has_the_last_word(models: FakeModels) -> None:
     assert _ids(await _found("baking songs", models)) == ["jukebox", "2"]
     assert _ids(await _found("baking songs", models, top_k=1)) == ["jukebox"]
@@ -144,7 +180,7 @@ async def test_a_search_that_runs_out_of_time_keeps_what_is_embedded(
     monkeypatch.setattr(searching, "_BATCH", 1)
     embed_passages, given_up_after = models.embed_passages, 2
 
-    async def slow(texts: Sequence[str]) -> Sequence[Vector]:
+    async def slow(texts: Sequence[str], model: str = "") -> Sequence[Vector]:
         if len(models.embedded) == given_up_after:
             raise TimeoutError  # as asyncio.timeout does
         return await embed_passages(texts)

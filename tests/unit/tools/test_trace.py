@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
@@ -19,7 +20,7 @@ SECRET = "hunter2"
 
 @pytest.fixture
 def spans() -> Iterator[InMemorySpanExporter]:
-    with recorded_spans() as exporter:
+    with recorded_spans() as exporter, trace.get_tracer("test").start_as_current_span("caller"):
         yield exporter
 
 
@@ -66,9 +67,10 @@ async def test_call_is_one_line_and_one_span_and_counted(
     assert (line["call_id"], line["duration_ms"] >= 0) == ("run1/a", True)
     (span,) = spans.get_finished_spans()
     attributes = dict(span.attributes or {})
-    assert span.name == f"tool {tool}"
-    assert (attributes["groundwork.tool"], attributes["groundwork.outcome"]) == (tool, label)
-    assert (attributes["groundwork.reason"], attributes["groundwork.cached"]) == (reason, False)
+    assert span.name == f"execute_tool {tool}"
+    assert (attributes["gen_ai.tool.name"], attributes["groundwork.tool.outcome"]) == (tool, label)
+    assert (attributes["groundwork.tool.reason"], attributes["groundwork.tool.cached"]) == (reason, False)
+    assert span.status.is_ok == (label == "ok")
 
 
 @pytest.mark.parametrize("call", [CALL, replace(CALL, arguments={"count": SECRET}), replace(CALL, name=SECRET)])

@@ -144,6 +144,40 @@ SUPPORT_STATUS_UNKNOWN: SupportStatus.ValueType  # 5
 """A judgement that a newer version wrote."""
 Global___SupportStatus: _TypeAlias = SupportStatus  # noqa: Y015
 
+class _AnswerStatus:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AnswerStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerStatus.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ANSWER_STATUS_UNSPECIFIED: _AnswerStatus.ValueType  # 0
+    """Not judged: nothing was claimed from documents."""
+    ANSWER_STATUS_LIKELY: _AnswerStatus.ValueType  # 1
+    """Likely: answer_confidence is 0.75 or more."""
+    ANSWER_STATUS_UNCERTAIN: _AnswerStatus.ValueType  # 2
+    """Perhaps."""
+    ANSWER_STATUS_UNLIKELY: _AnswerStatus.ValueType  # 3
+    """Unlikely, or nothing was answered: answer_confidence is under 0.5."""
+    ANSWER_STATUS_UNKNOWN: _AnswerStatus.ValueType  # 4
+    """A judgement that a newer version wrote."""
+
+class AnswerStatus(_AnswerStatus, metaclass=_AnswerStatusEnumTypeWrapper):
+    """Whether the answer answers the question: another statement than how well the evidence carries it, since a sentence that is quoted
+    word for word may be about something else.
+    """
+
+ANSWER_STATUS_UNSPECIFIED: AnswerStatus.ValueType  # 0
+"""Not judged: nothing was claimed from documents."""
+ANSWER_STATUS_LIKELY: AnswerStatus.ValueType  # 1
+"""Likely: answer_confidence is 0.75 or more."""
+ANSWER_STATUS_UNCERTAIN: AnswerStatus.ValueType  # 2
+"""Perhaps."""
+ANSWER_STATUS_UNLIKELY: AnswerStatus.ValueType  # 3
+"""Unlikely, or nothing was answered: answer_confidence is under 0.5."""
+ANSWER_STATUS_UNKNOWN: AnswerStatus.ValueType  # 4
+"""A judgement that a newer version wrote."""
+Global___AnswerStatus: _TypeAlias = AnswerStatus  # noqa: Y015
+
 class _ApprovalDecision:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -1181,12 +1215,18 @@ class Verification(_message.Message):
     CITATION_PRECISION_FIELD_NUMBER: _builtins.int
     CITATION_COVERAGE_FIELD_NUMBER: _builtins.int
     SUPPORT_STATUS_FIELD_NUMBER: _builtins.int
+    ANSWER_CONFIDENCE_FIELD_NUMBER: _builtins.int
+    ANSWER_STATUS_FIELD_NUMBER: _builtins.int
     citation_precision: _builtins.float
     """Share of citations that carry their sentence, 0 to 1."""
     citation_coverage: _builtins.float
     """Share of sentences carried by a citation, 0 to 1."""
     support_status: Global___SupportStatus.ValueType
-    """Judgement of the whole."""
+    """Judgement of the whole: whether its sources carry it."""
+    answer_confidence: _builtins.float
+    """Calibrated probability that it answers the question, 0 to 1. Absent where that was not judged."""
+    answer_status: Global___AnswerStatus.ValueType
+    """The same in a word."""
     @_builtins.property
     def sentences(self) -> _containers.RepeatedCompositeFieldContainer[Global___SentenceVerdict]:
         """One verdict a sentence, in order."""
@@ -1198,12 +1238,16 @@ class Verification(_message.Message):
         citation_precision: _builtins.float = ...,
         citation_coverage: _builtins.float = ...,
         support_status: Global___SupportStatus.ValueType = ...,
+        answer_confidence: _builtins.float | None = ...,
+        answer_status: Global___AnswerStatus.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["citation_coverage", b"citation_coverage", "citation_precision", b"citation_precision", "sentences", b"sentences", "support_status", b"support_status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "citation_coverage", b"citation_coverage", "citation_precision", b"citation_precision", "sentences", b"sentences", "support_status", b"support_status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
+    _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__answer_confidence) -> _WhichOneofReturnType__answer_confidence | None: ...
 
 Global___Verification: _TypeAlias = Verification  # noqa: Y015
 
@@ -1225,7 +1269,7 @@ class SentenceVerdict(_message.Message):
     """Share of its content words found in the cited passages, 0 to 1."""
     @_builtins.property
     def citations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Citation numbers it carries."""
+        """Citation numbers it carries, as they stand in the answer."""
 
     def __init__(
         self,
@@ -1254,19 +1298,32 @@ class Answer(_message.Message):
     SUPPORT_STATUS_FIELD_NUMBER: _builtins.int
     METHOD_FIELD_NUMBER: _builtins.int
     BLOCK_FIELD_NUMBER: _builtins.int
+    ANSWER_CONFIDENCE_FIELD_NUMBER: _builtins.int
+    ANSWER_STATUS_FIELD_NUMBER: _builtins.int
+    CLOSEST_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Full text with citation marks [1], [2] …"""
     support_status: Global___SupportStatus.ValueType
-    """Judgement of the whole."""
+    """Judgement of the whole: whether its sources carry it."""
     method: _builtins.str
     """"model" or "extractive"."""
+    answer_confidence: _builtins.float
+    """Calibrated probability that the text answers the question, 0 to 1; of a refusal, that an answer stands in the closest passages.
+    Absent where that was not judged.
+    """
+    answer_status: Global___AnswerStatus.ValueType
+    """The same in a word."""
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Citation]:
-        """The passages it cites, by number."""
+        """One quote a mark, numbered 1, 2, 3 … in order of appearance: the words that the mark stands behind come from it."""
 
     @_builtins.property
     def block(self) -> _struct_pb2.Struct:
         """A structured block, when the agent makes one."""
+
+    @_builtins.property
+    def closest(self) -> _containers.RepeatedCompositeFieldContainer[Global___Citation]:
+        """Of a refusal: the passages that came closest, best first, at most three, each with its closest words."""
 
     def __init__(
         self,
@@ -1276,12 +1333,17 @@ class Answer(_message.Message):
         support_status: Global___SupportStatus.ValueType = ...,
         method: _builtins.str = ...,
         block: _struct_pb2.Struct | None = ...,
+        answer_confidence: _builtins.float | None = ...,
+        answer_status: Global___AnswerStatus.ValueType = ...,
+        closest: _abc.Iterable[Global___Citation] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["block", b"block"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "block", b"block"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "citations", b"citations", "method", b"method", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "block", b"block", "citations", b"citations", "closest", b"closest", "method", b"method", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
+    _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__answer_confidence) -> _WhichOneofReturnType__answer_confidence | None: ...
 
 Global___Answer: _TypeAlias = Answer  # noqa: Y015
 

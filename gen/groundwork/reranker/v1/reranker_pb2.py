@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from groundwork.auth.v1 import auth_pb2 as groundwork_dot_auth_dot_v1_dot_auth__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%groundwork/reranker/v1/reranker.proto\x12\x16groundwork.reranker.v1\x1a\x1dgroundwork/auth/v1/auth.proto\"j\n\x0c\x45mbedRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12/\n\x04kind\x18\x02 \x01(\x0e\x32!.groundwork.reranker.v1.EmbedKind\x12\x1a\n\x12keep_token_vectors\x18\x03 \x01(\x08\"X\n\rEmbedResponse\x12\x0f\n\x07vectors\x18\x01 \x01(\x0c\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\r\n\x05model\x18\x03 \x01(\t\x12\x14\n\x0ctoken_counts\x18\x04 \x03(\r\"l\n\rRerankRequest\x12\x12\n\nquery_text\x18\x01 \x01(\t\x12\x10\n\x08passages\x18\x02 \x03(\t\x12\x1d\n\x15\x63\x61ndidates_are_ranked\x18\x03 \x01(\x08\x12\x16\n\x0e\x63ontent_hashes\x18\x04 \x03(\t\"/\n\x0eRerankResponse\x12\x0e\n\x06scores\x18\x01 \x03(\x02\x12\r\n\x05model\x18\x02 \x01(\t\",\n\x12\x46orgetTextsRequest\x12\x16\n\x0e\x63ontent_hashes\x18\x01 \x03(\t\"\x15\n\x13\x46orgetTextsResponse\"\x15\n\x13GetModelInfoRequest\"\x98\x01\n\x14GetModelInfoResponse\x12\x17\n\x0f\x65mbedding_model\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\x15\n\rwindow_tokens\x18\x03 \x01(\r\x12\x14\n\x0crerank_model\x18\x04 \x01(\t\x12\x0f\n\x07runtime\x18\x05 \x01(\t\x12\x16\n\x0ererank_runtime\x18\x06 \x01(\t\"\x15\n\x13GetTokenizerRequest\">\n\x14GetTokenizerResponse\x12\x16\n\x0etokenizer_json\x18\x01 \x01(\x0c\x12\x0e\n\x06sha256\x18\x02 \x01(\t*U\n\tEmbedKind\x12\x1a\n\x16\x45MBED_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10\x45MBED_KIND_QUERY\x10\x01\x12\x16\n\x12\x45MBED_KIND_PASSAGE\x10\x02\x32\xab\x04\n\x0fRerankerService\x12]\n\x05\x45mbed\x12$.groundwork.reranker.v1.EmbedRequest\x1a%.groundwork.reranker.v1.EmbedResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12`\n\x06Rerank\x12%.groundwork.reranker.v1.RerankRequest\x1a&.groundwork.reranker.v1.RerankResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12o\n\x0b\x46orgetTexts\x12*.groundwork.reranker.v1.ForgetTextsRequest\x1a+.groundwork.reranker.v1.ForgetTextsResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x12r\n\x0cGetModelInfo\x12+.groundwork.reranker.v1.GetModelInfoRequest\x1a,.groundwork.reranker.v1.GetModelInfoResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12r\n\x0cGetTokenizer\x12+.groundwork.reranker.v1.GetTokenizerRequest\x1a,.groundwork.reranker.v1.GetTokenizerResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%groundwork/reranker/v1/reranker.proto\x12\x16groundwork.reranker.v1\x1a\x1dgroundwork/auth/v1/auth.proto\"y\n\x0c\x45mbedRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12/\n\x04kind\x18\x02 \x01(\x0e\x32!.groundwork.reranker.v1.EmbedKind\x12\x1a\n\x12keep_token_vectors\x18\x03 \x01(\x08\x12\r\n\x05model\x18\x04 \x01(\t\"X\n\rEmbedResponse\x12\x0f\n\x07vectors\x18\x01 \x01(\x0c\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\r\n\x05model\x18\x03 \x01(\t\x12\x14\n\x0ctoken_counts\x18\x04 \x03(\r\"l\n\rRerankRequest\x12\x12\n\nquery_text\x18\x01 \x01(\t\x12\x10\n\x08passages\x18\x02 \x03(\t\x12\x1d\n\x15\x63\x61ndidates_are_ranked\x18\x03 \x01(\x08\x12\x16\n\x0e\x63ontent_hashes\x18\x04 \x03(\t\"/\n\x0eRerankResponse\x12\x0e\n\x06scores\x18\x01 \x03(\x02\x12\r\n\x05model\x18\x02 \x01(\t\",\n\x12\x46orgetTextsRequest\x12\x16\n\x0e\x63ontent_hashes\x18\x01 \x03(\t\"\x15\n\x13\x46orgetTextsResponse\"\x15\n\x13GetModelInfoRequest\"\xda\x01\n\x14GetModelInfoResponse\x12\x17\n\x0f\x65mbedding_model\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\x15\n\rwindow_tokens\x18\x03 \x01(\r\x12\x14\n\x0crerank_model\x18\x04 \x01(\t\x12\x0f\n\x07runtime\x18\x05 \x01(\t\x12\x16\n\x0ererank_runtime\x18\x06 \x01(\t\x12@\n\x10\x65mbedding_models\x18\x07 \x03(\x0b\x32&.groundwork.reranker.v1.EmbeddingModel\"Y\n\x0e\x45mbeddingModel\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\x15\n\rwindow_tokens\x18\x03 \x01(\r\x12\x0f\n\x07runtime\x18\x04 \x01(\t\"\x15\n\x13GetTokenizerRequest\"[\n\x14GetTokenizerResponse\x12\x16\n\x0etokenizer_json\x18\x01 \x01(\x0c\x12\x0e\n\x06sha256\x18\x02 \x01(\t\x12\x1b\n\x13sentencepiece_model\x18\x03 \x01(\x0c*U\n\tEmbedKind\x12\x1a\n\x16\x45MBED_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10\x45MBED_KIND_QUERY\x10\x01\x12\x16\n\x12\x45MBED_KIND_PASSAGE\x10\x02\x32\xab\x04\n\x0fRerankerService\x12]\n\x05\x45mbed\x12$.groundwork.reranker.v1.EmbedRequest\x1a%.groundwork.reranker.v1.EmbedResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12`\n\x06Rerank\x12%.groundwork.reranker.v1.RerankRequest\x1a&.groundwork.reranker.v1.RerankResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12o\n\x0b\x46orgetTexts\x12*.groundwork.reranker.v1.ForgetTextsRequest\x1a+.groundwork.reranker.v1.ForgetTextsResponse\"\x07\x90\x02\x02\x88\xb5\x18\x05\x12r\n\x0cGetModelInfo\x12+.groundwork.reranker.v1.GetModelInfoRequest\x1a,.groundwork.reranker.v1.GetModelInfoResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x12r\n\x0cGetTokenizer\x12+.groundwork.reranker.v1.GetTokenizerRequest\x1a,.groundwork.reranker.v1.GetTokenizerResponse\"\x07\x90\x02\x01\x88\xb5\x18\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,28 +42,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RERANKERSERVICE'].methods_by_name['GetModelInfo']._serialized_options = b'\220\002\001\210\265\030\005'
   _globals['_RERANKERSERVICE'].methods_by_name['GetTokenizer']._loaded_options = None
   _globals['_RERANKERSERVICE'].methods_by_name['GetTokenizer']._serialized_options = b'\220\002\001\210\265\030\005'
-  _globals['_EMBEDKIND']._serialized_start=787
-  _globals['_EMBEDKIND']._serialized_end=872
+  _globals['_EMBEDKIND']._serialized_start=988
+  _globals['_EMBEDKIND']._serialized_end=1073
   _globals['_EMBEDREQUEST']._serialized_start=96
-  _globals['_EMBEDREQUEST']._serialized_end=202
-  _globals['_EMBEDRESPONSE']._serialized_start=204
-  _globals['_EMBEDRESPONSE']._serialized_end=292
-  _globals['_RERANKREQUEST']._serialized_start=294
-  _globals['_RERANKREQUEST']._serialized_end=402
-  _globals['_RERANKRESPONSE']._serialized_start=404
-  _globals['_RERANKRESPONSE']._serialized_end=451
-  _globals['_FORGETTEXTSREQUEST']._serialized_start=453
-  _globals['_FORGETTEXTSREQUEST']._serialized_end=497
-  _globals['_FORGETTEXTSRESPONSE']._serialized_start=499
-  _globals['_FORGETTEXTSRESPONSE']._serialized_end=520
-  _globals['_GETMODELINFOREQUEST']._serialized_start=522
-  _globals['_GETMODELINFOREQUEST']._serialized_end=543
-  _globals['_GETMODELINFORESPONSE']._serialized_start=546
-  _globals['_GETMODELINFORESPONSE']._serialized_end=698
-  _globals['_GETTOKENIZERREQUEST']._serialized_start=700
-  _globals['_GETTOKENIZERREQUEST']._serialized_end=721
-  _globals['_GETTOKENIZERRESPONSE']._serialized_start=723
-  _globals['_GETTOKENIZERRESPONSE']._serialized_end=785
-  _globals['_RERANKERSERVICE']._serialized_start=875
-  _globals['_RERANKERSERVICE']._serialized_end=1430
+  _globals['_EMBEDREQUEST']._serialized_end=217
+  _globals['_EMBEDRESPONSE']._serialized_start=219
+  _globals['_EMBEDRESPONSE']._serialized_end=307
+  _globals['_RERANKREQUEST']._serialized_start=309
+  _globals['_RERANKREQUEST']._serialized_end=417
+  _globals['_RERANKRESPONSE']._serialized_start=419
+  _globals['_RERANKRESPONSE']._serialized_end=466
+  _globals['_FORGETTEXTSREQUEST']._serialized_start=468
+  _globals['_FORGETTEXTSREQUEST']._serialized_end=512
+  _globals['_FORGETTEXTSRESPONSE']._serialized_start=514
+  _globals['_FORGETTEXTSRESPONSE']._serialized_end=535
+  _globals['_GETMODELINFOREQUEST']._serialized_start=537
+  _globals['_GETMODELINFOREQUEST']._serialized_end=558
+  _globals['_GETMODELINFORESPONSE']._serialized_start=561
+  _globals['_GETMODELINFORESPONSE']._serialized_end=779
+  _globals['_EMBEDDINGMODEL']._serialized_start=781
+  _globals['_EMBEDDINGMODEL']._serialized_end=870
+  _globals['_GETTOKENIZERREQUEST']._serialized_start=872
+  _globals['_GETTOKENIZERREQUEST']._serialized_end=893
+  _globals['_GETTOKENIZERRESPONSE']._serialized_start=895
+  _globals['_GETTOKENIZERRESPONSE']._serialized_end=986
+  _globals['_RERANKERSERVICE']._serialized_start=1076
+  _globals['_RERANKERSERVICE']._serialized_end=1631
 # @@protoc_insertion_point(module_scope)

@@ -52,11 +52,17 @@ class EmbedRequest(_message.Message):
     TEXTS_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     KEEP_TOKEN_VECTORS_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
     kind: Global___EmbedKind.ValueType
     """Query or passage."""
     keep_token_vectors: _builtins.bool
     """Passages that will be searched: a server that scores by late interaction keeps their token vectors on disk, under the sha256 of
     each text, so that Rerank need not read them again. Makes no difference to the answer, nor to other servers.
+    """
+    model: _builtins.str
+    """Model to embed with, one of GetModelInfo's embedding_models: a query must be embedded by the model that made the vectors it is
+    compared with. Empty: the first of them, with which new texts are embedded. FAILED_PRECONDITION EMBEDDING_MODEL_UNKNOWN where
+    the server does not have it.
     """
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -68,10 +74,11 @@ class EmbedRequest(_message.Message):
         texts: _abc.Iterable[_builtins.str] | None = ...,
         kind: Global___EmbedKind.ValueType = ...,
         keep_token_vectors: _builtins.bool = ...,
+        model: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["keep_token_vectors", b"keep_token_vectors", "kind", b"kind", "texts", b"texts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keep_token_vectors", b"keep_token_vectors", "kind", b"kind", "model", b"model", "texts", b"texts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -254,6 +261,7 @@ class GetModelInfoResponse(_message.Message):
     RERANK_MODEL_FIELD_NUMBER: _builtins.int
     RUNTIME_FIELD_NUMBER: _builtins.int
     RERANK_RUNTIME_FIELD_NUMBER: _builtins.int
+    EMBEDDING_MODELS_FIELD_NUMBER: _builtins.int
     embedding_model: _builtins.str
     """Embedding model name."""
     dimension: _builtins.int
@@ -266,6 +274,12 @@ class GetModelInfoResponse(_message.Message):
     """Runtime and device of the embedding model, for example "openvino/cpu", "sentence-transformers/cuda" or "openai/remote"."""
     rerank_runtime: _builtins.str
     """The same of the rerank model."""
+    @_builtins.property
+    def embedding_models(self) -> _containers.RepeatedCompositeFieldContainer[Global___EmbeddingModel]:
+        """Every model that Embed takes, that of the fields above first. The others are loaded when they are first asked for: vectors
+        that they made earlier stay comparable with queries.
+        """
+
     def __init__(
         self,
         *,
@@ -275,14 +289,49 @@ class GetModelInfoResponse(_message.Message):
         rerank_model: _builtins.str = ...,
         runtime: _builtins.str = ...,
         rerank_runtime: _builtins.str = ...,
+        embedding_models: _abc.Iterable[Global___EmbeddingModel] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "embedding_model", b"embedding_model", "rerank_model", b"rerank_model", "rerank_runtime", b"rerank_runtime", "runtime", b"runtime", "window_tokens", b"window_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "embedding_model", b"embedding_model", "embedding_models", b"embedding_models", "rerank_model", b"rerank_model", "rerank_runtime", b"rerank_runtime", "runtime", b"runtime", "window_tokens", b"window_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetModelInfoResponse: _TypeAlias = GetModelInfoResponse  # noqa: Y015
+
+@_typing.final
+class EmbeddingModel(_message.Message):
+    """A model that Embed takes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DIMENSION_FIELD_NUMBER: _builtins.int
+    WINDOW_TOKENS_FIELD_NUMBER: _builtins.int
+    RUNTIME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name under which its vectors are stored."""
+    dimension: _builtins.int
+    """Length of an embedding."""
+    window_tokens: _builtins.int
+    """Tokens it sees of a text, special tokens included."""
+    runtime: _builtins.str
+    """Runtime and device, for example "openvino/cpu"."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        dimension: _builtins.int = ...,
+        window_tokens: _builtins.int = ...,
+        runtime: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "name", b"name", "runtime", b"runtime", "window_tokens", b"window_tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbeddingModel: _TypeAlias = EmbeddingModel  # noqa: Y015
 
 @_typing.final
 class GetTokenizerRequest(_message.Message):
@@ -309,19 +358,23 @@ class GetTokenizerResponse(_message.Message):
 
     TOKENIZER_JSON_FIELD_NUMBER: _builtins.int
     SHA256_FIELD_NUMBER: _builtins.int
+    SENTENCEPIECE_MODEL_FIELD_NUMBER: _builtins.int
     tokenizer_json: _builtins.bytes
-    """Hugging Face `tokenizers` JSON, UTF-8. Empty when the embedding provider does not publish one."""
+    """Hugging Face `tokenizers` JSON, UTF-8. Empty when the embedding provider does not publish one, or has another form of it."""
     sha256: _builtins.str
-    """Hex sha256 of tokenizer_json: the key under which a caller may cache it."""
+    """Hex sha256 of the form that is given: the key under which a caller may cache it."""
+    sentencepiece_model: _builtins.bytes
+    """A serialized SentencePiece ModelProto. Empty where tokenizer_json is given, or neither is published."""
     def __init__(
         self,
         *,
         tokenizer_json: _builtins.bytes = ...,
         sha256: _builtins.str = ...,
+        sentencepiece_model: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sha256", b"sha256", "tokenizer_json", b"tokenizer_json"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sentencepiece_model", b"sentencepiece_model", "sha256", b"sha256", "tokenizer_json", b"tokenizer_json"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

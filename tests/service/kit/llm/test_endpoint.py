@@ -203,9 +203,8 @@ async def test_address_of_the_method_itself_is_taken_as_well() -> None:
 
 
 async def test_call_is_a_span_of_whoever_makes_it() -> None:
-    with recorded_spans() as spans:
-        with trace.get_tracer("test").start_as_current_span("run") as run:
-            await answer_to(Reply(["Hel", "lo"]))
+    with recorded_spans() as spans, trace.get_tracer("test").start_as_current_span("run") as run:
+        await answer_to(Reply(["Hel", "lo"]))
         with pytest.raises(ModelRejected):
             await answer_to(Reply(status=401))
     answered, refused = [span for span in spans.get_finished_spans() if span.name == "chat m"]

@@ -1,0 +1,243 @@
+"""Makes the cases that scripts/fit_answerability.py fits on: questions of SQuAD 2.0 and XQuAD over their own paragraphs and,
+as off-topic ones, over those of other articles; and questions about rows of tables, some of which name a column or a row that is
+not there. The embedding model is loaded here and BM25 is counted here, fused half and half, so that thousands of
+questions take minutes.
+
+    python -m scripts.answerability_cases --model multilingual --squad dev-v2.0.json.gz --xquad ir_xquad_de cases.jsonl
+"""
+
+import argparse
+import asyncio
+import gzip
+import json
+import math
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kit.language.questions import read_question
+from kit.language.terms import tokens
+from services.orchestrator.answering.extractive import ExtractiveSettings, Passage
+from services.orchestrator.answering.extractive.answering import score_candidates
+from services.orchestrator.answering.extractive.features import gather
+from services.orchestrator.answering.extractive.rows import fields, is_row
+from services.orchestrator.answering.extractive.scoring import prefilter, rank
+from services.orchestrator.answering.extractive.selection import select
+from services.orchestrator.answering.extractive.signals import read_signals
+from services.reranker.adapters.cpu_model import embedding_models, load
+from services.reranker.models import TextKind, TextVectors
+from services.reranker.padding import pad
+from services.reranker.pooling import text_vectors
+from services.reranker.reranking import MAXSIM_WEIGHT, score
+from services.reranker.settings import RerankerSettings
+
+_TOP_K, _BATCH, _LONGEST_CHARS = 8, 16, 3_000
+_ROWS_A_FILE = 90
+_QUESTIONS = (
+    "What is the {column} of {key}?",
+    "{column} of {key}",
+    "Which {column} does {key} have?",
+    "Wie ist {column} von {key}?",
+)
+_ABSENT_COLUMNS = ("number of employees", "chief executive", "population", "opening hours", "birthday", "stadium")
+_ABSENT_KEYS = ("Lakers", "Volkswagen", "Atlantis", "Konrad Industries", "Nowhere County")
+
+
+class Model:
+    """An embedding model as the model server uses it; texts are encoded once."""
+
+    def __init__(self, name: str) -> None:
+        settings = RerankerSettings(reranker_cpu_embedding_model=name, auth_public_keys="nobody calls")
+        self._loaded = load(settings, embedding_models(settings)[0])
+        self._known: dict[tuple[TextKind, str], TextVectors] = {}
+
+    def vectors(self, texts: Sequence[str], kind: TextKind) -> list[TextVectors]:
+        tokenizer, prompt = self._loaded.tokenizer, (self._loaded.model.prompts or {}).get(kind, "")
+        prompt_tokens = len(tokenizer.tokenize([prompt])[0]) - len(tokenizer.tokenize([""])[0])
+        new = sorted({text for text in texts if (kind, text) not in self._known}, key=len)
+        for start in range(0, len(new), _BATCH):
+            batch = new[start : start + _BATCH]
+            ids = tokenizer.tokenize([prompt + text[:_LONGEST_CHARS] for text in batch])
+            encoded = self._loaded.encoder.encode(*pad(ids, 8))
+            for row, text in enumerate(batch):
+                self._known[kind, text] = text_vectors(encoded.text(row, len(ids[row])), prompt_tokens)
+        return [self._known[kind, text] for text in texts]
+
+    async def score(self, question: str, sentences: Sequence[str]) -> Sequence[float]:
+        """As the Rerank call does."""
+        (query,) = self.vectors([question], TextKind.QUERY)
+        return score(query, self.vectors(sentences, TextKind.PASSAGE), MAXSIM_WEIGHT)
+
+
+@dataclass
+class Collection:
+    """Passages that can be searched. `groups` says which belong to one article or file."""
+
+    model: Model
+    texts: Sequence[str]
+    groups: Sequence[str]
+    _words: list[Counter[str]] = field(init=False)
+    _vectors: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._words = [Counter(token.stem for token in tokens(text) if not token.is_stopword) for text in self.texts]
+        self._vectors = np.stack([each.pooled for each in self.model.vectors(self.texts, TextKind.PASSAGE)])
+
+    def search(self, question: str, without: str = "") -> list[Passage]:
+        """The best passages, without those of a group."""
+        (query,) = self.model.vectors([question], TextKind.QUERY)
+        dense = self._vectors @ query.pooled
+        fused = 0.5 * _spread(dense) + 0.5 * _spread(self._bm25(question))
+        best = [index for index in np.argsort(-fused) if not without or self.groups[index] != without][:_TOP_K]
+        return [
+            Passage(number, self.texts[index], self.groups[index], str(index), float(fused[index]), float(dense[index]))
+            for number, index in enumerate(best, start=1)
+        ]
+
+    def _bm25(self, question: str) -> Any:
+        mean = sum(words.total() for words in self._words) / len(self._words)
+        scores = np.zeros(len(self._words))
+        for stem in {token.stem for token in tokens(question) if not token.is_stopword}:
+            holding = [index for index, words in enumerate(self._words) if stem in words]
+            rarity = math.log(1 + (len(self._words) - len(holding) + 0.5) / (len(holding) + 0.5))
+            for index in holding:
+                count, length = self._words[index][stem], self._words[index].total()
+                scores[index] += rarity * count * 1.9 / (count + 0.9 * (0.6 + 0.4 * length / mean))
+        return scores
+
+
+def _spread(scores: Any) -> Any:
+    low, high = scores.min(), scores.max()
+    return (scores - low) / (high - low) if high > low else scores * 0
+
+
+@dataclass(frozen=True)
+class Asked:
+    question: str
+    kind: str
+    half: str
+    answers: Sequence[str] = ()
+    without: str = ""
+
+
+def case(asked: Asked, collection: Collection, model: Model) -> dict[str, Any] | None:
+    """The signals of the best unit, and whether the selected text holds an answer."""
+    question, settings = read_question(asked.question), ExtractiveSettings(scorer_timeout_s=60)
+    evidence = gather(question, collection.search(asked.question, asked.without))
+    candidates = prefilter(evidence, settings)
+    if not candidates:
+        return None
+    semantics, _ = asyncio.run(score_candidates(question, candidates, model, settings))
+    ranked = rank(candidates, semantics, settings)
+    chosen = select(question, evidence, ranked, settings)
+    text = _folded(" ".join(each.candidate.unit.text for each in chosen))
+    signals = [None if math.isnan(each) else round(each, 5) for each in read_signals(question, evidence, ranked)]
+    right = any(_folded(answer) in text for answer in asked.answers)
+    return {"half": asked.half, "kind": asked.kind, "signals": signals, "right": right}
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def squad(path: Path, count: int, model: Model) -> Iterator[tuple[Asked, Collection]]:
+    """Every second article, in order of the titles, is for fitting, the others for testing."""
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        articles = sorted(json.load(file)["data"], key=lambda article: str(article["title"]))
+    pairs = {part["context"].strip(): each["title"] for each in articles for part in each["paragraphs"]}
+    collection = Collection(model, list(pairs), [str(title) for title in pairs.values()])
+    for index, half in enumerate(("fit", "test")):
+        rows = [(a["title"], row) for a in articles[index::2] for part in a["paragraphs"] for row in part["qas"]]
+        random.Random(1).shuffle(rows)  # noqa: S311 - a sample
+        left = {"answerable": count, "adversarial": count}
+        for title, row in rows:
+            answers = [] if row.get("is_impossible") else [each["text"] for each in row["answers"]]
+            kind = "answerable" if answers else "adversarial"
+            left[kind] -= 1
+            if left[kind] < 0:
+                continue
+            yield Asked(row["question"], kind, half, answers), collection
+            if answers:
+                yield Asked(row["question"], "off-topic", half, (), str(title)), collection
+
+
+def xquad(folders: Sequence[Path], count: int, model: Model) -> Iterator[tuple[Asked, Collection]]:
+    """Each language over its own paragraphs, and over those of the last folder. Half of the paragraphs is for fitting."""
+    read = [_xquad(folder) for folder in folders]
+    collections = [Collection(model, texts, [str(number // 5) for number in range(len(texts))]) for texts, _, _ in read]
+    pairs = [(own, own) for own in range(len(read))] + [(own, len(read) - 1) for own in range(len(read) - 1)]
+    for own, other in pairs:
+        suffix = "other language" if own == other else "across languages"
+        texts, answers, places = read[other]
+        questions = list(read[own][1].items())
+        random.Random(3).shuffle(questions)  # noqa: S311 - a sample
+        for query_id, row in questions[:count]:
+            half = "fit" if places[query_id] < len(texts) // 2 else "test"
+            group = str(places[query_id] // 5)
+            yield Asked(row["text"], f"answerable, {suffix}", half, answers[query_id]["answers"]), collections[other]
+            yield Asked(row["text"], f"off-topic, {suffix}", half, (), group), collections[other]
+
+
+def _xquad(folder: Path) -> tuple[list[str], dict[str, Any], dict[str, int]]:
+    with gzip.open(folder / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
+        corpus = [json.loads(line) for line in file]
+    place = {row["_id"]: number for number, row in enumerate(corpus)}
+    queries = [json.loads(line) for line in (folder / "queries.jsonl").read_text("utf-8").splitlines()]
+    lines = next((folder / "qrels").iterdir()).read_text("utf-8").splitlines()[1:]
+    places = {query_id: place[document_id] for query_id, document_id, _ in (line.split("\t") for line in lines)}
+    return [row["text"] for row in corpus], {row["_id"]: row for row in queries}, places
+
+
+def tables(paths: Iterable[Path], model: Model) -> Iterator[tuple[Asked, Collection]]:
+    """Files of text whose lines are rows, `column: cell; column: cell`, as ingestion writes them."""
+    rng = random.Random(5)  # noqa: S311 - a sample
+    rows = [(path.name, line) for path in paths for line in path.read_text("utf-8").splitlines() if is_row(line)]
+    collection = Collection(model, [line for _, line in rows], [name for name, _ in rows])
+    rng.shuffle(rows)
+    made: Counter[str] = Counter()
+    for name, line in rows:
+        (_, key), *cells = fields(line)
+        named = [(column, cell) for column, cell in cells if column and cell not in ("", "0", "x")]
+        if not named or made[name] >= _ROWS_A_FILE:
+            continue
+        made[name] += 1
+        column, cell = rng.choice(named)
+        absent = rng.random()
+        column = rng.choice(_ABSENT_COLUMNS) if absent < 0.2 else column
+        key = rng.choice(_ABSENT_KEYS) if 0.2 <= absent < 0.4 else key
+        kind, answers = ("absent row", ()) if absent < 0.4 else ("row", (cell,))
+        question = rng.choice(_QUESTIONS).format(column=column, key=key)
+        yield Asked(question, kind, rng.choice(["fit", "fit", "test"]), answers), collection
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--model", choices=("multilingual", "english"), default="multilingual")
+    parser.add_argument("--squad", type=Path)
+    parser.add_argument(
+        "--xquad", type=Path, action="append", default=[], help="a folder; the last is asked across languages"
+    )
+    parser.add_argument("--table", type=Path, action="append", default=[], help="a text file of rows")
+    parser.add_argument("--count", type=int, default=500, help="questions of each sort and half")
+    options = parser.parse_args()
+    model = Model(options.model)
+    sources = [squad(options.squad, options.count, model)] if options.squad else []
+    sources += [xquad(options.xquad, options.count, model)] if options.xquad else []
+    sources += [tables(options.table, model)] if options.table else []
+    with options.output.open("w", encoding="utf-8") as file:
+        for source in sources:
+            for asked, collection in source:
+                if made := case(asked, collection, model):
+                    file.write(json.dumps(made) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
