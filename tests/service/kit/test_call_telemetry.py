@@ -68,9 +68,13 @@ def spans() -> Iterator[InMemorySpanExporter]:
         yield exporter
 
 
-def sides(spans: InMemorySpanExporter) -> tuple[ReadableSpan, ReadableSpan]:
-    """The client's and the server's span of the one call."""
-    by_kind = {span.kind: span for span in spans.get_finished_spans()}
+async def sides(spans: InMemorySpanExporter) -> tuple[ReadableSpan, ReadableSpan]:
+    """The client's and the server's span of the one call. The server's ends, and is counted, once its status has been sent: the
+    client may have it before."""
+    async with asyncio.timeout(5):
+        while len(finished := spans.get_finished_spans()) < 2:
+            await asyncio.sleep(0.01)
+    by_kind = {span.kind: span for span in finished}
     return by_kind[SpanKind.CLIENT], by_kind[SpanKind.SERVER]
 
 
@@ -87,7 +91,7 @@ async def test_call_is_a_span_of_its_caller_and_one_of_its_server_below_it(
     channel: Channel, spans: InMemorySpanExporter
 ) -> None:
     await get(channel)
-    client, server = sides(spans)
+    client, server = await sides(spans)
     assert client.parent == trace.get_current_span().get_span_context()
     assert server.parent is not None
     assert client.context is not None
@@ -113,7 +117,7 @@ async def test_failure_is_told_by_its_code_and_not_by_what_it_says(
     before = counted("server", code), counted("client", code)
     with pytest.raises(GroundworkError):
         await get(channel)
-    client, server = sides(spans)
+    client, server = await sides(spans)
     assert (client.status.is_ok, server.status.is_ok) == (False, not is_servers_fault)
     assert (client.attributes or {})["rpc.response.status_code"] == code
     assert (server.attributes or {})["rpc.response.status_code"] == code
