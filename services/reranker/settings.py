@@ -25,7 +25,7 @@ class RerankerSettings(ServiceSettings):
     reranker_rerank_provider: Literal["auto", "remote", "gpu", "cpu"] = "auto"
     """Where passages are scored; "auto" as above. A GPU without the model's files is passed over, and the log says so."""
 
-    reranker_cpu_embedding_model: Literal["multilingual", "english"] = "english"
+    reranker_cpu_embedding_model: Literal["multilingual", "english"] = "multilingual"
     """Model for new texts where this machine's CPU embeds: multilingual-e5-small, which needs OpenVINO, or all-MiniLM-L6-v2, which
     understands English only and takes two thirds of the time. What the other has embedded stays searchable: it is loaded when a
     search needs it."""

@@ -1,4 +1,8 @@
-"""Answers that are remembered: to the same request, and to one that asks the same in other words.
+"""Answers that are remembered: to the same request, and to one that asks the same in other forms of its words.
+
+Vectors alone do not tell whether two queries ask the same: to multilingual-e5-small two words that it does not know are as near to
+each other as "gets" to "get", and to every model a flight from Paris to London is nearly one from London to Paris. So their words
+must be the same and in the same order, up to their endings and to those that carry no meaning, and the vectors must agree as well.
 
 An answer is worth what its collections were when it was computed: each carries their versions, which every change of a pointer
 raises, so that a new revision or a deletion voids all answers over the collection at once. What is returned has been compared
@@ -13,7 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
-from kit.language.phrases import numbers_in, phrase_tokens
+from kit.language.phrases import phrase_tokens
+from kit.language.terms import stem, words
 from services.retriever.engines import phrases_by_query
 from services.retriever.models import (
     Chunk,
@@ -30,6 +35,7 @@ _BYTES_PER_HIT = 2000
 _BYTES_PER_DROPPED = 400
 _BYTES_PER_CHARACTER = 2
 """About what Python needs for them."""
+_WITHOUT_MEANING = words("a an the is are was were be do does did of s me my our your please")
 _MAX_WORDINGS = 64
 """Answers that a request is compared with: the newest that differ from it in their wording only."""
 
@@ -47,10 +53,13 @@ class CacheKey:
 
     @cached_property
     def beyond_wording(self) -> Hashable:
-        """What two requests must have in common to be compared by meaning: a small model takes 2022 and 2023 for the same,
-        and knows nothing of quotation marks."""
-        numbers = tuple(numbers_in(phrase_tokens(query_text)) for query_text in self.request.queries)
-        return replace(self.request, queries=()), self.plan, tuple(phrases_by_query(self.request)), numbers
+        """What two requests must have in common to be compared by meaning. No model knows anything of quotation marks."""
+        stems = tuple(map(_stems, self.request.queries))
+        return replace(self.request, queries=()), self.plan, tuple(phrases_by_query(self.request)), stems
+
+
+def _stems(query_text: str) -> tuple[str, ...]:
+    return tuple(stem(word) for word in phrase_tokens(query_text) if word not in _WITHOUT_MEANING)
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,8 @@ class RetrieverSettings(MessageStoreSettings, SigningServiceSettings):
     """Seconds after which a remembered answer is computed again in any case."""
 
     retriever_cache_similarity: float = Field(default=0.97, gt=0, le=1)
-    """Cosine from which two queries with the same numbers are taken for the same question. A changed year or negation gave
-    0.91 to 0.94, "get" for "gets" 0.98. 1 leaves only the same wording."""
+    """Cosine from which two queries with the same words in other forms ("get", "gets": 0.98) are taken for the same question. 1
+    leaves only the same wording."""
 
     retriever_max_concurrent_revisions: int = Field(default=32, ge=1)
     """Revisions written at a time; more wait. Each holds one batch in memory."""
