@@ -1,5 +1,6 @@
 """What interceptors of the gRPC server are made from: one way around unary and streaming handlers alike."""
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -34,8 +35,8 @@ class Around(grpc.aio.ServerInterceptor):
         make = getattr(grpc, f"{kind}_rpc_method_handler")
         return make(around, handler.request_deserializer, handler.response_serializer)
 
-    def _around_unary(self, inner: Behaviour, method: str) -> Behaviour:
-        raise NotImplementedError
+    @abstractmethod
+    def _around_unary(self, inner: Behaviour, method: str) -> Behaviour: ...
 
-    def _around_stream(self, inner: Behaviour, method: str) -> Behaviour:
-        raise NotImplementedError
+    @abstractmethod
+    def _around_stream(self, inner: Behaviour, method: str) -> Behaviour: ...
