@@ -146,15 +146,9 @@ class Usage(BaseModel):
     tool_calls: int = Field(default=0, description="Calls of tools.")
 
 
-class QaResponse(BaseModel):
-    """An answer and its grounds."""
+class _Grounds(BaseModel):
+    """What speaks for an answer's text."""
 
-    run_id: str = Field(description="The run; its events are at /v1/runs/{run_id}/events.")
-    status: RunStatus = Field(
-        description="`refused`: the documents do not say, or could not be searched (see `support_status`). `timeout`: the answer "
-        "is what a chat had found when its time was over."
-    )
-    answer: str = Field(description="Full text with citation marks [1], [2] …")
     citations: list[Citation] = Field(description="One quote a mark, in order of appearance.")
     support_status: SupportStatus | None = Field(
         description="Whether its sources carry the text. Of a quoted answer they do, word for word; whether it answers is "
@@ -171,8 +165,19 @@ class QaResponse(BaseModel):
     closest: list[Citation] = Field(
         default_factory=list, description="Of a refusal: the passages that came closest, best first, at most three."
     )
-    usage: Usage = Field(description="What it cost.")
     method: str = Field(description="`model` or `extractive`.")
+
+
+class QaResponse(_Grounds):
+    """An answer and its grounds."""
+
+    run_id: str = Field(description="The run; its events are at /v1/runs/{run_id}/events.")
+    status: RunStatus = Field(
+        description="`refused`: the documents do not say, or could not be searched (see `support_status`). `timeout`: the answer "
+        "is what a chat had found when its time was over."
+    )
+    answer: str = Field(description="Full text with citation marks [1], [2] …")
+    usage: Usage = Field(description="What it cost.")
     degraded: list[Degradation] = Field(description="What was done in a lesser way than asked.")
 
 
@@ -193,27 +198,10 @@ class Run(BaseModel):
     )
 
 
-class RunAnswer(BaseModel):
+class RunAnswer(_Grounds):
     """What a run answered."""
 
     text: str = Field(description="Full text with citation marks [1], [2] …")
-    citations: list[Citation] = Field(description="One quote a mark, in order of appearance.")
-    support_status: SupportStatus | None = Field(
-        description="Whether its sources carry the text. Of a quoted answer they do, word for word; whether it answers is "
-        "in `answer_status`."
-    )
-    answer_confidence: float | None = Field(
-        default=None,
-        description="Calibrated probability that the text answers the question; of a refusal, that an answer stands in the closest "
-        "passages. Null where that was not judged.",
-    )
-    answer_status: AnswerStatus | None = Field(
-        default=None, description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
-    )
-    closest: list[Citation] = Field(
-        default_factory=list, description="Of a refusal: the passages that came closest, best first, at most three."
-    )
-    method: str = Field(description="`model` or `extractive`.")
     block: dict[str, Any] | None = Field(description="A structured block, when the agent makes one.")
 
 
