@@ -20,6 +20,11 @@ REFUSALS = (
     Refusal("a key of another component", {"memory": {"proxies": []}}, ("/memory", "proxies", "not allowed")),
     Refusal("a key below", {"tls": {"certManager": {"issuer": {}}}}, ("/tls/certManager", "issuer", "not allowed")),
     Refusal("a key of an autoscaler", {"tools": {"autoscaling": {"min": 1}}}, ("/tools/autoscaling", "min")),
+    Refusal(
+        "half a policy of an autoscaler",
+        {"autoscaling": {"behavior": {"scaleDown": {"policies": [{"periodSeconds": 15}]}}}},
+        ("/autoscaling/behavior/scaleDown/policies/0", "type", "value"),
+    ),
     Refusal("a word where a number belongs", {"gateway": {"replicas": "two"}}, ("/gateway/replicas", "integer")),
     Refusal(
         "a number where a word belongs", {"auth": {"bootstrapKey": 123456789012}}, ("/auth/bootstrapKey", "string")

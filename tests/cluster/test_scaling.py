@@ -25,6 +25,8 @@ CONNECTION_AGE_S = 10
 """So long it takes at most until a new pod is asked: callers renew their connections, and look their names up, so often."""
 SHARE_MIN = 0.1
 """Of the work, of each of three pods. A fair share is a third."""
+NEW_CLIENTS = 200
+"""Of the gateway; others use it meanwhile."""
 READ_METRICS = (
     "import urllib.request as r; print(r.urlopen('http://127.0.0.1:9000/metrics', timeout=5).read().decode())"
 )
@@ -46,7 +48,7 @@ def test_no_request_fails_while_a_service_is_scaled(
 
     def up_and_down() -> None:
         _scale(cluster, component, 3)
-        shares.update(_shares(cluster, component))
+        shares.update(_shares(renewing, component, operator_key))
         _scale(cluster, component, 1)
 
     _scale(cluster, component, 1)
@@ -74,11 +76,14 @@ def _scale(cluster: Cluster, component: str, count: int) -> None:
     cluster.until_pods(scaled, f"{count} of {component}", component=component)
 
 
-def _shares(cluster: Cluster, component: str) -> dict[str, float]:
+def _shares(release: Release, component: str, key: str) -> dict[str, float]:
     """Of each pod its part of what all do together from now on, once they have had time to be found."""
+    cluster = release.cluster
     time.sleep(2 * CONNECTION_AGE_S)  # nothing tells when the last caller has renewed its connection
     pods = [pod for pod in cluster.pods(component) if pod.is_ready]
     before = {pod.name: _work(cluster, pod) for pod in pods}
+    if component == "gateway":
+        _come_anew(release, key)
     deadline = time.monotonic() + 120
     while True:
         done = {pod.name: _work(cluster, pod) - before[pod.name] for pod in pods}
@@ -86,6 +91,13 @@ def _shares(cluster: Cluster, component: str) -> dict[str, float]:
         if total >= 60 or (total and time.monotonic() > deadline):
             return {name: each / total for name, each in done.items()}
         time.sleep(1)  # metrics offer no event
+
+
+def _come_anew(release: Release, key: str) -> None:
+    """New clients. Those that are there keep their connections, and so their gateways, for as long as they like."""
+    for _ in range(NEW_CLIENTS):
+        with release.api(key) as api:
+            api.get("/v1/collections")
 
 
 def _work(cluster: Cluster, pod: Pod) -> float:
@@ -103,6 +115,8 @@ def test_autoscaler_follows_the_load_up_and_down(release: Release, users: list[U
         "orchestrator.autoscaling.maxReplicas": "3",
         "orchestrator.autoscaling.targetCPUPercent": "50",
         "autoscaling.behavior.scaleDown.stabilizationWindowSeconds": "15",
+        "autoscaling.behavior.scaleDown.policies[0].type": "Pods",
+        "autoscaling.behavior.scaleDown.policies[0].value": "1",
         "autoscaling.behavior.scaleDown.policies[0].periodSeconds": "15",
         "orchestrator.resources.requests.cpu": "50m",
     }
@@ -131,6 +145,7 @@ def test_ingest_worker_follows_the_lag_of_the_queue(release: Release, users: lis
     if not _has_keda(release.cluster):
         pytest.skip("the cluster has no KEDA")
     values = {
+        "ingestWorker.autoscaling.enabled": "true",
         "ingestWorker.autoscaling.keda.enabled": "true",
         "ingestWorker.autoscaling.minReplicas": "1",
         "ingestWorker.autoscaling.maxReplicas": "4",
@@ -153,7 +168,13 @@ def test_ingest_worker_follows_the_lag_of_the_queue(release: Release, users: lis
             section.figure("uploads", traffic.journal.acknowledged)
             section.figure("failed", len(traffic.journal.failures))
         finally:
-            release.upgrade({"ingestWorker.autoscaling.keda.enabled": "false", "ingestWorker.replicas": "2"})
+            release.upgrade(
+                {
+                    "ingestWorker.autoscaling.enabled": "false",
+                    "ingestWorker.autoscaling.keda.enabled": "false",
+                    "ingestWorker.replicas": "2",
+                }
+            )
 
 
 def _until_count(cluster: Cluster, component: str, count: int) -> None:
