@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -45,14 +46,22 @@ class Gateway:
 
     async def request(self, method: str, path: str, **options: Any) -> Json:
         """One call; its JSON answer, or {} when it has none."""
+        content = await self.content(path, method=method, **options)
+        try:
+            answer: Json = json.loads(content) if content else {}
+        except ValueError as error:
+            raise self._is_not_groundwork() from error
+        return answer
+
+    async def content(self, path: str, *, method: str = "GET", **options: Any) -> bytes:
+        """One call; the bytes of its answer."""
         try:
             response = await self._http.request(method, path, **options)
         except httpx.TransportError as error:
             raise self.unreachable(error) from error
         if response.is_error:
             raise _api_error(response)
-        answer: Json = response.json() if response.content else {}
-        return answer
+        return response.content
 
     async def pages(self, path: str, items: str, params: Mapping[str, Any] | None = None) -> list[Json]:
         """All `items` of a list that comes in pages."""
@@ -75,7 +84,7 @@ class Gateway:
         except httpx.TransportError as error:
             raise self.unreachable(error) from error
         except ValueError as error:
-            raise CliError(f"{self.base_url} answers, but it is not Groundwork. Check GROUNDWORK_URL.") from error
+            raise self._is_not_groundwork() from error
         return response.status_code == 200, answer
 
     async def upload(self, collection_id: str, file: Path, name: str) -> Json:
@@ -118,6 +127,9 @@ class Gateway:
                 raise _api_error(response)
             async with aclosing(response.aiter_lines()) as lines:  # type: ignore[type-var]  # it is a generator
                 yield response.headers.get("x-run-id"), read_events(lines)
+
+    def _is_not_groundwork(self) -> CliError:
+        return CliError(f"{self.base_url} answers, but it is not Groundwork. Check GROUNDWORK_URL.")
 
     def unreachable(self, error: Exception) -> ServerUnreachable:
         """What to say when nobody answers."""

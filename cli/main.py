@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 import typer
@@ -17,14 +15,16 @@ from cli.chatting import chat
 from cli.cluster import cluster
 from cli.collections import collections
 from cli.deleting import delete_each
+from cli.demo import demo
 from cli.errors import UsageError, in_words
 from cli.finding import find_files
 from cli.gateway import Gateway
-from cli.ingestion import Ingestion, ingest
+from cli.ingestion import ingest
 from cli.jobs import jobs
 from cli.keys import keys
 from cli.models import models
-from cli.output import Output, describe_document
+from cli.output import Output, bar_state, describe_document
+from cli.program import program
 from cli.running import run as run_connected
 from cli.running import use_key
 from cli.runs import runs
@@ -49,6 +49,7 @@ app.add_typer(keys, name="keys")
 app.add_typer(signing_keys, name="signing-keys")
 app.add_typer(approvals, name="approvals")
 app.add_typer(cluster, name="cluster")
+app.command()(demo)
 app.command()(chat)
 app.command()(tools)
 app.command()(backup)
@@ -89,7 +90,7 @@ def up(
     """Start everything on this machine. Ctrl-C stops it; the data stays."""
     from services.standalone import app as standalone  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(standalone.main(local_llm=llm == "local", replicas=replicas, program=_program()))
+    raise typer.Exit(standalone.main(local_llm=llm == "local", replicas=replicas, program=program()))
 
 
 @app.command()
@@ -124,7 +125,7 @@ def ingest_command(
         with output.progress_bar() as bar:
             task = bar.add_task("Ingesting" if wait else "Uploading", total=len(files), note="")
             ingestion = await ingest(
-                gateway, collection, files, wait=wait, on_change=lambda now: bar.update(task, **_bar_state(now))
+                gateway, collection, files, wait=wait, on_change=lambda now: bar.update(task, **bar_state(now))
             )
         output.ingestion(ingestion, waited=wait)
         return int(any(file.failed for file in ingestion.files))
@@ -266,24 +267,6 @@ def status(as_json: AsJson = False) -> None:
         return 0 if ready else 1
 
     run_connected(run)
-
-
-def _bar_state(ingestion: Ingestion) -> dict[str, Any]:
-    failed = sum(file.failed for file in ingestion.files)
-    return {
-        "completed": sum(file.share_done for file in ingestion.files),
-        "note": f"[red]{failed} failed[/red]" if failed else "",
-    }
-
-
-def _program() -> str:
-    """How the user calls this command from where they stand."""
-    invoked = Path(sys.argv[0])
-    on_path = shutil.which("groundwork")
-    if on_path and Path(on_path).resolve() == invoked.resolve():
-        return "groundwork"
-    absolute = invoked.absolute()
-    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
 
 
 if __name__ == "__main__":
