@@ -1,5 +1,5 @@
 """`/samples/<file>`: the sample documents, and in samples.json their list, the collection that they are meant for and questions
-that they answer. Whoever shows Groundwork loads them by the upload that everybody uses: the console's button and `groundwork demo`."""
+that they answer. The console's button and `groundwork demo` load them by the upload that everybody uses."""
 
 from pathlib import Path
 
