@@ -1,4 +1,4 @@
-"""The console's documents, passages and words about the server in a real browser, over a gateway with scripted services behind it."""
+"""The console's documents, passages and words about the server in a real browser; the services behind the gateway are scripted."""
 
 from collections.abc import Iterator
 from typing import Any
