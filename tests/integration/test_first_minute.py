@@ -17,6 +17,7 @@ from tests.integration.test_cli import groundwork
 __all__ = ["browser"]
 pytestmark = [pytest.mark.integration]
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 GROUNDS = {
     "When will the Skylark S3 be launched?": ("14 November 2026", "meeting-notes-2026-06-03.txt"),
     "What does error code E14 mean?": ("iced up", "skylark-s2-manual.pdf"),
@@ -76,6 +77,29 @@ def test_suggested_questions_are_answered_from_the_right_document(loaded: Ground
     words, name = GROUNDS[question]
     assert (told["status"], words in told["answer"]) == ("completed", True), told["answer"]
     assert name in {each["document_name"] for each in told["citations"]}
+
+
+@pytest.fixture(scope="module")
+def own_documents(loaded: Groundwork) -> Groundwork:
+    """The same with what a new user reads of our own."""
+    groundwork(loaded.port, "ingest", str(REPOSITORY / "README.md"), str(REPOSITORY / "docs" / "how-to.md"))
+    return loaded
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("How do I change the port?", "GROUNDWORK_PORT"),
+        ("Where is my data stored?", "data"),
+        ("How do I stop Groundwork?", "Ctrl-C"),
+        ("Which file formats can I upload?", "PDF, Word"),
+        ("How do I delete a document?", "groundwork documents delete"),
+    ],
+)
+def test_our_own_pages_answer_what_a_new_user_asks(own_documents: Groundwork, question: str, words: str) -> None:
+    told = json.loads(groundwork(own_documents.port, "ask", question, "--json").stdout)
+    assert (told["status"], words in told["answer"]) == ("completed", True), told["answer"]
+    assert told["citations"]
 
 
 def test_the_curl_that_the_start_prints_is_answered_with_citations(loaded: Groundwork) -> None:
