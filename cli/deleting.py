@@ -33,6 +33,7 @@ def _confirm(question: str) -> None:
     try:
         agreed = typer.confirm(question, err=True)
     except typer.Abort as error:
+        typer.echo(err=True)  # the question has no end of line
         raise UsageError("Nobody was there to be asked; say --yes.") from error
     if not agreed:
         raise UsageError("Nothing was deleted.")
