@@ -64,6 +64,7 @@ lint: $(DEV) $(HELM) ## Check style, formatting, import rules, contracts, the ch
 	$(BIN)/python -m scripts.gen_chart --check
 	$(BIN)/python -m scripts.gen_metrics --check
 	$(BIN)/python -m scripts.gen_dashboards --check
+	$(BIN)/python -m scripts.gen_samples --check
 
 type: $(DEV) ## Check types, strictly
 	$(BIN)/mypy
@@ -80,12 +81,13 @@ eval: $(DEV) ## Measure the quality of retrieval (ARGS) and of answers without a
 chaos: $(DEV) ## Kill, freeze, fill, damage and set the clock of a running system and count what is lost (ARGS='--help' for seed, rounds, faults)
 	$(BIN)/python -m chaos $(ARGS)
 
-gen: $(DEV) $(HELM) ## Generate the code of the contracts into gen/, the reference pages into docs/, and the users of NATS, dashboards and examples of the chart
+gen: $(DEV) $(HELM) ## Generate the code of the contracts into gen/, the reference pages into docs/, the samples, and the users of NATS, dashboards and examples of the chart
 	scripts/gen
 	$(BIN)/python scripts/gen_docs.py
 	$(BIN)/python -m scripts.gen_chart
 	$(BIN)/python -m scripts.gen_metrics
 	$(BIN)/python -m scripts.gen_dashboards
+	$(BIN)/python -m scripts.gen_samples
 
 constraints: $(DEV) $(LOCAL_LLM) ## Renew constraints.txt from what is installed, after a change of dependencies
 	@{ head -n 1 constraints.txt; $(PIP) freeze --exclude-editable; } > constraints.txt.new && mv constraints.txt.new constraints.txt

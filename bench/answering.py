@@ -85,7 +85,7 @@ async def _ask(client: httpx.AsyncClient, fact: Fact) -> _Answer:
     question = {"question": fact.question, "collection_ids": [COLLECTION]}
     async with client.stream("POST", "/v1/qa", json=question, headers=headers) as response:
         response.raise_for_status()
-        async for event in read_events(response.aiter_lines()):
+        async for event in read_events(response.aiter_bytes()):
             at_ms.setdefault(event.kind, []).append(1000 * (time.perf_counter() - began))
             if event.kind == "answer":
                 correct = fact.expected in event.data["text"] and bool(event.data["citations"])

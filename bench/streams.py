@@ -163,7 +163,7 @@ async def _found_and_first_token(client: httpx.AsyncClient, question: str) -> tu
     asked = {"question": question, "collection_ids": [COLLECTION]}
     async with client.stream("POST", "/v1/qa", json=asked, headers={"Accept": "text/event-stream"}) as response:
         response.raise_for_status()
-        async for event in read_events(response.aiter_lines()):
+        async for event in read_events(response.aiter_bytes()):
             at.setdefault(event.kind, time.perf_counter())
     return at["retrieval"], at["token"]
 

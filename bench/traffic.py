@@ -206,7 +206,7 @@ async def _stream(
         if response.is_error:
             await response.aread()
         _good(response)
-        async for event in read_events(response.aiter_lines()):
+        async for event in read_events(response.aiter_bytes()):
             yield event
 
 

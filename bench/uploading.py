@@ -62,7 +62,7 @@ async def _all_ready(
     query = {"collection_id": collection_id}
     async with client.stream("GET", "/v1/events", params=query, timeout=READY_TIMEOUT_S) as response:
         response.raise_for_status()
-        async for event in read_events(response.aiter_lines()):
+        async for event in read_events(response.aiter_bytes()):
             if event.kind == "snapshot_complete":
                 watching.set()
             if event.kind == "error":

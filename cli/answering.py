@@ -7,11 +7,14 @@ import sys
 from collections.abc import Callable
 
 from cli.asking import Asked, Outcome, Position, ask
+from cli.errors import REFUSED
 from cli.gateway import Gateway
 from cli.output import Output
 from cli.sse import Event
 from cli.steps import cost_line, step_line
 from cli.terminal import harmless
+
+_EXIT_CODES = {"completed": 0, "refused": REFUSED}
 
 
 class RunView:
@@ -30,7 +33,7 @@ class RunView:
     @property
     def exit_code(self) -> int:
         """That of a command which has read the run to its end."""
-        return 0 if self.outcome.status in {"completed", "refused"} else 1
+        return _EXIT_CODES.get(self.outcome.status, 1)
 
     async def follow(
         self, gateway: Gateway, asked: Asked | None = None, until: Callable[[Event], bool] = lambda _: False

@@ -7,12 +7,13 @@ from urllib.parse import quote
 
 import typer
 
+from cli.deleting import Yes, delete_each
 from cli.errors import UsageError
 from cli.gateway import Gateway, Json
 from cli.output import Output
-from cli.running import run
+from cli.running import WHERE, run
 
-collections = typer.Typer(no_args_is_help=True, help="Collections: list, create, share, delete.")
+collections = typer.Typer(no_args_is_help=True, help="Collections: list, show, create, share, delete.", epilog=WHERE)
 
 Visibility = Literal["private", "tenant"]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
@@ -87,19 +88,19 @@ def update(
 
 
 @collections.command(name="delete")
-def delete(collection_id: Id, as_json: AsJson = False) -> None:
-    """Remove a collection with all its documents; nothing in it is found from now on."""
+def delete(
+    collection_ids: Annotated[list[str], typer.Argument(help="Collections.", metavar="ID…")],
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove collections with all their documents; nothing in them is found from now on."""
     output = Output(as_json=as_json)
-
-    async def command(gateway: Gateway) -> int:
-        await gateway.request("DELETE", _path(collection_id))
-        if as_json:
-            output.json({"deleted": [collection_id]})
-        else:
-            output.out.print(f"deleted {collection_id}", markup=False)
-        return 0
-
-    run(command)
+    also = " with all documents"
+    run(
+        lambda gateway: delete_each(
+            gateway, "/v1/collections", collection_ids, output, what="collection", yes=yes, also=also
+        )
+    )
 
 
 async def _said(gateway: Gateway, method: str, path: str, body: Json | None, output: Output) -> int:

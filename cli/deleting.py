@@ -1,18 +1,39 @@
-"""Deleting things by their ids."""
+"""Deleting things by their ids, once the user has said that they mean it."""
 
 from collections.abc import Sequence
+from typing import Annotated
 from urllib.parse import quote
 
+import typer
+
+from cli.errors import UsageError
 from cli.gateway import Gateway
 from cli.output import Output
 
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking first.")]
 
-async def delete_each(gateway: Gateway, path: str, ids: Sequence[str], output: Output) -> int:
-    """Deletes `path`/id for each id, and says so. Returns the exit code."""
+
+async def delete_each(
+    gateway: Gateway, path: str, ids: Sequence[str], output: Output, *, what: str, yes: bool, also: str = ""
+) -> int:
+    """Deletes `path`/id for each id, and says so. Unless `yes` it asks first, calling one of them `what`, naming what goes `also`.
+    Returns the exit code. Raises UsageError when the user says no, or nobody can be asked."""
+    if not yes:
+        _confirm(f"Delete {f'the {what} {ids[0]}' if len(ids) == 1 else f'{len(ids)} {what}s'}{also}?")
     for each in ids:
         await gateway.request("DELETE", f"{path}/{quote(each, safe='')}")
         if not output.as_json:
-            output.out.print(f"deleted {each}")
+            output.out.print(f"deleted {each}", markup=False)
     if output.as_json:
         output.json({"deleted": list(ids)})
     return 0
+
+
+def _confirm(question: str) -> None:
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort as error:
+        typer.echo(err=True)  # the question has no end of line
+        raise UsageError("Nobody was there to be asked; say --yes.") from error
+    if not agreed:
+        raise UsageError("Nothing was deleted.")

@@ -1,7 +1,7 @@
 """What ends a command early: printed as it is, without a traceback.
 
-Exit codes: 1 the server or a document said no, 2 the command, its API key or the machine must be put right first, 3 the run waits
-for a person's decision, 130 Ctrl-C.
+Exit codes: 1 the server or a document said no, 2 the command, its API key or the machine must be put right first, 3 the answer is
+that the documents do not say, 4 the run waits for a person's decision, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 _UNAUTHENTICATED, _TOO_MANY = 401, 429
-WAITING = 3
+REFUSED = 3
+"""Exit code of a command whose answer is that the documents do not say."""
+WAITING = 4
 """Exit code of a command whose run waits for a person's decision."""
 _ARGUMENTS = {
     "message": "the question",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -36,7 +37,9 @@ class Gateway:
     @classmethod
     @asynccontextmanager
     async def open(cls, base_url: str, api_key: str = "") -> AsyncIterator[Self]:
-        """A proxy of the environment is for the world outside, never for this machine. Raises UsageError for a key that is none."""
+        """A proxy of the environment is for the world outside, never for this machine. Raises UsageError for a key or an address
+        that is none."""
+        _require_address(base_url)
         headers = {"Authorization": f"Bearer {_sendable(api_key)}"} if api_key else {}
         timeout = httpx.Timeout(REQUEST_TIMEOUT_S, connect=5.0)
         trust_env = not _is_this_machine(base_url)
@@ -45,14 +48,22 @@ class Gateway:
 
     async def request(self, method: str, path: str, **options: Any) -> Json:
         """One call; its JSON answer, or {} when it has none."""
+        content = await self.content(path, method=method, **options)
+        try:
+            answer: Json = json.loads(content) if content else {}
+        except ValueError as error:
+            raise self._is_not_groundwork() from error
+        return answer
+
+    async def content(self, path: str, *, method: str = "GET", **options: Any) -> bytes:
+        """One call; the bytes of its answer."""
         try:
             response = await self._http.request(method, path, **options)
         except httpx.TransportError as error:
             raise self.unreachable(error) from error
         if response.is_error:
             raise _api_error(response)
-        answer: Json = response.json() if response.content else {}
-        return answer
+        return response.content
 
     async def pages(self, path: str, items: str, params: Mapping[str, Any] | None = None) -> list[Json]:
         """All `items` of a list that comes in pages."""
@@ -75,7 +86,7 @@ class Gateway:
         except httpx.TransportError as error:
             raise self.unreachable(error) from error
         except ValueError as error:
-            raise CliError(f"{self.base_url} answers, but it is not Groundwork. Check GROUNDWORK_URL.") from error
+            raise self._is_not_groundwork() from error
         return response.status_code == 200, answer
 
     async def upload(self, collection_id: str, file: Path, name: str) -> Json:
@@ -116,8 +127,11 @@ class Gateway:
             if response.is_error:
                 await response.aread()
                 raise _api_error(response)
-            async with aclosing(response.aiter_lines()) as lines:  # type: ignore[type-var]  # it is a generator
-                yield response.headers.get("x-run-id"), read_events(lines)
+            async with aclosing(response.aiter_bytes()) as pieces:  # type: ignore[type-var]  # it is a generator
+                yield response.headers.get("x-run-id"), read_events(pieces)
+
+    def _is_not_groundwork(self) -> CliError:
+        return CliError(f"{self.base_url} answers, but it is not Groundwork. Check GROUNDWORK_URL.")
 
     def unreachable(self, error: Exception) -> ServerUnreachable:
         """What to say when nobody answers."""
@@ -163,6 +177,21 @@ def _sendable(api_key: str) -> str:
             "GROUNDWORK_API_KEY (--api-key) is no API key: it has spaces, line breaks or other letters. Copy it again."
         )
     return api_key
+
+
+def _require_address(base_url: str) -> None:
+    try:
+        parts = urlsplit(base_url)
+        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, or too large
+        is_address = False
+    if is_address:
+        return
+    if "://" not in base_url and base_url.partition(":")[0] not in {"http", "https"}:
+        raise UsageError(f"GROUNDWORK_URL={base_url} lacks http:// or https://. Write GROUNDWORK_URL=http://{base_url}")
+    raise UsageError(
+        f"GROUNDWORK_URL={base_url} is no address of a server. Write it as http://host:port or https://host"
+    )
 
 
 def _is_this_machine(base_url: str) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 import typer
@@ -16,41 +15,48 @@ from cli.asking import Question
 from cli.chatting import chat
 from cli.cluster import cluster
 from cli.collections import collections
-from cli.deleting import delete_each
+from cli.deleting import Yes, delete_each
+from cli.demo import demo
 from cli.errors import UsageError, in_words
 from cli.finding import find_files
 from cli.gateway import Gateway
-from cli.ingestion import Ingestion, ingest
+from cli.ingestion import ingest
 from cli.jobs import jobs
 from cli.keys import keys
 from cli.models import models
-from cli.output import Output, describe_document
+from cli.output import Output, bar_state, describe_document
+from cli.program import program
+from cli.running import WHERE, use_key
 from cli.running import run as run_connected
-from cli.running import use_key
 from cli.runs import runs
-from cli.searching import SearchRerank, SearchStrategy, metadata_of
+from cli.searching import SearchFusion, SearchRerank, SearchStrategy, metadata_of
 from cli.signing_keys import signing_keys
 from cli.store import backup, doctor, restore
+from cli.threads import threads
 from cli.tools import tools
+from kit.version import release
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Answers questions with grounds: upload documents, ask, and see which passage carries each sentence.",
+    epilog=WHERE,
 )
-documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, delete.")
+documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, delete.", epilog=WHERE)
 app.add_typer(documents, name="documents")
 app.add_typer(collections, name="collections")
 app.add_typer(jobs, name="jobs")
+app.add_typer(threads, name="threads")
 app.add_typer(runs, name="runs")
 app.add_typer(models, name="models")
 app.add_typer(keys, name="keys")
 app.add_typer(signing_keys, name="signing-keys")
 app.add_typer(approvals, name="approvals")
 app.add_typer(cluster, name="cluster")
-app.command()(chat)
-app.command()(tools)
+app.command(epilog=WHERE)(demo)
+app.command(epilog=WHERE)(chat)
+app.command(epilog=WHERE)(tools)
 app.command()(backup)
 app.command()(restore)
 app.command()(doctor)
@@ -58,6 +64,12 @@ app.command()(doctor)
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Collection = Annotated[str, typer.Option("--collection", "-c", help="Collection.")]
 Collections = Annotated[list[str], typer.Option("--collection", "-c", help="Collection; may be repeated.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"groundwork {release()}\n")
+        raise typer.Exit
 
 
 @app.callback()
@@ -68,6 +80,9 @@ def common(
             help="API key, where the server asks for one. Others on this machine see it: better GROUNDWORK_API_KEY."
         ),
     ] = "",
+    version: Annotated[  # noqa: ARG001 - its callback does it
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
 ) -> None:
     """What goes for every command."""
     use_key(api_key)
@@ -89,7 +104,7 @@ def up(
     """Start everything on this machine. Ctrl-C stops it; the data stays."""
     from services.standalone import app as standalone  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(standalone.main(local_llm=llm == "local", replicas=replicas, program=_program()))
+    raise typer.Exit(standalone.main(local_llm=llm == "local", replicas=replicas, program=program()))
 
 
 @app.command()
@@ -109,7 +124,7 @@ def restart(
     raise typer.Exit(restarting.restart(services or []))
 
 
-@app.command(name="ingest")
+@app.command(name="ingest", epilog=WHERE)
 def ingest_command(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders; folders are searched through.")],
     collection: Collection = "default",
@@ -124,7 +139,7 @@ def ingest_command(
         with output.progress_bar() as bar:
             task = bar.add_task("Ingesting" if wait else "Uploading", total=len(files), note="")
             ingestion = await ingest(
-                gateway, collection, files, wait=wait, on_change=lambda now: bar.update(task, **_bar_state(now))
+                gateway, collection, files, wait=wait, on_change=lambda now: bar.update(task, **bar_state(now))
             )
         output.ingestion(ingestion, waited=wait)
         return int(any(file.failed for file in ingestion.files))
@@ -134,7 +149,7 @@ def ingest_command(
     )
 
 
-@app.command(name="ask")
+@app.command(name="ask", epilog=WHERE)
 def ask_command(
     question: Annotated[str, typer.Argument(help="The question.")],
     collection: Collections = ["default"],  # noqa: B006 - typer copies it
@@ -142,7 +157,10 @@ def ask_command(
     agent: Annotated[str | None, typer.Option(help="`auto`, or an agent's name.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a question; the answer streams, its citations follow. Ctrl-C cancels it."""
+    """Ask a question; the answer streams, its citations follow. Ctrl-C cancels it.
+
+    Exit code 3 when the answer is that the documents do not say.
+    """
     output = Output(as_json=as_json)
 
     async def run(gateway: Gateway) -> int:
@@ -156,17 +174,19 @@ def ask_command(
     run_connected(run, interrupted="Cancelled.")
 
 
-@app.command()
+@app.command(epilog=WHERE)
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     collection: Collections = ["default"],  # noqa: B006 - typer copies it
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, max=200, help="Hits wanted.")] = 5,
     must: Annotated[list[str], typer.Option("--must", help="A phrase that each hit contains; repeatable.")] = [],  # noqa: B006
     where: Annotated[list[str], typer.Option("--where", help="KEY=VALUE of the metadata; repeatable.")] = [],  # noqa: B006
+    document: Annotated[list[str], typer.Option("--document", "-d", help="Only this document; repeatable.")] = [],  # noqa: B006
     date_from: Annotated[str | None, typer.Option("--from", help="Not before this date, as 2024-12-31.")] = None,
     date_to: Annotated[str | None, typer.Option("--to", help="Not after this date.")] = None,
     strategy: Annotated[SearchStrategy | None, typer.Option(help="Which engines to ask.")] = None,
     rerank: Annotated[SearchRerank | None, typer.Option(help="Whether to rerank.")] = None,
+    fusion: Annotated[SearchFusion | None, typer.Option(help="How the engines' lists become one.")] = None,
     diversity: Annotated[float, typer.Option(min=0, max=1, help="Share of diversity against relevance.")] = 0.0,
     min_score: Annotated[float | None, typer.Option(min=-1, max=1, help="Least similarity of a hit.")] = None,
     explain: Annotated[
@@ -183,9 +203,15 @@ def search(
             "collection_ids": collection,
             "top_k": top_k,
             "must": must,
-            "filters": {"metadata": metadata_of(where), "date_from": date_from, "date_to": date_to},
+            "filters": {
+                "document_ids": document,
+                "metadata": metadata_of(where),
+                "date_from": date_from,
+                "date_to": date_to,
+            },
             "strategy": strategy,
             "rerank": rerank,
+            "fusion": fusion,
             "diversity": diversity,
             "min_score": min_score,
             "explain": explain,
@@ -240,14 +266,14 @@ def show_document(document_id: str, as_json: AsJson = False) -> None:
 
 @documents.command(name="delete")
 def delete_documents(
-    document_ids: Annotated[list[str], typer.Argument(help="Documents.")], as_json: AsJson = False
+    document_ids: Annotated[list[str], typer.Argument(help="Documents.")], yes: Yes = False, as_json: AsJson = False
 ) -> None:
     """Remove documents everywhere; they are gone from the next search on, and what quotes them within a minute."""
     output = Output(as_json=as_json)
-    run_connected(lambda gateway: delete_each(gateway, "/v1/documents", document_ids, output))
+    run_connected(lambda gateway: delete_each(gateway, "/v1/documents", document_ids, output, what="document", yes=yes))
 
 
-@app.command()
+@app.command(epilog=WHERE)
 def status(as_json: AsJson = False) -> None:
     """State of every service. Exit code 1 unless all are serving."""
     output = Output(as_json=as_json)
@@ -266,24 +292,6 @@ def status(as_json: AsJson = False) -> None:
         return 0 if ready else 1
 
     run_connected(run)
-
-
-def _bar_state(ingestion: Ingestion) -> dict[str, Any]:
-    failed = sum(file.failed for file in ingestion.files)
-    return {
-        "completed": sum(file.share_done for file in ingestion.files),
-        "note": f"[red]{failed} failed[/red]" if failed else "",
-    }
-
-
-def _program() -> str:
-    """How the user calls this command from where they stand."""
-    invoked = Path(sys.argv[0])
-    on_path = shutil.which("groundwork")
-    if on_path and Path(on_path).resolve() == invoked.resolve():
-        return "groundwork"
-    absolute = invoked.absolute()
-    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
 
 
 if __name__ == "__main__":

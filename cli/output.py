@@ -117,6 +117,15 @@ class Output:
             self.out.print(f"[dim]left out: {escape(_counted(dropped))}[/dim]")
 
 
+def bar_state(ingestion: Ingestion) -> dict[str, Any]:
+    """What a progress bar of these files shows."""
+    failed = sum(file.failed for file in ingestion.files)
+    return {
+        "completed": sum(file.share_done for file in ingestion.files),
+        "note": f"[red]{failed} failed[/red]" if failed else "",
+    }
+
+
 def _counted(dropped: list[Json]) -> str:
     """`3 top_k, 1 duplicate`."""
     counts = Counter(each["stage"] for each in dropped)

@@ -19,6 +19,11 @@ from cli.terminal import harmless
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells say it."""
+WHERE = (
+    "Asks the server at http://127.0.0.1:8080, unless GROUNDWORK_PORT has another port or GROUNDWORK_URL another address "
+    "(https://host:port)."
+)
+"""Ends the help of commands that ask a server."""
 
 
 _given_key: ContextVar[str] = ContextVar("given_key", default="")

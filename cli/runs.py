@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
 from cli.chatting import follow
-from cli.deleting import delete_each
-from cli.gateway import Gateway
-from cli.output import Output
-from cli.running import run
+from cli.deleting import Yes, delete_each
+from cli.gateway import Gateway, Json
+from cli.output import Output, citation_line
+from cli.running import WHERE, run
+from cli.steps import cost_line
+from cli.terminal import escape
 
-runs = typer.Typer(no_args_is_help=True, help="Runs: list, follow, delete.")
+runs = typer.Typer(no_args_is_help=True, help="Runs: list, show, follow, delete.", epilog=WHERE)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
@@ -40,6 +43,22 @@ def list_runs(
     run(command)
 
 
+@runs.command(name="show")
+def show_run(run_id: Annotated[str, typer.Argument(help="The run.")], as_json: AsJson = False) -> None:
+    """One run as it is now: its state and, once there are, its answer with citations and what it cost."""
+    output = Output(as_json=as_json)
+
+    async def command(gateway: Gateway) -> int:
+        found = await gateway.request("GET", f"/v1/runs/{quote(run_id, safe='')}")
+        if as_json:
+            output.json(found)
+        else:
+            _show(output, found)
+        return 0
+
+    run(command)
+
+
 @runs.command(name="follow")
 def follow_run(run_id: Annotated[str, typer.Argument(help="The run.")], as_json: AsJson = False) -> None:
     """Show a run from its beginning, its steps and its answer, to its end; and ask you what it waits for."""
@@ -47,7 +66,30 @@ def follow_run(run_id: Annotated[str, typer.Argument(help="The run.")], as_json:
 
 
 @runs.command(name="delete")
-def delete_runs(run_ids: Annotated[list[str], typer.Argument(help="Runs.")], as_json: AsJson = False) -> None:
+def delete_runs(
+    run_ids: Annotated[list[str], typer.Argument(help="Runs.")], yes: Yes = False, as_json: AsJson = False
+) -> None:
     """Remove runs and their events. What they put into a thread stays there."""
     output = Output(as_json=as_json)
-    run(lambda gateway: delete_each(gateway, "/v1/runs", run_ids, output))
+    run(lambda gateway: delete_each(gateway, "/v1/runs", run_ids, output, what="run", yes=yes))
+
+
+def _show(output: Output, found: Json) -> None:
+    state = "forgotten" if found["forgotten_at"] else found["status"]
+    times = [found[name] or "" for name in ("created_at", "finished_at")]
+    rows = [
+        ["id", found["id"]],
+        ["status", state or ""],
+        ["mode", found["mode"] or ""],
+        ["thread", found["thread_id"] or ""],
+    ]
+    rows += [["question", found["question"]], ["started", times[0]], ["ended", times[1]]]
+    if cost := cost_line(found.get("usage") or {}):
+        rows.append(["cost", cost])
+    if error := found.get("error"):
+        rows.append(["error", f"{error['message']} ({error['reason']})"])
+    output.table(["", ""], rows)
+    if answer := found.get("answer"):
+        output.out.print(f"\n{escape(answer['text'])}\n")
+        for each in (*answer["citations"], *answer["closest"]):
+            output.out.print(citation_line(each))

@@ -9,6 +9,7 @@ from cli.errors import UsageError
 
 SearchStrategy: TypeAlias = Literal["dense", "lexical", "hybrid"]
 SearchRerank: TypeAlias = Literal["on", "off", "auto"]
+SearchFusion: TypeAlias = Literal["rrf", "convex"]
 
 
 def metadata_of(conditions: Sequence[str]) -> dict[str, list[str]]:

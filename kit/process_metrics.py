@@ -3,9 +3,10 @@
 import asyncio
 import platform
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 
 from prometheus_client import Gauge, Histogram
+
+from kit.version import release
 
 _INTERVAL_S = 0.25
 _BUILD = Gauge("groundwork_build_info", "1; its labels say what runs here.", ["service", "version", "python"])
@@ -19,11 +20,7 @@ _LAG_SECONDS = Histogram(
 
 def show_build(service: str) -> None:
     """Says what runs here."""
-    try:
-        release = version("groundwork")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        release = "unknown"
-    _BUILD.labels(service, release, platform.python_version()).set(1)
+    _BUILD.labels(service, release(), platform.python_version()).set(1)
 
 
 async def watch_loop(*, interval_s: float = _INTERVAL_S, clock: Callable[[], float] | None = None) -> None:

@@ -31,6 +31,7 @@ from services.gateway.routes import (
     models,
     questions,
     runs,
+    samples,
     search,
     threads,
     tools,
@@ -104,7 +105,8 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     ):
         app.include_router(module.router, dependencies=[Depends(authenticated)])
     app.include_router(health.router)
-    app.include_router(console.console_router(console.load_assets(_console_directory())))
+    app.include_router(console.console_router(console.load_assets(_files("console"))))
+    app.include_router(samples.samples_router(samples.load_samples(_files("samples"))))
     problems.install(app)
     app.add_middleware(
         Guard,
@@ -119,8 +121,8 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
     return app
 
 
-def _console_directory() -> Path:
-    return Path(str(resources.files("services.gateway") / "console"))
+def _files(folder: str) -> Path:
+    return Path(str(resources.files("services.gateway") / folder))
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:

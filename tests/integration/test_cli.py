@@ -64,11 +64,11 @@ def test_a_folder_is_ingested_and_questions_are_answered_from_it(
     listed = json.loads(groundwork(port, "documents", "list", "-c", collection, "--json").stdout)["documents"]
     assert {each["name"] for each in listed} == {"papers/handbook.md", "papers/deep/er/lighthouse.txt"}
     (gone,) = (each["id"] for each in listed if each["name"] == "papers/handbook.md")
-    assert gone in groundwork(port, "documents", "delete", gone).stdout
+    assert gone in groundwork(port, "documents", "delete", gone, "--yes").stdout
     assert [each["name"] for each in api.get(f"/v1/collections/{collection}/documents")["documents"]] == [
         "papers/deep/er/lighthouse.txt"
     ]
-    refused = groundwork(port, "ask", "How long is the notice period during probation?", "-c", collection)
+    refused = groundwork(port, "ask", "How long is the notice period during probation?", "-c", collection, exit_code=3)
     assert "The documents do not say." in refused.stdout
 
 

@@ -156,7 +156,7 @@ export class AnswerView {
     const text = message || `Degraded: ${part}`;
     if (this.#notes.has(text)) return;
     this.#notes.add(text);
-    byId("notes").append(make("li", { dataset: { part } }, text));
+    byId("notes").append(make("li", { dataset: { part }, attributes: { dir: "auto" } }, text));
     byId("notes").hidden = false;
   }
 
@@ -191,7 +191,7 @@ export class AnswerView {
   #source(citation) {
     const button = make(
       "button",
-      { type: "button", className: "source", dataset: { testid: "source" } },
+      { type: "button", className: "source", dataset: { testid: "source" }, attributes: { dir: "auto" } },
       make("span", { className: "source-number", attributes: { "aria-hidden": "true" } }, String(citation.number)),
       make("span", { className: "source-name" }, citation.document_name),
       make("span", { className: "hint" }, place(citation)),

@@ -1,13 +1,15 @@
-// The page: asks, follows, stops; says how the system is.
+// The page: asks, follows, stops.
 
 import { AnswerView } from "./answer.js";
 import { startApprovals } from "./approvals.js";
-import { collection, showCollections, startCollections } from "./collections.js";
+import { collection, noticeCollection, isShown, showCollections, startCollections } from "./collections.js";
 import { send, showEarlier, useThread } from "./conversation.js";
-import { startLibrary } from "./documents.js";
+import { redrawDocuments, startLibrary } from "./documents.js";
 import { byId, setText } from "./dom.js";
-import { keyHeaders, startKeys } from "./key.js";
+import { startKeys } from "./key.js";
+import { offerSamples, startSamples } from "./samples.js";
 import { call, followRun } from "./sse.js";
+import { startSystem } from "./system.js";
 
 const RUN_KEY = "groundwork.run";
 const MODE_KEY = "groundwork.mode";
@@ -132,25 +134,6 @@ stop.addEventListener("click", async () => {
   }
 });
 
-async function watchSystem() {
-  const line = byId("system");
-  for (let ready = false; ; ) {
-    try {
-      const response = await fetch("/readyz", { headers: keyHeaders() });
-      const { services } = await response.json();
-      const waiting = Object.keys(services).filter((name) => services[name].state !== "serving");
-      const details = Object.values(services).flatMap(({ detail }) => detail ?? []);
-      ready = response.ok;
-      setText(line, ready ? details.join("; ") : `Waiting for ${waiting.join(", ")}`);
-    } catch {
-      ready = false;
-      setText(line, "The server does not answer");
-    }
-    line.hidden = !line.textContent;
-    await new Promise((resolve) => setTimeout(resolve, ready ? 15000 : 1500));
-  }
-}
-
 function startTheme() {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const button = byId("theme");
@@ -170,10 +153,14 @@ function startTheme() {
 
 startTheme();
 startKeys();
-startLibrary(collection);
+startLibrary({ collection, isShown, onUnknown: noticeCollection, onDrawn: (drawn) => offerSamples({ ...drawn, isAsked: !isChat() }) });
+startSamples((text) => {
+  question.value = text;
+  ask();
+}, redrawDocuments);
 startModes();
 startApprovals((runId) => current?.runId !== runId && follow(new AnswerView(""), null, runId));
-startCollections().then(() => showCollections(!isChat()));
-watchSystem();
+startCollections(redrawDocuments);
+startSystem();
 const unfinished = sessionStorage.getItem(RUN_KEY);
 if (unfinished) follow(new AnswerView(""), null, unfinished);

@@ -1,4 +1,4 @@
-// The chosen collection: which there are, whose documents are asked, and who else reads them.
+// The chosen collection: which there are, whose documents are shown and asked, and who else reads them.
 
 import { byId, make, setText } from "./dom.js";
 import { call } from "./sse.js";
@@ -8,29 +8,68 @@ const select = byId("collection");
 const shared = byId("shared");
 let known = new Map();
 let ownDefault = "default"; // another id for each user
+let matters = true;
+let asked = null; // the one request for the list that is under way
+const sought = new Set(); // ids that the list was asked for; some, such as that of the tools' notes, it never has
+let changed = () => {};
 
 /** The id of the collection that is chosen. */
 export const collection = () => select.value || "default";
 
-/** Lists the collections; without a list everything goes to the default one. */
-export async function startCollections() {
-  select.addEventListener("change", showSharing);
+/** Whether a document of that collection is to be shown: all are while every collection is read, or none is known. */
+export const isShown = (id) => !matters || !known.size || id === collection();
+
+/** The id of the caller's own collection of that name; undefined when there is none. */
+export const ownNamed = (name) => {
+  const owner = known.get(ownDefault)?.owner;
+  return [...known.values()].find((each) => each.name === name && each.owner === owner)?.id;
+};
+
+/** Lists the collections; without a list everything goes to the default one. `onChange` hears of another choice. */
+export async function startCollections(onChange) {
+  changed = onChange;
+  select.addEventListener("change", choose);
   shared.addEventListener("change", changeSharing);
+  await listCollections();
+}
+
+/** Lists them anew, and chooses that one, or keeps what is chosen. */
+export async function listCollections(chosen = select.value) {
   try {
-    const { collections } = await (await call("/v1/collections")).json();
-    ownDefault = await defaultAmong(collections);
-    known = new Map(collections.map((each) => [each.id, each]));
-    select.replaceChildren(...collections.map(({ id, name }) => make("option", { value: id }, name || id)));
-    select.value = ownDefault;
-    showSharing();
+    asked ||= list().finally(() => (asked = null));
+    await asked;
   } catch {
-    // the list comes with the next visit
+    return; // the list comes with the next visit
   }
+  select.value = known.has(chosen) ? chosen : ownDefault;
+  choose();
+}
+
+/** Has a collection that is not listed yet appear in the list. */
+export function noticeCollection(id) {
+  if (!known.size || known.has(id) || sought.has(id)) return;
+  sought.add(id);
+  listCollections();
+}
+
+async function list() {
+  const { collections } = await (await call("/v1/collections")).json();
+  ownDefault = await defaultAmong(collections);
+  known = new Map(collections.map((each) => [each.id, each]));
+  const options = collections.map(({ id, name }) => make("option", { value: id, attributes: { dir: "auto" } }, name || id));
+  select.replaceChildren(...options);
+}
+
+function choose() {
+  showSharing();
+  showCollections(matters);
 }
 
 /** Shows the choice where it matters, and where there is one. */
-export function showCollections(matters) {
+export function showCollections(matter) {
+  matters = matter;
   byId("collection-bar").hidden = !matters || select.options.length < 2;
+  changed();
 }
 
 /** The id of the user's own default collection. Who sees all sees those of others too. */

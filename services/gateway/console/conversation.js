@@ -54,5 +54,5 @@ export async function showEarlier(exceptRun = "") {
 function line({ role, text, citations }) {
   const cited = new Map(citations.map((each) => [each.number, each]));
   const drawn = pieces(text, (number) => cited.has(number)).map((piece) => piece.text ?? mark(cited.get(piece.number)));
-  return make("li", { className: "message", dataset: { testid: "message", role: role || "" } }, ...drawn);
+  return make("li", { className: "message", dataset: { testid: "message", role: role || "" }, attributes: { dir: "auto" } }, ...drawn);
 }

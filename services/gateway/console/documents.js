@@ -2,21 +2,29 @@
 
 import { byId, make, setText } from "./dom.js";
 import { keyHeaders } from "./key.js";
-import { Problem, call, followForever } from "./sse.js";
+import { Problem, call, followForever, lost } from "./sse.js";
 import { size } from "./text.js";
 
 const SHOWN = 200;
 const AT_ONCE = 3;
+const ARMED_MS = 5000;
 const WORDS = { queued: "Waiting", processing: "Reading", ready: "Ready", failed: "Failed" };
 const STAGES = { parse: "Reading", clean: "Cleaning", chunk: "Splitting", embed: "Understanding", index: "Indexing", activate: "Finishing" };
 
 const documents = new Map();
 const rows = new Map();
 let snapshot = null;
+let isComplete = false;
 let drawing = 0;
+let around = {};
 
-/** Starts following the server and taking files. `collection()` names where uploads go. */
-export function startLibrary(collection) {
+/**
+ * Starts following the server and taking files. `collection()` names where uploads go, `isShown(id)` says whose documents are listed;
+ * `onUnknown(id)` hears of each collection that has documents, `onDrawn({total, shown})` of what is listed.
+ */
+export function startLibrary(given) {
+  around = given;
+  const { collection } = given;
   followForever("/v1/events", take);
   const input = byId("file-input");
   input.addEventListener("change", () => {
@@ -43,21 +51,26 @@ function take({ event, data }) {
   else if (event === "snapshot_complete") {
     if (snapshot) for (const id of [...documents.keys()]) if (!snapshot.has(id)) documents.delete(id);
     snapshot = null;
+    isComplete = true;
   } else if (event === "document") {
     snapshot?.add(data.id);
     put(data);
   }
-  draw();
+  redrawDocuments();
 }
 
 function put(document_) {
   const known = documents.get(document_.id);
-  if (document_.status === "deleted") documents.delete(document_.id);
-  else if (!known || known.updated_at <= document_.updated_at) documents.set(document_.id, document_);
+  if (document_.status === "deleted") {
+    documents.delete(document_.id);
+    return;
+  }
+  around.onUnknown(document_.collection_id);
+  if (!known || known.updated_at <= document_.updated_at) documents.set(document_.id, document_);
 }
 
-// Many events come in one go; one drawing a frame is enough.
-function draw() {
+/** Draws the list anew. Many events come in one go; one drawing a frame is enough. */
+export function redrawDocuments() {
   if (drawing) return;
   drawing = setTimeout(() => {
     drawing = 0;
@@ -66,7 +79,8 @@ function draw() {
 }
 
 function drawNow() {
-  const newest = [...documents.values()].sort((a, b) => (a.created_at < b.created_at ? 1 : -1));
+  const newest = [...documents.values()].filter((each) => around.isShown(each.collection_id));
+  newest.sort((a, b) => (a.created_at < b.created_at ? 1 : -1));
   const shown = newest.slice(0, SHOWN);
   const list = byId("documents");
   for (const [id, row] of [...rows]) {
@@ -88,25 +102,27 @@ function drawNow() {
   more.hidden = newest.length <= SHOWN;
   setText(more, `and ${newest.length - SHOWN} more`);
   summarise(newest);
+  if (isComplete) around.onDrawn({ total: documents.size + running + waiting.length, shown: newest });
 }
 
 function summarise(all) {
   const ready = all.filter((each) => each.status === "ready").length;
-  const summary = all.length === 0 ? "None yet" : ready === all.length ? `${ready} ready` : `${ready} of ${all.length} ready`;
+  const none = documents.size ? "None in this collection" : "None yet";
+  const summary = all.length === 0 ? none : ready === all.length ? `${ready} ready` : `${ready} of ${all.length} ready`;
   setText(byId("library-summary"), summary);
 }
 
 function newRow(id) {
-  const name = make("span", { className: "name" });
+  const name = make("span", { className: "name", attributes: { dir: "auto" } });
   const status = make("span", { className: "status" });
   const detail = make("p", { className: "hint detail" });
   const bar = make("progress", { max: 1, attributes: { "aria-label": "Progress" } });
-  const failure = make("p", { className: "failure" });
+  const failure = make("p", { className: "failure", attributes: { dir: "auto" } });
   const retry = make("button", { type: "button", className: "link" }, "Try again");
-  const download = make("a", { className: "link", href: `/v1/documents/${encodeURIComponent(id)}/content` }, "Download");
+  const download = make("a", { className: "link", download: "", href: `/v1/documents/${encodeURIComponent(id)}/content` }, "Download");
   const remove = make("button", { type: "button", className: "link danger" }, "Delete");
   retry.addEventListener("click", () => act(failure, () => call(`/v1/documents/${encodeURIComponent(id)}/reindex`, { method: "POST" })));
-  confirmed(remove, () => act(failure, () => call(`/v1/documents/${encodeURIComponent(id)}`, { method: "DELETE" })));
+  const named = confirmed(remove, () => act(failure, () => call(`/v1/documents/${encodeURIComponent(id)}`, { method: "DELETE" })));
   const element = make(
     "li",
     { className: "row", dataset: { testid: "document-row", id } },
@@ -127,7 +143,7 @@ function newRow(id) {
     setText(failure, each.error ? each.error.message : "");
     failure.hidden = !each.error;
     retry.hidden = each.status !== "failed" && !each.error;
-    remove.setAttribute("aria-label", `Delete ${each.name}`);
+    named(each.name);
     download.setAttribute("aria-label", `Download ${each.name}`);
   };
   const row = { element, update };
@@ -143,25 +159,36 @@ function describe({ status, report, size_bytes: bytes }) {
   return parts.join(" · ");
 }
 
-/** A second click within a few seconds is the confirmation: no dialog in the way. */
+/**
+ * A second press within a few seconds is the confirmation: no dialog in the way. What the button says, also to screen readers, is what
+ * the next press does. Returns what tells it the name of the thing.
+ */
 function confirmed(button, action) {
   let timer = 0;
+  let name = "";
+  const say = () => {
+    const words = timer ? "Press again to delete" : "Delete";
+    setText(button, timer ? `${words} ${name}` : words);
+    button.setAttribute("aria-label", `${words} ${name}`);
+    button.classList.toggle("armed", Boolean(timer));
+  };
   const calm = () => {
+    clearTimeout(timer);
     timer = 0;
-    button.textContent = "Delete";
-    button.classList.remove("armed");
+    say();
   };
   button.addEventListener("click", () => {
-    if (timer) {
-      clearTimeout(timer);
-      calm();
-      action();
-      return;
-    }
-    button.textContent = "Really delete?";
-    button.classList.add("armed");
-    timer = setTimeout(calm, 4000);
+    const isArmed = Boolean(timer);
+    calm();
+    if (isArmed) return action();
+    timer = setTimeout(calm, ARMED_MS);
+    return say();
   });
+  button.addEventListener("blur", () => timer && calm());
+  return (given) => {
+    name = given;
+    say();
+  };
 }
 
 async function act(failure, action) {
@@ -176,7 +203,8 @@ async function act(failure, action) {
 const waiting = [];
 let running = 0;
 
-function upload(files, collection) {
+/** Sends these files into a collection. */
+export function upload(files, collection) {
   for (const file of files) {
     const line = uploadLine(file);
     byId("uploads").append(line.element);
@@ -200,7 +228,7 @@ function uploadLine(file) {
   const status = make("span", { className: "status" }, "Sending");
   const failure = make("p", { className: "failure", hidden: true, attributes: { role: "alert" } });
   const dismiss = make("button", { type: "button", className: "link", hidden: true }, "Dismiss");
-  const head = make("div", { className: "row-head" }, make("span", { className: "name" }, file.name), status);
+  const head = make("div", { className: "row-head" }, make("span", { className: "name", attributes: { dir: "auto" } }, file.name), status);
   const element = make("li", { className: "row", dataset: { testid: "upload-row", status: "sending" } }, head, bar, failure, dismiss);
   dismiss.addEventListener("click", () => element.remove());
   const fail = (message) => {
@@ -222,7 +250,10 @@ function send(file, collection, line) {
     request.open("POST", `/v1/collections/${encodeURIComponent(collection)}/documents`);
     for (const [name, value] of Object.entries(keyHeaders())) request.setRequestHeader(name, value);
     request.upload.addEventListener("progress", (event) => event.lengthComputable && line.progress(event.loaded / event.total));
-    request.addEventListener("error", () => line.fail("The connection was lost. Drop the file again."));
+    request.addEventListener("error", () => {
+      lost();
+      line.fail("The connection was lost. Drop the file again.");
+    });
     request.addEventListener("load", () => {
       let body = {};
       try {
@@ -233,7 +264,7 @@ function send(file, collection, line) {
       if (request.status === 202) {
         line.element.remove();
         put(body.document);
-        draw();
+        redrawDocuments();
       } else line.fail(new Problem(body, request.status).message);
     });
     request.addEventListener("loadend", resolve);

@@ -63,10 +63,10 @@ function ask(refusal) {
   });
 }
 
-/** A link to a file shows no key by itself: with one the file is fetched and then saved. */
+/** A link to a file shows no key by itself, and would lead to a page of JSON where the file is refused: it is fetched and then saved. */
 async function download(event) {
   const link = event.target.closest?.('a[href^="/v1/"]');
-  if (!link || !sessionStorage.getItem(STORED)) return;
+  if (!link) return;
   event.preventDefault();
   try {
     const response = await call(link.getAttribute("href"));

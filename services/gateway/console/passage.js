@@ -2,7 +2,7 @@
 
 import { byId, make, setText } from "./dom.js";
 import { call } from "./sse.js";
-import { place, quoted } from "./text.js";
+import { joined, place, quoted } from "./text.js";
 
 const dialog = byId("passage");
 let shown = 0;
@@ -16,15 +16,16 @@ export async function openPassage(citation) {
   const [before, quote, after] = quoted(citation.text, citation.quote_start, citation.quote_end);
   const mark = make("mark", {}, quote);
   const body = byId("passage-body");
-  body.replaceChildren(make("p", { className: "passage-text" }, before, mark, after));
+  body.replaceChildren(make("p", { className: "passage-text", attributes: { dir: "auto" } }, before, mark, after));
   if (!dialog.open) dialog.showModal();
   mark.scrollIntoView({ block: "center" });
   try {
     const response = await call(`/v1/chunks/${encodeURIComponent(citation.chunk_id)}?window=1`);
     const around = await response.json();
     if (mine !== shown) return;
-    body.prepend(...around.before.map(neighbour));
-    body.append(...around.after.map(neighbour));
+    const { before: earlier, after: later } = joined(around);
+    body.prepend(...earlier.map(neighbour));
+    body.append(...later.map(neighbour));
     mark.scrollIntoView({ block: "center" });
   } catch {
     if (mine === shown) {
@@ -33,7 +34,7 @@ export async function openPassage(citation) {
   }
 }
 
-const neighbour = (chunk) => make("p", { className: "passage-text around" }, chunk.text);
+const neighbour = (text) => make("p", { className: "passage-text around", attributes: { dir: "auto" } }, text);
 
 byId("passage-close").addEventListener("click", () => dialog.close());
 dialog.addEventListener("click", (event) => {

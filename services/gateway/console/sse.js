@@ -52,6 +52,21 @@ export class Problem extends Error {
   }
 }
 
+/** Nobody answers at the server's address. */
+export class Away extends Error {
+  constructor() {
+    super("The server does not answer.");
+  }
+}
+
+/** Tells that the server was lost in the middle of something. */
+export let lost = () => {};
+
+/** Has `heard` called whenever the server is lost. */
+export function whenLost(heard) {
+  lost = heard;
+}
+
 let keys = { headers: () => ({}), another: () => false };
 
 /** Has every request show a key: `headers()` has it, `another(shown, problem)` says whether there is another after a refusal. */
@@ -63,10 +78,20 @@ export function useKeys(given) {
 export async function call(path, options = {}) {
   for (;;) {
     const shown = keys.headers();
-    const response = await fetch(path, { ...options, headers: { ...options.headers, ...shown } });
+    const response = await reached(path, { ...options, headers: { ...options.headers, ...shown } });
     if (response.ok) return response;
     const problem = await Problem.of(response);
     if (!problem.isAboutKey || !(await keys.another(shown, problem))) throw problem;
+  }
+}
+
+async function reached(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    lost();
+    throw new Away();
   }
 }
 
@@ -117,6 +142,7 @@ export async function followRun({ start, runId = "", onEvent, onRun = () => {}, 
     } catch (error) {
       if (signal?.aborted) return;
       if (!runId || (error instanceof Problem && !error.retryable)) throw error;
+      lost();
     }
     if (!runId) throw new Error("The connection was lost before the answer began. Ask again.");
     if (Date.now() - opened > SOUND_MS) failures = 0;
@@ -147,6 +173,7 @@ export async function followForever(path, onEvent, onConnected = () => {}) {
     } catch {
       // whatever it was, the next attempt will tell
     }
+    lost();
     onConnected(false);
     await pause(Math.min(5000, 300 * 2 ** Math.min(failures, 6)));
   }

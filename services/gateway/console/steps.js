@@ -110,7 +110,7 @@ export class StepTrace {
   }
 
   #add(state, name, given) {
-    const summary = make("p", { className: "step-summary" });
+    const summary = make("p", { className: "step-summary", attributes: { dir: "auto" } });
     const cost = make("span", { className: "hint step-cost", dataset: { testid: "step-cost" } });
     const title = name ? make("span", { className: "step-name" }, name) : "";
     const element = make(
@@ -132,6 +132,6 @@ export class StepTrace {
 export function argumentList(given) {
   const names = Object.keys(given || {});
   if (!names.length) return null;
-  const rows = names.flatMap((name) => [make("dt", {}, name), make("dd", {}, argumentText(given[name]))]);
+  const rows = names.flatMap((name) => [make("dt", {}, name), make("dd", { attributes: { dir: "auto" } }, argumentText(given[name]))]);
   return make("dl", { className: "arguments" }, ...rows);
 }

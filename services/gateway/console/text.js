@@ -35,6 +35,25 @@ export function quoted(text, start = 0, end = 0) {
   return [characters.slice(0, start), characters.slice(start, end), characters.slice(end)].map((part) => part.join(""));
 }
 
+/**
+ * The texts around a passage, {before, after}. Neighbours share some sentences, as their spans in the document say: those stand with the
+ * passage, or with the neighbour that is nearer to it, and are left out of the other.
+ */
+export function joined({ chunk, before, after }) {
+  const result = { before: [], after: [] };
+  let { char_start: start, char_end: end } = chunk;
+  for (const each of [...before].reverse()) {
+    const text = Array.from(each.text);
+    result.before.unshift(text.slice(0, Math.max(0, text.length - Math.max(0, each.char_end - start))).join("").trimEnd());
+    start = Math.min(start, each.char_start);
+  }
+  for (const each of after) {
+    result.after.push(Array.from(each.text).slice(Math.max(0, end - each.char_start)).join("").trimStart());
+    end = Math.max(end, each.char_end);
+  }
+  return { before: result.before.filter(Boolean), after: result.after.filter(Boolean) };
+}
+
 /** Where a passage stands: "Page 3 · Terms › Notice". */
 export function place({ page, heading_path: headings }) {
   return [page ? `Page ${page}` : "", (headings || []).join(" › ")].filter(Boolean).join(" · ");

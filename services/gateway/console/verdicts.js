@@ -37,7 +37,7 @@ export function closest({ closest: passages = [] }) {
     const [, quote] = quoted(passage.text, passage.quote_start, passage.quote_end);
     const button = make(
       "button",
-      { type: "button", className: "source", dataset: { testid: "closest-passage" } },
+      { type: "button", className: "source", dataset: { testid: "closest-passage" }, attributes: { dir: "auto" } },
       make("span", { className: "source-name" }, passage.document_name),
       make("span", { className: "hint" }, place(passage)),
       make("span", { className: "closest-quote", attributes: { dir: "auto" } }, quote),

@@ -34,9 +34,14 @@ def load_assets(directory: Path) -> dict[str, Asset]:
     assets = {}
     for path in sorted(directory.iterdir()):
         if media_type := _MEDIA_TYPES.get(path.suffix):
-            content = path.read_bytes()
-            assets[path.name] = Asset(content, media_type, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+            assets[path.name] = asset_of(path, media_type)
     return assets
+
+
+def asset_of(path: Path, media_type: str) -> Asset:
+    """The file as it is now."""
+    content = path.read_bytes()
+    return Asset(content, media_type, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 
 def console_router(assets: dict[str, Asset]) -> APIRouter:
@@ -45,24 +50,25 @@ def console_router(assets: dict[str, Asset]) -> APIRouter:
 
     @router.api_route("/", methods=["GET", "HEAD"])
     async def index(request: Request) -> Response:
-        return _answer(assets["index.html"], request)
+        return answer(assets["index.html"], request)
 
     @router.api_route("/favicon.ico", methods=["GET", "HEAD"])
     async def favicon(request: Request) -> Response:
-        return _answer(assets["icon.svg"], request)
+        return answer(assets["icon.svg"], request)
 
     @router.api_route("/console/{name}", methods=["GET", "HEAD"])
     async def asset(name: str, request: Request) -> Response:
         if name not in assets:
             raise HTTPException(404)
-        return _answer(assets[name], request)
+        return answer(assets[name], request)
 
     return router
 
 
-def _answer(asset: Asset, request: Request) -> Response:
+def answer(asset: Asset, request: Request, policy: str = _POLICY) -> Response:
+    """The file, or that the client's copy is still good."""
     # no-cache means "ask before use": an update is seen at once, an unchanged file costs one empty answer.
-    headers = {"ETag": asset.etag, "Cache-Control": "no-cache", "Content-Security-Policy": _POLICY}
+    headers = {"ETag": asset.etag, "Cache-Control": "no-cache", "Content-Security-Policy": policy}
     if asset.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return Response(asset.content, media_type=asset.media_type, headers=headers)

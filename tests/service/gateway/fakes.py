@@ -218,6 +218,8 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
     def __init__(self) -> None:
         self.requests: list[retriever_pb2.SearchRequest] = []
         self.failure: GroundworkError | Exception | None = None
+        self.window = retriever_pb2.ChunkWindow(chunk=chunk("c1"), before=[chunk("c0")], after=[chunk("c2")])
+        """Of chunk c1."""
 
     async def Search(self, request: Any, context: Any) -> retriever_pb2.SearchResponse:
         self.requests.append(request)
@@ -249,8 +251,7 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
     async def FetchChunks(self, request: Any, context: Any) -> retriever_pb2.FetchChunksResponse:
         if request.chunk_ids[0] != "c1":
             return retriever_pb2.FetchChunksResponse()
-        window = retriever_pb2.ChunkWindow(chunk=chunk("c1"), before=[chunk("c0")], after=[chunk("c2")])
-        return retriever_pb2.FetchChunksResponse(chunks=[window])
+        return retriever_pb2.FetchChunksResponse(chunks=[self.window])
 
 
 class FakeStore(store_pb2_grpc.StoreServiceServicer):

@@ -121,7 +121,7 @@ def test_what_the_server_refuses_is_told_by_the_option_it_came_from(server: Fake
 
 def test_a_run_that_waits_is_left_where_nobody_can_be_asked(waiting: FakeServer, groundwork: Command) -> None:
     result = groundwork("chat", "Mail it")
-    assert (result.exit_code, result.stdout) == (3, "")
+    assert (result.exit_code, result.stdout) == (4, "")
     assert "send_email needs your approval" in result.stderr
     assert "Run r1 waits. Decide with: groundwork approvals; then see: groundwork runs follow r1" in result.stderr
     told = json.loads(groundwork("chat", "Mail it", "--json").stdout)
@@ -164,7 +164,7 @@ def test_approvals_come_in_pages_and_say_who_decides(server: FakeServer, groundw
 
 
 def test_a_run_is_found_again_and_what_was_decided_is_not_asked_again(waiting: FakeServer, groundwork: Command) -> None:
-    assert groundwork("runs", "follow", "r1").exit_code == 3
+    assert groundwork("runs", "follow", "r1").exit_code == 4
     groundwork("approvals", "deny", "ap1")
     result = groundwork("runs", "follow", "r1")
     assert (result.exit_code, result.stdout) == (0, "Done. [1]\n\n")

@@ -62,5 +62,5 @@ def test_refusal_is_said_as_the_server_words_it(server: FakeServer, groundwork: 
 
 def test_delete_removes_a_collection(server: FakeServer, groundwork: Command) -> None:
     server.on("DELETE", "/v1/collections/contracts", lambda http: http.json({}, 202))
-    assert groundwork("collections", "delete", "contracts").stdout == "deleted contracts\n"
+    assert groundwork("collections", "delete", "contracts", "--yes").stdout == "deleted contracts\n"
     assert server.asked("DELETE") == ["/v1/collections/contracts"]

@@ -264,11 +264,27 @@ def test_search_sends_what_narrows_it_and_shows_what_was_decided(server: FakeSer
     dropped = [{"stage": "top_k"}, {"stage": "top_k"}, {"stage": "gate"}]
     answer = {"hits": [], "degraded": [], "plan": plan, "cache": "hit", "dropped": dropped}
     server.on("POST", "/v1/search", lambda http: http.json(answer))
-    narrowed = ("--must", "two weeks", "--where", "author=Ann", "--where", "author=Bo", "--from", "2024-01-01")
+    narrowed = (
+        "--must",
+        "two weeks",
+        "--where",
+        "author=Ann",
+        "--where",
+        "author=Bo",
+        "--from",
+        "2024-01-01",
+        "-d",
+        "d1",
+    )
     result = groundwork("search", "leave", *narrowed, "--strategy", "lexical", "--diversity", "0.5", "--explain")
     assert result.exit_code == 0, result.stderr
     sent = json.loads(server.requests[0][2])
-    assert sent["filters"] == {"metadata": {"author": ["Ann", "Bo"]}, "date_from": "2024-01-01", "date_to": None}
+    assert sent["filters"] == {
+        "document_ids": ["d1"],
+        "metadata": {"author": ["Ann", "Bo"]},
+        "date_from": "2024-01-01",
+        "date_to": None,
+    }
     assert (sent["must"], sent["strategy"], sent["diversity"]) == (["two weeks"], "lexical", 0.5)
     assert "hybrid, convex: 12 chunks; cache: hit" in result.stdout
     assert "left out: 2 top_k, 1 gate" in result.stdout
@@ -297,7 +313,7 @@ def test_documents_are_listed_over_all_pages_shown_and_deleted(server: FakeServe
     listed = groundwork("documents", "list", "--json")
     assert [each["id"] for each in json.loads(listed.stdout)["documents"]] == ["a", "b"]
     assert "M (R)" in groundwork("documents", "show", "a").stdout
-    assert groundwork("documents", "delete", "a").stdout == "deleted a\n"
+    assert groundwork("documents", "delete", "a", "--yes").stdout == "deleted a\n"
     missing = groundwork("documents", "show", "zzz")
     assert (missing.exit_code, "ROUTE_NOT_FOUND" in missing.stderr) == (1, True)
 
@@ -311,8 +327,8 @@ def test_runs_are_listed_and_deleted(server: FakeServer, groundwork: Command) ->
     assert [line.split()[:2] for line in lines[1:]] == [["r1", "completed"], ["r2", "forgotten"]]
     assert server.asked("GET") == ["/v1/runs?page_size=2"]
     assert json.loads(groundwork("runs", "list", "--json").stdout) == listed
-    assert groundwork("runs", "delete", "r1").stdout == "deleted r1\n"
-    assert json.loads(groundwork("runs", "delete", "r1", "--json").stdout) == {"deleted": ["r1"]}
+    assert groundwork("runs", "delete", "r1", "--yes").stdout == "deleted r1\n"
+    assert json.loads(groundwork("runs", "delete", "r1", "-y", "--json").stdout) == {"deleted": ["r1"]}
 
 
 def test_an_id_stays_in_one_piece_and_a_row_on_one_line_in_a_pipe(server: FakeServer, groundwork: Command) -> None:

@@ -28,10 +28,11 @@ def test_events_are_parsed_whatever_pieces_they_come_in(tmp_path: Path) -> None:
         tmp_path,
         r"""
         import { EventParser } from "./sse.mjs";
-        const stream = ': hi\n\nid: 1\nevent: run\ndata: {"a":1}\n\nevent: error\r\ndata: x\r\ndata: y\r\n\r\nid: 2\rdata:z\r\r\n';
+        const run = ': hi\n\nid: 1\nevent: run\ndata: {"a":1}\n\n';
+        const stream = run + 'event: error\r\ndata: x\r\ndata: y\u2028\u2029\u0085\r\n\r\nid: 2\rdata:z\r\r\n';
         const expected = [
           { event: "run", data: '{"a":1}', id: "1" },
-          { event: "error", data: "x\ny", id: undefined },
+          { event: "error", data: "x\ny\u2028\u2029\u0085", id: undefined },
           { event: "message", data: "z", id: "2" },
         ];
         for (let cut = 1; cut <= stream.length; cut += 1) {

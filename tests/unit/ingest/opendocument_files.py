@@ -4,7 +4,7 @@ import zipfile
 
 from tests.unit.ingest.office_files import zip_of
 
-_NAMES = ("office", "text", "table", "style", "drawing", "manifest")
+_NAMES = ("office", "text", "table", "style", "drawing", "manifest", "presentation")
 _PREFIXES = {"drawing": "draw"}
 _SPACES = " ".join(
     f'xmlns:{_PREFIXES.get(name, name)}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in _NAMES
@@ -12,7 +12,7 @@ _SPACES = " ".join(
 
 
 def opendocument_parts(kind: str, body: str, *, styles: str = "", title: str = "") -> dict[str, str | bytes]:
-    """The parts of a file of this kind ("text", "spreadsheet") whose body is this XML."""
+    """The parts of a file of this kind ("text", "spreadsheet", "presentation") whose body is this XML."""
     content = f"<office:automatic-styles>{styles}</office:automatic-styles>"
     content += f"<office:body><office:{kind}>{body}</office:{kind}></office:body>"
     dc = 'xmlns:dc="http://purl.org/dc/elements/1.1/"'

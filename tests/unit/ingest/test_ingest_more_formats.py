@@ -74,7 +74,7 @@ def test_odt_headings_lists_tables_and_notes_are_what_they_are(read: Read) -> No
 
 def test_odt_pictures_are_reported_as_left_out(read: Read) -> None:
     document = read(opendocument_of("text", paragraph("Words<draw:frame><draw:image/></draw:frame>")), "a.odt")
-    assert document.warnings == ("1 pictures were left out",)
+    assert document.warnings == ("1 picture was left out",)
 
 
 def test_ods_sheets_keep_their_names_and_values_as_they_are_typed(read: Read) -> None:
@@ -139,7 +139,7 @@ def test_rtf_paragraphs_and_tables_are_read_and_what_is_lost_is_said(read: Read)
         "The timetable",
         ["They leave at семь П.", "Ship: Wega; Guests: 500", "End."],
     )
-    assert document.warnings == ("1 pictures were left out", "1 footnotes were left out")
+    assert document.warnings == ("1 picture was left out", "1 footnote was left out")
 
 
 # -- JSON --

@@ -10,6 +10,7 @@ from typing import Any
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.charts import CHART, R_ID, read_chart
 from services.ingest.reading.parsers.docx_styles import Numbering, Styles
+from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.package import Package, damaged, open_package
 from services.ingest.reading.parsers.tables import SPANNED, merged_header, spread, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
@@ -23,6 +24,10 @@ _UNSEEN = {
 }
 _CHARACTERS = {W + "tab": "\t", W + "br": "\n", W + "cr": "\n", W + "noBreakHyphen": "-"}
 _NOTES = {W + "footnoteReference": "footnotes", W + "endnoteReference": "endnotes"}
+_PICTURES = {
+    "{http://schemas.openxmlformats.org/drawingml/2006/picture}pic",
+    "{urn:schemas-microsoft-com:vml}imagedata",
+}
 _MAX_CELL_CHARS = 2000
 _MAX_HEADER_ROWS = 8
 _MAX_COLUMNS = 63  # the program's own limit
@@ -40,7 +45,20 @@ def parse_docx(source: Source, name: str) -> ParsedDocument:
         reader = _Reader(package, part)
         blocks = tuple(reader.blocks(body))
         title = package.core_title() or reader.title
-        return ParsedDocument(title_or_name(title, name), blocks, warnings=tuple(package.warnings))
+        warnings = (*package.warnings, *left_out(_picture_count(body), "picture"))
+        return ParsedDocument(title_or_name(title, name), blocks, warnings=warnings)
+
+
+def _picture_count(body: Any) -> int:
+    """Of DrawingML, and of VML, which older programs write. What stands in both is counted once."""
+    stack, count = [body], 0
+    while stack:
+        element = stack.pop()
+        if element.tag in _PICTURES:
+            count += 1
+        elif element.tag != _FALLBACK:
+            stack.extend(element)
+    return count
 
 
 @dataclass(frozen=True)

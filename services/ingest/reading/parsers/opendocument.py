@@ -2,10 +2,11 @@
 footnotes behind the paragraph that has them. What a reader does not see is left out: deletions that are still tracked, comments,
 running headers and footers, tables of contents."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.package import Package, damaged, encrypted, open_package
 from services.ingest.reading.parsers.tables import SPANNED, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
@@ -13,7 +14,7 @@ from services.ingest.reading.source import Source
 
 _ODF = "urn:oasis:names:tc:opendocument:xmlns:"
 OFFICE, TABLE, TEXT = (f"{{{_ODF}{name}:1.0}}" for name in ("office", "table", "text"))
-_DRAW_IMAGE = f"{{{_ODF}drawing:1.0}}image"
+DRAW = f"{{{_ODF}drawing:1.0}}"
 _ENCRYPTION = f"{{{_ODF}manifest:1.0}}encryption-data"
 _DC_TITLE = "{http://purl.org/dc/elements/1.1/}title"
 _UNSEEN = {OFFICE + "annotation", OFFICE + "annotation-end", OFFICE + "forms", TEXT + "sequence-decls"}
@@ -22,7 +23,7 @@ _UNSEEN |= {
     for name in ("tracked-changes", "table-of-content", "illustration-index", "table-index", "note-citation")
 }
 _BREAKS = {TEXT + "tab": "\t", TEXT + "line-break": "\n"}
-_PARAGRAPHS = {TEXT + "p", TEXT + "h"}
+PARAGRAPHS = {TEXT + "p", TEXT + "h"}
 _MAX_COLUMNS, _MAX_SPACES, _MAX_LIST_DEPTH = 100, 100, 8
 _MAX_REPEATED_CHARS = 300
 """Of a cell that reaches over several rows, in each after its first."""
@@ -36,10 +37,9 @@ def parse_odt(source: Source, name: str) -> ParsedDocument:
         body = content.find(f"{OFFICE}body/{OFFICE}text")
         if body is None:
             raise damaged(name, "it has no text body")
-        warnings = list(package.warnings)
-        if count := sum(1 for _ in body.iter(_DRAW_IMAGE)):
-            warnings.append(f"{count} pictures were left out")
-        return ParsedDocument(title_or_name(title_of(package), name), tuple(_flow(body)), warnings=tuple(warnings))
+        pictures = sum(1 for _ in body.iter(DRAW + "image"))
+        warnings = (*package.warnings, *left_out(pictures, "picture"))
+        return ParsedDocument(title_or_name(title_of(package), name), tuple(flow(body)), warnings=warnings)
 
 
 def content_of(package: Package) -> Any:
@@ -80,7 +80,7 @@ def words(element: Any) -> str:
             and inner.tag not in _UNSEEN
             and inner.tag not in (TEXT + "note", TABLE + "table")
         ):
-            parts.append(" " if inner.tag in _PARAGRAPHS and parts[-1] else "")  # in a text box
+            parts.append(" " if inner.tag in PARAGRAPHS and parts[-1] else "")  # in a text box
             parts.append(inner.text or "")
             stack.extend(reversed(inner))
     return "".join(parts)
@@ -92,12 +92,12 @@ def number(element: Any, attribute: str, default: int) -> int:
     return max(1, int(value)) if value.isascii() and value.isdigit() and len(value) < 9 else default
 
 
-def _flow(parent: Any) -> Iterator[Block]:
-    """Blocks in reading order."""
-    stack: list[tuple[Any, int]] = [(element, 0) for element in reversed(parent)]
+def flow(parent: Iterable[Any]) -> Iterator[Block]:
+    """Blocks of the elements in `parent`, in reading order."""
+    stack: list[tuple[Any, int]] = [(element, 0) for element in reversed(list(parent))]
     while stack:
         element, depth = stack.pop()
-        if element.tag in _PARAGRAPHS:
+        if element.tag in PARAGRAPHS:
             yield from _paragraph(element, depth)
         elif element.tag == TABLE + "table":
             yield from _table(element)
@@ -116,7 +116,7 @@ def _paragraph(element: Any, depth: int) -> Iterator[Block]:
     elif text:
         yield Block(BlockKind.TEXT, text)
     for note in element.iter(TEXT + "note-body"):
-        if noted := " ".join(" ".join(words(paragraph) for paragraph in note.iter(*_PARAGRAPHS)).split()):
+        if noted := " ".join(" ".join(words(paragraph) for paragraph in note.iter(*PARAGRAPHS)).split()):
             yield Block(BlockKind.TEXT, f"Footnote: {noted}")
 
 
@@ -156,7 +156,7 @@ def _cells(row: Any, above: list[str]) -> list[str]:
     spanned = 0
     """How many of the cells to come the last one reaches over."""
     for cell in row.iterchildren(TABLE + "table-cell", TABLE + "covered-table-cell"):
-        text = " ".join(" ".join(words(each) for each in cell.iter(*_PARAGRAPHS)).split())
+        text = " ".join(" ".join(words(each) for each in cell.iter(*PARAGRAPHS)).split())
         for _ in range(min(number(cell, TABLE + "number-columns-repeated", 1), _MAX_COLUMNS - len(cells))):
             if cell.tag == TABLE + "table-cell":
                 cells.append(text)

@@ -30,6 +30,7 @@ _STRICT_NAMESPACES = {
     b"http://purl.oclc.org/ooxml/wordprocessingml/main": _OFFICE + b"wordprocessingml/2006/main",
     b"http://purl.oclc.org/ooxml/presentationml/main": _OFFICE + b"presentationml/2006/main",
     b"http://purl.oclc.org/ooxml/drawingml/main": _OFFICE + b"drawingml/2006/main",
+    b"http://purl.oclc.org/ooxml/drawingml/picture": _OFFICE + b"drawingml/2006/picture",
     b"http://purl.oclc.org/ooxml/officeDocument/math": _OFFICE + b"officeDocument/2006/math",
     b"http://purl.oclc.org/ooxml/officeDocument/relationships": _OFFICE + b"officeDocument/2006/relationships",
 }

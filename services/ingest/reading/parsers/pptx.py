@@ -6,6 +6,7 @@ from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.charts import CHART, R_ID, read_chart
+from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.package import Package, Relationship, damaged, open_package
 from services.ingest.reading.parsers.tables import SPANNED, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
@@ -39,7 +40,8 @@ def parse_pptx(source: Source, name: str) -> ParsedDocument:
             raise damaged(name, "none of its slides can be read")
         blocks = tuple(block for _, page in pages for block in page)
         title = package.core_title() or next((block.text for block in blocks if block.kind is BlockKind.HEADING), None)
-        return ParsedDocument(title_or_name(title, name), blocks, statuses, tuple(package.warnings), flowing=True)
+        warnings = (*package.warnings, *left_out(reader.picture_count, "picture"))
+        return ParsedDocument(title_or_name(title, name), blocks, statuses, warnings, flowing=True)
 
 
 def _slide_parts(package: Package, part: str) -> list[str]:
@@ -55,6 +57,8 @@ class _Reader:
     def __init__(self, package: Package) -> None:
         self._package = package
         self._read_parts: set[str] = set()
+        self.picture_count = 0
+        """On the slides read so far; those of their layouts, such as a logo, are not counted."""
 
     def slide(self, part: str, number: int) -> tuple[str, list[Block]]:
         """A slide's status and its blocks."""
@@ -63,6 +67,7 @@ class _Reader:
             self._package.warnings.append(f"slide {number} could not be read")
             return "failed", []
         links = self._package.relationships(part)
+        self.picture_count += sum(1 for _ in _outermost(root, {_P + "pic"}))
         titles: list[Block] = []
         rest: list[Block] = []
         for shape in _shapes(root):

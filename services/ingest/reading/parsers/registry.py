@@ -15,6 +15,7 @@ from services.ingest.reading.parsers.mail import parse_mail
 from services.ingest.reading.parsers.markdown import parse_markdown
 from services.ingest.reading.parsers.opendocument import parse_odt
 from services.ingest.reading.parsers.opendocument_sheets import parse_ods
+from services.ingest.reading.parsers.opendocument_slides import parse_odp
 from services.ingest.reading.parsers.outlook import parse_outlook
 from services.ingest.reading.parsers.package import encrypted
 from services.ingest.reading.parsers.pdf import parse_pdf
@@ -42,6 +43,7 @@ _PARSERS: dict[str, Callable[[Source, str], ParsedDocument]] = {
     detection.JSON_LINES: parse_json_lines,
     detection.ODT: parse_odt,
     detection.ODS: parse_ods,
+    detection.ODP: parse_odp,
     detection.RTF: parse_rtf,
 }
 _PICTURED: dict[str, Callable[[Source, str, OcrBudget | None], ParsedDocument]] = {
@@ -53,7 +55,6 @@ _ADVICE = {
     "application/msword": "is a Word file of the old kind (.doc); save it as .docx and upload that",
     "application/vnd.ms-excel": "is an Excel file of the old kind (.xls); save it as .xlsx and upload that",
     "application/vnd.ms-powerpoint": "is a PowerPoint file of the old kind (.ppt); save it as .pptx and upload that",
-    detection.ODP: "is an OpenDocument presentation (.odp); save it as .pptx and upload that",
     "image/heic": "is a photograph in the HEIC format; save it as .jpg and upload that",
     "image/avif": "is a picture in the AVIF format; save it as .png and upload that",
     detection.TAR: "is an archive; unpack it and upload the documents in it",

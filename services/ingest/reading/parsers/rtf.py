@@ -5,13 +5,14 @@ import re
 from collections.abc import Iterator
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.tables import table_rows
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
 
 _CELL_END = "|"
 _TITLE = re.compile(r"\{\\title ([^{}\\]{1,300})\}")
-_LOST = {"pictures": re.compile(r"\\pict\b"), "footnotes": re.compile(r"\\footnote\b")}
+_LOST = {"picture": re.compile(r"\\pict\b"), "footnote": re.compile(r"\\footnote\b")}
 
 
 def parse_rtf(source: Source, name: str) -> ParsedDocument:
@@ -21,8 +22,8 @@ def parse_rtf(source: Source, name: str) -> ParsedDocument:
     code = source.read_bytes().decode("latin-1")  # each byte is a character: other letters are written as numbers
     text = rtf_to_text(code, errors="replace").replace("\0", "")
     title = _TITLE.search(code)
-    counts = {what: sum(1 for _ in mark.finditer(code)) for what, mark in _LOST.items()}
-    warnings = tuple(f"{count} {what} were left out" for what, count in counts.items() if count)
+    losses = (left_out(sum(1 for _ in mark.finditer(code)), what) for what, mark in _LOST.items())
+    warnings = tuple(itertools.chain.from_iterable(losses))
     return ParsedDocument(title_or_name(title[1] if title else None, name), tuple(_blocks(text)), warnings=warnings)
 
 

@@ -31,6 +31,7 @@ def good_files() -> dict[str, bytes]:
         "good.ods": opendocument_of(
             "spreadsheet", opendocument_table([[cell(f"Ship {i}"), cell(WORDS)] for i in range(20)])
         ),
+        "good.odp": opendocument_of("presentation", f"<draw:page>{opendocument_paragraph(WORDS) * 9}</draw:page>" * 5),
         "good.rtf": (r"{\rtf1\ansi{\fonttbl{\f0 Arial;}}" + rf"\pard {WORDS}.\par" * 30 + "}").encode(),
         "good.jsonl": "\n".join(f'{{"ship": "Ship {i}", "text": "{WORDS}"}}' for i in range(20)).encode(),
         "good.msg": msg_of({0x0037: "Ferries", 0x0C1A: "Anna", 0x1000: f"{WORDS}. " * 20}, sent_s=1_704_103_200),

@@ -1,0 +1,108 @@
+"""The first minute with a system that has nothing in it: the console's samples, `groundwork demo`, and what the start prints."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browsing import WAIT_MS, browser, visiting
+from tests.integration.conftest import UNHURRIED
+from tests.integration.system import Groundwork, running
+from tests.integration.test_cli import groundwork
+
+__all__ = ["browser"]
+pytestmark = [pytest.mark.integration]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+GROUNDS = {
+    "When will the Skylark S3 be launched?": ("14 November 2026", "meeting-notes-2026-06-03.txt"),
+    "What does error code E14 mean?": ("iced up", "skylark-s2-manual.pdf"),
+    "How much does Care Plus cost?": ("149 euros", "warranty-and-returns.docx"),
+    "Was kostet das Mittagessen in der Kantine?": ("4,20 Euro", "betriebsordnung-leipzig.md"),
+}
+"""Of each suggested question: words of the answer, and the document that it cites."""
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Groundwork]:
+    """A system of its own: samples are offered only where there is no document at all."""
+    folder = tmp_path_factory.mktemp("first-minute")
+    with running(Groundwork(folder / "data", models_dir.absolute(), UNHURRIED)) as started:
+        yield started
+
+
+@pytest.mark.browser
+def test_one_press_loads_the_samples_and_another_asks_them(browser: Browser, empty: Groundwork) -> None:
+    with visiting(browser, empty.base_url) as visit:
+        page = visit.page
+        page.get_by_test_id("load-samples").click()
+        suggestions = page.get_by_test_id("suggestion")
+        expect(suggestions.first).to_be_visible(timeout=WAIT_MS)
+        assert suggestions.all_text_contents() == list(GROUNDS)
+        expect(page.get_by_test_id("load-samples")).to_be_hidden()
+        suggestions.filter(has_text="E14").click()
+        answer = page.get_by_test_id("answer")
+        expect(answer).to_contain_text("iced up", timeout=WAIT_MS)
+        answer.get_by_test_id("citation").first.click()
+        expect(page.get_by_test_id("passage")).to_contain_text("skylark-s2-manual.pdf")
+        expect(page.get_by_test_id("passage")).to_contain_text("Page 2")
+
+
+def test_the_demo_loads_what_is_missing_and_answers(empty: Groundwork) -> None:
+    first = groundwork(empty.port, "demo")
+    again = groundwork(empty.port, "demo")
+    assert "are there already" in again.stderr
+    question, *others = GROUNDS
+    words, name = GROUNDS[question]
+    for shown in (first, again):
+        assert words in shown.stdout
+        assert f"[1] {name}" in shown.stdout
+        assert all(other in shown.stderr for other in others)
+
+
+@pytest.fixture(scope="module")
+def loaded(empty: Groundwork) -> Groundwork:
+    """The same with its samples; requested by what comes after those that want none."""
+    groundwork(empty.port, "demo")
+    return empty
+
+
+@pytest.mark.parametrize("question", GROUNDS)
+def test_suggested_questions_are_answered_from_the_right_document(loaded: Groundwork, question: str) -> None:
+    told = json.loads(groundwork(loaded.port, "ask", question, "--collection", "demo", "--json").stdout)
+    words, name = GROUNDS[question]
+    assert (told["status"], words in told["answer"]) == ("completed", True), told["answer"]
+    assert name in {each["document_name"] for each in told["citations"]}
+
+
+@pytest.fixture(scope="module")
+def own_documents(loaded: Groundwork) -> Groundwork:
+    """The same with what a new user reads of our own."""
+    groundwork(loaded.port, "ingest", str(REPOSITORY / "README.md"), str(REPOSITORY / "docs" / "how-to.md"))
+    return loaded
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("How do I change the port?", "GROUNDWORK_PORT"),
+        ("Where is my data stored?", "data"),
+        ("How do I stop Groundwork?", "Ctrl-C"),
+        ("Which file formats can I upload?", "PDF, Word"),
+        ("How do I delete a document?", "groundwork documents delete"),
+    ],
+)
+def test_our_own_pages_answer_what_a_new_user_asks(own_documents: Groundwork, question: str, words: str) -> None:
+    told = json.loads(groundwork(own_documents.port, "ask", question, "--json").stdout)
+    assert (told["status"], words in told["answer"]) == ("completed", True), told["answer"]
+    assert told["citations"]
+
+
+def test_the_curl_that_the_start_prints_is_answered_with_citations(loaded: Groundwork) -> None:
+    (command,) = re.findall(r"^ +curl +(curl .+)$", loaded.printed(), re.MULTILINE)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=90, check=True)
+    assert json.loads(done.stdout)["citations"]

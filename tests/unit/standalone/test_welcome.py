@@ -1,0 +1,42 @@
+"""The last words of the start."""
+
+from pathlib import Path
+
+from services.standalone.console import welcome
+
+
+def shown(*, with_keys: bool = False, own_documents: tuple[str, ...] = ()) -> str:
+    return welcome(
+        url="http://127.0.0.1:8081",
+        seconds=2.0,
+        program="groundwork",
+        environment="GROUNDWORK_PORT=8081 ",
+        logs=Path("data/logs"),
+        with_keys=with_keys,
+        own_documents=own_documents,
+    )
+
+
+def test_commands_come_in_the_order_of_a_first_minute() -> None:
+    text = shown(own_documents=("README.md", "docs/"))
+    commands = [
+        "demo",
+        "ingest README.md docs/",
+        "ask 'How do I change the port?'",
+        "curl -s http://127.0.0.1:8081/v1/qa",
+    ]
+    places = [text.index(each) for each in commands]
+    assert places == sorted(places)
+    assert "GROUNDWORK_PORT=8081 groundwork demo" in text
+
+
+def test_where_there_are_no_documents_of_ours_none_are_named() -> None:
+    text = shown()
+    assert "README" not in text
+    assert "ingest FILES AND FOLDERS" in text
+
+
+def test_with_keys_the_key_comes_first() -> None:
+    text = shown(with_keys=True)
+    assert text.index("export GROUNDWORK_API_KEY") < text.index("groundwork demo")
+    assert "Bearer $GROUNDWORK_API_KEY" in text
