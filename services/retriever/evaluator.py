@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kit.errors import Unavailable
 from kit.language.sentences import UnitKind, split_units
+from kit.principal import Principal, use_principal
 from services.retriever.concurrency import engine_deadline
 from services.retriever.evaluation import Comparison, Evaluation, Quality, Question, ndcg, reciprocal_rank
 from services.retriever.models import Chunk, RerankMode, RevisionKey, SearchRequest, SearchScope, Strategy
@@ -15,6 +16,7 @@ from services.retriever.revision_map import RevisionMap
 from services.retriever.search import Searcher
 from services.retriever.stored_chunk import readable
 
+_SUBJECT = "retriever-evaluation"
 _FOUND_AT_MOST = 10
 _MADE_QUESTIONS = 100
 """Enough for a standard error of 0.03 in nDCG@10; 400 searches take some five seconds."""
@@ -50,7 +52,8 @@ class Evaluator:
             request = SearchRequest(
                 scope, (question.text,), top_k=_FOUND_AT_MOST, strategy=strategy, rerank=RerankMode.OFF, no_cache=True
             )
-            result = await self._searcher.trial(request, {scope.collection_ids[0]: model})
+            with use_principal(Principal(scope.tenant_id, _SUBJECT)):
+                result = await self._searcher.trial(request, {scope.collection_ids[0]: model})
             if result.degraded:
                 raise Unavailable(f"the models cannot be compared now: {result.degraded[0].message}", retry_after_s=5.0)
             if question.chunk_id:

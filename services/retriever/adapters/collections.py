@@ -32,11 +32,12 @@ class NatsCollections:
 
     async def require_changeable(self, collection_id: str) -> None:
         caller = current_principal()
-        if not await self._known.readable(caller, (collection_id,)):
-            raise CollectionNotFound(f"there is no collection {collection_id}, or it is not yours to see")
         record = self._known.known(caller.tenant_id, collection_id)
         if record is None:
             record = await self._known.stored(caller.tenant_id, collection_id)
+        is_there = record is not None or is_implicit(collection_id)
+        if not (is_there and await self._known.readable(caller, (collection_id,))):
+            raise CollectionNotFound(f"there is no collection {collection_id}, or it is not yours to see")
         if not may_change(caller, collection_id, record):
             raise NotYours(f"only the owner of collection {collection_id} may change its embedding model")
 
