@@ -19,9 +19,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.kill, pytest.mark.timeout(120
 ENGLISH, MULTILINGUAL = "all-MiniLM-L6-v2-int8", "multilingual-e5-small-q4-centred"
 DOCUMENTS = 48
 FERRY = "The ferry Wangerooge was docked for nine weeks because of a cracked propeller shaft."
-IN_CHINESE = "渡轮为什么停航了九个星期？"
-"""Why was the ferry out of service for nine weeks?"""
 IN_GERMAN = "Warum lag die Fähre neun Wochen im Dock?"
+LIBRARY = "Die Bibliothek öffnet jeden Morgen um neun Uhr."
+"""Nearer to the question for a model that knows German from afar (cosines 0.31 and 0.20), and not for one that understands it (0.24 and
+0.56)."""
 PATIENCE_S = 300.0
 
 
@@ -76,11 +77,12 @@ def test_model_is_changed_while_the_system_is_used_and_the_retriever_is_killed(
         path = f"/v1/collections/{collection}/embedding"
         uploaded = [api.upload(collection, f"orchard-{n}.txt", text_of(n)) for n in range(DOCUMENTS)]
         ferry = api.ingest(collection, "ferry.txt", FERRY.encode())
+        api.ingest(collection, "library.txt", LIBRARY.encode())
         for document in uploaded:
             assert api.settled(document["id"])["status"] == "ready"
         before = api.get(path)
         assert (before["model"], before["is_chosen"], before["stage"]) == (ENGLISH, False, "settled")
-        assert best(api, collection, IN_CHINESE) != ferry["id"], "the English model understands Chinese"
+        assert best(api, collection, IN_GERMAN) != ferry["id"], "the English model understands German"
         with Searching(system, collection).going_on() as searching:
             building = api.post(path, {"model": MULTILINGUAL})
             assert (building["stage"], building["other_model"]) == ("building", MULTILINGUAL)
@@ -90,15 +92,15 @@ def test_model_is_changed_while_the_system_is_used_and_the_retriever_is_killed(
                 ok(api.http.delete(f"/v1/documents/{document['id']}"))
             assert {api.settled(document["id"])["status"] for document in late} == {"ready"}
             ready = until(api, path, "ready")
-            assert ready["whole"]["document_count"] == DOCUMENTS + 1
+            assert ready["whole"]["document_count"] == DOCUMENTS + 2
             assert ready["in_model"] == ready["in_other_model"] == ready["whole"]
             assert list(ready["searched"]) == [ENGLISH]
             assert ready["evaluation"]["is_made"]
             assert ready["evaluation"]["question_count"] > 0
-            questions = [{"text": text, "document_ids": [ferry["id"]]} for text in (IN_CHINESE, IN_GERMAN)]
-            api.post(f"{path}/evaluate", {"questions": questions})
+            question = {"text": IN_GERMAN, "document_ids": [ferry["id"]]}
+            api.post(f"{path}/evaluate", {"questions": [question]})
             compared = until(api, path, "ready")["evaluation"]
-            assert (compared["question_count"], compared["is_made"], compared["worse"]) == (2, False, [])
+            assert (compared["question_count"], compared["is_made"], compared["worse"]) == (1, False, [])
             assert compared["vectors"]["after"]["ndcg_at_10"] > compared["vectors"]["before"]["ndcg_at_10"]
             swapped = api.post(f"{path}/swap")
             assert (swapped["model"], swapped["other_model"], list(swapped["searched"])) == (
@@ -106,11 +108,11 @@ def test_model_is_changed_while_the_system_is_used_and_the_retriever_is_killed(
                 ENGLISH,
                 [MULTILINGUAL],
             )
-            assert best(api, collection, IN_CHINESE) == ferry["id"]
+            assert best(api, collection, IN_GERMAN) == ferry["id"]
             after_swap = api.ingest(collection, "after-swap.txt", text_of(200))
             wait_until(lambda: is_whole(api.get(path)), "the new document lies in both spaces", timeout_s=PATIENCE_S)
             assert api.post(f"{path}/rollback")["model"] == ENGLISH
-            assert best(api, collection, IN_CHINESE) != ferry["id"]
+            assert best(api, collection, IN_GERMAN) != ferry["id"]
             assert api.post(f"{path}/swap")["model"] == MULTILINGUAL
             ok(api.http.delete(path))
             settled = until(api, path, "settled")
@@ -120,7 +122,7 @@ def test_model_is_changed_while_the_system_is_used_and_the_retriever_is_killed(
         assert searching.failures == []
         pid = kill_retriever(system)
         system.wait_until_up("retriever", not_pid=pid)
-        assert best(api, collection, IN_CHINESE) == ferry["id"], "the choice outlives the process"
+        assert best(api, collection, IN_GERMAN) == ferry["id"], "the choice outlives the process"
         found = {hit["document_id"] for hit in api.search(collection, "pruned orchard", top_k=200)["hits"]}
         assert after_swap["id"] in found
         assert not found & {document["id"] for document in uploaded[:3]}
