@@ -21,8 +21,8 @@ DOCUMENTS = 48
 FERRY = "The ferry Wangerooge was docked for nine weeks because of a cracked propeller shaft."
 IN_GERMAN = "Warum lag die Fähre neun Wochen im Dock?"
 LIBRARY = "Die Bibliothek öffnet jeden Morgen um neun Uhr."
-"""Nearer to the question for a model that knows German from afar (cosines 0.31 and 0.20), and not for one that understands it (0.24 and
-0.56)."""
+"""Nearer to the question for a model that hardly knows German (cosines 0.31 and 0.20), and not for one that understands it (0.24
+and 0.56)."""
 PATIENCE_S = 300.0
 
 
