@@ -1,8 +1,8 @@
 """The embedding model of a collection and its change, as the API shows and takes them."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from services.gateway.schemas.fields import NOT_BLANK, IndexedId, RequestBody
 from services.gateway.schemas.times import Moment
@@ -108,7 +108,7 @@ class Embedding(BaseModel):
                 "searched": {"all-MiniLM-L6-v2-int8": {"document_count": 120, "chunk_count": 4100}},
                 "evaluation": None,
                 "margin": 0.02,
-                "problem": "",
+                "problem": None,
                 "began_at": "2026-01-31T12:00:00.000Z",
                 "available_models": ["all-MiniLM-L6-v2-int8", "multilingual-e5-small-q4-centred"],
             }
@@ -137,3 +137,8 @@ class Embedding(BaseModel):
     available_models: list[str] = Field(
         description="Models that there are, that of the installation first; empty when the model server cannot be asked."
     )
+
+    @field_validator("model", "other_model", "problem", mode="before")
+    @classmethod
+    def _nothing(cls, value: Any) -> Any:
+        return value or None

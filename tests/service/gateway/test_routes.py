@@ -333,6 +333,7 @@ async def test_many_dead_letters_are_queued_again(client: httpx.AsyncClient, wor
 async def test_embedding_model_of_a_collection_is_shown_with_progress_and_figures(client: httpx.AsyncClient) -> None:
     shown = (await client.get("/v1/collections/contracts/embedding")).json()
     assert (shown["model"], shown["other_model"], shown["stage"]) == ("old-model", "new-model", "ready")
+    assert shown["problem"] is None
     assert shown["in_other_model"] == {"document_count": 2, "chunk_count": 7}
     assert shown["searched"] == {"old-model": {"document_count": 2, "chunk_count": 7}}
     assert shown["evaluation"]["vectors"]["after"] == {"ndcg_at_10": 0.75, "mrr_at_10": 0.5}

@@ -31,7 +31,7 @@ def state(stage: str = "settled", **more: Any) -> dict[str, Any]:
         "searched": {ENGLISH: amount},
         "evaluation": None,
         "margin": 0.02,
-        "problem": "",
+        "problem": None,
         "began_at": None,
         "available_models": [ENGLISH, MULTILINGUAL],
         **more,
