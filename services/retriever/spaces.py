@@ -92,6 +92,7 @@ class DenseSpaces:
 
     async def delete_copy(self, key: RevisionKey, model: str) -> None:
         """Removes the revision from the space of a model durably, and from no other. Harmless when repeated."""
+        await self.spaces_of(model)
         for index in self._of(model):
             await index.delete_revision(key)
 
