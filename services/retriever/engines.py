@@ -213,9 +213,10 @@ class Engines:
         trace: Trace,
     ) -> Lists | None:
         """Of the documents that are searched in this space, and are not only kept there."""
-        collection_ids = placement.collections_in(group.space)
-        if not collection_ids:
-            return [[] for _ in vectors]
+        # Of collections without documents it is still to be said when the engine is down.
+        collection_ids = (
+            placement.collections_in(group.space) if placement.collections else request.scope.collection_ids
+        )
         scope = replace(request.scope, collection_ids=collection_ids)
         lists = await self._listed(
             DENSE,
