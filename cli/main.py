@@ -17,6 +17,7 @@ from cli.cluster import cluster
 from cli.collections import collections
 from cli.deleting import Yes, delete_each
 from cli.demo import demo
+from cli.embedding import embedding
 from cli.errors import UsageError, in_words
 from cli.finding import find_files
 from cli.gateway import Gateway
@@ -46,6 +47,7 @@ app = typer.Typer(
 documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, delete.", epilog=WHERE)
 app.add_typer(documents, name="documents")
 app.add_typer(collections, name="collections")
+app.add_typer(embedding, name="embedding")
 app.add_typer(jobs, name="jobs")
 app.add_typer(threads, name="threads")
 app.add_typer(runs, name="runs")

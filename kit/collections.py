@@ -110,5 +110,10 @@ def is_reserved(collection_id: str, caller: Principal, local: Principal) -> bool
     return marked is not None and marked[1] != _mark(caller.subject)
 
 
+def is_implicit(collection_id: str) -> bool:
+    """Whether a collection of this id is there without a record."""
+    return collection_id in (DEFAULT_ID, NOTES_ID) or _OWN_ID.fullmatch(collection_id) is not None
+
+
 def _mark(subject: str) -> str:
     return hashlib.sha256(subject.encode()).hexdigest()[:8]

@@ -11,7 +11,6 @@ from kit.errors import (
     NotFound,
     PermissionDenied,
     ResourceExhausted,
-    Unavailable,
 )
 
 SUPPORTED = (
@@ -84,12 +83,6 @@ class BadVectors(Internal):
     """The model server's answer does not fit the request."""
 
     reason = "EMBEDDING_MALFORMED"
-
-
-class LeaseLost(Unavailable):
-    """Another worker may have taken the document over; the job comes back and sees."""
-
-    reason = "LEASE_LOST"
 
 
 class WrittenByNewerVersion(FailedPrecondition):

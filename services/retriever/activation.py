@@ -1,13 +1,13 @@
 """The pointer flip: one compare-and-set makes a revision visible, or a document invisible, in both indexes at once."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from kit.errors import Aborted
 from services.retriever.concurrency import KeyedLock, both
 from services.retriever.errors import PointerConflict, RevisionIncomplete, RevisionSuperseded
-from services.retriever.models import Activation, Pointer
+from services.retriever.models import Activation, Pointer, RevisionKey
 from services.retriever.options import READ_TIMEOUT_S
 from services.retriever.ports import LexicalIndex, RevisionStore
 from services.retriever.removal import Remover
@@ -18,6 +18,10 @@ from services.retriever.written import WrittenRevisions
 
 _MAX_ATTEMPTS = 8
 """Writers of one document are few; who loses this often is in a loop, not in a race."""
+
+
+class _NotVisible(Exception):
+    """Another revision is visible, or none."""
 
 
 class RevisionSwitch:
@@ -94,10 +98,29 @@ class RevisionSwitch:
                 deleted=True,
                 languages=(),
                 embedding_model="",
+                copies=(),
             )
 
         await self._change(tenant_id, document_id, decide)
         self._remover.remove_document(tenant_id, document_id)
+
+    async def place(self, key: RevisionKey, models: Callable[[Pointer], Sequence[str]]) -> Pointer | None:
+        """Notes in whose spaces a visible revision lies: `models` of the pointer as it is stored, the first of them as the one that
+        it came with. Returns the pointer; None when the revision is not visible any more."""
+
+        async def decide(current: Pointer | None) -> Pointer:
+            if current is None or not current.shows(key.revision_id):
+                raise _NotVisible
+            made_by, *copies = models(current)
+            if (made_by, *copies) == current.models:
+                return current
+            return replace(current, embedding_model=made_by, copies=tuple(copies))
+
+        try:
+            _, after = await self._change(key.tenant_id, key.document_id, decide)
+        except _NotVisible:
+            return None
+        return after
 
     async def _change(
         self, tenant_id: str, document_id: str, decide: Callable[[Pointer | None], Awaitable[Pointer]]

@@ -3,17 +3,20 @@
 import asyncio
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.retriever.v1.retriever_pb2_grpc import add_RetrieverServiceServicer_to_server
 
+from kit.jetstream import Nats
+from kit.jetstream.leases import NatsLeases
 from kit.language.detection import FastTextLanguages
 from kit.message_store import lasting, open_message_store
 from kit.service import Service
 from services.retriever import metrics
 from services.retriever.activation import RevisionSwitch
+from services.retriever.adapters.collection_models import NatsCollectionModels
 from services.retriever.adapters.collections import NatsCollections
 from services.retriever.adapters.edge_spaces import EdgeSpaces
 from services.retriever.adapters.model_server import ModelServer, ModelServerReplicas
@@ -22,10 +25,15 @@ from services.retriever.adapters.tantivy import TantivyIndex
 from services.retriever.caretaker import Caretaker
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.concurrency import KeyedLock
+from services.retriever.copying import DenseCopier
+from services.retriever.embedding_builder import EmbeddingBuilder
+from services.retriever.embedding_changes import EmbeddingChanges
+from services.retriever.embedding_map import EmbeddingMap
 from services.retriever.engine_answer import DENSE, LEXICAL
 from services.retriever.engine_watch import EngineWatch
 from services.retriever.engines import Engines
 from services.retriever.errors import EngineUnsupported
+from services.retriever.evaluator import Evaluator
 from services.retriever.forgetting import ForgettingRemoval
 from services.retriever.freshness import Freshness
 from services.retriever.handlers import RetrieverServicer
@@ -47,6 +55,9 @@ from services.retriever.spaces import DenseSpaces
 from services.retriever.written import WrittenRevisions
 
 _WATCH_RETRY_S = 0.5
+_LEASES = "RETRIEVER_LEASES"
+_LEASE_TTL_S = 15.0
+"""After a kill the change of an embedding model rests for so long."""
 _MODELS_PATIENCE_S = 0.5
 """Long enough for a connection to another replica."""
 
@@ -62,6 +73,7 @@ async def run(settings: RetrieverSettings) -> None:
         nats = await open_message_store(service, settings, stops_after_s=math.inf)
         store = await NatsRevisions.open(nats)
         collections = await NatsCollections.open(nats)
+        model_store = await NatsCollectionModels.open(nats)
         # Without retries, and not patient: a search that waits for a restart is worse than one that says what it went without.
         patience_s = min(_MODELS_PATIENCE_S, settings.connection_patience_s)
         models = ModelServer(await service.channel(settings.reranker_address, patience_s=patience_s))
@@ -77,11 +89,13 @@ async def run(settings: RetrieverSettings) -> None:
         gaps = IndexGaps(revisions)
         own = {part: index for part, index in ((DENSE, own_dense), (LEXICAL, own_lexical)) if index is not None}
         shared = [] if own_lexical else [LEXICAL]
-        refiller = Refiller(dense, lexical, models, revisions, gaps, writing, list(own), shared)
+        copier = DenseCopier(dense, lexical, models)
+        refiller = Refiller(dense, lexical, copier, revisions, gaps, writing, list(own), shared)
         reconciler = Reconciler(dense, lexical, store, revisions, gaps, remover, settings.reconcile)
         reader = ChunkReader((lexical, dense), revisions, collections)
         detector = FastTextLanguages()
         await asyncio.to_thread(detector.load)
+        collection_models = EmbeddingMap()
         searcher = Searcher(
             Engines(dense, lexical, models, QueryLanguages(detector), settings.search),
             RerankStage(models, settings.search),
@@ -91,14 +105,17 @@ async def run(settings: RetrieverSettings) -> None:
             ResultCache(settings.search),
             settings.search,
             collections,
+            collection_models,
         )
+        switch = RevisionSwitch(dense, lexical, store, revisions, remover, written, turns)
         servicer = RetrieverServicer(
             searcher,
             reader,
-            RevisionWriter(dense, lexical, revisions, written, settings.indexing, writing),
-            RevisionSwitch(dense, lexical, store, revisions, remover, written, turns),
+            RevisionWriter(dense, lexical, revisions, written, settings.indexing, writing, switch.place),
+            switch,
             revisions,
             RevisionReader(dense, lexical, revisions, refiller.is_filling),
+            EmbeddingChanges(model_store, collection_models, revisions, models, collections),
         )
         service.spawn(
             lasting(
@@ -107,17 +124,26 @@ async def run(settings: RetrieverSettings) -> None:
             )
         )
         service.spawn(lasting("collections", collections.follow))
+        builder = EmbeddingBuilder(
+            model_store,
+            collection_models,
+            revisions,
+            dense,
+            copier,
+            Evaluator(searcher, lexical, revisions),
+            switch.place,
+            writing,
+            collections,
+        )
+        await _change_models(service, nats, collection_models, model_store, builder)
         service.spawn(searcher.forget_outdated())
-        watch = EngineWatch(dense, lexical, gaps)
         service.report(freshness.troubles)
-        service.report(watch.troubles)
-        service.spawn(watch.run())
+        _watch_engines(service, EngineWatch(dense, lexical, gaps))
         service.spawn(lasting("freshness", freshness.run))
         service.spawn(lasting("removal", remover.run))
         service.spawn(lasting("reconciling", reconciler.run))
         service.spawn(refiller.run())
-        for part, index in own.items():
-            service.spawn(Caretaker(part, index, revisions, gaps).run())
+        _take_care(service, [Caretaker(part, index, revisions, gaps) for part, index in own.items()])
         service.require("revisions", revisions.wait_loaded)
         service.require("collections", collections.wait_known)
         service.require("fresh revisions", freshness.wait_confirmed)
@@ -128,6 +154,25 @@ async def run(settings: RetrieverSettings) -> None:
             retriever_pb2.DESCRIPTOR.services_by_name["RetrieverService"],
         )
         await service.serve()
+
+
+async def _change_models(
+    service: Service, nats: Nats, known: EmbeddingMap, store: NatsCollectionModels, builder: EmbeddingBuilder
+) -> None:
+    leases = await NatsLeases.open(nats, _LEASES, ttl_s=_LEASE_TTL_S)
+    service.spawn(lasting("collection models", lambda: known.follow(store)))
+    service.spawn(lasting("embedding", lambda: builder.run(leases.hold)))
+    service.require("collection models", known.wait_loaded)
+
+
+def _take_care(service: Service, caretakers: Sequence[Caretaker]) -> None:
+    for caretaker in caretakers:
+        service.spawn(caretaker.run())
+
+
+def _watch_engines(service: Service, watch: EngineWatch) -> None:
+    service.report(watch.troubles)
+    service.spawn(watch.run())
 
 
 async def _open_lexical(settings: RetrieverSettings, stack: AsyncExitStack) -> tuple[LexicalIndex, OwnIndex | None]:

@@ -30,6 +30,7 @@ from services.retriever.models import (
     Vectors,
 )
 from services.retriever.options import SearchOptions
+from services.retriever.placement import Placement
 from services.retriever.ports import Embedder, LexicalIndex
 from services.retriever.query_language import QueryLanguages
 from services.retriever.similarity import Group, Levels, comparable, groups_of
@@ -101,9 +102,9 @@ class Engines:
         self._query_languages = query_languages
         self._options = options
 
-    async def embed(self, queries: Sequence[str], models: Sequence[str], trace: Trace) -> QueryVectors | None:
-        """One row a query, in each space that the documents to search lie in; None when none of that can be had. `models` are the
-        names of those that embedded them, an empty one for documents of which that is not known."""
+    async def embed(self, queries: Sequence[str], placement: Placement, trace: Trace) -> QueryVectors | None:
+        """One row a query, in each space that documents are searched in; None when none of that can be had."""
+        models = list(placement.collections)
         watch = Stopwatch()
         timeout_s = self._options.embed_timeout_s
         spaces = _kept(await within(self._spaces(models), DENSE, timeout_s), trace)
@@ -163,6 +164,7 @@ class Engines:
         self,
         request: SearchRequest,
         queries: QueryVectors,
+        placement: Placement,
         languages: Sequence[str],
         having: dict[Phrases, tuple[str, ...] | None],
         is_visible: IsVisible,
@@ -174,7 +176,7 @@ class Engines:
         watch = Stopwatch()
         groups = [group for space in queries for group in groups_of(space, languages)]
         calls = [
-            self._listed(DENSE, self._in_group(request, group, queries[group.space], having), is_visible, limit, trace)
+            self._in_space(request, group, queries[group.space], placement, having, is_visible, limit, trace)
             for group in groups
         ]
         found = {
@@ -198,6 +200,34 @@ class Engines:
     def spoken(self, request: SearchRequest, documents: Collection[str]) -> list[tuple[str, ...] | None]:
         """By query: those of the documents' languages that it is in; see QueryLanguages."""
         return [self._query_languages.spoken(query_text, documents) for query_text in request.queries]
+
+    async def _in_space(
+        self,
+        request: SearchRequest,
+        group: Group,
+        vectors: Vectors,
+        placement: Placement,
+        having: dict[Phrases, tuple[str, ...] | None],
+        is_visible: IsVisible,
+        limit: int,
+        trace: Trace,
+    ) -> Lists | None:
+        """Of the documents that are searched in this space, and are not only kept there."""
+        # Of collections without documents it is still to be said when the engine is down.
+        collection_ids = (
+            placement.collections_in(group.space) if placement.collections else request.scope.collection_ids
+        )
+        scope = replace(request.scope, collection_ids=collection_ids)
+        lists = await self._listed(
+            DENSE,
+            self._in_group(replace(request, scope=scope), group, vectors, having),
+            lambda stored: is_visible(stored) and placement.is_searched_in(stored, group.space),
+            limit,
+            trace,
+        )
+        if lists is None:
+            return None
+        return [[hit for hit in hits if placement.is_searched_in(hit.stored, group.space)] for hits in lists]
 
     def _in_group(
         self,
@@ -223,22 +253,34 @@ class Engines:
         return search
 
     async def cosines(
-        self, tenant_id: str, chunk_ids: Sequence[str], queries: QueryVectors, trace: Trace
+        self, tenant_id: str, chunks: Sequence[StoredChunk], queries: QueryVectors, placement: Placement, trace: Trace
     ) -> SpaceCosines | None:
         """Of each query with those of the chunks that have a vector, by space and chunk id; None when the engine failed."""
-        if not chunk_ids:
+        if not chunks:
             return {}
         watch = Stopwatch()
-        calls = [self._dense.cosines(tenant_id, chunk_ids, space, vectors) for space, vectors in queries.items()]
+        calls = [
+            self._dense.cosines(
+                tenant_id,
+                [each.chunk_id for each in chunks if placement.is_searched_in(each, space)],
+                space,
+                vectors,
+            )
+            for space, vectors in queries.items()
+        ]
         answer = await within(asyncio.gather(*calls), COSINES, self._options.engine_timeout_s)
         trace.timings_ms["cosines"] = watch.lap_ms()
         found = _kept(answer, trace)
         return None if found is None else dict(zip(queries, found, strict=True))
 
-    async def vectors(self, tenant_id: str, chunk_ids: Sequence[str], trace: Trace) -> dict[str, Vector]:
+    async def vectors(
+        self, tenant_id: str, chunks: Sequence[StoredChunk], placement: Placement, trace: Trace
+    ) -> dict[str, Vector]:
         """For choosing diverse hits, by chunk id; without those that are not to be had."""
         watch = Stopwatch()
-        answer = await within(self._dense.vectors(tenant_id, chunk_ids), DIVERSITY, self._options.engine_timeout_s)
+        models = {each.chunk_id: placement.model_of(each.document_id) for each in chunks}
+        call = self._dense.vectors(tenant_id, list(models), models)
+        answer = await within(call, DIVERSITY, self._options.engine_timeout_s)
         trace.timings_ms["vectors"] = watch.lap_ms()
         return _kept(answer, trace) or {}
 

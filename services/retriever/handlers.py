@@ -11,8 +11,9 @@ from groundwork.retriever.v1 import retriever_pb2_grpc
 from kit.principal import current_principal
 from services.retriever import metrics
 from services.retriever.activation import RevisionSwitch
-from services.retriever.adapters import search_wire, wire
+from services.retriever.adapters import model_wire, search_wire, wire
 from services.retriever.chunk_reader import ChunkReader
+from services.retriever.embedding_changes import EmbeddingChanges
 from services.retriever.errors import InvalidRequest
 from services.retriever.indexing import IndexHeader, RevisionWriter
 from services.retriever.models import IndexBatch, RevisionKey
@@ -37,6 +38,7 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
         switch: RevisionSwitch,
         revisions: RevisionMap,
         revision_reader: RevisionReader,
+        changes: EmbeddingChanges,
     ) -> None:
         self._searcher = searcher
         self._reader = reader
@@ -44,6 +46,7 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
         self._switch = switch
         self._revisions = revisions
         self._revision_reader = revision_reader
+        self._changes = changes
 
     async def Search(self, request: pb.SearchRequest, context: Context) -> pb.SearchResponse:
         result = await self._searcher.search(search_wire.search_request(request, current_principal().tenant_id))
@@ -106,6 +109,51 @@ class RetrieverServicer(retriever_pb2_grpc.RetrieverServiceServicer):
         document_ids = self._revision_reader.visible(current_principal().tenant_id)
         for start in range(0, len(document_ids), _LISTED_AT_ONCE):
             yield pb.ListDocumentsResponse(document_ids=document_ids[start : start + _LISTED_AT_ONCE])
+
+    async def GetCollectionModel(
+        self, request: pb.GetCollectionModelRequest, context: Context
+    ) -> pb.GetCollectionModelResponse:
+        status = await self._changes.status(current_principal().tenant_id, request.collection_id)
+        return pb.GetCollectionModelResponse(model=model_wire.model_message(status))
+
+    async def ChangeCollectionModel(
+        self, request: pb.ChangeCollectionModelRequest, context: Context
+    ) -> pb.ChangeCollectionModelResponse:
+        status = await self._changes.change(
+            current_principal().tenant_id,
+            request.collection_id,
+            request.model,
+            model_wire.questions(request.questions),
+            model_wire.margin(request),
+        )
+        return pb.ChangeCollectionModelResponse(model=model_wire.model_message(status))
+
+    async def EvaluateCollectionModel(
+        self, request: pb.EvaluateCollectionModelRequest, context: Context
+    ) -> pb.EvaluateCollectionModelResponse:
+        questions, margin = model_wire.questions(request.questions), model_wire.margin(request)
+        tenant_id = current_principal().tenant_id
+        status = await self._changes.evaluate(tenant_id, request.collection_id, questions, margin)
+        return pb.EvaluateCollectionModelResponse(model=model_wire.model_message(status))
+
+    async def SwapCollectionModel(
+        self, request: pb.SwapCollectionModelRequest, context: Context
+    ) -> pb.SwapCollectionModelResponse:
+        tenant_id = current_principal().tenant_id
+        status = await self._changes.swap(tenant_id, request.collection_id, force=request.force)
+        return pb.SwapCollectionModelResponse(model=model_wire.model_message(status))
+
+    async def RollBackCollectionModel(
+        self, request: pb.RollBackCollectionModelRequest, context: Context
+    ) -> pb.RollBackCollectionModelResponse:
+        status = await self._changes.roll_back(current_principal().tenant_id, request.collection_id)
+        return pb.RollBackCollectionModelResponse(model=model_wire.model_message(status))
+
+    async def DropCollectionModel(
+        self, request: pb.DropCollectionModelRequest, context: Context
+    ) -> pb.DropCollectionModelResponse:
+        status = await self._changes.drop(current_principal().tenant_id, request.collection_id)
+        return pb.DropCollectionModelResponse(model=model_wire.model_message(status))
 
     async def CorpusStats(self, request: pb.CorpusStatsRequest, context: Context) -> pb.CorpusStatsResponse:
         if len(request.collection_ids) > MAX_COLLECTIONS:

@@ -3,19 +3,21 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kit.errors import DeadlineExceeded
 from services.retriever.concurrency import KeyedLock, both, engine_deadline
 from services.retriever.errors import IndexUnavailable, InvalidRequest, RevisionSuperseded
-from services.retriever.models import EmbeddingSpace, IndexBatch, RevisionKey, WriteKey
+from services.retriever.models import EmbeddingSpace, IndexBatch, Pointer, RevisionKey, WriteKey
 from services.retriever.options import IndexingOptions
 from services.retriever.ports import LexicalIndex
 from services.retriever.revision_map import RevisionMap
 from services.retriever.spaces import DenseSpaces
 from services.retriever.validation import check_batch, check_revision, check_scope_id
 from services.retriever.written import WrittenRevisions
+
+Place = Callable[[RevisionKey, Callable[[Pointer], Sequence[str]]], Awaitable[Pointer | None]]
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,11 @@ class RevisionWriter:
         written: WrittenRevisions,
         options: IndexingOptions,
         turns: KeyedLock,
+        place: Place,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """`place`: notes in whose spaces a visible revision lies, as RevisionSwitch does."""
         self._dense = dense
         self._lexical = lexical
         self._revisions = revisions
@@ -55,6 +59,7 @@ class RevisionWriter:
         self._options = options
         self._clock = clock
         self._turns = turns
+        self._place = place
         self._to_come: int | None = None
         self._being_written = 0
         self._slots = asyncio.Semaphore(options.max_concurrent_revisions)
@@ -76,6 +81,10 @@ class RevisionWriter:
                 expected = await self._write_all(write_key, header, batches)
             finally:
                 self._being_written -= 1
+            pointer = self._revisions.get(header.key.tenant_id, header.key.document_id)
+            if pointer is not None and pointer.shows(header.key.revision_id):
+                # The commit removes what lies in other spaces.
+                await self._place(header.key, lambda _: (header.embedding_model,))
             await self._commit(write_key, expected)
             self._written.note(header.key, expected)
             return expected

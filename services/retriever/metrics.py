@@ -25,6 +25,22 @@ DAMAGED = Counter("groundwork_retriever_damaged_indexes_total", "Indexes that we
 REFILLED = Counter(
     "groundwork_retriever_refilled_revisions_total", "Revisions filled in from the other engine.", ["engine"]
 )
+EMBEDDING_CHANGES = Gauge(
+    "groundwork_retriever_embedding_changes",
+    "Collections whose embedding model is being changed, by stage.",
+    ["stage"],
+)
+EMBEDDING_PENDING = Gauge(
+    "groundwork_retriever_embedding_pending_chunks",
+    "Chunks that are still to be embedded with the models of their collections.",
+)
+EMBEDDING_COPIED = Counter(
+    "groundwork_retriever_embedding_copied_chunks_total", "Chunks embedded with another model of their collection."
+)
+EMBEDDING_FAILURES = Counter(
+    "groundwork_retriever_embedding_failures_total",
+    "Steps of a change of the embedding model that failed and are repeated.",
+)
 ENGINE_INFO = Gauge(
     "groundwork_retriever_engine_info",
     "1; its labels say what keeps vectors (dense) and text (lexical).",
@@ -48,7 +64,7 @@ UNREADABLE = Counter(
 # There from the start, so that the first one is an increase.
 for _engine in ("dense", "lexical"):
     DAMAGED.labels(_engine)
-for _kind in ("chunk", "pointer"):
+for _kind in ("chunk", "pointer", "collection_model"):
     UNREADABLE.labels(_kind)
 
 

@@ -308,7 +308,8 @@ class Activation:
 class Pointer:
     """The visible revision of a document. `deleted` makes it a tombstone: nothing of the document is ever visible again.
 
-    `embedding_model` made its vectors; empty for what was activated by a version that had one model for all.
+    `embedding_model` made its vectors; empty for what was activated by a version that had one model for all. `copies` are other
+    models in whose spaces all of its chunks lie, too (docs/adr/0018).
 
     `newer_fields` are those that a newer version stored: this one does not know them, and stores them again as they were.
     """
@@ -321,7 +322,13 @@ class Pointer:
     deleted: bool = False
     languages: tuple[str, ...] = ()
     embedding_model: str = ""
+    copies: tuple[str, ...] = ()
     newer_fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """All models in whose spaces it lies, the one that it came with first."""
+        return (self.embedding_model, *self.copies)
 
     def shows(self, revision_id: str) -> bool:
         """Whether searches may show this revision."""
@@ -346,6 +353,17 @@ class PointerRemoved:
     tenant_id: str
     document_id: str
     version: int
+
+
+@dataclass(frozen=True)
+class Amount:
+    """So many documents with so many chunks."""
+
+    documents: int = 0
+    chunks: int = 0
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(self.documents + other.documents, self.chunks + other.chunks)
 
 
 @dataclass(frozen=True)

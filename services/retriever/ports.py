@@ -2,9 +2,11 @@
 that says so; none is called without a deadline around it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from services.retriever.collection_embedding import CollectionEmbedding
 from services.retriever.models import (
     EmbeddingSpace,
     IndexBatch,
@@ -154,6 +156,58 @@ class CollectionRights(Protocol):
     async def readable(self, collection_ids: Iterable[str]) -> tuple[str, ...]:
         """Those of the tenant's collections that the caller may read, in their order. One of somebody else is left out like one
         that never was. Raises a GroundworkError rather than guess."""
+
+    async def require_changeable(self, collection_id: str) -> None:
+        """Raises CollectionNotFound, or NotYours, unless the caller may change the collection."""
+
+    async def is_gone(self, tenant_id: str, collection_id: str) -> bool:
+        """Whether the collection was deleted. False for one that is there without a record."""
+
+
+class CollectionModels(Protocol):
+    """Which embedding model each collection is searched with."""
+
+    def chosen(self, tenant_id: str, collection_ids: Iterable[str]) -> Mapping[str, str]:
+        """Of those collections that have a model of their own, as of now."""
+
+    def versions(self, tenant_id: str, collection_ids: Iterable[str]) -> tuple[int, ...]:
+        """One number a collection, another one after every change of what is known of its model."""
+
+
+@dataclass(frozen=True)
+class EmbeddingEntry:
+    """What is stored of a collection's embedding model; None where nothing is, any more, or what cannot be read. `version` is what
+    a compare-and-set compares, higher after every change."""
+
+    tenant_id: str
+    collection_id: str
+    record: CollectionEmbedding | None
+    version: int
+
+
+class EmbeddingStore(Protocol):
+    """The embedding models of the collections, changed by compare-and-set, watched by every retriever."""
+
+    async def get(self, tenant_id: str, collection_id: str) -> EmbeddingEntry | None:
+        """As stored now."""
+
+    async def put(
+        self, tenant_id: str, collection_id: str, record: CollectionEmbedding, expected_version: int | None
+    ) -> EmbeddingEntry:
+        """Stores the record if its version still is `expected_version` (None: does not exist); else PointerConflict."""
+
+    async def remove(self, tenant_id: str, collection_id: str) -> None:
+        """Harmless when repeated."""
+
+    def watch(self) -> AsyncGenerator[EmbeddingEntry | None]:
+        """All records, then None once, then every change, in the order of versions. Ends or raises when the connection is lost."""
+
+
+class EmbeddingModels(Protocol):
+    """What texts can be embedded with."""
+
+    async def embedding_models(self) -> Sequence[str]:
+        """Names, that for new texts first. Raises EmbedderUnavailable."""
 
 
 class Embedder(Protocol):

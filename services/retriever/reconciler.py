@@ -11,11 +11,12 @@ from kit.errors import GroundworkError
 from services.retriever.concurrency import engine_deadline
 from services.retriever.engine_answer import DENSE, LEXICAL, Part
 from services.retriever.index_gaps import IndexGaps
-from services.retriever.models import RevisionKey, WriteKey
+from services.retriever.models import Pointer, RevisionKey, WriteKey
 from services.retriever.options import REMOVAL_TIMEOUT_S, ReconcileOptions
-from services.retriever.ports import ChunkIndex, LexicalIndex, RevisionStore
+from services.retriever.ports import LexicalIndex, RevisionStore
 from services.retriever.removal import Remover
 from services.retriever.revision_map import RevisionMap
+from services.retriever.spaces import DenseSpaces
 
 _log = structlog.get_logger()
 _FIRST_TIMEOUT_S = 10.0
@@ -30,7 +31,7 @@ class Reconciler:
 
     def __init__(
         self,
-        dense: ChunkIndex,
+        dense: DenseSpaces,
         lexical: LexicalIndex,
         store: RevisionStore,
         revisions: RevisionMap,
@@ -40,7 +41,7 @@ class Reconciler:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._engines: tuple[tuple[Part, ChunkIndex], ...] = ((DENSE, dense), (LEXICAL, lexical))
+        self._dense = dense
         self._lexical = lexical
         self._store = store
         self._revisions = revisions
@@ -92,8 +93,8 @@ class Reconciler:
         """Queues the removal of every orphaned revision; returns how many there were. Of an engine that does not answer nothing is
         decided, and no revision is an orphan then. Raises the engine's error."""
         # Before the engines are asked: what is activated meanwhile is not missing.
-        expected = [key for key, pointer in self._revisions.active() if pointer.chunk_count]
-        asked = [self._compare(part, index, expected, timeout_s) for part, index in self._engines]
+        expected = [(key, pointer) for key, pointer in self._revisions.active() if pointer.chunk_count]
+        asked = [self._compare(part, expected, timeout_s) for part in (DENSE, LEXICAL)]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         newest: dict[RevisionKey, int] = {}
         for answer in answers:
@@ -109,23 +110,34 @@ class Reconciler:
         return len(orphans)
 
     async def _compare(
-        self, part: Part, index: ChunkIndex, expected: Sequence[RevisionKey], timeout_s: float
+        self, part: Part, expected: Sequence[tuple[RevisionKey, Pointer]], timeout_s: float
     ) -> list[WriteKey]:
         async with engine_deadline(timeout_s):
-            writes = await index.writes()
-            held = {write.revision for write in writes}
-            missing = [key for key in expected if key not in held or await self._is_still_missing(part, index, key)]
+            by_model = await self._dense.writes_by_model() if part is DENSE else {"": await self._lexical.writes()}
+            writes = [write for each in by_model.values() for write in each]
+            held = {model: {write.revision for write in each} for model, each in by_model.items()}
+            held[""] = {write.revision for write in writes}
+            missing = [
+                key
+                for key, pointer in expected
+                if any(key not in held.get(model, ()) for model in _models(part, pointer))
+                or await self._is_still_missing(part, key)
+            ]
         self._gaps.replace(part, missing)
         if missing:
             _log.error("index_incomplete", engine=part.name, missing=len(missing), expected=len(expected))
         return writes
 
-    async def _is_still_missing(self, part: Part, index: ChunkIndex, key: RevisionKey) -> bool:
+    async def _is_still_missing(self, part: Part, key: RevisionKey) -> bool:
         """Of what was missing some chunks may be there again, and others still on their way."""
         if not self._gaps.has(part, key):
             return False
         pointer = self._revisions.get(key.tenant_id, key.document_id)
-        return pointer is not None and await index.count(key) != pointer.chunk_count
+        if pointer is None:
+            return False
+        if part is LEXICAL:
+            return await self._lexical.count(key) != pointer.chunk_count
+        return any([await self._dense.count(key, model) != pointer.chunk_count for model in pointer.models])
 
     async def collect_tombstones(self) -> int:
         """Removes pointers of documents that were deleted so long ago that no job can bring them back; returns how many. They are
@@ -143,3 +155,8 @@ class Reconciler:
         if pointer is not None and (pointer.deleted or pointer.shows(key.revision_id)):
             return pointer.deleted
         return self._clock() - started_at_ms / 1000 > self._options.orphan_age_s
+
+
+def _models(part: Part, pointer: Pointer) -> tuple[str, ...]:
+    """In whose spaces a revision is to be; empty where it is not known, or of no consequence."""
+    return pointer.models if part is DENSE else ("",)

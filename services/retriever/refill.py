@@ -5,37 +5,30 @@ compares the indexes with its records."""
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import structlog
 
 from kit.errors import GroundworkError
-from kit.principal import Principal, use_principal
 from services.retriever import metrics
 from services.retriever.concurrency import KeyedLock, engine_deadline
+from services.retriever.copying import DenseCopier, NotRefillable, batches, searched_text
 from services.retriever.engine_answer import DENSE, LEXICAL, Part
 from services.retriever.errors import IndexUnavailable
 from services.retriever.index_gaps import IndexGaps
-from services.retriever.models import Chunk, IndexBatch, IndexedChunk, Pointer, RevisionKey, WriteKey
+from services.retriever.models import IndexBatch, IndexedChunk, Pointer, RevisionKey, WriteKey
 from services.retriever.options import READ_TIMEOUT_S, REMOVAL_TIMEOUT_S
-from services.retriever.ports import ChunkIndex, LexicalIndex, PassageEmbedder
+from services.retriever.ports import LexicalIndex
 from services.retriever.revision_map import RevisionMap
 from services.retriever.spaces import DenseSpaces
-from services.retriever.stored_chunk import readable
 
 _log = structlog.get_logger()
-_SUBJECT = "retriever-refill"
-_CHUNKS_PER_BATCH = 32
 _REVISIONS_AT_A_TIME = 8
 """They share commits, and memory holds one batch of each."""
 _SHARED_ATTEMPT = "refill"
 _RETRY_S = 5.0
 """Before what failed is tried again: an engine or the model server was away."""
-
-
-class NotRefillable(Exception):
-    """The other engine does not have what is missing."""
 
 
 class Refiller:
@@ -45,7 +38,7 @@ class Refiller:
         self,
         dense: DenseSpaces,
         lexical: LexicalIndex,
-        embedder: PassageEmbedder,
+        copier: DenseCopier,
         revisions: RevisionMap,
         gaps: IndexGaps,
         writing: KeyedLock,
@@ -58,7 +51,7 @@ class Refiller:
         those of servers where a chunk that is written twice, by two retrievers, is there once. Other gaps are left to ingestion."""
         self._dense = dense
         self._lexical = lexical
-        self._embedder = embedder
+        self._copier = copier
         self._revisions = revisions
         self._gaps = gaps
         self._writing = writing
@@ -114,65 +107,49 @@ class Refiller:
         return not failures
 
     async def _fill(self, part: Part, key: RevisionKey) -> None:
-        target, source = (self._dense, self._lexical) if part is DENSE else (self._lexical, self._dense)
         async with self._writing(key):
             pointer = self._revisions.get(key.tenant_id, key.document_id)
             if pointer is not None and pointer.shows(key.revision_id):
-                async with engine_deadline(READ_TIMEOUT_S):
-                    held, at_hand = await target.count(key), await source.count(key)
-                if held != pointer.chunk_count:
-                    if at_hand != pointer.chunk_count:
-                        raise NotRefillable
-                    await self._copy(part, self._attempt(part, key, pointer), source, target, pointer)
+                if part is DENSE:
+                    for model in pointer.models:
+                        await self._fill_space(key, pointer, model)
+                else:
+                    await self._fill_lexical(key, pointer)
             self._gaps.close(part, key)
+
+    async def _fill_space(self, key: RevisionKey, pointer: Pointer, model: str) -> None:
+        async with engine_deadline(READ_TIMEOUT_S):
+            held, at_hand = await self._dense.count(key, model), await self._lexical.count(key)
+        if held == pointer.chunk_count:
+            return
+        if at_hand != pointer.chunk_count:
+            raise NotRefillable
+        await self._copier.copy(self._attempt(DENSE, key, pointer), pointer.chunk_count, model)
+        metrics.REFILLED.labels(DENSE.name).inc()
+
+    async def _fill_lexical(self, key: RevisionKey, pointer: Pointer) -> None:
+        async with engine_deadline(READ_TIMEOUT_S):
+            held, at_hand = await self._lexical.count(key), await self._dense.count(key)
+        if held == pointer.chunk_count:
+            return
+        if at_hand != pointer.chunk_count:
+            raise NotRefillable
+        write_key = self._attempt(LEXICAL, key, pointer)
+        async for chunks in batches(self._dense, key, pointer.chunk_count):
+            items = [IndexedChunk(chunk, searched_text(chunk)) for chunk in chunks]
+            batch = IndexBatch(items, np.zeros((len(items), 0), np.float32))
+            async with engine_deadline(REMOVAL_TIMEOUT_S):
+                await self._lexical.write(write_key, batch)
+        async with engine_deadline(REMOVAL_TIMEOUT_S):
+            count = await self._lexical.commit(write_key)
+        if count != pointer.chunk_count:
+            raise IndexUnavailable(
+                f"of {pointer.chunk_count} chunks of revision {key.revision_id} the index kept {count}"
+            )
+        metrics.REFILLED.labels(LEXICAL.name).inc()
 
     def _attempt(self, part: Part, key: RevisionKey, pointer: Pointer) -> WriteKey:
         """Where several fill the same index it is one attempt of all: an attempt removes what others left."""
         if part in self._shared:
             return WriteKey(key, pointer.activated_at_ms, _SHARED_ATTEMPT)
         return WriteKey(key, int(self._clock() * 1000), uuid.uuid4().hex)
-
-    async def _copy(
-        self, part: Part, write_key: WriteKey, source: ChunkIndex, target: ChunkIndex, pointer: Pointer
-    ) -> None:
-        key, chunk_count = write_key.revision, pointer.chunk_count
-        async for chunks in _batches(source, key, chunk_count):
-            batch = await self._batch(part, key, chunks, pointer.embedding_model)
-            async with engine_deadline(REMOVAL_TIMEOUT_S):
-                await target.write(write_key, batch)
-        async with engine_deadline(REMOVAL_TIMEOUT_S):
-            count = await target.commit(write_key)
-        if count != chunk_count:
-            raise IndexUnavailable(f"of {chunk_count} chunks of revision {key.revision_id} the index kept {count}")
-        metrics.REFILLED.labels(part.name).inc()
-
-    async def _batch(self, part: Part, key: RevisionKey, chunks: Sequence[Chunk], model: str) -> IndexBatch:
-        items = [IndexedChunk(chunk, _embedded_text(part, chunk)) for chunk in chunks]
-        if part is LEXICAL:
-            return IndexBatch(items, np.zeros((len(items), 0), np.float32))
-        with use_principal(Principal(key.tenant_id, _SUBJECT)):
-            space, vectors = await self._embedder.embed_passages([item.embedded_text for item in items], model)
-        await self._dense.prepare(space)
-        return IndexBatch(items, vectors, space)
-
-
-async def _batches(source: ChunkIndex, key: RevisionKey, chunk_count: int) -> AsyncIterator[list[Chunk]]:
-    """All chunks of a revision in reading order. Raises NotRefillable when one cannot be had."""
-    for start in range(0, chunk_count, _CHUNKS_PER_BATCH):
-        ordinals = range(start, min(start + _CHUNKS_PER_BATCH, chunk_count))
-        async with engine_deadline(READ_TIMEOUT_S):
-            stored = await source.fetch_ordinals(key, ordinals)
-        chunks = {chunk.ordinal: chunk for _, chunk in readable(stored)}
-        if len(chunks) != len(ordinals):
-            raise NotRefillable
-        yield [chunks[ordinal] for ordinal in ordinals]
-
-
-def _embedded_text(part: Part, chunk: Chunk) -> str:
-    """The text that was embedded and searched. Where it is not known, words are searched in the text all the same; a vector must be
-    that of the text whose hash it goes by."""
-    if chunk.embedded_prefix is not None:
-        return chunk.embedded_prefix + chunk.text
-    if part is DENSE:
-        raise NotRefillable
-    return "\n".join((chunk.document_name, *chunk.heading_path, chunk.text))

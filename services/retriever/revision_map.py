@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -12,7 +12,8 @@ import structlog
 
 from kit.errors import GroundworkError
 from services.retriever.errors import RevisionsStale
-from services.retriever.models import CollectionStats, Pointer, PointerEntry, PointerRemoved, RevisionKey
+from services.retriever.models import Amount, CollectionStats, Pointer, PointerEntry, PointerRemoved, RevisionKey
+from services.retriever.placement import Placement, searched_model
 from services.retriever.ports import RevisionStore
 
 _log = structlog.get_logger()
@@ -20,19 +21,23 @@ _log = structlog.get_logger()
 
 @dataclass
 class _Size:
-    """What is active in a collection, and how often that has changed. `languages` and `models` count documents."""
+    """What is active in a collection, and how often that has changed. `languages` counts documents, `placed` documents and chunks
+    by the models in whose spaces they lie."""
 
     chunk_count: int = 0
     version: int = 0
     languages: Counter[str] = field(default_factory=Counter)
-    models: Counter[str] = field(default_factory=Counter)
+    placed: dict[tuple[str, ...], Amount] = field(default_factory=dict)
 
     def change(self, pointer: Pointer, sign: int) -> None:
         self.version += 1
         if not pointer.deleted:
             self.chunk_count += sign * pointer.chunk_count
             self.languages.update(dict.fromkeys(pointer.languages, sign))
-            self.models[pointer.embedding_model] += sign
+            here = self.placed.get(pointer.models, Amount()) + Amount(sign, sign * pointer.chunk_count)
+            self.placed[pointer.models] = here
+            if not here.documents:
+                del self.placed[pointer.models]
 
 
 class RevisionMap:
@@ -117,6 +122,14 @@ class RevisionMap:
             if entry.pointer is not None and not entry.pointer.deleted:
                 yield RevisionKey(tenant_id, entry.document_id, entry.pointer.revision_id), entry.pointer
 
+    def active_in(self, tenant_id: str, collection_id: str) -> list[tuple[RevisionKey, Pointer]]:
+        """The visible revisions of a collection."""
+        return [
+            (RevisionKey(tenant_id, entry.document_id, entry.pointer.revision_id), entry.pointer)
+            for entry in self._entries.get(tenant_id, {}).values()
+            if entry.pointer is not None and not entry.pointer.deleted and entry.pointer.collection_id == collection_id
+        ]
+
     def visible(self, tenant_id: str) -> list[str]:
         """Ids of the tenant's documents that searches can show."""
         entries = self._entries.get(tenant_id, {}).values()
@@ -155,10 +168,21 @@ class RevisionMap:
                 documents.update(size.languages)
         return {language: count for language, count in documents.most_common() if count > 0}
 
-    def models(self, tenant_id: str, collection_ids: Sequence[str]) -> tuple[str, ...]:
-        """Embedding models of the documents in the collections; one is empty when some were indexed before models were noted."""
-        sizes = [self._sizes.get((tenant_id, collection_id)) for collection_id in collection_ids]
-        return tuple(sorted({model for size in sizes if size for model, count in size.models.items() if count > 0}))
+    def placement(self, tenant_id: str, collection_ids: Sequence[str], chosen: Mapping[str, str]) -> Placement:
+        """Where the documents of the collections are searched. `chosen`: the model of each collection that has one."""
+        collections: dict[str, list[str]] = {}
+        for collection_id in collection_ids:
+            model = chosen.get(collection_id, "")
+            for searched in {searched_model(each, model) for each in self.placed(tenant_id, collection_id)}:
+                collections.setdefault(searched, []).append(collection_id)
+        by_model = {model: tuple(collections[model]) for model in sorted(collections)}
+        return Placement(chosen, by_model, lambda document_id: self.get(tenant_id, document_id))
+
+    def placed(self, tenant_id: str, collection_id: str) -> Mapping[tuple[str, ...], Amount]:
+        """How much of a collection lies in the spaces of which models, that which documents came with first; its name is empty
+        where it is not known."""
+        size = self._sizes.get((tenant_id, collection_id))
+        return dict(size.placed) if size else {}
 
     def versions(self, tenant_id: str, collection_ids: Sequence[str]) -> tuple[int, ...]:
         """One number a collection, higher after every change of a pointer in it. Of this process only."""

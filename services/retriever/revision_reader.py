@@ -67,19 +67,20 @@ class RevisionReader:
             return
         key = RevisionKey(tenant_id, document_id, pointer.revision_id)
         async with engine_deadline(READ_TIMEOUT_S):
-            made_by = pointer.embedding_model or await self._dense.model_of(key)
-        if made_by != model:
+            models = pointer.models if pointer.embedding_model else (await self._dense.model_of(key), *pointer.copies)
+        if model not in models:
             return
         for start in range(0, pointer.chunk_count, _CHUNKS_PER_READ):
             ordinals = range(start, min(start + _CHUNKS_PER_READ, pointer.chunk_count))
-            hashes, vectors = await self._read(key, ordinals)
+            hashes, vectors = await self._read(key, ordinals, model)
             if hashes:
                 yield hashes, vectors
 
-    async def _read(self, key: RevisionKey, ordinals: Sequence[int]) -> tuple[list[str], Vectors]:
+    async def _read(self, key: RevisionKey, ordinals: Sequence[int], model: str) -> tuple[list[str], Vectors]:
         async with engine_deadline(READ_TIMEOUT_S):
             stored = await self._lexical.fetch_ordinals(key, ordinals)
-            found = await self._dense.vectors(key.tenant_id, [each.chunk_id for each in stored])
+            chunk_ids = [each.chunk_id for each in stored]
+            found = await self._dense.vectors(key.tenant_id, chunk_ids, dict.fromkeys(chunk_ids, model))
         rows = {
             chunk.content_hash: found[each.chunk_id]
             for each, chunk in readable(stored)
@@ -120,6 +121,10 @@ class RevisionReader:
 
     async def _is_whole(self, key: RevisionKey, pointer: Pointer) -> bool:
         dense_count, lexical_count = await both(
-            self._dense.count(key), self._lexical.count(key), timeout_s=READ_TIMEOUT_S
+            self._least_held(key, pointer), self._lexical.count(key), timeout_s=READ_TIMEOUT_S
         )
         return dense_count == lexical_count == pointer.chunk_count
+
+    async def _least_held(self, key: RevisionKey, pointer: Pointer) -> int:
+        """Over the spaces that its pointer names."""
+        return min([await self._dense.count(key, model) for model in pointer.models])

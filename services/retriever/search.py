@@ -31,7 +31,8 @@ from services.retriever.models import (
     Strategy,
 )
 from services.retriever.options import READ_TIMEOUT_S, SearchOptions
-from services.retriever.ports import CollectionRights
+from services.retriever.placement import Placement
+from services.retriever.ports import CollectionModels, CollectionRights
 from services.retriever.ranking import Ranking
 from services.retriever.reranking import RerankStage
 from services.retriever.result_cache import CacheKey, ResultCache, Versions
@@ -54,6 +55,7 @@ class _Search:
     plan: SearchPlan
     is_visible: IsVisible
     trace: Trace
+    placement: Placement
     documents: Mapping[str, int]
     """How many are in each language, most common first."""
     spoken: Sequence[tuple[str, ...] | None] = ()
@@ -77,8 +79,10 @@ class Searcher:
         cache: ResultCache,
         options: SearchOptions,
         rights: CollectionRights,
+        models: CollectionModels,
     ) -> None:
         self._rights = rights
+        self._models = models
         self._engines = engines
         self._rerank = rerank
         self._reader = reader
@@ -98,6 +102,17 @@ class Searcher:
         if not readable:
             return self._nothing_to_read(request, total)
         request = replace(request, scope=replace(request.scope, collection_ids=readable))
+        return await self._answer(request, self._models.chosen(request.scope.tenant_id, readable), total)
+
+    async def trial(self, request: SearchRequest, chosen: Mapping[str, str]) -> SearchResult:
+        """What a search would answer whoever asks, if the collections had these models. Nothing is remembered. Raises what `search`
+        raises."""
+        check_search(request)
+        self._revisions.require_fresh()
+        return await self._answer(replace(request, no_cache=True), chosen, Stopwatch())
+
+    async def _answer(self, request: SearchRequest, chosen: Mapping[str, str], total: Stopwatch) -> SearchResult:
+        """Of collections that may be read. `chosen`: the model of each that has one."""
         scope = request.scope
         # Read before the engines are asked: what changes meanwhile makes the answer one of yesterday.
         versions = self._versions(scope)
@@ -108,7 +123,8 @@ class Searcher:
         if known is not None:
             return replace(known, cache=CacheOutcome.HIT, timings_ms={"total": total.lap_ms()})
         documents = self._revisions.languages(scope.tenant_id, scope.collection_ids)
-        search = _Search(request, key.plan, self._visibility(request), Trace(), documents)
+        placement = self._revisions.placement(scope.tenant_id, scope.collection_ids, chosen)
+        search = _Search(request, key.plan, self._visibility(request), Trace(), placement, documents)
         self._note_gaps(search)
         found = await self._find(search, key if may_remember else None, versions)
         if isinstance(found, SearchResult):
@@ -143,7 +159,11 @@ class Searcher:
             self._cache.drop_outdated(self._versions)
 
     def _versions(self, scope: SearchScope) -> Versions:
-        return (*self._revisions.versions(scope.tenant_id, scope.collection_ids), self._gaps.version)
+        return (
+            *self._revisions.versions(scope.tenant_id, scope.collection_ids),
+            *self._models.versions(scope.tenant_id, scope.collection_ids),
+            self._gaps.version,
+        )
 
     async def _find(self, search: _Search, key: CacheKey | None, versions: Versions) -> Ranking | SearchResult:
         """What the engines find, or the answer to the same question in other words."""
@@ -158,8 +178,7 @@ class Searcher:
                 )
             having = group.create_task(self._engines.with_phrases(request, search.is_visible, trace))
             if plan.strategy is not Strategy.LEXICAL or request.min_score is not None:
-                models = self._revisions.models(request.scope.tenant_id, request.scope.collection_ids)
-                search.queries = await self._engines.embed(request.queries, models, trace)
+                search.queries = await self._engines.embed(request.queries, search.placement, trace)
             if key is not None and search.queries is not None:
                 known = self._cache.similar(key, search.queries, versions)
                 if known is not None:
@@ -169,7 +188,14 @@ class Searcher:
                     return known
             if plan.strategy is not Strategy.LEXICAL and search.queries is not None:
                 search.dense = await self._engines.ask_dense(
-                    request, search.queries, tuple(documents), await having, search.is_visible, plan.candidates, trace
+                    request,
+                    search.queries,
+                    search.placement,
+                    tuple(documents),
+                    await having,
+                    search.is_visible,
+                    plan.candidates,
+                    trace,
                 )
                 search.dense_is_down = search.dense is None
         words = lexical.result() if lexical else None
@@ -244,8 +270,10 @@ class Searcher:
         is_convex = plan.strategy is Strategy.HYBRID and plan.fusion is FusionMethod.CONVEX
         if search.queries is None or search.dense_is_down or not (is_convex or request.min_score is not None):
             return
-        missing = ranking.without_cosine()
-        cosines = await self._engines.cosines(request.scope.tenant_id, missing, search.queries, search.trace)
+        missing = [ranking.stored[chunk_id] for chunk_id in ranking.without_cosine()]
+        cosines = await self._engines.cosines(
+            request.scope.tenant_id, missing, search.queries, search.placement, search.trace
+        )
         if cosines is not None:
             ranking.complete(cosines, search.dense.levels if search.dense else ())
 
@@ -257,7 +285,8 @@ class Searcher:
         if request.diversity and len(best) > 1:
             pool = dict(islice(final.items(), _DIVERSITY_POOL * top_k))
             # Of an index that has just failed too: a request for diversity should hear that it was not fulfilled.
-            vectors = await self._engines.vectors(request.scope.tenant_id, list(pool), search.trace)
+            chunks = [ranking.stored[chunk_id] for chunk_id in pool]
+            vectors = await self._engines.vectors(request.scope.tenant_id, chunks, search.placement, search.trace)
             watch = Stopwatch()
             if vectors:
                 chosen = most_diverse(pool, vectors, top_k, request.diversity)

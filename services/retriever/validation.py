@@ -8,6 +8,7 @@ import numpy as np
 
 from kit.language.phrases import phrase_tokens
 from services.retriever.errors import InvalidRequest
+from services.retriever.evaluation import Question
 from services.retriever.models import Activation, IndexBatch, RevisionKey, SearchRequest
 
 MAX_QUERIES = 8
@@ -24,6 +25,10 @@ MAX_REVISION_CHECKS = 200
 MAX_WINDOW = 10
 MAX_DIMENSION = 4096
 MAX_LANGUAGES = 16
+MAX_QUESTIONS = 200
+MAX_QUESTION_CHARS = 500
+MAX_QUESTION_DOCUMENTS = 8
+"""With all limits reached, what is recorded of a collection's model still fits into a message of NATS."""
 _NORM_TOLERANCE = 0.02
 """int8 and bf16 embedders normalise before they round: their rows are off by up to 1 %."""
 
@@ -153,6 +158,24 @@ def check_section(document_id: str, chunk_count: int) -> None:
     check_id("document_id", document_id)
     if not 1 <= chunk_count <= MAX_FETCH:
         raise InvalidRequest(f"chunk_count is {chunk_count}; use 1 to {MAX_FETCH}", field="chunk_count")
+
+
+def check_questions(questions: Sequence[Question]) -> None:
+    """Those that embedding models are compared on."""
+    _check_count("questions", questions, 0, MAX_QUESTIONS)
+    for question in questions:
+        if not question.text.strip():
+            raise InvalidRequest("a question is empty; say what is asked", field="questions")
+        if len(question.text) > MAX_QUESTION_CHARS:
+            raise InvalidRequest(f"a question has over {MAX_QUESTION_CHARS} characters; shorten it", field="questions")
+        _check_count("questions.document_ids", question.document_ids, 1, MAX_QUESTION_DOCUMENTS)
+        for document_id in question.document_ids:
+            check_id("questions.document_ids", document_id)
+
+
+def check_margin(margin: float) -> None:
+    """By which a new model may be worse."""
+    _check_share("margin", margin, 0.0)
 
 
 def check_window(window: int) -> None:

@@ -63,7 +63,9 @@ _INGEST_BUCKETS = ("COLLECTIONS", "DEAD_LETTERS", "DOCUMENTS", "DOCUMENT_NAMES",
 
 ACCESS: Mapping[str, Access] = {
     "gateway": Access(buckets=("API_KEYS", "API_KEY_USES")),
-    "retriever": Access(buckets=("ACTIVE_REVISIONS",), read_buckets=("COLLECTIONS",)),
+    "retriever": Access(
+        buckets=("ACTIVE_REVISIONS", "COLLECTION_MODELS", "RETRIEVER_LEASES"), read_buckets=("COLLECTIONS",)
+    ),
     "memory": Access(
         buckets=("MEMORY_KEYS", "THREADS", "THREAD_MESSAGES"), filled={"FORGET": "forget"}, queues={"MEMORY": "memory"}
     ),

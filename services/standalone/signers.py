@@ -17,8 +17,14 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
         "memory/ListThreads",
         "memory/RenameThread",
         "orchestrator/*",
+        "retriever/ChangeCollectionModel",
+        "retriever/DropCollectionModel",
+        "retriever/EvaluateCollectionModel",
         "retriever/FetchChunks",
+        "retriever/GetCollectionModel",
+        "retriever/RollBackCollectionModel",
         "retriever/Search",
+        "retriever/SwapCollectionModel",
         "store/GetCondition",
     ),
     "orchestrator": (
@@ -44,6 +50,7 @@ SIGNERS: Mapping[str, tuple[str, ...]] = {
     "retriever": (
         "reranker/Embed",
         "reranker/ForgetTexts",
+        "reranker/GetModelInfo",
         "reranker/Rerank",
     ),
     "memory": (

@@ -95,6 +95,31 @@ async def test_room_is_made_once(open_spaces: OpenSpaces) -> None:
     await store.close()
 
 
+async def test_copy_in_another_space_is_written_counted_and_removed_without_the_first(open_spaces: OpenSpaces) -> None:
+    opened = await open_spaces()
+    spaces = DenseSpaces(opened)
+    await write(spaces, ONE, "solar panel", SPACE)
+    await spaces.prepare(OTHER)
+    copy = replace(make_batch([make_chunk("solar panel", key=ONE)]), vectors=embed(["solar panel"], 16), space=OTHER)
+    for attempt in ("killed", "copy"):
+        await spaces.write(write_key(ONE, attempt), copy)
+    assert await spaces.commit_copy(write_key(ONE, "copy"), OTHER) == 1
+    assert (await found(spaces, SPACE), await found(spaces, OTHER)) == (["r1-0"], ["r1-0"])
+    assert [await spaces.count(ONE, model) for model in ("", SPACE.model, OTHER.model)] == [1, 1, 1]
+    assert [stored.chunk_id for stored in await spaces.fetch_ordinals(ONE, [0])] == ["r1-0"]
+    by_model = await spaces.writes_by_model()
+    assert {model: {write.revision for write in writes} for model, writes in by_model.items()} == {
+        SPACE.model: {ONE},
+        OTHER.model: {ONE},
+    }
+    for space in (SPACE, OTHER):
+        (vector,) = (await spaces.vectors("local", ["r1-0"], {"r1-0": space.model})).values()
+        assert len(vector) == space.dimension
+    await spaces.delete_copy(ONE, SPACE.model)
+    assert (await found(spaces, SPACE), await found(spaces, OTHER)) == ([], ["r1-0"])
+    await opened.close()
+
+
 @pytest.mark.parametrize("engine", ["qdrant double", "qdrant"])
 async def test_space_that_another_process_began_is_found_when_it_is_asked_for(engine: str, tmp_path: Path) -> None:
     async with ENGINES[engine](tmp_path) as opener, AsyncExitStack() as stack:

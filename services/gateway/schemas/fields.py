@@ -47,7 +47,7 @@ _APPROVAL_ID = Pattern(
 _THREAD_ID = Pattern("^[0-9a-f]{12}$", "is no thread id; it is 12 of 0-9 and a-f")
 _INDEXED_ID = Pattern("^[A-Za-z0-9][A-Za-z0-9_=-]{0,127}$", "is no id; use 1 to 128 of A-Z, a-z, 0-9, '-', '_', '='")
 _TOOL_NAME = Pattern("^[A-Za-z_][A-Za-z0-9_.-]{0,63}$", "is no tool's name; the tools are listed at GET /v1/tools")
-_NOT_BLANK = Pattern(r"\S", "says nothing; write some words")
+NOT_BLANK = Pattern(r"\S", "says nothing; write some words")
 
 
 class RequestBody(BaseModel):
@@ -74,16 +74,16 @@ CollectionFilter = Annotated[str, _COLLECTION_OR_EMPTY]
 
 CollectionIds = Annotated[list[CollectionId], Field(min_length=1, max_length=64, description="Where to look.")]
 
-DocumentIds = Annotated[
-    list[Annotated[str, _INDEXED_ID]], Field(max_length=1000, description="Only these; empty means all.")
-]
+IndexedId = Annotated[str, _INDEXED_ID]
+
+DocumentIds = Annotated[list[IndexedId], Field(max_length=1000, description="Only these; empty means all.")]
 
 ToolName = Annotated[str, _TOOL_NAME]
 
-Question = Annotated[str, Field(min_length=1, max_length=8000), _NOT_BLANK]
+Question = Annotated[str, Field(min_length=1, max_length=8000), NOT_BLANK]
 """A question or a query in the user's words."""
 
-Title = Annotated[str, Field(min_length=1, max_length=200, description="For people."), _NOT_BLANK]
+Title = Annotated[str, Field(min_length=1, max_length=200, description="For people."), NOT_BLANK]
 
 WHOLE = BeforeValidator(lambda value: int(value) if _is_whole(value) else value)
 """For whole numbers, behind their bounds: 5.0 is one in JSON."""

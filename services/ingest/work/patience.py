@@ -10,7 +10,7 @@ from typing import TypeVar
 import structlog
 
 from kit.errors import Cancelled, DeadlineExceeded, GroundworkError, ResourceExhausted, Unavailable
-from services.ingest.errors import LeaseLost
+from kit.jetstream.leases import LeaseLost
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")

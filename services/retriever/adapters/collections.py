@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from kit.collection_map import CollectionMap
-from kit.collections import CollectionAccess, decode_access
+from kit.collections import CollectionAccess, decode_access, is_implicit, may_change
 from kit.jetstream import Entry, Nats
 from kit.principal import current_principal
+from services.retriever.errors import CollectionNotFound, NotYours
 
 
 class NatsCollections:
@@ -28,6 +29,22 @@ class NatsCollections:
 
     async def readable(self, collection_ids: Iterable[str]) -> tuple[str, ...]:
         return await self._known.readable(current_principal(), collection_ids)
+
+    async def require_changeable(self, collection_id: str) -> None:
+        caller = current_principal()
+        record = self._known.known(caller.tenant_id, collection_id)
+        if record is None:
+            record = await self._known.stored(caller.tenant_id, collection_id)
+        is_there = record is not None or is_implicit(collection_id)
+        if not (is_there and await self._known.readable(caller, (collection_id,))):
+            raise CollectionNotFound(f"there is no collection {collection_id}, or it is not yours to see")
+        if not may_change(caller, collection_id, record):
+            raise NotYours(f"only the owner of collection {collection_id} may change its embedding model")
+
+    async def is_gone(self, tenant_id: str, collection_id: str) -> bool:
+        if is_implicit(collection_id) or self._known.known(tenant_id, collection_id) is not None:
+            return False
+        return await self._known.stored(tenant_id, collection_id) is None
 
 
 def _decode(entry: Entry) -> CollectionAccess | None:

@@ -1,4 +1,4 @@
-"""Embedder, PassageEmbedder, Reranker and TextForgetter by the reranker service."""
+"""Embedder, PassageEmbedder, EmbeddingModels, Reranker and TextForgetter by the reranker service."""
 
 from collections.abc import Sequence
 
@@ -21,12 +21,13 @@ _SUBJECT = "retriever"
 _MODEL_UNKNOWN = "EMBEDDING_MODEL_UNKNOWN"
 _HASHES_PER_CALL = 4096
 _FORGET_TIMEOUT_S = 10.0
+_INFO_TIMEOUT_S = 5.0
 _PASSAGES_TIMEOUT_S = 60.0
 """For a batch of passages on a machine that is busy with ingestion."""
 
 
 class ModelServer:
-    """All three ports over one channel of kit.channel, which carries the caller's principal and raises GroundworkError."""
+    """All of them but the last over one channel of kit.channel, which carries the caller's principal and raises GroundworkError."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = reranker_pb2_grpc.RerankerServiceStub(channel)
@@ -38,6 +39,15 @@ class ModelServer:
 
     async def embed_passages(self, texts: Sequence[str], model: str) -> tuple[EmbeddingSpace, Vectors]:
         return await self._embed(texts, reranker_pb2.EMBED_KIND_PASSAGE, model, _PASSAGES_TIMEOUT_S)
+
+    async def embedding_models(self) -> Sequence[str]:
+        try:
+            info = await self._stub.GetModelInfo(reranker_pb2.GetModelInfoRequest(), timeout=_INFO_TIMEOUT_S)
+        except (Unavailable, DeadlineExceeded) as error:
+            raise EmbedderUnavailable(
+                "the model server cannot be asked for its models now", retry_after_s=2.0
+            ) from error
+        return [each.name for each in info.embedding_models] or [info.embedding_model]
 
     async def _embed(
         self, texts: Sequence[str], kind: reranker_pb2.EmbedKind.ValueType, model: str, timeout_s: float

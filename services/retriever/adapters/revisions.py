@@ -16,6 +16,9 @@ from services.retriever.models import Pointer, PointerEntry, PointerRemoved
 _log = structlog.get_logger()
 BUCKET = "ACTIVE_REVISIONS"
 
+_COPIES = "copies"
+"""With the revision that they are of: a version before them carries the field along into the next revision, where it says
+nothing."""
 _FIELDS = {
     "revision_id": str,
     "number": int,
@@ -25,6 +28,7 @@ _FIELDS = {
     "deleted": bool,
     "languages": list,
     "embedding_model": str,
+    _COPIES: dict,
 }
 
 
@@ -80,6 +84,9 @@ def _ids(entry: Entry) -> tuple[str, str]:
 
 def _encode(pointer: Pointer) -> bytes:
     fields = asdict(pointer)
+    copies = fields.pop(_COPIES)
+    if copies:
+        fields[_COPIES] = {"of": pointer.revision_id, "models": copies}
     return json.dumps(fields.pop("newer_fields") | fields).encode()
 
 
@@ -102,4 +109,6 @@ def _pointer(fields: object) -> Pointer:
             raise TypeError(f"{name} is not of type {kind.__name__}")
     known = {name: fields.pop(name) for name in _FIELDS if name in fields}
     languages = tuple(map(str, known.pop("languages", ())))
-    return Pointer(**known, languages=languages, newer_fields=fields)
+    copies = known.pop(_COPIES, {})
+    models = copies.get("models") if copies.get("of") == known.get("revision_id") else ()
+    return Pointer(**known, languages=languages, copies=tuple(map(str, models or ())), newer_fields=fields)

@@ -52,12 +52,15 @@ MESSAGES = _bucket("THREAD_MESSAGES", keeps_values=False)
 SOURCES = _bucket("RUN_SOURCES")
 FORGOTTEN = _bucket("FORGOTTEN")
 COLLECTIONS, DEAD_LETTERS = _bucket("COLLECTIONS"), _bucket("DEAD_LETTERS")
+COLLECTION_MODELS = _bucket("COLLECTION_MODELS")
+"""Without its record a collection is searched by the models that its documents came with."""
 API_KEYS = _bucket("API_KEYS")
 """Of a key only a hash is there. A revocation that was lost would open the door again."""
 MARKERS = _bucket("RUN_ACTIVE")
 """Of the runs that have not ended. A run without one is gone on with only when somebody asks for it."""
 WATCHED = (
-    SOURCES, FILES, COLLECTIONS, NAMES, POINTERS, DOCUMENTS, DEAD_LETTERS, MESSAGES, THREADS, FORGOTTEN, MARKERS, API_KEYS
+    SOURCES, FILES, COLLECTIONS, COLLECTION_MODELS, NAMES, POINTERS, DOCUMENTS, DEAD_LETTERS, MESSAGES, THREADS, FORGOTTEN,
+    MARKERS, API_KEYS,
 )  # fmt: skip
 """Whoever belongs to another is read before him: what is deleted meanwhile, owner first, is then not taken for lost. Queues are
 watched in :mod:`services.standalone.store.queues`."""

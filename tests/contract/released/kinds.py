@@ -53,7 +53,9 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.models import Dependent, Outcome, RunKey, RunMarker, RunRecord, RunRequest, Wait
 from services.orchestrator.runs.tally import RunCost
-from services.retriever.adapters import revisions
+from services.retriever.adapters import collection_models, revisions
+from services.retriever.collection_embedding import CollectionEmbedding, Stage
+from services.retriever.evaluation import Comparison, Evaluation, Quality, Question
 from services.retriever.models import Pointer
 from services.tools.adapters import call_store
 from services.tools.models import ToolOutcome
@@ -69,6 +71,7 @@ WITHOUT_CONTENT = {
     "RUN_LEASES": "the key says it all",
     "FORGOTTEN": "the key says it all",
     "INGEST_LEASES": "a random word that only its writer compares",
+    "RETRIEVER_LEASES": "a random word that only its writer compares",
     "FILES": "the layout of NATS object stores, which is not ours to change",
 }
 """Buckets and stores whose values are no records of ours, and why."""
@@ -173,6 +176,30 @@ def _retriever() -> Iterator[Kind]:
 
     pointer = Pointer("rev-2", 2, "papers", 12, 1_764_000_000_250, deleted=True, languages=("en", "de"))
     yield Kind("ACTIVE_REVISIONS", lambda: revisions._encode(pointer), again, change=again)
+    quality = Comparison(Quality(0.7, 0.65), Quality(0.8, 0.75))
+    record = CollectionEmbedding(
+        "all-MiniLM-L6-v2-int8",
+        "multilingual-e5-small-q4-centred",
+        Stage.READY,
+        1_764_000_000_250,
+        (Question("Wie hoch ist der Turm?", ("doc-1", "doc-2")),),
+        0.05,
+        Evaluation(
+            "all-MiniLM-L6-v2-int8", "multilingual-e5-small-q4-centred", 1, False, quality, quality, 1_764_000_001_000
+        ),
+        "the model server does not embed now",
+    )
+
+    def model_again(data: bytes) -> bytes:
+        return collection_models.encode(collection_models.decode(data))
+
+    yield Kind(
+        "COLLECTION_MODELS",
+        lambda: collection_models.encode(record),
+        model_again,
+        change=lambda data: collection_models.encode(replace(collection_models.decode(data), problem="")),
+        newer_words={"stage": "translating"},
+    )
 
 
 def _memory() -> Iterator[Kind]:

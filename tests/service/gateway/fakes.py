@@ -217,6 +217,9 @@ def chunk(chunk_id: str = "c1", **fields: Any) -> retriever_pb2.Chunk:
 class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
     def __init__(self) -> None:
         self.requests: list[retriever_pb2.SearchRequest] = []
+        self.commands: list[Any] = []
+        """What was commanded about embedding models."""
+        self.model = "old-model"
         self.failure: GroundworkError | Exception | None = None
         self.window = retriever_pb2.ChunkWindow(chunk=chunk("c1"), before=[chunk("c0")], after=[chunk("c2")])
         """Of chunk c1."""
@@ -246,6 +249,55 @@ class FakeRetriever(retriever_pb2_grpc.RetrieverServiceServicer):
             fusion=retriever_pb2.FUSION_METHOD_RRF,
             degraded=[common_pb2.Degradation(part="rerank", reason="RERANKER_UNAVAILABLE", message="fused order")],
             timings_ms={"total": 4.5},
+        )
+
+    async def GetCollectionModel(self, request: Any, context: Any) -> retriever_pb2.GetCollectionModelResponse:
+        return retriever_pb2.GetCollectionModelResponse(model=self._model(request))
+
+    async def ChangeCollectionModel(self, request: Any, context: Any) -> retriever_pb2.ChangeCollectionModelResponse:
+        self.commands.append(request)
+        if request.model == self.model:
+            raise FailedPrecondition("it has this model already", reason="EMBEDDING_UNCHANGED")
+        return retriever_pb2.ChangeCollectionModelResponse(model=self._model(request))
+
+    async def EvaluateCollectionModel(
+        self, request: Any, context: Any
+    ) -> retriever_pb2.EvaluateCollectionModelResponse:
+        self.commands.append(request)
+        return retriever_pb2.EvaluateCollectionModelResponse(model=self._model(request))
+
+    async def SwapCollectionModel(self, request: Any, context: Any) -> retriever_pb2.SwapCollectionModelResponse:
+        self.commands.append(request)
+        return retriever_pb2.SwapCollectionModelResponse(model=self._model(request))
+
+    async def RollBackCollectionModel(
+        self, request: Any, context: Any
+    ) -> retriever_pb2.RollBackCollectionModelResponse:
+        self.commands.append(request)
+        return retriever_pb2.RollBackCollectionModelResponse(model=self._model(request))
+
+    async def DropCollectionModel(self, request: Any, context: Any) -> retriever_pb2.DropCollectionModelResponse:
+        self.commands.append(request)
+        return retriever_pb2.DropCollectionModelResponse(model=self._model(request))
+
+    def _model(self, request: Any) -> retriever_pb2.CollectionModel:
+        quality = retriever_pb2.ModelQuality(ndcg_at_10=0.75, mrr_at_10=0.5)
+        comparison = retriever_pb2.ModelComparison(before=quality, after=quality)
+        amount = retriever_pb2.ModelAmount(document_count=2, chunk_count=7)
+        return retriever_pb2.CollectionModel(
+            collection_id=request.collection_id,
+            model=self.model,
+            stage=retriever_pb2.MODEL_STAGE_READY,
+            other_model="new-model",
+            whole=amount,
+            in_model=amount,
+            in_other_model=amount,
+            searched={self.model: amount},
+            evaluation=retriever_pb2.ModelEvaluation(
+                before_model=self.model, after_model="new-model", question_count=3, vectors=comparison, both=comparison
+            ),
+            margin=0.02,
+            available_models=[self.model, "new-model"],
         )
 
     async def FetchChunks(self, request: Any, context: Any) -> retriever_pb2.FetchChunksResponse:

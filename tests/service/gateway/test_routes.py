@@ -328,3 +328,50 @@ async def test_many_dead_letters_are_queued_again(client: httpx.AsyncClient, wor
     (request,) = world.ingest.requeues
     assert (request.collection_id, request.reason) == ("default", "WORKER_DIED")
     assert (await client.post("/v1/jobs/dead/requeue", json={"nonsense": 1})).status_code == 400
+
+
+async def test_embedding_model_of_a_collection_is_shown_with_progress_and_figures(client: httpx.AsyncClient) -> None:
+    shown = (await client.get("/v1/collections/contracts/embedding")).json()
+    assert (shown["model"], shown["other_model"], shown["stage"]) == ("old-model", "new-model", "ready")
+    assert shown["problem"] is None
+    assert shown["in_other_model"] == {"document_count": 2, "chunk_count": 7}
+    assert shown["searched"] == {"old-model": {"document_count": 2, "chunk_count": 7}}
+    assert shown["evaluation"]["vectors"]["after"] == {"ndcg_at_10": 0.75, "mrr_at_10": 0.5}
+    assert (await client.get("/v1/collections/nope/embedding")).json()["reason"] == "COLLECTION_NOT_FOUND"
+
+
+async def test_embedding_model_is_changed_compared_swapped_rolled_back_and_dropped(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    path = "/v1/collections/contracts/embedding"
+    questions = [{"text": "Who signed?", "document_ids": ["d1"]}]
+    changed = await client.post(path, json={"model": "new-model", "questions": questions, "margin": 0.1})
+    assert changed.status_code == 202
+    assert (await client.post(f"{path}/evaluate")).status_code == 202
+    assert (await client.post(f"{path}/swap", json={"force": True})).status_code == 200
+    assert (await client.post(f"{path}/swap")).status_code == 200
+    assert (await client.post(f"{path}/rollback")).status_code == 200
+    assert (await client.delete(path)).status_code == 202
+    change, evaluation, forced, swap, *_ = commands = world.retriever.commands
+    assert [type(each).__name__.removesuffix("CollectionModelRequest") for each in commands] == [
+        "Change",
+        "Evaluate",
+        "Swap",
+        "Swap",
+        "RollBack",
+        "Drop",
+    ]
+    assert {each.collection_id for each in commands} == {"contracts"}
+    assert (change.model, change.margin, change.questions[0].document_ids) == ("new-model", 0.1, ["d1"])
+    assert (list(evaluation.questions), evaluation.margin) == ([], 0.02)
+    assert (forced.force, swap.force) == (True, False)
+
+
+async def test_embedding_model_that_cannot_be_changed_is_said_why(client: httpx.AsyncClient) -> None:
+    path = "/v1/collections/contracts/embedding"
+    refused = await client.post(path, json={"model": "old-model"})
+    assert (refused.status_code, refused.json()["reason"]) == (412, "EMBEDDING_UNCHANGED")
+    assert (await client.post(path, json={"model": "new-model", "margin": 2})).status_code == 400
+    assert (
+        await client.post(path, json={"model": "x", "questions": [{"text": " ", "document_ids": ["d"]}]})
+    ).status_code == 400

@@ -14,6 +14,7 @@ from kit.errors import Aborted, AlreadyExists, DataLoss, FailedPrecondition
 from kit.idempotency import Attempt, IdempotencyConflict
 from kit.jetstream.backlog import Backlog
 from kit.jetstream.condition import Finding
+from kit.jetstream.leases import LeaseLost
 from kit.principal import Principal
 from services.ingest.documents.models import (
     Collection,
@@ -25,7 +26,6 @@ from services.ingest.documents.models import (
     StoredFile,
 )
 from services.ingest.documents.spool import Scratch, SpooledFile
-from services.ingest.errors import LeaseLost
 from services.ingest.ports import ChunkBatch, Vector, Vectors
 from services.ingest.reading.child import wire
 from services.ingest.reading.child.prepare import PrepareRequest, prepare

@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from kit.errors import PermissionDenied, Unavailable
+from kit.jetstream.leases import LeaseLost
 from services.ingest.app import lead
 from services.ingest.documents.models import Document, Failure, Status, StoredDocument
-from services.ingest.errors import LeaseLost
 from services.ingest.metrics import Metrics
 from services.ingest.upkeep.backlog import Backlog
 from services.ingest.work.attempts import WAIT_S

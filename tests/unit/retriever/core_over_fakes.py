@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from services.retriever.activation import RevisionSwitch
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.concurrency import KeyedLock
+from services.retriever.copying import DenseCopier
+from services.retriever.embedding_map import EmbeddingMap
 from services.retriever.engine_answer import DENSE, LEXICAL
 from services.retriever.engines import Engines
 from services.retriever.index_gaps import IndexGaps
@@ -63,6 +65,7 @@ class Core:
     store: FakeRevisions = field(default_factory=FakeRevisions)
     revisions: RevisionMap = field(default_factory=RevisionMap)
     rights: FakeRights = field(default_factory=FakeRights)
+    collection_models: EmbeddingMap = field(default_factory=EmbeddingMap)
     now_s: float = 1_000_000.0
     options: SearchOptions = field(default_factory=lambda: OPTIONS)
     _searcher: tuple[SearchOptions, Searcher] | None = None
@@ -74,16 +77,18 @@ class Core:
         self.gaps = IndexGaps(self.revisions)
         self.writing = writing
         self.spaces = DenseSpaces(FakeSpaces([self.dense]))
+        self.copier = DenseCopier(self.spaces, self.lexical, self.models)
         self.refiller = Refiller(
-            self.spaces, self.lexical, self.models, self.revisions, self.gaps, writing, (DENSE, LEXICAL), clock=clock
+            self.spaces, self.lexical, self.copier, self.revisions, self.gaps, writing, (DENSE, LEXICAL), clock=clock
         )
         self.remover = Remover(self.spaces, self.lexical, self.store, self.revisions, written, turns)
         self.reader = ChunkReader((self.lexical, self.spaces), self.revisions, self.rights)
-        self.writer = RevisionWriter(
-            self.spaces, self.lexical, self.revisions, written, IndexingOptions(batch_wait_s=0.2), writing, clock=clock
-        )
         self.switch = RevisionSwitch(
             self.spaces, self.lexical, self.store, self.revisions, self.remover, written, turns, clock=clock
+        )
+        indexing = IndexingOptions(batch_wait_s=0.2)
+        self.writer = RevisionWriter(
+            self.spaces, self.lexical, self.revisions, written, indexing, writing, self.switch.place, clock=clock
         )
         self.revision_reader = RevisionReader(self.spaces, self.lexical, self.revisions, self.refiller.is_filling)
         self.reconciler = Reconciler(
@@ -119,11 +124,11 @@ class Core:
 
     async def search(self, query_text: str, *, tenant_id: str = "local", **fields: object) -> SearchResult:
         if self._searcher is None or self._searcher[0] != self.options:
-            self._searcher = (self.options, self._make_searcher())
+            self._searcher = (self.options, self.make_searcher())
         request = {"scope": SearchScope(tenant_id, ("default",)), "queries": (query_text,), "top_k": 5} | fields
         return await self._searcher[1].search(SearchRequest(**request))  # type: ignore[arg-type]
 
-    def _make_searcher(self) -> Searcher:
+    def make_searcher(self) -> Searcher:
         """With a cache of its own, which lives as long as the options stay the same."""
         return Searcher(
             Engines(self.spaces, self.lexical, self.models, QueryLanguages(FakeDetector()), self.options),
@@ -134,6 +139,7 @@ class Core:
             ResultCache(self.options, clock=self.clock),
             self.options,
             self.rights,
+            self.collection_models,
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from kit.errors import GroundworkError
 from kit.language.phrases import contains_phrase
 from services.retriever import filters
-from services.retriever.errors import EmbeddingSpaceMismatch, PointerConflict
+from services.retriever.errors import CollectionNotFound, EmbeddingSpaceMismatch, PointerConflict
 from services.retriever.models import (
     Chunk,
     EmbeddingSpace,
@@ -257,9 +257,17 @@ class FakeRights:
 
     def __init__(self, closed: Iterable[str] = ()) -> None:
         self.closed = set(closed)
+        self.gone: set[tuple[str, str]] = set()
 
     async def readable(self, collection_ids: Iterable[str]) -> tuple[str, ...]:
         return tuple(each for each in collection_ids if each not in self.closed)
+
+    async def require_changeable(self, collection_id: str) -> None:
+        if collection_id in self.closed:
+            raise CollectionNotFound(collection_id)
+
+    async def is_gone(self, tenant_id: str, collection_id: str) -> bool:
+        return (tenant_id, collection_id) in self.gone
 
 
 class FakeRevisions:
@@ -353,6 +361,11 @@ class FakeModels:
         if space is None:
             raise EmbeddingSpaceMismatch(f"there is no {model}")
         return space, embed(queries, space.dimension)
+
+    async def embedding_models(self) -> Sequence[str]:
+        if self.error is not None:
+            raise self.error
+        return [space.model for space in (self.space, *self.others)]
 
     async def embed_passages(self, texts: Sequence[str], model: str) -> tuple[EmbeddingSpace, Vectors]:
         return await self.embed_queries(texts, model, 1.0)

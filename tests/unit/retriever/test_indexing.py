@@ -55,7 +55,7 @@ async def test_an_engine_that_does_not_get_ready_is_not_waited_for(core: Core, m
 
     monkeypatch.setattr(core.dense, "prepare", hang)
     options, written = IndexingOptions(engine_timeout_s=0.01), WrittenRevisions(core.clock)
-    writer = RevisionWriter(core.dense, core.lexical, core.revisions, written, options, KeyedLock())
+    writer = RevisionWriter(core.dense, core.lexical, core.revisions, written, options, KeyedLock(), core.switch.place)
     with pytest.raises(IndexUnavailable, match="did not answer within"):
         await writer.index(HEADER, _stream(make_batch([make_chunk("a", key=KEY)])))
 

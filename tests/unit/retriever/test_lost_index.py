@@ -126,7 +126,7 @@ async def test_retrievers_that_fill_a_server_at_once_leave_each_chunk_there_once
     await core.publish(large, [f"solar {number}" for number in range(100)], embedded_prefix="title ")
     async with elasticsearch_over_double() as server:
         core.gaps.replace(LEXICAL, [KEY, large])
-        parts = (core.dense, server, core.models, core.revisions, core.gaps)
+        parts = (core.spaces, server, core.copier, core.revisions, core.gaps)
         several = [Refiller(*parts, KeyedLock(), [], [LEXICAL]) for _ in range(3)]
         assert all(await asyncio.gather(*(each.fill() for each in several)))
         assert [await server.count(key) for key in (KEY, large)] == [len(TEXTS), 100]

@@ -19,7 +19,7 @@ def core() -> Core:
 
 @pytest.fixture
 def reader(core: Core) -> RevisionReader:
-    return RevisionReader(core.dense, core.lexical, core.revisions)
+    return RevisionReader(core.spaces, core.lexical, core.revisions)
 
 
 async def publish(core: Core, key: RevisionKey, texts: list[str], number: int = 1) -> None:

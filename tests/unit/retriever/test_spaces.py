@@ -76,7 +76,7 @@ async def test_pointer_names_the_model_and_queries_are_embedded_with_no_other(co
     pointers = [core.revisions.get("local", each) for each in ("old", "new")]
     assert [pointer.embedding_model for pointer in pointers if pointer] == [MODEL, OTHER.model]
     await core.switch.delete("local", "old")
-    assert core.revisions.models("local", ["default"]) == (OTHER.model,)
+    assert list(core.revisions.placement("local", ["default"], {}).collections) == [OTHER.model]
     core.models.calls = 0
     await core.search("solar")
     assert core.models.calls == 1

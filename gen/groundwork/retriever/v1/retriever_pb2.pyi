@@ -165,6 +165,46 @@ REVISION_STATE_DELETED: RevisionState.ValueType  # 4
 """Its document has been deleted here."""
 Global___RevisionState: _TypeAlias = RevisionState  # noqa: Y015
 
+class _ModelStage:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ModelStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ModelStage.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MODEL_STAGE_UNSPECIFIED: _ModelStage.ValueType  # 0
+    """A stage that only a newer version knows."""
+    MODEL_STAGE_SETTLED: _ModelStage.ValueType  # 1
+    """No change is under way."""
+    MODEL_STAGE_BUILDING: _ModelStage.ValueType  # 2
+    """The other model's vectors are being made."""
+    MODEL_STAGE_EVALUATING: _ModelStage.ValueType  # 3
+    """Both models are being compared."""
+    MODEL_STAGE_READY: _ModelStage.ValueType  # 4
+    """The other model may be swapped in."""
+    MODEL_STAGE_SWAPPED: _ModelStage.ValueType  # 5
+    """The other model was searched before, and is kept."""
+    MODEL_STAGE_DROPPING: _ModelStage.ValueType  # 6
+    """The other model's vectors are being removed."""
+
+class ModelStage(_ModelStage, metaclass=_ModelStageEnumTypeWrapper):
+    """How far the change of a collection's embedding model has come."""
+
+MODEL_STAGE_UNSPECIFIED: ModelStage.ValueType  # 0
+"""A stage that only a newer version knows."""
+MODEL_STAGE_SETTLED: ModelStage.ValueType  # 1
+"""No change is under way."""
+MODEL_STAGE_BUILDING: ModelStage.ValueType  # 2
+"""The other model's vectors are being made."""
+MODEL_STAGE_EVALUATING: ModelStage.ValueType  # 3
+"""Both models are being compared."""
+MODEL_STAGE_READY: ModelStage.ValueType  # 4
+"""The other model may be swapped in."""
+MODEL_STAGE_SWAPPED: ModelStage.ValueType  # 5
+"""The other model was searched before, and is kept."""
+MODEL_STAGE_DROPPING: ModelStage.ValueType  # 6
+"""The other model's vectors are being removed."""
+Global___ModelStage: _TypeAlias = ModelStage  # noqa: Y015
+
 @_typing.final
 class Filter(_message.Message):
     """Restricts a search inside both engines. All given conditions must hold."""
@@ -1467,3 +1507,590 @@ class ListDocumentsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListDocumentsResponse: _TypeAlias = ListDocumentsResponse  # noqa: Y015
+
+@_typing.final
+class ModelQuestion(_message.Message):
+    """A question that two models are compared on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The question, at most 500 characters."""
+    @_builtins.property
+    def document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """1 to 8 documents of the collection that answer it."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        document_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_ids", b"document_ids", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelQuestion: _TypeAlias = ModelQuestion  # noqa: Y015
+
+@_typing.final
+class ModelQuality(_message.Message):
+    """How well a model finds what it should: means over the questions, 0 to 1."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NDCG_AT_10_FIELD_NUMBER: _builtins.int
+    MRR_AT_10_FIELD_NUMBER: _builtins.int
+    ndcg_at_10: _builtins.float
+    """Normalised discounted cumulative gain at 10."""
+    mrr_at_10: _builtins.float
+    """Mean reciprocal rank at 10."""
+    def __init__(
+        self,
+        *,
+        ndcg_at_10: _builtins.float = ...,
+        mrr_at_10: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mrr_at_10", b"mrr_at_10", "ndcg_at_10", b"ndcg_at_10"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelQuality: _TypeAlias = ModelQuality  # noqa: Y015
+
+@_typing.final
+class ModelComparison(_message.Message):
+    """Both models by one way of searching."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> Global___ModelQuality:
+        """The model that was searched when they were compared."""
+
+    @_builtins.property
+    def after(self) -> Global___ModelQuality:
+        """The model that was being built."""
+
+    def __init__(
+        self,
+        *,
+        before: Global___ModelQuality | None = ...,
+        after: Global___ModelQuality | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelComparison: _TypeAlias = ModelComparison  # noqa: Y015
+
+@_typing.final
+class ModelEvaluation(_message.Message):
+    """What a comparison came to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_MODEL_FIELD_NUMBER: _builtins.int
+    AFTER_MODEL_FIELD_NUMBER: _builtins.int
+    QUESTION_COUNT_FIELD_NUMBER: _builtins.int
+    IS_MADE_FIELD_NUMBER: _builtins.int
+    VECTORS_FIELD_NUMBER: _builtins.int
+    BOTH_FIELD_NUMBER: _builtins.int
+    EVALUATED_AT_FIELD_NUMBER: _builtins.int
+    WORSE_FIELD_NUMBER: _builtins.int
+    before_model: _builtins.str
+    """Model that was searched when they were compared."""
+    after_model: _builtins.str
+    """Model that was being built."""
+    question_count: _builtins.int
+    """Questions asked."""
+    is_made: _builtins.bool
+    """Whether nobody gave any: each is then a sentence of a chunk that is to be found by it."""
+    @_builtins.property
+    def vectors(self) -> Global___ModelComparison:
+        """By vectors alone."""
+
+    @_builtins.property
+    def both(self) -> Global___ModelComparison:
+        """By vectors and words, before reranking."""
+
+    @_builtins.property
+    def evaluated_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was done."""
+
+    @_builtins.property
+    def worse(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Where the new model is below the old one by more than the margin, for a person; empty where it passes."""
+
+    def __init__(
+        self,
+        *,
+        before_model: _builtins.str = ...,
+        after_model: _builtins.str = ...,
+        question_count: _builtins.int = ...,
+        is_made: _builtins.bool = ...,
+        vectors: Global___ModelComparison | None = ...,
+        both: Global___ModelComparison | None = ...,
+        evaluated_at: _timestamp_pb2.Timestamp | None = ...,
+        worse: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["both", b"both", "evaluated_at", b"evaluated_at", "vectors", b"vectors"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_model", b"after_model", "before_model", b"before_model", "both", b"both", "evaluated_at", b"evaluated_at", "is_made", b"is_made", "question_count", b"question_count", "vectors", b"vectors", "worse", b"worse"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelEvaluation: _TypeAlias = ModelEvaluation  # noqa: Y015
+
+@_typing.final
+class ModelAmount(_message.Message):
+    """So much of a collection."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_COUNT_FIELD_NUMBER: _builtins.int
+    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    document_count: _builtins.int
+    """Documents with an active revision."""
+    chunk_count: _builtins.int
+    """Chunks of active revisions."""
+    def __init__(
+        self,
+        *,
+        document_count: _builtins.int = ...,
+        chunk_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "document_count", b"document_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelAmount: _TypeAlias = ModelAmount  # noqa: Y015
+
+@_typing.final
+class CollectionModel(_message.Message):
+    """The embedding model of a collection."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class SearchedEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___ModelAmount: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___ModelAmount | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    IS_CHOSEN_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
+    OTHER_MODEL_FIELD_NUMBER: _builtins.int
+    WHOLE_FIELD_NUMBER: _builtins.int
+    IN_MODEL_FIELD_NUMBER: _builtins.int
+    IN_OTHER_MODEL_FIELD_NUMBER: _builtins.int
+    SEARCHED_FIELD_NUMBER: _builtins.int
+    EVALUATION_FIELD_NUMBER: _builtins.int
+    MARGIN_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    BEGAN_AT_FIELD_NUMBER: _builtins.int
+    AVAILABLE_MODELS_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Collection."""
+    model: _builtins.str
+    """Model that its documents are searched with; empty where neither documents nor the model server tell."""
+    is_chosen: _builtins.bool
+    """Whether that was chosen for this collection. If not, it follows the installation: new documents are embedded with the
+    installation's model, and each is searched with the one that it came with.
+    """
+    stage: Global___ModelStage.ValueType
+    """Stage of its change."""
+    other_model: _builtins.str
+    """The other model: being built, built, or kept. Empty when settled."""
+    margin: _builtins.float
+    """By how much the new model's nDCG@10 may be below the old one's."""
+    problem: _builtins.str
+    """What keeps the change from going on at the moment, for a person; empty when nothing does."""
+    @_builtins.property
+    def whole(self) -> Global___ModelAmount:
+        """The whole collection."""
+
+    @_builtins.property
+    def in_model(self) -> Global___ModelAmount:
+        """What of it has vectors of `model`."""
+
+    @_builtins.property
+    def in_other_model(self) -> Global___ModelAmount:
+        """What of it has vectors of `other_model`: the progress of building."""
+
+    @_builtins.property
+    def searched(self) -> _containers.MessageMap[_builtins.str, Global___ModelAmount]:
+        """What is searched with each model now, by its name."""
+
+    @_builtins.property
+    def evaluation(self) -> Global___ModelEvaluation:
+        """The last comparison of the change under way."""
+
+    @_builtins.property
+    def began_at(self) -> _timestamp_pb2.Timestamp:
+        """When the change was begun."""
+
+    @_builtins.property
+    def available_models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Models that there are, that of the installation first; empty when the model server cannot be asked."""
+
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+        model: _builtins.str = ...,
+        is_chosen: _builtins.bool = ...,
+        stage: Global___ModelStage.ValueType = ...,
+        other_model: _builtins.str = ...,
+        whole: Global___ModelAmount | None = ...,
+        in_model: Global___ModelAmount | None = ...,
+        in_other_model: Global___ModelAmount | None = ...,
+        searched: _abc.Mapping[_builtins.str, Global___ModelAmount] | None = ...,
+        evaluation: Global___ModelEvaluation | None = ...,
+        margin: _builtins.float = ...,
+        problem: _builtins.str = ...,
+        began_at: _timestamp_pb2.Timestamp | None = ...,
+        available_models: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["began_at", b"began_at", "evaluation", b"evaluation", "in_model", b"in_model", "in_other_model", b"in_other_model", "whole", b"whole"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["available_models", b"available_models", "began_at", b"began_at", "collection_id", b"collection_id", "evaluation", b"evaluation", "in_model", b"in_model", "in_other_model", b"in_other_model", "is_chosen", b"is_chosen", "margin", b"margin", "model", b"model", "other_model", b"other_model", "problem", b"problem", "searched", b"searched", "stage", b"stage", "whole", b"whole"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CollectionModel: _TypeAlias = CollectionModel  # noqa: Y015
+
+@_typing.final
+class GetCollectionModelRequest(_message.Message):
+    """Names a collection."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Collection."""
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCollectionModelRequest: _TypeAlias = GetCollectionModelRequest  # noqa: Y015
+
+@_typing.final
+class GetCollectionModelResponse(_message.Message):
+    """Its model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def model(self) -> Global___CollectionModel:
+        """As it is."""
+
+    def __init__(
+        self,
+        *,
+        model: Global___CollectionModel | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCollectionModelResponse: _TypeAlias = GetCollectionModelResponse  # noqa: Y015
+
+@_typing.final
+class ChangeCollectionModelRequest(_message.Message):
+    """Asks for another model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    QUESTIONS_FIELD_NUMBER: _builtins.int
+    MARGIN_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Collection."""
+    model: _builtins.str
+    """One of CollectionModel's available_models."""
+    margin: _builtins.float
+    """By how much nDCG@10 may be below that of the old model for a swap, 0 to 1. Unset: 0.02."""
+    @_builtins.property
+    def questions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelQuestion]:
+        """At most 200; none: they are made of the collection itself."""
+
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+        model: _builtins.str = ...,
+        questions: _abc.Iterable[Global___ModelQuestion] | None = ...,
+        margin: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_margin", b"_margin", "margin", b"margin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_margin", b"_margin", "collection_id", b"collection_id", "margin", b"margin", "model", b"model", "questions", b"questions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__margin: _TypeAlias = _typing.Literal["margin"]  # noqa: Y015
+    _WhichOneofArgType__margin: _TypeAlias = _typing.Literal["_margin", b"_margin"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__margin) -> _WhichOneofReturnType__margin | None: ...
+
+Global___ChangeCollectionModelRequest: _TypeAlias = ChangeCollectionModelRequest  # noqa: Y015
+
+@_typing.final
+class ChangeCollectionModelResponse(_message.Message):
+    """The change has begun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def model(self) -> Global___CollectionModel:
+        """As it is now."""
+
+    def __init__(
+        self,
+        *,
+        model: Global___CollectionModel | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangeCollectionModelResponse: _TypeAlias = ChangeCollectionModelResponse  # noqa: Y015
+
+@_typing.final
+class EvaluateCollectionModelRequest(_message.Message):
+    """Asks for another comparison."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    QUESTIONS_FIELD_NUMBER: _builtins.int
+    MARGIN_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Collection."""
+    margin: _builtins.float
+    """As in ChangeCollectionModelRequest."""
+    @_builtins.property
+    def questions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelQuestion]:
+        """As in ChangeCollectionModelRequest."""
+
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+        questions: _abc.Iterable[Global___ModelQuestion] | None = ...,
+        margin: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_margin", b"_margin", "margin", b"margin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_margin", b"_margin", "collection_id", b"collection_id", "margin", b"margin", "questions", b"questions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__margin: _TypeAlias = _typing.Literal["margin"]  # noqa: Y015
+    _WhichOneofArgType__margin: _TypeAlias = _typing.Literal["_margin", b"_margin"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__margin) -> _WhichOneofReturnType__margin | None: ...
+
+Global___EvaluateCollectionModelRequest: _TypeAlias = EvaluateCollectionModelRequest  # noqa: Y015
+
+@_typing.final
+class EvaluateCollectionModelResponse(_message.Message):
+    """The comparison has begun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def model(self) -> Global___CollectionModel:
+        """As it is now."""
+
+    def __init__(
+        self,
+        *,
+        model: Global___CollectionModel | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EvaluateCollectionModelResponse: _TypeAlias = EvaluateCollectionModelResponse  # noqa: Y015
+
+@_typing.final
+class SwapCollectionModelRequest(_message.Message):
+    """Asks for the swap."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Collection."""
+    force: _builtins.bool
+    """Whether to swap even where the new model finds less."""
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+        force: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id", "force", b"force"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SwapCollectionModelRequest: _TypeAlias = SwapCollectionModelRequest  # noqa: Y015
+
+@_typing.final
+class SwapCollectionModelResponse(_message.Message):
+    """They are swapped."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def model(self) -> Global___CollectionModel:
+        """As it is now."""
+
+    def __init__(
+        self,
+        *,
+        model: Global___CollectionModel | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SwapCollectionModelResponse: _TypeAlias = SwapCollectionModelResponse  # noqa: Y015
+
+@_typing.final
+class RollBackCollectionModelRequest(_message.Message):
+    """Asks to go back."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Collection."""
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RollBackCollectionModelRequest: _TypeAlias = RollBackCollectionModelRequest  # noqa: Y015
+
+@_typing.final
+class RollBackCollectionModelResponse(_message.Message):
+    """The model of before is searched."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def model(self) -> Global___CollectionModel:
+        """As it is now."""
+
+    def __init__(
+        self,
+        *,
+        model: Global___CollectionModel | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RollBackCollectionModelResponse: _TypeAlias = RollBackCollectionModelResponse  # noqa: Y015
+
+@_typing.final
+class DropCollectionModelRequest(_message.Message):
+    """Asks to remove the model that is not searched."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_ID_FIELD_NUMBER: _builtins.int
+    collection_id: _builtins.str
+    """Collection."""
+    def __init__(
+        self,
+        *,
+        collection_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection_id", b"collection_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DropCollectionModelRequest: _TypeAlias = DropCollectionModelRequest  # noqa: Y015
+
+@_typing.final
+class DropCollectionModelResponse(_message.Message):
+    """Its removal has begun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def model(self) -> Global___CollectionModel:
+        """As it is now."""
+
+    def __init__(
+        self,
+        *,
+        model: Global___CollectionModel | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DropCollectionModelResponse: _TypeAlias = DropCollectionModelResponse  # noqa: Y015

@@ -75,6 +75,36 @@ class RetrieverServiceStub:
                 request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsRequest.SerializeToString,
                 response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsResponse.FromString,
                 _registered_method=True)
+        self.GetCollectionModel = channel.unary_unary(
+                '/groundwork.retriever.v1.RetrieverService/GetCollectionModel',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.GetCollectionModelRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.GetCollectionModelResponse.FromString,
+                _registered_method=True)
+        self.ChangeCollectionModel = channel.unary_unary(
+                '/groundwork.retriever.v1.RetrieverService/ChangeCollectionModel',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ChangeCollectionModelRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ChangeCollectionModelResponse.FromString,
+                _registered_method=True)
+        self.EvaluateCollectionModel = channel.unary_unary(
+                '/groundwork.retriever.v1.RetrieverService/EvaluateCollectionModel',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.EvaluateCollectionModelRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.EvaluateCollectionModelResponse.FromString,
+                _registered_method=True)
+        self.SwapCollectionModel = channel.unary_unary(
+                '/groundwork.retriever.v1.RetrieverService/SwapCollectionModel',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SwapCollectionModelRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SwapCollectionModelResponse.FromString,
+                _registered_method=True)
+        self.RollBackCollectionModel = channel.unary_unary(
+                '/groundwork.retriever.v1.RetrieverService/RollBackCollectionModel',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RollBackCollectionModelRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RollBackCollectionModelResponse.FromString,
+                _registered_method=True)
+        self.DropCollectionModel = channel.unary_unary(
+                '/groundwork.retriever.v1.RetrieverService/DropCollectionModel',
+                request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DropCollectionModelRequest.SerializeToString,
+                response_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DropCollectionModelResponse.FromString,
+                _registered_method=True)
         self.CorpusStats = channel.unary_unary(
                 '/groundwork.retriever.v1.RetrieverService/CorpusStats',
                 request_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.CorpusStatsRequest.SerializeToString,
@@ -147,6 +177,54 @@ class RetrieverServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetCollectionModel(self, request, context):
+        """The embedding model that a collection is searched with, and how far a change of it has come. NOT_FOUND COLLECTION_NOT_FOUND for
+        a collection that the caller may not read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ChangeCollectionModel(self, request, context):
+        """Begins to embed a collection with another model, beside the one that is searched, and to compare both when that is done. Searches
+        go on as before. This and the commands below are for who may change the collection: PERMISSION_DENIED NOT_YOURS, NOT_FOUND
+        COLLECTION_NOT_FOUND. FAILED_PRECONDITION EMBEDDING_MODEL_UNKNOWN, EMBEDDING_UNCHANGED, or EMBEDDING_CHANGE_UNDER_WAY, also while
+        a model of before is kept.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EvaluateCollectionModel(self, request, context):
+        """Has both models compared again, on other questions. FAILED_PRECONDITION EMBEDDING_NOT_READY.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SwapCollectionModel(self, request, context):
+        """Searches go by the new model from now on; that of before is kept. FAILED_PRECONDITION EMBEDDING_NOT_READY, or EMBEDDING_WORSE
+        where the new one finds less, unless forced.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RollBackCollectionModel(self, request, context):
+        """Searches go by the model of before again; the new one is kept, and may be swapped in again. FAILED_PRECONDITION
+        NOTHING_TO_ROLL_BACK.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropCollectionModel(self, request, context):
+        """Has the model removed that is not searched: the new one before a swap, the old one after it. FAILED_PRECONDITION NOTHING_TO_DROP.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CorpusStats(self, request, context):
         """Sizes of collections, counted over active revisions.
         """
@@ -196,6 +274,36 @@ def add_RetrieverServiceServicer_to_server(servicer, server):
                     servicer.ListDocuments,
                     request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsRequest.FromString,
                     response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsResponse.SerializeToString,
+            ),
+            'GetCollectionModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCollectionModel,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.GetCollectionModelRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.GetCollectionModelResponse.SerializeToString,
+            ),
+            'ChangeCollectionModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeCollectionModel,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ChangeCollectionModelRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ChangeCollectionModelResponse.SerializeToString,
+            ),
+            'EvaluateCollectionModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.EvaluateCollectionModel,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.EvaluateCollectionModelRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.EvaluateCollectionModelResponse.SerializeToString,
+            ),
+            'SwapCollectionModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.SwapCollectionModel,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SwapCollectionModelRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SwapCollectionModelResponse.SerializeToString,
+            ),
+            'RollBackCollectionModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.RollBackCollectionModel,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RollBackCollectionModelRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RollBackCollectionModelResponse.SerializeToString,
+            ),
+            'DropCollectionModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropCollectionModel,
+                    request_deserializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DropCollectionModelRequest.FromString,
+                    response_serializer=groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DropCollectionModelResponse.SerializeToString,
             ),
             'CorpusStats': grpc.unary_unary_rpc_method_handler(
                     servicer.CorpusStats,
@@ -420,6 +528,168 @@ class RetrieverService:
             '/groundwork.retriever.v1.RetrieverService/ListDocuments',
             groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsRequest.SerializeToString,
             groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ListDocumentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCollectionModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/GetCollectionModel',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.GetCollectionModelRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.GetCollectionModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChangeCollectionModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/ChangeCollectionModel',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ChangeCollectionModelRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.ChangeCollectionModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EvaluateCollectionModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/EvaluateCollectionModel',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.EvaluateCollectionModelRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.EvaluateCollectionModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SwapCollectionModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/SwapCollectionModel',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SwapCollectionModelRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.SwapCollectionModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RollBackCollectionModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/RollBackCollectionModel',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RollBackCollectionModelRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.RollBackCollectionModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DropCollectionModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.retriever.v1.RetrieverService/DropCollectionModel',
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DropCollectionModelRequest.SerializeToString,
+            groundwork_dot_retriever_dot_v1_dot_retriever__pb2.DropCollectionModelResponse.FromString,
             options,
             channel_credentials,
             insecure,

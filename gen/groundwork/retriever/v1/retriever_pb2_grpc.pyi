@@ -58,6 +58,28 @@ class RetrieverServiceStub:
     """All documents that searches can show, for who has to know that each still has a record. Ends with UNAVAILABLE where that is not
     known for certain.
     """
+    GetCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.GetCollectionModelRequest, _retriever_pb2.GetCollectionModelResponse]
+    """The embedding model that a collection is searched with, and how far a change of it has come. NOT_FOUND COLLECTION_NOT_FOUND for
+    a collection that the caller may not read.
+    """
+    ChangeCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.ChangeCollectionModelRequest, _retriever_pb2.ChangeCollectionModelResponse]
+    """Begins to embed a collection with another model, beside the one that is searched, and to compare both when that is done. Searches
+    go on as before. This and the commands below are for who may change the collection: PERMISSION_DENIED NOT_YOURS, NOT_FOUND
+    COLLECTION_NOT_FOUND. FAILED_PRECONDITION EMBEDDING_MODEL_UNKNOWN, EMBEDDING_UNCHANGED, or EMBEDDING_CHANGE_UNDER_WAY, also while
+    a model of before is kept.
+    """
+    EvaluateCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.EvaluateCollectionModelRequest, _retriever_pb2.EvaluateCollectionModelResponse]
+    """Has both models compared again, on other questions. FAILED_PRECONDITION EMBEDDING_NOT_READY."""
+    SwapCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.SwapCollectionModelRequest, _retriever_pb2.SwapCollectionModelResponse]
+    """Searches go by the new model from now on; that of before is kept. FAILED_PRECONDITION EMBEDDING_NOT_READY, or EMBEDDING_WORSE
+    where the new one finds less, unless forced.
+    """
+    RollBackCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.RollBackCollectionModelRequest, _retriever_pb2.RollBackCollectionModelResponse]
+    """Searches go by the model of before again; the new one is kept, and may be swapped in again. FAILED_PRECONDITION
+    NOTHING_TO_ROLL_BACK.
+    """
+    DropCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.DropCollectionModelRequest, _retriever_pb2.DropCollectionModelResponse]
+    """Has the model removed that is not searched: the new one before a swap, the old one after it. FAILED_PRECONDITION NOTHING_TO_DROP."""
     CorpusStats: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.CorpusStatsRequest, _retriever_pb2.CorpusStatsResponse]
     """Sizes of collections, counted over active revisions."""
 
@@ -91,6 +113,28 @@ class RetrieverServiceAsyncStub(RetrieverServiceStub):
     """All documents that searches can show, for who has to know that each still has a record. Ends with UNAVAILABLE where that is not
     known for certain.
     """
+    GetCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.GetCollectionModelRequest, _retriever_pb2.GetCollectionModelResponse]  # type: ignore[assignment]
+    """The embedding model that a collection is searched with, and how far a change of it has come. NOT_FOUND COLLECTION_NOT_FOUND for
+    a collection that the caller may not read.
+    """
+    ChangeCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.ChangeCollectionModelRequest, _retriever_pb2.ChangeCollectionModelResponse]  # type: ignore[assignment]
+    """Begins to embed a collection with another model, beside the one that is searched, and to compare both when that is done. Searches
+    go on as before. This and the commands below are for who may change the collection: PERMISSION_DENIED NOT_YOURS, NOT_FOUND
+    COLLECTION_NOT_FOUND. FAILED_PRECONDITION EMBEDDING_MODEL_UNKNOWN, EMBEDDING_UNCHANGED, or EMBEDDING_CHANGE_UNDER_WAY, also while
+    a model of before is kept.
+    """
+    EvaluateCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.EvaluateCollectionModelRequest, _retriever_pb2.EvaluateCollectionModelResponse]  # type: ignore[assignment]
+    """Has both models compared again, on other questions. FAILED_PRECONDITION EMBEDDING_NOT_READY."""
+    SwapCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.SwapCollectionModelRequest, _retriever_pb2.SwapCollectionModelResponse]  # type: ignore[assignment]
+    """Searches go by the new model from now on; that of before is kept. FAILED_PRECONDITION EMBEDDING_NOT_READY, or EMBEDDING_WORSE
+    where the new one finds less, unless forced.
+    """
+    RollBackCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.RollBackCollectionModelRequest, _retriever_pb2.RollBackCollectionModelResponse]  # type: ignore[assignment]
+    """Searches go by the model of before again; the new one is kept, and may be swapped in again. FAILED_PRECONDITION
+    NOTHING_TO_ROLL_BACK.
+    """
+    DropCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.DropCollectionModelRequest, _retriever_pb2.DropCollectionModelResponse]  # type: ignore[assignment]
+    """Has the model removed that is not searched: the new one before a swap, the old one after it. FAILED_PRECONDITION NOTHING_TO_DROP."""
     CorpusStats: _aio.UnaryUnaryMultiCallable[_retriever_pb2.CorpusStatsRequest, _retriever_pb2.CorpusStatsResponse]  # type: ignore[assignment]
     """Sizes of collections, counted over active revisions."""
 
@@ -169,6 +213,64 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
         """All documents that searches can show, for who has to know that each still has a record. Ends with UNAVAILABLE where that is not
         known for certain.
         """
+
+    @_abc_1.abstractmethod
+    def GetCollectionModel(
+        self,
+        request: _retriever_pb2.GetCollectionModelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retriever_pb2.GetCollectionModelResponse, _abc.Awaitable[_retriever_pb2.GetCollectionModelResponse]]:
+        """The embedding model that a collection is searched with, and how far a change of it has come. NOT_FOUND COLLECTION_NOT_FOUND for
+        a collection that the caller may not read.
+        """
+
+    @_abc_1.abstractmethod
+    def ChangeCollectionModel(
+        self,
+        request: _retriever_pb2.ChangeCollectionModelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retriever_pb2.ChangeCollectionModelResponse, _abc.Awaitable[_retriever_pb2.ChangeCollectionModelResponse]]:
+        """Begins to embed a collection with another model, beside the one that is searched, and to compare both when that is done. Searches
+        go on as before. This and the commands below are for who may change the collection: PERMISSION_DENIED NOT_YOURS, NOT_FOUND
+        COLLECTION_NOT_FOUND. FAILED_PRECONDITION EMBEDDING_MODEL_UNKNOWN, EMBEDDING_UNCHANGED, or EMBEDDING_CHANGE_UNDER_WAY, also while
+        a model of before is kept.
+        """
+
+    @_abc_1.abstractmethod
+    def EvaluateCollectionModel(
+        self,
+        request: _retriever_pb2.EvaluateCollectionModelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retriever_pb2.EvaluateCollectionModelResponse, _abc.Awaitable[_retriever_pb2.EvaluateCollectionModelResponse]]:
+        """Has both models compared again, on other questions. FAILED_PRECONDITION EMBEDDING_NOT_READY."""
+
+    @_abc_1.abstractmethod
+    def SwapCollectionModel(
+        self,
+        request: _retriever_pb2.SwapCollectionModelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retriever_pb2.SwapCollectionModelResponse, _abc.Awaitable[_retriever_pb2.SwapCollectionModelResponse]]:
+        """Searches go by the new model from now on; that of before is kept. FAILED_PRECONDITION EMBEDDING_NOT_READY, or EMBEDDING_WORSE
+        where the new one finds less, unless forced.
+        """
+
+    @_abc_1.abstractmethod
+    def RollBackCollectionModel(
+        self,
+        request: _retriever_pb2.RollBackCollectionModelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retriever_pb2.RollBackCollectionModelResponse, _abc.Awaitable[_retriever_pb2.RollBackCollectionModelResponse]]:
+        """Searches go by the model of before again; the new one is kept, and may be swapped in again. FAILED_PRECONDITION
+        NOTHING_TO_ROLL_BACK.
+        """
+
+    @_abc_1.abstractmethod
+    def DropCollectionModel(
+        self,
+        request: _retriever_pb2.DropCollectionModelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retriever_pb2.DropCollectionModelResponse, _abc.Awaitable[_retriever_pb2.DropCollectionModelResponse]]:
+        """Has the model removed that is not searched: the new one before a swap, the old one after it. FAILED_PRECONDITION NOTHING_TO_DROP."""
 
     @_abc_1.abstractmethod
     def CorpusStats(

@@ -1,4 +1,4 @@
-"""Leases as keys that expire: made by whoever is first, renewed while held, gone when the holder is."""
+"""NatsLeases as keys that expire: made by whoever is first, renewed while held, gone when the holder is."""
 
 import asyncio
 import contextlib
@@ -8,14 +8,20 @@ from collections.abc import AsyncIterator
 
 from kit import deadline
 from kit.errors import Aborted, AlreadyExists, Unavailable
-from kit.jetstream import KeyValue, Nats
-from services.ingest.errors import LeaseLost
+from kit.jetstream.connection import Nats
+from kit.jetstream.kv import KeyValue
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.05, 1.0
 _RELEASE_WITHIN_S = 2.0
 
 
-class NatsLease:
+class LeaseLost(Unavailable):
+    """Another process may have taken over what the lease was for."""
+
+    reason = "LEASE_LOST"
+
+
+class Lease:
     """A lease in hand. It counts as lost before it can have expired on the server."""
 
     def __init__(self, bucket: KeyValue, key: str, token: bytes, revision: int, ttl_s: float) -> None:
@@ -30,7 +36,7 @@ class NatsLease:
     def check(self) -> None:
         """Raises LeaseLost when it is not certain that the lease is still held."""
         if self._lost or time.monotonic() - self._renewed_at > 0.9 * self._ttl_s:
-            raise LeaseLost(f"the lease {self._key} could not be renewed in time; the job will be tried again")
+            raise LeaseLost(f"the lease {self._key} could not be renewed in time; what it was for will be tried again")
 
     async def renew_forever(self) -> None:
         while not self._lost:
@@ -51,21 +57,22 @@ class NatsLease:
 
 
 class NatsLeases:
-    """Bucket INGEST_LEASES."""
+    """A bucket of leases, which expire `ttl_s` after their holder is gone."""
 
     def __init__(self, bucket: KeyValue, ttl_s: float) -> None:
         self._bucket = bucket
         self._ttl_s = ttl_s
 
     @classmethod
-    async def open(cls, nats: Nats, *, ttl_s: float) -> "NatsLeases":
-        return cls(await KeyValue.open(nats, "INGEST_LEASES", ttl_s=ttl_s), ttl_s)
+    async def open(cls, nats: Nats, bucket: str, *, ttl_s: float) -> "NatsLeases":
+        """Makes the bucket on first use."""
+        return cls(await KeyValue.open(nats, bucket, ttl_s=ttl_s), ttl_s)
 
     @contextlib.asynccontextmanager
-    async def hold(self, key: str) -> AsyncIterator[NatsLease]:
+    async def hold(self, key: str) -> AsyncIterator[Lease]:
         """Waits until `key` is free, polling: a key that expires tells nobody."""
         token = uuid.uuid4().hex.encode()
-        lease = NatsLease(self._bucket, key, token, await self._acquire(key, token), self._ttl_s)
+        lease = Lease(self._bucket, key, token, await self._acquire(key, token), self._ttl_s)
         renewal = asyncio.create_task(lease.renew_forever())
         try:
             yield lease

@@ -1,4 +1,4 @@
-"""Leases over real NATS: one holder at a time, and a dead holder's lease falls free."""
+"""NatsLeases over real NATS: one holder at a time, and a dead holder's lease falls free."""
 
 import asyncio
 
@@ -7,12 +7,11 @@ import pytest
 from kit import deadline
 from kit.errors import Unavailable
 from kit.jetstream import Nats
-from services.ingest.adapters.nats_leases import NatsLeases
-from services.ingest.errors import LeaseLost
+from kit.jetstream.leases import LeaseLost, NatsLeases
 
 
 async def test_second_holder_waits_for_the_first(jetstream: Nats) -> None:
-    leases = await NatsLeases.open(jetstream, ttl_s=5.0)
+    leases = await NatsLeases.open(jetstream, "LEASES", ttl_s=5.0)
     order: list[str] = []
 
     async def hold(who: str, held: asyncio.Event, let_go: asyncio.Event) -> None:
@@ -35,7 +34,7 @@ async def test_second_holder_waits_for_the_first(jetstream: Nats) -> None:
 
 
 async def test_lease_taken_away_is_reported_as_lost(jetstream: Nats) -> None:
-    leases = await NatsLeases.open(jetstream, ttl_s=1.0)
+    leases = await NatsLeases.open(jetstream, "LEASES", ttl_s=1.0)
     async with leases.hold("document.local.a") as lease:
         bucket = lease._bucket
         await bucket.put("document.local.a", b"somebody else")
@@ -54,7 +53,7 @@ async def test_lease_taken_away_is_reported_as_lost(jetstream: Nats) -> None:
 async def test_lease_that_cannot_be_given_back_holds_nobody_up(
     jetstream: Nats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leases = await NatsLeases.open(jetstream, ttl_s=5.0)
+    leases = await NatsLeases.open(jetstream, "LEASES", ttl_s=5.0)
     left: list[float | None] = []
 
     async def delete(*_: object) -> None:
@@ -67,7 +66,7 @@ async def test_lease_that_cannot_be_given_back_holds_nobody_up(
 
 
 async def test_dead_holders_lease_falls_free(jetstream: Nats) -> None:
-    leases = await NatsLeases.open(jetstream, ttl_s=1.0)
+    leases = await NatsLeases.open(jetstream, "LEASES", ttl_s=1.0)
     await leases._bucket.create("document.local.a", b"a worker that died")
     async with asyncio.timeout(10), leases.hold("document.local.a") as lease:
         lease.check()
@@ -75,7 +74,7 @@ async def test_dead_holders_lease_falls_free(jetstream: Nats) -> None:
 
 @pytest.mark.parametrize("key", ["document.local.a", "file.local.b"])
 async def test_lease_is_free_again_after_its_block(jetstream: Nats, key: str) -> None:
-    leases = await NatsLeases.open(jetstream, ttl_s=30.0)
+    leases = await NatsLeases.open(jetstream, "LEASES", ttl_s=30.0)
     for _ in range(3):
         async with asyncio.timeout(20), leases.hold(key) as lease:
             lease.check()
