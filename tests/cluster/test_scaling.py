@@ -149,7 +149,7 @@ def test_ingest_worker_follows_the_lag_of_the_queue(release: Release, users: lis
         "ingestWorker.autoscaling.keda.enabled": "true",
         "ingestWorker.autoscaling.minReplicas": "1",
         "ingestWorker.autoscaling.maxReplicas": "4",
-        "ingestWorker.autoscaling.keda.jobsPerWorker": "4",
+        "ingestWorker.autoscaling.keda.jobsPerWorker": "1",
         "ingestWorker.autoscaling.keda.pollingSeconds": "5",
     }
     about = "KEDA on the lag of the ingestion queue: uploads until four workers are ready, then none until one is left."
