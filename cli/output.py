@@ -81,7 +81,9 @@ class Output:
         final = outcome.final or {}
         for citation in final.get("citations", ()):
             self.out.print(citation_line(citation))
-        for passage in final.get("closest", ()):
+        if closest := final.get("closest", ()):
+            self.out.print("Closest passages:")
+        for passage in closest:
             self.out.print(citation_line(passage))
         for line in verdict_lines(final):
             self.err.print(f"[dim]{escape(line)}[/dim]")

@@ -39,6 +39,8 @@ from services.reranker.settings import RerankerSettings
 
 _TOP_K, _BATCH, _LONGEST_CHARS = 8, 16, 3_000
 _ROWS_A_FILE = 90
+_BY_WORDS_EVERY = 3
+"""Every third case is made by words alone, too: else trees take an unknown similarity for a low one."""
 _QUESTIONS = (
     "What is the {column} of {key}?",
     "{column} of {key}",
@@ -82,12 +84,15 @@ class Collection:
     model: Model
     texts: Sequence[str]
     groups: Sequence[str]
+    titles: Sequence[str] = ()
+    """Of each text the title of its document, which is embedded with it; none at all for texts without one."""
     _words: list[Counter[str]] = field(init=False)
     _vectors: Any = field(init=False)
 
     def __post_init__(self) -> None:
         self._words = [Counter(token.stem for token in tokens(text) if not token.is_stopword) for text in self.texts]
-        self._vectors = np.stack([each.pooled for each in self.model.vectors(self.texts, TextKind.PASSAGE)])
+        embedded = [f"{title}\n{text}" for title, text in zip(self.titles, self.texts, strict=False)] or self.texts
+        self._vectors = np.stack([each.pooled for each in self.model.vectors(embedded, TextKind.PASSAGE)])
 
     def search(self, question: str, without: str = "") -> list[Passage]:
         """The best passages, without those of a group."""
@@ -95,10 +100,20 @@ class Collection:
         dense = self._vectors @ query.pooled
         fused = 0.5 * _spread(dense) + 0.5 * _spread(self._bm25(question))
         best = [index for index in np.argsort(-fused) if not without or self.groups[index] != without][:_TOP_K]
-        return [
-            Passage(number, self.texts[index], self.groups[index], str(index), float(fused[index]), float(dense[index]))
-            for number, index in enumerate(best, start=1)
-        ]
+        return [self._passage(number, index, fused, dense) for number, index in enumerate(best, start=1)]
+
+    def _passage(self, number: int, index: int, fused: Any, dense: Any) -> Passage:
+        title = self.titles[index] if self.titles else ""
+        return Passage(
+            number,
+            self.texts[index],
+            self.groups[index],
+            str(index),
+            float(fused[index]),
+            float(dense[index]),
+            document_name=title,
+            heading_path=(title,) if title else (),
+        )
 
     def _bm25(self, question: str) -> Any:
         mean = sum(words.total() for words in self._words) / len(self._words)
@@ -126,8 +141,9 @@ class Asked:
     without: str = ""
 
 
-def case(asked: Asked, collection: Collection, model: Model) -> dict[str, Any] | None:
-    """The signals of the best unit, and whether the selected text holds an answer."""
+def case(asked: Asked, collection: Collection, model: Model | None) -> dict[str, Any] | None:
+    """The signals of the best unit, and whether the selected text holds an answer; without a model by words alone, as when the
+    model server is away."""
     question, settings = read_question(asked.question), ExtractiveSettings(scorer_timeout_s=60)
     evidence = gather(question, collection.search(asked.question, asked.without))
     candidates = prefilter(evidence, settings)
@@ -148,10 +164,10 @@ def _folded(text: str) -> str:
 
 def squad(path: Path, count: int, model: Model) -> Iterator[tuple[Asked, Collection]]:
     """Every second article, in order of the titles, is for fitting, the others for testing."""
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-        articles = sorted(json.load(file)["data"], key=lambda article: str(article["title"]))
+    articles = _articles(path)
     pairs = {part["context"].strip(): each["title"] for each in articles for part in each["paragraphs"]}
-    collection = Collection(model, list(pairs), [str(title) for title in pairs.values()])
+    groups = [str(title) for title in pairs.values()]
+    collection = Collection(model, list(pairs), groups, [each.replace("_", " ") for each in groups])
     for index, half in enumerate(("fit", "test")):
         rows = [(a["title"], row) for a in articles[index::2] for part in a["paragraphs"] for row in part["qas"]]
         random.Random(1).shuffle(rows)  # noqa: S311 - a sample
@@ -167,10 +183,24 @@ def squad(path: Path, count: int, model: Model) -> Iterator[tuple[Asked, Collect
                 yield Asked(row["question"], "off-topic", half, (), str(title)), collection
 
 
-def xquad(folders: Sequence[Path], count: int, model: Model) -> Iterator[tuple[Asked, Collection]]:
-    """Each language over its own paragraphs, and over those of the last folder. Half of the paragraphs is for fitting."""
+def _articles(path: Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        return sorted(json.load(file)["data"], key=lambda article: str(article["title"]))
+
+
+def tested_paragraphs(path: Path) -> frozenset[str]:
+    """The paragraphs of SQuAD whose questions are for testing: XQuAD has translated some of them."""
+    return frozenset(_folded(part["context"]) for each in _articles(path)[1::2] for part in each["paragraphs"])
+
+
+def xquad(
+    folders: Sequence[Path], count: int, model: Model, tested: frozenset[str] = frozenset()
+) -> Iterator[tuple[Asked, Collection]]:
+    """Each language over its own paragraphs, and over those of the last folder, which is English. Half of the articles is for
+    fitting, without those that have `tested` paragraphs."""
     read = [_xquad(folder) for folder in folders]
     collections = [Collection(model, texts, [str(number // 5) for number in range(len(texts))]) for texts, _, _ in read]
+    held_back = {number // 5 for number, text in enumerate(read[-1][0]) if _folded(text) in tested}
     pairs = [(own, own) for own in range(len(read))] + [(own, len(read) - 1) for own in range(len(read) - 1)]
     for own, other in pairs:
         suffix = "other language" if own == other else "across languages"
@@ -178,8 +208,9 @@ def xquad(folders: Sequence[Path], count: int, model: Model) -> Iterator[tuple[A
         questions = list(read[own][1].items())
         random.Random(3).shuffle(questions)  # noqa: S311 - a sample
         for query_id, row in questions[:count]:
-            half = "fit" if places[query_id] < len(texts) // 2 else "test"
-            group = str(places[query_id] // 5)
+            article = places[query_id] // 5
+            half = "fit" if places[query_id] < len(texts) // 2 and article not in held_back else "test"
+            group = str(article)
             yield Asked(row["text"], f"answerable, {suffix}", half, answers[query_id]["answers"]), collections[other]
             yield Asked(row["text"], f"off-topic, {suffix}", half, (), group), collections[other]
 
@@ -229,13 +260,15 @@ def main() -> int:
     options = parser.parse_args()
     model = Model(options.model)
     sources = [squad(options.squad, options.count, model)] if options.squad else []
-    sources += [xquad(options.xquad, options.count, model)] if options.xquad else []
+    tested = tested_paragraphs(options.squad) if options.squad else frozenset()
+    sources += [xquad(options.xquad, options.count, model, tested)] if options.xquad else []
     sources += [tables(options.table, model)] if options.table else []
     with options.output.open("w", encoding="utf-8") as file:
         for source in sources:
-            for asked, collection in source:
-                if made := case(asked, collection, model):
-                    file.write(json.dumps(made) + "\n")
+            for number, (asked, collection) in enumerate(source):
+                for scorer in (model, None) if number % _BY_WORDS_EVERY == 0 else (model,):
+                    if made := case(asked, collection, scorer):
+                        file.write(json.dumps(made) + "\n")
     return 0
 
 

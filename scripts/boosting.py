@@ -20,12 +20,12 @@ _LEAST_GAIN = 1e-3
 class Boosting:
     """How trees are grown."""
 
-    trees: int = 120
+    trees: int = 250
     depth: int = 3
     rate: float = 0.06
-    l2: float = 20.0
+    l2: float = 2.0
     """Added to the weight of a leaf: keeps small ones close to zero."""
-    least_weight: float = 12.0
+    least_weight: float = 3.0
     """Sum of second derivatives that a leaf must have."""
     columns: float = 0.6
     """Share of the features that a tree may use."""

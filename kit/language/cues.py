@@ -68,6 +68,21 @@ def is_negated(text: str, *, loosely: bool = False) -> bool:
     return bool(_NEGATION.search(text) or (loosely and _LOOSE_NEGATION.search(text)))
 
 
+def is_year(word: str) -> bool:
+    """Whether a word is a year, most likely."""
+    return bool(_YEAR.match(word))
+
+
+def is_number_word(word: str) -> bool:
+    """Whether a word stands for a number or a share ("twelve", "half")."""
+    return word.lower() in _NUMBER_WORDS
+
+
+def names_a_time(text: str) -> bool:
+    """Whether `text` has a date, a time of day, a season or a span of time."""
+    return bool(_TIME_WORDS.search(text))
+
+
 def type_cue(question: Question, text: str, found: Sequence[Token]) -> float:
     """How clearly `text` holds what `question` asks for, 0 to 1. `found`: its tokens. 0 for kinds without a cue."""
     cue = _CUES.get(question.kind)

@@ -53,7 +53,7 @@ _SUFFIXES = (
 _SAME_WORD = (
     # Irregular forms, and a few pairs that questions and documents use for each other; the first stands for all.
     "begin began begun start starts started starting", "birth born", "buy bought purchase purchased", "build built", "come came",
-    "child children", "death died dies dying", "fight fought", "find found", "give gave given", "hold held", "keep kept",
+    "child children", "death die died dies dying", "fight fought", "find found", "give gave given", "hold held", "keep kept",
     "know knew", "lead led", "leave left", "lose lost", "make made", "man men", "meet met", "pay paid", "run ran", "say said",
     "see saw seen", "send sent", "sell sold", "speak spoke spoken", "take took taken", "teach taught", "think thought",
     "tell told", "go went", "woman women", "win won", "write wrote written", "grow grew", "fall fell", "choose chose chosen",

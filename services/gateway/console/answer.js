@@ -115,7 +115,7 @@ export class AnswerView {
     this.#nodes.splice(0).forEach(({ node }) => node.remove());
     this.#draw();
     this.#sources(citations);
-    byId("closest").replaceChildren(...closest(answer));
+    byId("closest-list").replaceChildren(...closest(answer));
     byId("closest").hidden = !answer.closest?.length;
     this.#verdict("verdict", support(answer));
     this.#verdict("answer-status", confidence(answer));

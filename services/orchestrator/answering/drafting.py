@@ -235,7 +235,7 @@ class Drafter:
     async def _quotes(self, question: Question) -> extractive.ExtractiveAnswer:
         """What the documents say to the question as it stands alone; where that is nothing, what those passages say to its own
         words that name the subject which it takes from the conversation."""
-        passages = [_passage(source) for source in question.evidence]
+        passages = [passage_of(source) for source in question.evidence]
         found = await extractive.answer(question.whole, passages, self._scorer, self._extractive_settings)
         subject = _content(question.whole) - _content(question.text)
         about = [each for each in passages if subject <= _content(f"{each.text} {' '.join(each.heading_path)}")]
@@ -249,13 +249,13 @@ class Drafter:
     ) -> Draft:
         """The refusal in the language of the question, with the passages that came closest."""
         if found is None:
-            passages = [_passage(source) for source in question.evidence]
+            passages = [passage_of(source) for source in question.evidence]
             found = await extractive.answer(question.whole, passages, self._scorer, self._extractive_settings)
         # What quotes would have answered is closest where a model has refused.
         closest = found.closest or found.sentences[: extractive.CLOSEST_PASSAGES]
         quotes = {Quote(each.number, each.start, each.end): number for number, each in enumerate(closest, start=1)}
         words = await asyncio.to_thread(wording, question.text, self._languages)
-        said = refusal(question.search_degraded, words, has_closest=bool(quotes))
+        said = refusal(question.search_degraded, words)
         return Draft(
             said.text,
             method,
@@ -289,7 +289,7 @@ class Drafter:
     async def _confidence(self, quoted: Quoted, question: Question) -> float | None:
         """How likely what the text cites answers the question; None for a text that cites nothing."""
         quotes = [(quoted.sources[each.number], each.quote_start, each.quote_end) for each in quoted.citations]
-        passages = [_passage(source) for source in question.evidence]
+        passages = [passage_of(source) for source in question.evidence]
         return await extractive.confidence_in(question.whole, passages, quotes, self._scorer, self._extractive_settings)
 
 
@@ -333,7 +333,8 @@ def _content(text: str) -> set[str]:
     return {token.stem for token in tokens(text) if not token.is_stopword}
 
 
-def _passage(source: Evidence) -> Passage:
+def passage_of(source: Evidence) -> Passage:
+    """What quotes are taken from."""
     return Passage(
         number=source.number,
         text=source.text,

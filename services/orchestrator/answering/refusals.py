@@ -33,12 +33,13 @@ class Refusal:
     support_status: SupportStatus
 
 
-def refusal(degraded: Sequence[Degradation], words: Wording, *, has_closest: bool = False) -> Refusal:
-    """The refusal that is true after a search with these degradations; it introduces the closest passages where it `has_closest`.
-    A part that this version does not know counts as one that was not searched: of that it tells in English."""
+def refusal(degraded: Sequence[Degradation], words: Wording) -> Refusal:
+    """The refusal that is true after a search with these degradations. It is whole without the closest passages, which are in a
+    field of their own: who shows them introduces them. A part that this version does not know counts as one that was not
+    searched: of that it tells in English."""
     lacking = {each.part: each.reason for each in degraded if each.part not in _LOOKED_EVERYWHERE}
     if not lacking:
-        return Refusal(f"{words.refusal} {words.closest}" if has_closest else words.refusal, SupportStatus.INSUFFICIENT)
+        return Refusal(words.refusal, SupportStatus.INSUFFICIENT)
     away = [part for part, reason in lacking.items() if reason != _INCOMPLETE]
     if _ENGINES.keys() <= set(away):
         return Refusal(SEARCH_DOWN, SupportStatus.UNAVAILABLE)

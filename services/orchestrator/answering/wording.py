@@ -1,5 +1,5 @@
-"""What Groundwork itself says without a model, in the language of the question: that the documents do not say, what comes closest,
-and a greeting. A language that is not here gets English."""
+"""What Groundwork itself says without a model, in the language of the question: that the documents do not say, and a
+greeting. A language that is not here gets English."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -24,126 +24,104 @@ class Wording:
     """Sentences of one language."""
 
     refusal: str
-    closest: str
-    """Introduces the passages that came closest."""
     greeting: str
 
 
 _WORDINGS = {
     "en": Wording(
         "The documents do not say.",
-        "These passages come closest:",
         "Hello! Ask me a question about your documents: I answer with quotes from them.",
     ),
     "de": Wording(
         "Die Dokumente sagen dazu nichts.",
-        "Diese Stellen kommen der Frage am nächsten:",
         "Hallo! Stellen Sie eine Frage zu Ihren Dokumenten: Ich antworte mit Zitaten daraus.",
     ),
     "fr": Wording(
         "Les documents ne le disent pas.",
-        "Les passages les plus proches :",
         "Bonjour ! Posez une question sur vos documents : je réponds par des citations.",
     ),
     "es": Wording(
         "Los documentos no lo dicen.",
-        "Los pasajes más cercanos:",
         "¡Hola! Haga una pregunta sobre sus documentos: respondo con citas de ellos.",
     ),
     "it": Wording(
         "I documenti non lo dicono.",
-        "I passaggi più vicini:",
         "Ciao! Fai una domanda sui tuoi documenti: rispondo con citazioni.",
     ),
     "pt": Wording(
         "Os documentos não dizem.",
-        "Os trechos mais próximos:",
         "Olá! Faça uma pergunta sobre os seus documentos: respondo com citações deles.",
     ),
     "nl": Wording(
         "De documenten zeggen het niet.",
-        "Deze passages komen het dichtst in de buurt:",
         "Hallo! Stel een vraag over uw documenten: ik antwoord met citaten daaruit.",
     ),
     "sv": Wording(
         "Dokumenten säger inget om det.",
-        "De här avsnitten kommer närmast:",
         "Hej! Ställ en fråga om dina dokument: jag svarar med citat ur dem.",
     ),
     "pl": Wording(
         "Dokumenty o tym nie mówią.",
-        "Najbliższe fragmenty:",
         "Dzień dobry! Proszę zadać pytanie o dokumenty: odpowiadam cytatami z nich.",
     ),
     "cs": Wording(
         "Dokumenty to neříkají.",
-        "Nejbližší pasáže:",
         "Dobrý den! Zeptejte se na své dokumenty: odpovídám citacemi z nich.",
     ),
     "ru": Wording(
         "В документах этого нет.",
-        "Ближе всего эти фрагменты:",
         "Здравствуйте! Задайте вопрос о ваших документах: я отвечаю цитатами из них.",
     ),
     "uk": Wording(
         "У документах цього немає.",
-        "Найближчі уривки:",
         "Вітаю! Поставте запитання про ваші документи: я відповідаю цитатами з них.",
     ),
     "el": Wording(
         "Τα έγγραφα δεν το αναφέρουν.",
-        "Τα πιο κοντινά αποσπάσματα:",
         "Γεια σας! Κάντε μια ερώτηση για τα έγγραφά σας: απαντώ με αποσπάσματα.",
     ),
     "ro": Wording(
         "Documentele nu spun acest lucru.",
-        "Cele mai apropiate pasaje:",
         "Bună ziua! Puneți o întrebare despre documentele dvs.: răspund cu citate din ele.",
     ),
     "tr": Wording(
         "Belgelerde bu yazmıyor.",
-        "En yakın bölümler:",
         "Merhaba! Belgeleriniz hakkında bir soru sorun: onlardan alıntılarla yanıtlarım.",
     ),
     "vi": Wording(
         "Tài liệu không nói điều này.",
-        "Những đoạn gần nhất:",
         "Xin chào! Hãy hỏi về tài liệu của bạn: tôi trả lời bằng trích dẫn.",
     ),
     "ar": Wording(
         "لا تذكر الوثائق ذلك.",
-        "أقرب المقاطع:",
         "مرحبًا! اسأل عن وثائقك وسأجيب باقتباسات منها.",
     ),
     "fa": Wording(
         "در اسناد گفته نشده است.",
-        "نزدیک‌ترین بخش‌ها:",
         "سلام! دربارهٔ اسناد خود بپرسید: با نقل قول از آنها پاسخ می‌دهم.",
     ),
     "he": Wording(
         "המסמכים אינם אומרים זאת.",
-        "הקטעים הקרובים ביותר:",
         "שלום! שאלו שאלה על המסמכים שלכם: אענה בציטוטים מהם.",
     ),
     "hi": Wording(
         "दस्तावेज़ यह नहीं बताते।",
-        "सबसे निकट के अंश:",
         "नमस्ते! अपने दस्तावेज़ों के बारे में पूछें: मैं उनके उद्धरणों से उत्तर देता हूँ।",
     ),
     "th": Wording(
         "เอกสารไม่ได้กล่าวถึงเรื่องนี้",
-        "ข้อความที่ใกล้เคียงที่สุด:",
         "สวัสดี! ถามคำถามเกี่ยวกับเอกสารของคุณได้ ฉันตอบด้วยข้อความจากเอกสาร",
     ),
-    "zh": Wording("文档中没有说明。", "最接近的段落：", "你好！请就您的文档提问，我会引用原文回答。"),
+    "zh": Wording(
+        "文档中没有说明。",
+        "你好！请就您的文档提问，我会引用原文回答。",
+    ),
     "ja": Wording(
         "文書には書かれていません。",
-        "最も近い箇所：",
         "こんにちは。文書について質問してください。原文を引用して答えます。",
     ),
     "ko": Wording(
         "문서에는 나와 있지 않습니다.",
-        "가장 가까운 구절:",
         "안녕하세요! 문서에 대해 질문하시면 원문을 인용해 답합니다.",
     ),
 }

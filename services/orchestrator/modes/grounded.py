@@ -27,6 +27,7 @@ from services.orchestrator.models import RunRecord, RunRequest, SearchQuery
 from services.orchestrator.modes.drafts import answer_of, checked, write_draft
 from services.orchestrator.modes.followups import search_queries
 from services.orchestrator.modes.intents import Route, read_intent
+from services.orchestrator.modes.second_search import search_in_two_steps
 from services.orchestrator.modes.threads import Threads, forgotten_documents
 from services.orchestrator.ports import Memory, RunSources, Searcher
 from services.orchestrator.steps.budgets import in_force
@@ -132,7 +133,7 @@ class Pipeline:
         request = record.request
         top_k = request.top_k or self._limits.evidence_top_k
         query = SearchQuery(plan.queries, request.collection_ids, request.document_ids, top_k)
-        retrieval = await self._searcher.search(query)
+        retrieval = await search_in_two_steps(self._searcher, query, plan.queries[0])
         forgotten = await forgotten_documents(run, record, self._sources, retrieval.evidence)
         kept = [hit for hit in retrieval.evidence if hit.document_id not in forgotten]
         return replace(

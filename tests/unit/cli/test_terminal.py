@@ -12,7 +12,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from cli.output import verdict_lines
+from cli.asking import Outcome
+from cli.output import Output, verdict_lines
 from tests.unit.cli.chats import CALL, STARTED, wait_for_a_person
 from tests.unit.cli.conftest import FakeServer, Handler, run_event
 
@@ -164,3 +165,11 @@ def test_verdict_is_two_statements() -> None:
     assert verdict_lines(answer) == ["Quoted word for word.", "May answer your question (55%)."]
     assert verdict_lines({**answer, "method": "model"})[0] == "Every sentence is carried by its sources."
     assert verdict_lines({**answer, "citations": [], "closest": [{}]}) == []
+
+
+def test_closest_passages_of_a_refusal_stand_under_a_heading(capsys: pytest.CaptureFixture[str]) -> None:
+    passage = {"number": 1, "document_name": "tower.txt", "text": "It is high.", "quote_start": 0, "quote_end": 11}
+    Output(as_json=False).grounds(Outcome(status="refused", final={"citations": [], "closest": [passage]}))
+    heading, line = capsys.readouterr().out.splitlines()
+    assert heading == "Closest passages:"
+    assert "tower.txt" in line

@@ -51,3 +51,26 @@ def test_trees_learn_a_rule_and_what_an_unknown_value_means() -> None:
     assert probability_of(fitted, [0.1, 0.5]) < 0.1
     assert probability_of(fitted, [math.nan, 0.5]) > 0.9
     assert json.loads(json.dumps(fitted)) == fitted
+
+
+def test_unknown_similarity_is_no_low_one() -> None:
+    """While the model server is away plain questions are still answered, by words alone."""
+    told = {
+        "coverage": 1.0,
+        "passage_coverage": 1.0,
+        "names": 1.0,
+        "names_in_unit": 1.0,
+        "clause_coverage": 1.0,
+        "rank": 1.0,
+    }
+    told |= {
+        "word_order": 1.0,
+        "cue": 1.0,
+        "answer_distance": 1.0,
+        "novelty": 0.5,
+        "question_terms": 4.0,
+        "unit_terms": 10.0,
+    }
+    dissimilar = {"semantic": 0.1, "semantic_lead": 0.0, "semantic_spread": 0.0, "semantic_best": 0.1}
+    assert probability(signals(**told)) > 0.5
+    assert probability(signals(**told)) > probability(signals(**told, **dissimilar))

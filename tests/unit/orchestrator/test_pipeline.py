@@ -107,7 +107,7 @@ async def test_extractive_answer_quotes_and_cites() -> None:
 async def test_off_topic_question_is_refused_honestly() -> None:
     payloads = await Stage().run("What is the boiling point of ethanol?")
     answer = answer_of(payloads)
-    assert answer.text == f"{REFUSAL} These passages come closest:"
+    assert answer.text == REFUSAL
     assert [each.document_name for each in answer.closest] == ["tower.txt", "bridge.txt"]
     assert answer.answer_status is AnswerStatus.UNLIKELY
     assert payloads[-1] == Done(RunStatus.REFUSED)

@@ -11,6 +11,7 @@ from services.orchestrator.answering.extractive.answering import (
 )
 from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage, SentenceScorer
 from services.orchestrator.answering.extractive.settings import ExtractiveSettings
+from services.orchestrator.answering.extractive.two_steps import find_bridge, read_two_steps
 
 __all__ = [
     "CLOSEST_PASSAGES",
@@ -24,5 +25,7 @@ __all__ = [
     "SentenceScorer",
     "answer",
     "confidence_in",
+    "find_bridge",
+    "read_two_steps",
     "render",
 ]

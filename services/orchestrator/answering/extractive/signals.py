@@ -10,6 +10,7 @@ from kit.language.cues import STRICT_KINDS, is_negated
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import UnitKind
 from kit.language.terms import Token, tokens
+from services.orchestrator.answering.extractive import alignment
 from services.orchestrator.answering.extractive.features import Evidence
 from services.orchestrator.answering.extractive.scored import Scored
 
@@ -42,6 +43,10 @@ FEATURES = (
     "lead",
     "is_row",
     "is_yes_no",
+    "semantic_best",
+    "question_negated",
+    "unit_negated",
+    *alignment.FEATURES,
 )
 """All are comparable between embedding models: all-MiniLM-L6-v2 and the centred multilingual-e5-small give similarities on one
 scale (of SQuAD's questions, best sentence: 0.67 and 0.66; an unrelated sentence: 0.10 and 0.13)."""
@@ -88,6 +93,10 @@ def read_signals(question: Question, evidence: Evidence, ranked: Sequence[Scored
         best.value - ranked[1].value if len(ranked) > 1 else _UNREADABLE,
         float(candidate.unit.kind is UnitKind.ROW),
         float(question.kind is AnswerKind.YES_NO),
+        max((each.semantic for each in ranked if each.semantic is not None), default=_UNREADABLE),
+        float(is_negated(question.text)),
+        float(is_negated(candidate.unit.text)),
+        *alignment.read_alignment(question, evidence, candidate),
     ]
 
 
