@@ -25,7 +25,7 @@ CONNECTION_AGE_S = 10
 """So long it takes at most until a new pod is asked: callers renew their connections, and look their names up, so often."""
 SHARE_MIN = 0.1
 """Of the work, of each of three pods. A fair share is a third."""
-NEW_CLIENTS = 200
+NEW_CLIENTS = 60
 """Of the gateway; others use it meanwhile."""
 READ_METRICS = (
     "import urllib.request as r; print(r.urlopen('http://127.0.0.1:9000/metrics', timeout=5).read().decode())"
