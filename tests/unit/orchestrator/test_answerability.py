@@ -10,6 +10,7 @@ import pytest
 from scripts.boosting import Boosting, fit
 from services.orchestrator.answering.extractive import answerability
 from services.orchestrator.answering.extractive.answerability import model, probability, probability_of
+from services.orchestrator.answering.extractive.settings import ExtractiveSettings
 from services.orchestrator.answering.extractive.signals import FEATURES
 
 
@@ -23,7 +24,7 @@ def test_similar_covered_unit_is_believed_more_than_an_unrelated_one() -> None:
         semantic=0.2, semantic_lead=0.0, coverage=0.1, passage_coverage=0.1, dense=0.1, names=0.0, unknown_name=1.0
     )
     assert probability(good) > 0.7
-    assert probability(bad) < 0.1
+    assert probability(bad) < ExtractiveSettings().min_confidence / 2
 
 
 def test_model_takes_what_is_unknown() -> None:
