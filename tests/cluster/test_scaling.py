@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections import Counter
 from collections.abc import Mapping
 
 import pytest
@@ -25,6 +26,8 @@ CONNECTION_AGE_S = 10
 """So long it takes at most until a new pod is asked: callers renew their connections, and look their names up, so often."""
 SHARE_MIN = 0.1
 """Of the work, of each of three pods. A fair share is a third."""
+WAITING_DOCUMENTS = 150
+"""More than the first workers are done with before the others have started."""
 NEW_CLIENTS = 60
 """Of the gateway; others use it meanwhile."""
 READ_METRICS = (
@@ -149,24 +152,28 @@ def test_ingest_worker_follows_the_lag_of_the_queue(release: Release, users: lis
         "ingestWorker.autoscaling.keda.enabled": "true",
         "ingestWorker.autoscaling.minReplicas": "1",
         "ingestWorker.autoscaling.maxReplicas": "4",
-        "ingestWorker.autoscaling.keda.jobsPerWorker": "1",
+        "ingestWorker.autoscaling.keda.jobsPerWorker": "4",
         "ingestWorker.autoscaling.keda.pollingSeconds": "5",
     }
-    about = "KEDA on the lag of the ingestion queue: uploads until four workers are ready, then none until one is left."
+    about = "KEDA on the lag of the ingestion queue: long documents until four workers are ready, then none until one is left."
     with report.section("Scaling by the queue", about) as section:
         release.upgrade(values)
         try:
             _until_count(release.cluster, "ingest-worker", 1)
             began = time.monotonic()
-            traffic = Traffic(lambda: release.addresses, users, Load(uploaders=8, uploads=100_000, askers=0, readers=0))
-            with traffic.running():
+            with release.api(users[0].key) as api:
+                documents = [
+                    api.upload(users[0].collection_id, f"logbook-{number}.txt", _logbook(number))
+                    for number in range(WAITING_DOCUMENTS)
+                ]
                 _until_count(release.cluster, "ingest-worker", 4)
                 section.figure("seconds until four are ready", time.monotonic() - began)
+                ended = Counter(api.settled(document["id"])["status"] for document in documents)
+            assert ended == {"ready": WAITING_DOCUMENTS}
             began = time.monotonic()
             _until_count(release.cluster, "ingest-worker", 1)
-            section.figure("seconds after the last upload until one is left", time.monotonic() - began)
-            section.figure("uploads", traffic.journal.acknowledged)
-            section.figure("failed", len(traffic.journal.failures))
+            section.figure("seconds after the last document until one is left", time.monotonic() - began)
+            section.figure("documents", WAITING_DOCUMENTS)
         finally:
             release.upgrade(
                 {
@@ -175,6 +182,14 @@ def test_ingest_worker_follows_the_lag_of_the_queue(release: Release, users: lis
                     "ingestWorker.replicas": "2",
                 }
             )
+
+
+def _logbook(number: int) -> bytes:
+    """Some twenty passages."""
+    entries = (
+        f"On watch {entry} of voyage {number} the barometer stood at {990 + entry % 40}." for entry in range(400)
+    )
+    return " ".join(entries).encode()
 
 
 def _until_count(cluster: Cluster, component: str, count: int) -> None:
