@@ -40,7 +40,7 @@ from services.reranker.settings import RerankerSettings
 _TOP_K, _BATCH, _LONGEST_CHARS = 8, 16, 3_000
 _ROWS_A_FILE = 90
 _BY_WORDS_EVERY = 3
-"""Every third case is made by words alone, too: else trees take an unknown similarity for a low one."""
+"""Every third case is made by words alone, too, for trees of their own."""
 _QUESTIONS = (
     "What is the {column} of {key}?",
     "{column} of {key}",

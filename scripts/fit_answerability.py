@@ -1,4 +1,5 @@
-"""Makes services/orchestrator/answering/extractive/answerability.json from cases, and says how good it is on cases left out.
+"""Makes services/orchestrator/answering/extractive/answerability.json from cases with similarities and answerability_by_words.json
+from those without, and says how good they are on cases left out.
 
 A case is one JSON line, made by scripts/answerability_cases.py: {"half": "fit" or "test", "kind": …, "signals": [a number or null,
 in the order of signals.FEATURES], "right": whether the selected text holds the answer}. The model is JSON:
@@ -20,7 +21,12 @@ from typing import Any
 import numpy as np
 
 from scripts.boosting import Boosting, Float, fit
-from services.orchestrator.answering.extractive.answerability import MODEL_FILE, probability_of
+from services.orchestrator.answering.extractive.answerability import (
+    MODEL_FILE,
+    MODEL_FILE_BY_WORDS,
+    SEMANTIC,
+    probability_of,
+)
 from services.orchestrator.answering.extractive.signals import FEATURES
 
 SHARES = {
@@ -56,14 +62,21 @@ class Cases:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", type=Path, nargs="+", help="files of cases")
-    parser.add_argument("--output", type=Path, default=MODEL_FILE)
     options = parser.parse_args()
     rows = [json.loads(line) for path in options.cases for line in path.read_text("utf-8").splitlines()]
+    for output in (MODEL_FILE, MODEL_FILE_BY_WORDS):
+        own = [row for row in rows if (row["signals"][SEMANTIC] is None) is (output is MODEL_FILE_BY_WORDS)]
+        if own:
+            sys.stdout.write(f"{output.name}\n{_fit(own, output)}")
+    return 0
+
+
+def _fit(rows: Sequence[dict[str, Any]], output: Path) -> str:
+    """Writes the model; returns the report."""
     fitted_on, left_out = (_cases([row for row in rows if row["half"] == half]) for half in ("fit", "test"))
     model = fit(fitted_on.signals, fitted_on.right, fitted_on.weights, FEATURES, Boosting())
-    options.output.write_text(json.dumps(model, separators=(",", ":")).replace("],[", "],\n[") + "\n", "utf-8")
-    sys.stdout.write(_report(model, left_out))
-    return 0
+    output.write_text(json.dumps(model, separators=(",", ":")).replace("],[", "],\n[") + "\n", "utf-8")
+    return _report(model, left_out)
 
 
 def _cases(rows: Sequence[dict[str, Any]]) -> Cases:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from scripts.boosting import Boosting, fit
-from services.orchestrator.answering.extractive import answerability
 from services.orchestrator.answering.extractive.answerability import model, probability, probability_of
 from services.orchestrator.answering.extractive.settings import ExtractiveSettings
 from services.orchestrator.answering.extractive.signals import FEATURES
@@ -31,15 +30,11 @@ def test_model_takes_what_is_unknown() -> None:
     assert 0.0 < probability(signals()) < 1.0
 
 
-def test_model_of_other_features_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_model_of_other_features_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "answerability.json"
     path.write_text(json.dumps({"features": ["other"], "bias": 0, "trees": []}))
-    monkeypatch.setattr(answerability, "MODEL_FILE", path)
-    model.cache_clear()
     with pytest.raises(ValueError, match="fit_answerability"):
-        model()
-    monkeypatch.undo()
-    model.cache_clear()
+        model(path)
 
 
 def test_trees_learn_a_rule_and_what_an_unknown_value_means() -> None:

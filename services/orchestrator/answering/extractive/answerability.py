@@ -1,5 +1,6 @@
-"""How likely a unit answers its question: boosted trees over the signals, read from answerability.json, which
-scripts/fit_answerability.py makes. What a file of this kind holds is in that script."""
+"""How likely a unit answers its question: boosted trees over the signals, read from answerability.json, or from
+answerability_by_words.json while no similarity is known: trees that have always seen one take an unknown one for a low one.
+scripts/fit_answerability.py makes both, and says what they hold."""
 
 import json
 import math
@@ -11,19 +12,26 @@ from typing import Any
 from services.orchestrator.answering.extractive.signals import FEATURES
 
 MODEL_FILE = Path(__file__).with_name("answerability.json")
+MODEL_FILE_BY_WORDS = Path(__file__).with_name("answerability_by_words.json")
+SEMANTIC = FEATURES.index("semantic")
 
 
 def probability(signals: Sequence[float]) -> float:
     """Calibrated, 0 to 1."""
-    return probability_of(model(), signals)
+    return probability_of(model(MODEL_FILE_BY_WORDS if by_words(signals) else MODEL_FILE), signals)
+
+
+def by_words(signals: Sequence[float]) -> bool:
+    """Whether no similarity is known."""
+    return math.isnan(signals[SEMANTIC])
 
 
 @cache
-def model() -> Mapping[str, Any]:
+def model(file: Path) -> Mapping[str, Any]:
     """The fitted model. Raises ValueError when it was fitted for other features."""
-    read: Mapping[str, Any] = json.loads(MODEL_FILE.read_text("utf-8"))
+    read: Mapping[str, Any] = json.loads(file.read_text("utf-8"))
     if tuple(read["features"]) != FEATURES:
-        raise ValueError(f"{MODEL_FILE.name} was fitted for other features; run scripts/fit_answerability.py again")
+        raise ValueError(f"{file.name} was fitted for other features; run scripts/fit_answerability.py again")
     return read
 
 
