@@ -150,12 +150,12 @@ async def test_orchestrators_hear_of_followed_runs_and_of_those_that_were_let_go
         writer, follower = [await JetStreamEventLog.open(each, retention_days=1) for each in (one, other)]
         position = await writer.append(key, RunEvent(key.run_id, 1, now, Token("one", 0)), 0)
         following = follower.follow(key, 0, live=True)
-        async with asyncio.timeout(10), aclosing(following):
+        async with asyncio.timeout(60), aclosing(following):
             assert (await anext(following)).seq == 1
             await writer.append(key, RunEvent(key.run_id, 2, now, Token("two", 3)), position)
             assert (await anext(following)).seq == 2  # nothing reads the log for what is not heard: `work` does not run
         bell = Bell(one, "runs")
-        async with asyncio.timeout(10), aclosing(Bell(other, "runs").heard()) as heard:
+        async with asyncio.timeout(60), aclosing(Bell(other, "runs").heard()) as heard:
             rung = asyncio.ensure_future(anext(heard))
             await asyncio.sleep(0)
             await other.nc.flush()
