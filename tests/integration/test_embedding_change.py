@@ -71,7 +71,8 @@ class Searching:
 def test_model_is_changed_while_the_system_is_used_and_the_retriever_is_killed(
     tmp_path: Path, models_dir: Path
 ) -> None:
-    system = Groundwork(tmp_path / "data", models_dir.absolute(), UNHURRIED)
+    settings = UNHURRIED | {"GROUNDWORK_RERANKER_CPU_EMBEDDING_MODEL": "english"}
+    system = Groundwork(tmp_path / "data", models_dir.absolute(), settings)
     with running(system), Api.open(system.base_url) as api:
         collection = api.new_collection()
         path = f"/v1/collections/{collection}/embedding"
