@@ -21,6 +21,8 @@ from tests.service.orchestrator.test_runs import until
 
 Start = Callable[..., Awaitable[Orchestrator]]
 WATCHERS = 1000
+THOUSAND_S = 240.0
+"""For that many, which take 5 s on a quiet machine, on one that is busy with other tests."""
 
 
 class Speaker:
@@ -107,7 +109,7 @@ async def follow_all(orchestrator: Orchestrator, keys: list[RunKey]) -> list["as
         asyncio.create_task(followed(orchestrator.runs.attach(key, 0), event))
         for key, event in zip(keys, begun, strict=True)
     ]
-    async with asyncio.timeout(LONG_S):
+    async with asyncio.timeout(THOUSAND_S):
         await asyncio.gather(*(event.wait() for event in begun))
     return tasks
 
@@ -117,34 +119,36 @@ def heard_of(nats: Nats) -> list[str]:
     return [each.subject for each in nats.nc._subs.values() if each.subject.startswith("logged.")]
 
 
+@pytest.mark.timeout(600)
 async def test_a_thousand_followers_of_one_run_cost_one_subscription_and_no_consumer(
     start_orchestrator: Start, jetstream: Nats, nats_url: str
 ) -> None:
     speaker = Speaker(pieces=30)
     async with connect(nats_url, name="follower") as own:
-        worker = await start_orchestrator(worker=speaker, lease_s=LONG_S)
-        follower = await start_orchestrator(nats=own, lease_s=LONG_S)
+        worker = await start_orchestrator(worker=speaker, lease_s=THOUSAND_S)
+        follower = await start_orchestrator(nats=own, lease_s=THOUSAND_S)
         key, _ = await worker.runs.start(ANN, QUESTION)
         tasks = await follow_all(follower, [key] * WATCHERS)
         assert heard_of(own) == [f"logged.{key.name}"]
         assert await consumers(jetstream) == 0
         speaker.gate.set()
-        async with asyncio.timeout(LONG_S):
+        async with asyncio.timeout(THOUSAND_S):
             seen = await asyncio.gather(*tasks)
         assert all(seqs == list(range(1, 32)) for seqs in seen)
         assert heard_of(own) == []
         await follower.stop()
 
 
+@pytest.mark.timeout(600)
 async def test_followers_of_a_thousand_runs_cost_no_consumer(start_orchestrator: Start, jetstream: Nats) -> None:
     speaker = Speaker(pieces=3)
-    limits = {"lease_s": LONG_S, "max_concurrent_runs": WATCHERS}
+    limits = {"lease_s": THOUSAND_S, "max_concurrent_runs": WATCHERS}
     worker, follower = [await start_orchestrator(worker=speaker, **limits) for _ in range(2)]
     keys = [(await worker.runs.start(ANN, QUESTION))[0] for _ in range(WATCHERS)]
     tasks = await follow_all(follower, keys)
     assert await consumers(jetstream) == 0
     speaker.gate.set()
-    async with asyncio.timeout(LONG_S):
+    async with asyncio.timeout(THOUSAND_S):
         seen = await asyncio.gather(*tasks)
     assert all(seqs == [1, 2, 3, 4] for seqs in seen)
 
