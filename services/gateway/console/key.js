@@ -68,14 +68,16 @@ async function download(event) {
   const link = event.target.closest?.('a[href^="/v1/"]');
   if (!link) return;
   event.preventDefault();
+  const refused = byId("download-refused");
+  refused.hidden = true;
   try {
     const response = await call(link.getAttribute("href"));
     const href = URL.createObjectURL(await response.blob());
     make("a", { href, download: fileName(response) }).click();
     setTimeout(() => URL.revokeObjectURL(href), 60000);
   } catch (error) {
-    setText(byId("system"), error.message);
-    byId("system").hidden = false;
+    setText(refused, error.message);
+    refused.hidden = false;
   }
 }
 

@@ -180,7 +180,7 @@ def test_no_link_leads_to_a_page_of_json(visit: Visit, site: Site) -> None:
         assert link.get_attribute("download") is not None, link.get_attribute("href")
     site.world.ingest.documents.clear()
     page.get_by_test_id("document-row").get_by_role("link", name="Download").click()
-    expect(page.locator("#system")).to_contain_text("there is no document")
+    expect(page.locator("#download-refused")).to_contain_text("there is no document")
     assert page.url == f"{site.base_url}/"
     visit.complaints[:] = [each for each in visit.complaints if "status of 404" not in each]
 
