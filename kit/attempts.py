@@ -34,8 +34,7 @@ _NOT_SENT = (
 _NOT_BEGUN = "Cancelling all calls"
 """What gRPC says of calls that a server of ours has taken in and not begun when it closes: others have its word (kit.server)."""
 _BROKEN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.INTERNAL})
-"""What a stream of requests may end with when its connection breaks. INTERNAL: grpc.aio loses the status of a call that ends while
-it writes to it."""
+"""What a stream of requests may end with when its connection breaks. INTERNAL: a write failed, and no status came."""
 _MOST_CUT_SHORT = 8
 """How often a call may meet a server that stops. Each time another one is asked, or the same after its restart."""
 _CLOCKS_APART_S, _TOKEN_PAUSE_S = 2.0, 0.1

@@ -19,7 +19,7 @@ from kit.credentials import channel_credentials
 from kit.errors import DeadlineExceeded, Internal
 from kit.principal import current_principal
 from kit.server import MAX_MESSAGE_BYTES
-from kit.status import from_rpc_error
+from kit.status import answer_of, from_rpc_error
 from kit.tls import Certificates, CertificateSource
 from kit.tokens import TOKEN_METADATA_KEY, TokenSigner, call_of
 
@@ -145,7 +145,7 @@ class Channel(grpc.aio.Channel):
                 try:
                     with self._connection.inner.using(method) as inner, telemetry.running():
                         made = inner(sent, wait_for_ready=wait_for_ready, **arguments)
-                        answer = await made
+                        answer = await (made if requests is None else answer_of(made))
                 except grpc.aio.AioRpcError as error:
                     await attempts.again(error, requests)
                     continue

@@ -1,5 +1,7 @@
 """Errors on the wire: a GroundworkError becomes a gRPC status with exactly one google.rpc.ErrorInfo, and back."""
 
+from typing import Any
+
 import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.rpc.error_details_pb2 import ErrorInfo
@@ -18,6 +20,8 @@ _TLS_ADVICE = (
     "Look whether that server has TLS (GROUNDWORK_TLS_CERT_FILE), and a certificate that has not expired, is of an authority in "
     "our GROUNDWORK_TLS_CA_FILE and names the host that we call"
 )
+_FAILED_WRITE = "Internal error from Core"
+"""What grpc.aio (1.85) says of a call when a write to it fails."""
 _LONGEST_MESSAGE = 1200
 _LONGEST_METADATA = 200
 """Bytes. A status travels in HTTP/2 headers, which may triple them, and of which a peer takes 8 kB: a longer one arrives as
@@ -101,3 +105,41 @@ def _error_info(error: grpc.aio.AioRpcError) -> ErrorInfo | None:
                 if detail.Unpack(info) and info.domain == DOMAIN:
                     return info
     return None
+
+
+async def answer_of(call: Any) -> Any:
+    """What a call with one answer is answered.
+
+    Raises AioRpcError with the status that the call ended with. Awaiting the call itself does not always: grpc.aio (1.85) puts the
+    failure of a write in place of that status when a server ends a call whose stream of requests is still being written.
+    """
+    ended_with: list[grpc.aio.AioRpcError] = []
+
+    def hear(ended: Any) -> None:
+        told = _told(ended)
+        if told.details() != _FAILED_WRITE:
+            ended_with.append(told)
+
+    call.add_done_callback(hear)
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        raise (ended_with[-1] if ended_with else error) from error
+
+
+def _told(ended: Any) -> grpc.aio.AioRpcError:
+    """The status of a call that has ended, as it is now: its coroutines do not wait any more."""
+
+    async def read() -> grpc.aio.AioRpcError:
+        metadata = await ended.initial_metadata(), await ended.trailing_metadata()
+        return grpc.aio.AioRpcError(
+            await ended.code(), *metadata, await ended.details(), await ended.debug_error_string()
+        )
+
+    reading = read()
+    try:
+        reading.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    reading.close()
+    raise RuntimeError("a call that has not ended was asked for its status")
