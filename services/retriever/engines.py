@@ -165,16 +165,16 @@ class Engines:
         request: SearchRequest,
         queries: QueryVectors,
         placement: Placement,
-        languages: Sequence[str],
+        documents: Mapping[str, int],
         having: dict[Phrases, tuple[str, ...] | None],
         is_visible: IsVisible,
         limit: int,
         trace: Trace,
     ) -> DenseAnswer | None:
-        """One list a query; None when the engine failed. `languages` are those of what is searched, most common first, `having`
+        """One list a query; None when the engine failed. `documents` counts those that are searched by language, `having` holds
         the chunks with the phrases of a query."""
         watch = Stopwatch()
-        groups = [group for space in queries for group in groups_of(space, languages)]
+        groups = [group for space in queries for group in groups_of(space, documents)]
         calls = [
             self._in_space(request, group, queries[group.space], placement, having, is_visible, limit, trace)
             for group in groups

@@ -191,7 +191,7 @@ class Searcher:
                     request,
                     search.queries,
                     search.placement,
-                    tuple(documents),
+                    documents,
                     await having,
                     search.is_visible,
                     plan.candidates,

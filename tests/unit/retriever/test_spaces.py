@@ -180,11 +180,21 @@ def test_passage_that_stands_out_in_its_space_comes_before_one_with_a_higher_cos
 
 def test_languages_of_a_multilingual_space_are_searched_on_their_own_and_the_rare_ones_together() -> None:
     e5, minilm = EmbeddingSpace("multilingual-e5-small-q4-centred", 384), EmbeddingSpace("all-MiniLM-L6-v2-int8", 384)
-    assert groups_of(e5, ["en"]) == [Group(e5)]
-    assert groups_of(minilm, ["en", "de"]) == [Group(minilm)]
-    *each, rest = groups_of(e5, ["en", "de", "zh", "ar", "th"])
+    assert groups_of(e5, {"en": 9}) == [Group(e5)]
+    assert groups_of(minilm, {"en": 9, "de": 9}) == [Group(minilm)]
+    *each, rest = groups_of(e5, {"en": 9, "de": 8, "zh": 7, "ar": 6, "th": 5})
     assert [group.languages for group in each] == [Languages((code,)) for code in ("en", "de", "zh", "ar")]
     assert rest.languages == Languages(("en", "de", "zh", "ar"), are_left_out=True)
+
+
+def test_language_of_one_document_in_a_hundred_is_not_searched_on_its_own() -> None:
+    e5 = EmbeddingSpace("multilingual-e5-small-q4-centred", 384)
+    assert groups_of(e5, {"en": 990, "de": 9, "la": 1}) == [Group(e5)]
+    assert [group.languages for group in groups_of(e5, {"en": 90, "de": 9, "la": 1})] == [
+        Languages(("en",)),
+        Languages(("de",)),
+        Languages(("en", "de"), are_left_out=True),
+    ]
 
 
 async def test_best_passage_of_each_language_is_a_candidate_however_many_there_are_of_another(core: Core) -> None:
