@@ -22,7 +22,7 @@ def test_one_pod_of_each_kind_is_killed(
     release: Release, users: list[User], with_model: ScriptedModel, report: Report
 ) -> None:
     assert with_model.base_url
-    first = {pod.component: pod for pod in reversed(release.cluster.pods())}
+    first = {pod.component: pod for pod in reversed(_staying(release.cluster))}
     with (
         report.section("SIGKILL, one pod of each kind", _about(SHORT)) as section,
         used_while_broken(release, users, SHORT, section) as traffic,
@@ -37,7 +37,7 @@ def test_every_pod_is_killed_in_turn(
     release: Release, users: list[User], with_model: ScriptedModel, report: Report
 ) -> None:
     assert with_model.base_url
-    pods = release.cluster.pods()
+    pods = _staying(release.cluster)
     with (
         report.section("SIGKILL, every pod in turn", _about(FULL)) as section,
         used_while_broken(release, users, FULL, section) as traffic,
@@ -72,9 +72,15 @@ def _about(load: Load) -> str:
     )
 
 
+def _staying(cluster: Cluster, component: str = "") -> list[Pod]:
+    """Without those that a roll-out just before has replaced and that still serve what they had in hand."""
+    return [pod for pod in cluster.pods(component) if not pod.is_ending]
+
+
 def _kill_and_wait(cluster: Cluster, pod: Pod, traffic: Traffic) -> None:
-    (now,) = [one for one in cluster.pods(pod.component) if one.uid == pod.uid]
-    count = len(cluster.pods(pod.component))
+    staying = _staying(cluster, pod.component)
+    (now,) = [one for one in staying if one.uid == pod.uid]
+    count = len(staying)
     kill_processes(cluster, now)
 
     def is_back(pods: list[Pod]) -> bool:
