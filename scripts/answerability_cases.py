@@ -14,7 +14,8 @@ import math
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,10 @@ from services.orchestrator.answering.extractive.scoring import prefilter, rank
 from services.orchestrator.answering.extractive.selection import select
 from services.orchestrator.answering.extractive.signals import read_signals
 from services.reranker.adapters.cpu_model import embedding_models, load
-from services.reranker.models import TextKind, TextVectors
+from services.reranker.models import QueryVectors, TextKind, TextVectors
 from services.reranker.padding import pad
-from services.reranker.pooling import text_vectors
+from services.reranker.pooling import Reduction, Result
+from services.reranker.preparation import Preparation
 from services.reranker.reranking import MAXSIM_WEIGHT, score
 from services.reranker.settings import RerankerSettings
 
@@ -57,24 +59,33 @@ class Model:
     def __init__(self, name: str) -> None:
         settings = RerankerSettings(reranker_cpu_embedding_model=name, auth_public_keys="nobody calls")
         self._loaded = load(settings, embedding_models(settings)[0])
-        self._known: dict[tuple[TextKind, str], TextVectors] = {}
+        self._preparation = Preparation(self._loaded.tokenizer, ThreadPoolExecutor(1), self._loaded.model.prompts)
+        self._passages: dict[str, TextVectors] = {}
+        self._queries: dict[str, QueryVectors] = {}
 
-    def vectors(self, texts: Sequence[str], kind: TextKind) -> list[TextVectors]:
-        tokenizer, prompt = self._loaded.tokenizer, (self._loaded.model.prompts or {}).get(kind, "")
-        prompt_tokens = len(tokenizer.tokenize([prompt])[0]) - len(tokenizer.tokenize([""])[0])
-        new = sorted({text for text in texts if (kind, text) not in self._known}, key=len)
-        for start in range(0, len(new), _BATCH):
-            batch = new[start : start + _BATCH]
-            ids = tokenizer.tokenize([prompt + text[:_LONGEST_CHARS] for text in batch])
-            encoded = self._loaded.encoder.encode(*pad(ids, 8))
-            for row, text in enumerate(batch):
-                self._known[kind, text] = text_vectors(encoded.text(row, len(ids[row])), prompt_tokens)
-        return [self._known[kind, text] for text in texts]
+    def passages(self, texts: Sequence[str]) -> list[TextVectors]:
+        return self._read(texts, TextKind.PASSAGE, self._passages, self._preparation.text_vectors)
+
+    def query(self, text: str) -> QueryVectors:
+        (vectors,) = self._read([text], TextKind.QUERY, self._queries, self._preparation.query_vectors)
+        return vectors
 
     async def score(self, question: str, sentences: Sequence[str]) -> Sequence[float]:
         """As the Rerank call does."""
-        (query,) = self.vectors([question], TextKind.QUERY)
-        return score(query, self.vectors(sentences, TextKind.PASSAGE), MAXSIM_WEIGHT)
+        return score(self.query(question), self.passages(sentences), MAXSIM_WEIGHT)
+
+    def _read(
+        self, texts: Sequence[str], kind: TextKind, known: MutableMapping[str, Result], reduce: Reduction[Result]
+    ) -> list[Result]:
+        prompt = (self._loaded.model.prompts or {}).get(kind, "")
+        new = sorted({text for text in texts if text not in known}, key=len)
+        for start in range(0, len(new), _BATCH):
+            batch = new[start : start + _BATCH]
+            ids = self._loaded.tokenizer.tokenize([prompt + text[:_LONGEST_CHARS] for text in batch])
+            encoded = self._loaded.encoder.encode(*pad(ids, 8))
+            for row, text in enumerate(batch):
+                known[text] = reduce(encoded.text(row, ids[row]))
+        return [known[text] for text in texts]
 
 
 @dataclass
@@ -92,12 +103,11 @@ class Collection:
     def __post_init__(self) -> None:
         self._words = [Counter(token.stem for token in tokens(text) if not token.is_stopword) for text in self.texts]
         embedded = [f"{title}\n{text}" for title, text in zip(self.titles, self.texts, strict=False)] or self.texts
-        self._vectors = np.stack([each.pooled for each in self.model.vectors(embedded, TextKind.PASSAGE)])
+        self._vectors = np.stack([each.pooled for each in self.model.passages(embedded)])
 
     def search(self, question: str, without: str = "") -> list[Passage]:
         """The best passages, without those of a group."""
-        (query,) = self.model.vectors([question], TextKind.QUERY)
-        dense = self._vectors @ query.pooled
+        dense = self._vectors @ self.model.query(question).pooled
         fused = 0.5 * _spread(dense) + 0.5 * _spread(self._bm25(question))
         best = [index for index in np.argsort(-fused) if not without or self.groups[index] != without][:_TOP_K]
         return [self._passage(number, index, fused, dense) for number, index in enumerate(best, start=1)]

@@ -37,8 +37,8 @@ from services.reranker.models import (
     VectorSpace,
 )
 from services.reranker.on_demand import OnDemandEmbedder
-from services.reranker.passage_cache import PassageCache
-from services.reranker.pooling import TOKEN_DIMENSION, VECTOR_FORMAT
+from services.reranker.passage_cache import TextCache
+from services.reranker.pooling import NUMBERS_A_BYTE, VECTOR_FORMAT
 from services.reranker.ports import Encoder, TextEmbedder, TextReranker
 from services.reranker.preparation import PairPreparation, Preparation
 from services.reranker.providers import choose
@@ -145,7 +145,7 @@ async def _known_texts(cpu: LoadedModel, settings: RerankerSettings, stack: Asyn
     store = None
     if settings.reranker_store_bytes:
         dimension = cpu.encoder.dimension
-        space = VectorSpace(f"{cpu.model.name}/{VECTOR_FORMAT}", dimension, min(TOKEN_DIMENSION, dimension))
+        space = VectorSpace(f"{cpu.model.name}/{VECTOR_FORMAT}", dimension, dimension // NUMBERS_A_BYTE)
         store = await asyncio.to_thread(
             SqlitePassageStore,
             settings.store_folder,
@@ -154,7 +154,7 @@ async def _known_texts(cpu: LoadedModel, settings: RerankerSettings, stack: Asyn
             max_idle_days=settings.reranker_store_days,
         )
         stack.push_async_callback(asyncio.to_thread, store.close)
-    return KnownTexts(PassageCache(settings.reranker_cache_bytes), store, executor)
+    return KnownTexts(TextCache(settings.reranker_cache_bytes), store, executor)
 
 
 def _batchers(models: LocalModels, settings: RerankerSettings) -> dict[Provider, Batcher]:

@@ -210,7 +210,7 @@ class Batcher:
         input_ids, attention_mask = pad([item.ids for item in batch], self._limits.pad_to_multiple)
         encoder = batch[0].request.encoder or self._encoders[lane]
         encoded = encoder.encode(input_ids, attention_mask)
-        return [item.request.reduce(encoded.text(row, len(item.ids))) for row, item in enumerate(batch)]
+        return [item.request.reduce(encoded.text(row, item.ids)) for row, item in enumerate(batch)]
 
     def _fail(self, batch: list[Item], error: Exception) -> None:
         for item in batch:

@@ -1,6 +1,6 @@
 """Embeds texts: one L2-normalised vector each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -48,33 +48,36 @@ class Embedding:
         if self._known is None or (kind is TextKind.PASSAGE and not keep_token_vectors):
             rows = await self._batcher.submit(ids, pooled, lane, timeout_s, encoder=self._encoder)
         else:
-            keys = [query_key(text) if kind is TextKind.QUERY else text_key(text) for text in texts]
-            there = (await self._known.find(keys)).vectors if kind is TextKind.PASSAGE else {}
-            keep = self._known.remember if kind is TextKind.QUERY else self._known.keep
-            rows = [each.pooled for each in await self._completed(keys, ids, there, keep, kind, timeout_s)]
+            read = self._read_queries if kind is TextKind.QUERY else self._read_passages
+            rows = await read(self._known, texts, ids, timeout_s)
         return Embeddings(np.stack(rows), [len(tokens) for tokens in ids])
 
-    async def _completed(
-        self,
-        keys: Sequence[bytes],
-        ids: Sequence[TokenIds],
-        there: Mapping[bytes, TextVectors],
-        keep: Callable[[bytes, TextVectors], None],
-        kind: TextKind,
-        timeout_s: float | None,
-    ) -> list[TextVectors]:
+    async def _read_queries(
+        self, known: KnownTexts, texts: Sequence[str], ids: Sequence[TokenIds], timeout_s: float | None
+    ) -> list[Float32]:
+        read = self._preparation.query_vectors
+        vectors = await self._batcher.submit(ids, read, Lane.QUERY, timeout_s, encoder=self._encoder)
+        for text, each in zip(texts, vectors, strict=True):
+            known.queries.put(query_key(text), each)
+        return [each.pooled for each in vectors]
+
+    async def _read_passages(
+        self, known: KnownTexts, texts: Sequence[str], ids: Sequence[TokenIds], timeout_s: float | None
+    ) -> list[Float32]:
         """Those that are there, and the others as the model sees them, which are kept as they come."""
+        keys = [text_key(text) for text in texts]
+        there = (await known.find(keys)).vectors
         missing = [position for position, key in enumerate(keys) if key not in there]
-        vectors = [there.get(key) for key in keys]
+        vectors: list[TextVectors | None] = [there.get(key) for key in keys]
         if missing:
             computed = await self._batcher.submit(
                 [ids[position] for position in missing],
-                self._preparation.text_vectors(kind),
-                _LANES[kind],
+                self._preparation.text_vectors,
+                Lane.PASSAGE,
                 timeout_s,
-                lambda place, found: keep(keys[missing[place]], found),
+                lambda place, found: known.keep(keys[missing[place]], found),
                 self._encoder,
             )
             for position, found in zip(missing, computed, strict=True):
                 vectors[position] = found
-        return [each for each in vectors if each is not None]
+        return [each.pooled for each in vectors if each is not None]

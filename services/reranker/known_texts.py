@@ -7,12 +7,14 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from services.reranker import metrics
-from services.reranker.models import TextVectors
-from services.reranker.passage_cache import PassageCache, stand_in_key
+from services.reranker.models import QueryVectors, TextVectors
+from services.reranker.passage_cache import TextCache, stand_in_key
 from services.reranker.ports import PassageStore
 
 READ_TIMEOUT_S = 0.25
 """A disk that takes longer than a dozen passages take to read again is as good as none. 30 passages take 1 to 3 ms."""
+_MAX_QUERY_BYTES = 16 * 1024 * 1024
+"""Five hundred questions of twenty tokens: each is asked for once more, a moment after it was embedded."""
 _REST_S = 0.3
 """Between two writes: what is kept meanwhile shares a transaction."""
 _COLLECT_INTERVAL_S = 3600.0
@@ -35,8 +37,9 @@ class KnownTexts:
     `executor` is where the store is called; `store` is None where nothing is to outlive the process.
     """
 
-    def __init__(self, cache: PassageCache, store: PassageStore | None, executor: Executor) -> None:
+    def __init__(self, cache: TextCache[TextVectors], store: PassageStore | None, executor: Executor) -> None:
         self._cache = cache
+        self.queries: TextCache[QueryVectors] = TextCache(_MAX_QUERY_BYTES)
         self._store = store
         self._executor = executor
         self._queued: dict[bytes, TextVectors] = {}
@@ -65,10 +68,6 @@ class KnownTexts:
         metrics.PASSAGE_STORE.labels("hit").inc(len(on_disk))
         metrics.PASSAGE_STORE.labels("miss").inc(len(missing) - len(on_disk))
         return Found(found | on_disk, was_disk_read=True)
-
-    def recent(self, key: bytes) -> TextVectors | None:
-        """What is in memory under this key."""
-        return self._in_memory(key, (_itself,))
 
     def remember(self, key: bytes, vectors: TextVectors) -> None:
         """In memory, for a while."""

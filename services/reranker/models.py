@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 Float32 = npt.NDArray[np.float32]
 Int8 = npt.NDArray[np.int8]
+UInt8 = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
 TokenIds = Int64
 """int64 [tokens]: one text as the model reads it, special tokens included, cut to the model's window."""
@@ -75,7 +76,10 @@ class EncodedText:
     """float32 [dimension]."""
 
     token_vectors: Int8
-    """int8 [tokens, token dimension], special tokens included, padding not."""
+    """int8 [tokens, dimension], special tokens included, padding not."""
+
+    ids: TokenIds
+    """int64 [tokens]."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +90,14 @@ class Encoded:
     """float32 [texts, dimension]: L2-normalised embeddings; of a cross-encoder its score, [texts, 1]."""
 
     token_vectors: Int8 | None = None
-    """int8 [texts, tokens, token dimension]: per token a normalised vector times 127, meaningless for padding. None: the model
-    has none to show."""
+    """int8 [texts, tokens, dimension]: per token a vector of length one, turned, times `pooling.token_scale`; meaningless for
+    padding. None: the model has none to show."""
 
-    def text(self, row: int, tokens: int) -> EncodedText:
-        """One text of the batch, without its padding."""
+    def text(self, row: int, ids: TokenIds) -> EncodedText:
+        """One text of the batch, whose tokens are `ids`, without its padding."""
         if self.token_vectors is None:
-            return EncodedText(self.pooled[row], _NO_TOKENS)
-        return EncodedText(self.pooled[row], self.token_vectors[row, :tokens])
+            return EncodedText(self.pooled[row], _NO_TOKENS, ids)
+        return EncodedText(self.pooled[row], self.token_vectors[row, : len(ids)], ids)
 
 
 _NO_TOKENS: Int8 = np.zeros((0, 0), np.int8)
@@ -101,13 +105,28 @@ _NO_TOKENS: Int8 = np.zeros((0, 0), np.int8)
 
 @dataclass(frozen=True)
 class TextVectors:
-    """A text as late interaction sees it: in memory, on disk and in the computation alike."""
+    """A passage as late interaction sees it: in memory and on disk alike."""
 
-    tokens: Int8
-    """int8 [content tokens, token dimension]: L2-normalised vectors times 127."""
+    tokens: UInt8
+    """uint8 [content tokens, dimension / 4]: two bits a number, as `pooling.packed` makes them."""
 
     pooled: Float32
     """float32 [dimension], L2-normalised: the text's embedding."""
+
+    @property
+    def size_bytes(self) -> int:
+        return self.tokens.nbytes + self.pooled.nbytes
+
+
+@dataclass(frozen=True)
+class QueryVectors:
+    """A query as late interaction sees it, in memory."""
+
+    tokens: Float32
+    """float32 [content tokens, dimension]: of the length that the token counts; one on average."""
+
+    pooled: Float32
+    """float32 [dimension], L2-normalised: the query's embedding."""
 
     @property
     def size_bytes(self) -> int:
@@ -124,8 +143,8 @@ class VectorSpace:
     dimension: int
     """Length of an embedding."""
 
-    token_dimension: int
-    """Length of a token vector."""
+    token_bytes: int
+    """Of a token vector."""
 
 
 class TokenizerForm(Enum):

@@ -3,8 +3,11 @@ is embedded before its passages are scored."""
 
 from collections import OrderedDict
 from hashlib import sha256
+from typing import Generic, TypeVar
 
-from services.reranker.models import TextVectors
+from services.reranker.models import QueryVectors, TextVectors
+
+Vectors = TypeVar("Vectors", TextVectors, QueryVectors)
 
 
 def text_key(text: str) -> bytes:
@@ -23,21 +26,21 @@ def query_key(query_text: str) -> bytes:
     return text_key(query_text) + b"q"
 
 
-class PassageCache:
+class TextCache(Generic[Vectors]):
     """Least recently used out, bounded in bytes. 0 bytes switches it off. For one event loop: it takes no lock."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._entries: OrderedDict[bytes, TextVectors] = OrderedDict()
+        self._entries: OrderedDict[bytes, Vectors] = OrderedDict()
         self.size_bytes = 0
 
-    def get(self, key: bytes) -> TextVectors | None:
+    def get(self, key: bytes) -> Vectors | None:
         found = self._entries.get(key)
         if found is not None:
             self._entries.move_to_end(key)
         return found
 
-    def put(self, key: bytes, vectors: TextVectors) -> None:
+    def put(self, key: bytes, vectors: Vectors) -> None:
         """Keeps `vectors` unless they alone are larger than the bound."""
         if key in self._entries or vectors.size_bytes > self._max_bytes:
             return

@@ -4,7 +4,16 @@ happen elsewhere, something that embeds or scores texts."""
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from services.reranker.models import Embeddings, Encoded, Int64, TextKind, TextVectors, TokenIds, TokenizerDefinition
+from services.reranker.models import (
+    Embeddings,
+    Encoded,
+    Float32,
+    Int64,
+    TextKind,
+    TextVectors,
+    TokenIds,
+    TokenizerDefinition,
+)
 
 
 class Encoder(Protocol):
@@ -46,6 +55,9 @@ class Tokenizer(Protocol):
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenIds]:
         """Token ids per text, special tokens included, cut to the window."""
+
+    def rarities(self, ids: TokenIds) -> Float32:
+        """float32 [tokens], more than 0: how much each counts in a query. All alike where nothing is known of them."""
 
 
 class PairTokenizer(Protocol):

@@ -6,8 +6,8 @@ from concurrent.futures import Executor
 from functools import partial
 
 from services.reranker.errors import TextCountOutOfRange, TextEmpty
-from services.reranker.models import TextKind, TextVectors, TokenIds
-from services.reranker.pooling import Reduction, text_vectors
+from services.reranker.models import QueryVectors, TextKind, TextVectors, TokenIds
+from services.reranker.pooling import Reduction, query_vectors, text_vectors
 from services.reranker.ports import PairTokenizer, Tokenizer
 
 MAX_TEXTS = 1024
@@ -43,9 +43,16 @@ class Preparation:
         prompted = [prompt + text for text in texts] if prompt else texts
         return await _in_slices(self._tokenizer.tokenize, prompted, self._max_characters, self._executor)
 
-    def text_vectors(self, kind: TextKind) -> Reduction[TextVectors]:
-        """What late interaction needs of a text of this kind."""
-        return partial(text_vectors, prompt_tokens=self._prompt_tokens.get(kind, 0))
+    @property
+    def text_vectors(self) -> Reduction[TextVectors]:
+        """What late interaction needs of a passage."""
+        return partial(text_vectors, prompt_tokens=self._prompt_tokens.get(TextKind.PASSAGE, 0))
+
+    @property
+    def query_vectors(self) -> Reduction[QueryVectors]:
+        """What it needs of a query."""
+        prompt_tokens = self._prompt_tokens.get(TextKind.QUERY, 0)
+        return partial(query_vectors, rarities=self._tokenizer.rarities, prompt_tokens=prompt_tokens)
 
     def _count(self, text: str) -> int:
         return len(self._tokenizer.tokenize([text])[0])

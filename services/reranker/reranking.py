@@ -18,9 +18,9 @@ import numpy as np
 from services.reranker.batching import Batcher
 from services.reranker.errors import ContentHashWrong
 from services.reranker.known_texts import KnownTexts
-from services.reranker.models import Float32, Lane, TextKind, TextVectors
+from services.reranker.models import Float32, Lane, QueryVectors, TextKind, TextVectors
 from services.reranker.passage_cache import query_key, stand_in_key, text_key
-from services.reranker.pooling import TOKEN_STEPS
+from services.reranker.pooling import unpacked
 from services.reranker.preparation import Preparation, check_texts
 
 MAXSIM_WEIGHT = 0.5
@@ -28,7 +28,7 @@ MAXSIM_WEIGHT = 0.5
 measurement above: a plateau."""
 
 _PASSAGES_A_PRODUCT = 32
-"""Passages multiplied with the query at once: as float32 they take 2.5 MB, whatever the request holds."""
+"""Passages multiplied with the query at once: as float32 they take 10 MB, whatever the request holds."""
 _SHA256_BYTES = 32
 
 
@@ -62,27 +62,30 @@ class Reranking:
         to_read = {
             stand_in_key(key): text for key, text in zip(keys, passages, strict=True) if key not in found.vectors
         }
-        query = self._known.recent(query_key(query_text))
         # Where the disk did not answer in time, the embedded text may lie there: what is read instead is not kept.
         chunks = {key for key, content_hash in zip(keys, content_hashes, strict=False) if content_hash}
         to_keep = set(map(stand_in_key, chunks)) if found.was_disk_read else set()
-        if query is None:
-            key = query_key(query_text)
-            query = (await self._encode({key: query_text}, TextKind.QUERY, set(), timeout_s))[key]
-        read = await self._encode(to_read, TextKind.PASSAGE, to_keep, timeout_s)
+        query = self._known.queries.get(query_key(query_text)) or await self._read_query(query_text, timeout_s)
+        read = await self._read(to_read, to_keep, timeout_s)
         rows = [found.vectors.get(key) or read[stand_in_key(key)] for key in keys]
         loop = asyncio.get_running_loop()
         weight = 1.0 if candidates_are_ranked else MAXSIM_WEIGHT
         return await loop.run_in_executor(self._executor, score, query, rows, weight)
 
-    async def _encode(
-        self, texts: dict[bytes, str], kind: TextKind, to_keep: set[bytes], timeout_s: float | None
+    async def _read_query(self, query_text: str, timeout_s: float | None) -> QueryVectors:
+        ids = await self._preparation.token_ids([query_text], TextKind.QUERY)
+        (query,) = await self._batcher.submit(ids, self._preparation.query_vectors, Lane.RERANK, timeout_s)
+        self._known.queries.put(query_key(query_text), query)
+        return query
+
+    async def _read(
+        self, texts: dict[bytes, str], to_keep: set[bytes], timeout_s: float | None
     ) -> dict[bytes, TextVectors]:
         """What the model makes of `texts`, by their keys. It is remembered for a while; what is `to_keep` goes to the disk, too."""
         if not texts:
             return {}
         keys = list(texts)
-        ids = await self._preparation.token_ids(list(texts.values()), kind)
+        ids = await self._preparation.token_ids(list(texts.values()), TextKind.PASSAGE)
 
         def keep(position: int, vectors: TextVectors) -> None:
             # Each as it comes: a budget too short for all passages is enough for the second try.
@@ -90,8 +93,8 @@ class Reranking:
             if keys[position] in to_keep:
                 self._known.keep(keys[position], vectors)
 
-        encoded = await self._batcher.submit(ids, self._preparation.text_vectors(kind), Lane.RERANK, timeout_s, keep)
-        return dict(zip(keys, encoded, strict=True))
+        read = await self._batcher.submit(ids, self._preparation.text_vectors, Lane.RERANK, timeout_s, keep)
+        return dict(zip(keys, read, strict=True))
 
 
 def passage_keys(passages: Sequence[str], content_hashes: Sequence[str]) -> list[bytes]:
@@ -121,9 +124,9 @@ def sha256_bytes(content_hash: str, index: int) -> bytes:
     return digest
 
 
-def score(query: TextVectors, passages: Sequence[TextVectors], maxsim_weight: float) -> list[float]:
+def score(query: QueryVectors, passages: Sequence[TextVectors], maxsim_weight: float) -> list[float]:
     """Scores in [-1, 1], in the order of `passages`."""
-    query_tokens = query.tokens.astype(np.float32) * np.float32(1 / TOKEN_STEPS**2)
+    query_tokens = query.tokens * np.float32(1 / np.sqrt(query.tokens.shape[1]))
     step = _PASSAGES_A_PRODUCT
     maxsim = np.concatenate(
         [_maxsim(query_tokens, passages[start : start + step]) for start in range(0, len(passages), step)]
@@ -134,8 +137,8 @@ def score(query: TextVectors, passages: Sequence[TextVectors], maxsim_weight: fl
 
 
 def _maxsim(query_tokens: Float32, passages: Sequence[TextVectors]) -> Float32:
-    """float32 [passages]: the mean over the query's tokens of the most similar token of the passage."""
-    tokens = np.concatenate([passage.tokens for passage in passages]).astype(np.float32)
+    """float32 [passages]: the mean over the query's tokens, each as much as it counts, of the most similar token of the passage."""
+    tokens = unpacked(np.concatenate([passage.tokens for passage in passages]))
     starts = np.cumsum([0, *(len(passage.tokens) for passage in passages[:-1])])
     best: Float32 = np.maximum.reduceat(query_tokens @ tokens.T, starts, axis=1)
     means: Float32 = best.mean(axis=0)

@@ -28,7 +28,7 @@ class SearchOptions:
     noise_cosine: float | None = None
     rerank: RerankMode = RerankMode.AUTO
     rerank_depth: int = 30
-    rerank_weight: float = 0.4
+    rerank_weight: float = 0.5
     rerank_budget_s: float = 0.25
     embed_timeout_s: float = 2.0
     engine_timeout_s: float = 1.0

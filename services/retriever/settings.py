@@ -106,9 +106,9 @@ class RetrieverSettings(MessageStoreSettings, SigningServiceSettings):
     retriever_rerank_depth: int = Field(default=30, ge=1, le=200)
     """Candidates that are reranked. What ranks below the 30th after fusion is rarely wanted."""
 
-    retriever_rerank_weight: float = Field(default=0.4, ge=0, le=1)
+    retriever_rerank_weight: float = Field(default=0.5, ge=0, le=1)
     """Share of the reranker's score in the final one, both min-max normalised. A small reranker corrects, not decides: with late
-    interaction 0.3 to 0.5 are a plateau (ADR 0008)."""
+    interaction 0.3 to 0.6 are a plateau for English (ADR 20)."""
 
     retriever_embed_timeout_s: float = Field(default=2.0, gt=0)
     """Seconds a query's embedding may take before the search goes on without the dense engine. It takes 5-8 ms idle; the

@@ -6,7 +6,7 @@ import numpy as np
 
 from services.reranker.errors import EncoderFailed, RuntimeMissing
 from services.reranker.models import Encoded, Float32, Int64
-from services.reranker.pooling import reduce_hidden, token_projection
+from services.reranker.pooling import reduce_hidden, rotation
 
 
 class OnnxRuntimeEncoder:
@@ -29,7 +29,7 @@ class OnnxRuntimeEncoder:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session: Any = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self._dimension = int(self._session.get_outputs()[0].shape[-1])
-        self._projection = token_projection(self._dimension)
+        self._rotation = rotation(self._dimension)
 
     @property
     def dimension(self) -> int:
@@ -53,4 +53,4 @@ class OnnxRuntimeEncoder:
             hidden: Float32 = self._session.run(None, inputs)[0]
         except Exception as error:  # the runtime raises classes of its own, without a public base
             raise EncoderFailed(f"onnxruntime refused a batch of shape {input_ids.shape}: {error}") from error
-        return reduce_hidden(hidden, attention_mask, self._projection)
+        return reduce_hidden(hidden, attention_mask, self._rotation)

@@ -34,7 +34,7 @@ from services.reranker.adapters.e5_centre import e5_centre
 from services.reranker.adapters.e5_file import E5File
 from services.reranker.errors import EncoderFailed, RuntimeMissing
 from services.reranker.models import Encoded, Float32, Int64
-from services.reranker.pooling import TOKEN_STEPS, token_projection
+from services.reranker.pooling import rotation, token_scale
 
 _KERNEL_CACHE_ENTRIES = 512
 _SMALLEST_NORM = 1e-12
@@ -135,12 +135,11 @@ def _with_reduction(openvino: Any, model: Any, centre: Float32 | None) -> Any:
         common = ops.constant(centre)
         pooled = ops.normalize_l2(ops.subtract(pooled, common), last, _SMALLEST_NORM, "add")
         hidden = ops.subtract(ops.normalize_l2(hidden, last, _SMALLEST_NORM, "add"), common)
-    projection = ops.constant(token_projection(dimension))
-    projected = ops.matmul(hidden, projection, transpose_a=False, transpose_b=False)
+    turned = ops.matmul(hidden, ops.constant(rotation(dimension)), transpose_a=False, transpose_b=False)
     steps = ops.multiply(
-        ops.normalize_l2(projected, last, _SMALLEST_NORM, "add"), ops.constant(np.float32(TOKEN_STEPS))
+        ops.normalize_l2(turned, last, _SMALLEST_NORM, "add"), ops.constant(np.float32(token_scale(dimension)))
     )
-    token_vectors = ops.convert(ops.round(steps, "half_to_even"), "i8")
+    token_vectors = ops.convert(ops.clamp(ops.round(steps, "half_to_even"), -127.0, 127.0), "i8")
     return openvino.Model([ops.result(pooled), ops.result(token_vectors)], model.get_parameters(), "reduced")
 
 

@@ -11,11 +11,14 @@ import numpy as np
 from sentencepiece import SentencePieceNormalizer, SentencePieceProcessor, sentencepiece_model_pb2
 
 from services.reranker.adapters.e5_file import E5Pieces
-from services.reranker.models import TokenIds, TokenizerDefinition, TokenizerForm
+from services.reranker.models import Float32, TokenIds, TokenizerDefinition, TokenizerForm
 
 _NORMALIZATION = "nmt_nfkc"
 """SentencePiece's own rule, with which the vocabulary of XLM-RoBERTa, and so of E5, was made."""
 _SPECIAL_TOKENS = 2
+_COMMON = 4.0
+"""Minus the log probability of the most common pieces: commas, full stops, the commonest endings."""
+_LEAST_RARITY = 0.1
 _ROLES = {"begin": "bos", "end": "eos", "padding": "pad", "unknown": "unk"}
 """Names of special pieces in a TrainerSpec."""
 _ModelProto: Any = sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined] # made when it is imported
@@ -43,6 +46,11 @@ class SentencePieceTokenizer:
         content = self._window_tokens - _SPECIAL_TOKENS
         pieces = self._processor.encode(list(texts), num_threads=1)
         return [np.array([begin, *ids[:content], end], dtype=np.int64) for ids in pieces]
+
+    def rarities(self, ids: TokenIds) -> Float32:
+        """By the probabilities of the pieces in what the vocabulary was made of, texts of a hundred languages."""
+        surprise = -np.array(self._processor.get_score(ids.tolist()), np.float32)
+        return np.asarray(np.maximum(surprise - _COMMON, _LEAST_RARITY), np.float32)
 
 
 def unigram_model(pieces: E5Pieces) -> bytes:

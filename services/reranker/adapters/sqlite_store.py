@@ -222,9 +222,9 @@ class SqlitePassageStore:
     def _decoded(self, blob: bytes) -> TextVectors | None:
         """None for what is no text: a damaged row."""
         pooled_bytes = 4 * self._space.dimension
-        if len(blob) <= pooled_bytes or (len(blob) - pooled_bytes) % self._space.token_dimension:
+        if len(blob) <= pooled_bytes or (len(blob) - pooled_bytes) % self._space.token_bytes:
             return None
-        tokens = np.frombuffer(blob, np.int8, offset=pooled_bytes).reshape(-1, self._space.token_dimension)
+        tokens = np.frombuffer(blob, np.uint8, offset=pooled_bytes).reshape(-1, self._space.token_bytes)
         return TextVectors(tokens, np.frombuffer(blob, "<f4", self._space.dimension))
 
     @contextmanager

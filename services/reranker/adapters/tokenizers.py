@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from tokenizers import Tokenizer
 
-from services.reranker.models import TokenIds, TokenizerDefinition, TokenizerForm
+from services.reranker.models import Float32, TokenIds, TokenizerDefinition, TokenizerForm
 
 
 class HuggingFaceTokenizer:
@@ -31,6 +31,9 @@ class HuggingFaceTokenizer:
     def tokenize(self, texts: Sequence[str]) -> list[TokenIds]:
         encodings = self._tokenizer.encode_batch_fast(list(texts))
         return [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
+
+    def rarities(self, ids: TokenIds) -> Float32:
+        return np.ones(len(ids), np.float32)
 
 
 class HuggingFacePairTokenizer:

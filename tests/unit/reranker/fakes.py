@@ -10,6 +10,7 @@ from services.reranker.errors import EncoderFailed
 from services.reranker.models import (
     BatchLimits,
     Encoded,
+    Float32,
     Int64,
     TextVectors,
     TokenIds,
@@ -18,7 +19,7 @@ from services.reranker.models import (
 )
 from services.reranker.pooling import reduce_hidden
 
-DIMENSION = 8
+DIMENSION = 64
 CLS, SEP = 1, 2
 LIMITS = BatchLimits(max_tokens=64, max_texts=8, pad_to_multiple=4, max_queued_tokens=4096)
 
@@ -95,6 +96,9 @@ class WordTokenizer:
     def tokenize(self, texts: Sequence[str]) -> list[TokenIds]:
         self.longest = max(self.longest, *(len(text) for text in texts))
         return [self._ids(text.lower().split()) for text in texts]
+
+    def rarities(self, ids: TokenIds) -> Float32:
+        return np.ones(len(ids), np.float32)
 
     def _ids(self, words: list[str]) -> TokenIds:
         numbers = [self._vocabulary.setdefault(word, len(self._vocabulary) + 3) for word in words]

@@ -14,7 +14,7 @@ from services.reranker import known_texts
 from services.reranker.embedding import Embedding
 from services.reranker.known_texts import Found, KnownTexts
 from services.reranker.models import TextKind, TextVectors
-from services.reranker.passage_cache import PassageCache, stand_in_key, text_key
+from services.reranker.passage_cache import TextCache, stand_in_key, text_key
 from services.reranker.preparation import Preparation
 from services.reranker.reranking import Reranking
 from tests.unit.reranker.conftest import RunBatcher
@@ -24,7 +24,7 @@ PASSAGES = ["red lamp", "blue moon over paris", "green lamp"]
 HASHES = [hashlib.sha256(passage.encode()).hexdigest() for passage in PASSAGES]
 TITLED = [f"guide\n{passage}" for passage in PASSAGES]
 TITLED_HASHES = [hashlib.sha256(passage.encode()).hexdigest() for passage in TITLED]
-ENTRY = TextVectors(np.ones((4, 2), np.int8), np.ones(2, np.float32))
+ENTRY = TextVectors(np.ones((4, 2), np.uint8), np.ones(2, np.float32))
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def _impatience(monkeypatch: pytest.MonkeyPatch, _patience: None) -> None:
 def run_known(executor: Executor) -> Callable[..., AbstractAsyncContextManager[KnownTexts]]:
     @asynccontextmanager
     async def run(store: FakeStore, cache_bytes: int = 100_000) -> AsyncIterator[KnownTexts]:
-        known = KnownTexts(PassageCache(cache_bytes), store, executor)
+        known = KnownTexts(TextCache(cache_bytes), store, executor)
         task = asyncio.create_task(known.run())
         try:
             yield known
@@ -212,7 +212,7 @@ async def test_what_was_read_because_the_disk_was_slow_is_not_kept(
 
 async def test_disk_that_is_too_slow_loses_entries_and_what_waits_stays_bounded(run_known: RunKnown) -> None:
     store = StuckStore()
-    large = TextVectors(np.ones((100_000, 96), np.int8), np.ones(2, np.float32))
+    large = TextVectors(np.ones((100_000, 96), np.uint8), np.ones(2, np.float32))
     async with run_known(store) as known:
         known.keep(b"first", large)
         assert await asyncio.to_thread(store.writes.acquire, timeout=20)

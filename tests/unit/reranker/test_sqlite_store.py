@@ -21,7 +21,7 @@ RNG = np.random.default_rng(11)
 
 def vectors(tokens: int = 2000) -> TextVectors:
     pooled = RNG.normal(size=SPACE.dimension).astype(np.float32)
-    return TextVectors(RNG.integers(-127, 127, (tokens, SPACE.token_dimension)).astype(np.int8), pooled)
+    return TextVectors(RNG.integers(0, 255, (tokens, SPACE.token_bytes)).astype(np.uint8), pooled)
 
 
 def same(left: TextVectors, right: TextVectors) -> bool:
