@@ -62,12 +62,14 @@ def test_chat_with_tools_shows_its_steps(visit: Visit) -> None:
     page.get_by_test_id("mode-chat").check(force=True)
     page.get_by_test_id("question-input").fill("What is 12*7?")
     page.get_by_test_id("ask-button").click()
-    expect(page.get_by_test_id("answer")).to_contain_text("84", timeout=WAIT_MS)
+    answer = page.get_by_test_id("answer")
+    expect(answer).to_contain_text("84", timeout=WAIT_MS)
+    expect(answer).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)  # the turn is on its thread now
     step = page.get_by_test_id("step").filter(has_text="expression")
     expect(step).to_have_attribute("data-state", "ok")
     expect(step).to_contain_text("12*7")
     page.reload()
-    expect(page.get_by_test_id("message")).to_have_count(2)
+    expect(page.get_by_test_id("message")).to_have_count(2, timeout=WAIT_MS)
 
 
 def test_call_that_waits_is_allowed_by_a_click_and_shown_among_the_steps(
