@@ -65,7 +65,8 @@ class ToolsServiceServicer:
 
     def CallTool(self, request, context):
         """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
-        the work of a tool without effect; another goes on to its end.
+        the work of a tool without effect; another goes on to its end. Harmless when repeated with the same call_id: it asks what came of
+        the call, and one that may have been made and must not be made twice is said to be in doubt.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

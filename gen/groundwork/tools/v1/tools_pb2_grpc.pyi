@@ -37,7 +37,8 @@ class ToolsServiceStub:
     """Every tool with its schema and policy, by name."""
     CallTool: _grpc.UnaryStreamMultiCallable[_tools_pb2.CallToolRequest, _tools_pb2.CallToolResponse]
     """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
-    the work of a tool without effect; another goes on to its end.
+    the work of a tool without effect; another goes on to its end. Harmless when repeated with the same call_id: it asks what came of
+    the call, and one that may have been made and must not be made twice is said to be in doubt.
     """
     ForgetCalls: _grpc.UnaryUnaryMultiCallable[_tools_pb2.ForgetCallsRequest, _tools_pb2.ForgetCallsResponse]
     """Erases what came of the calls of one caller, and refuses those of its calls that still arrive. Harmless when repeated."""
@@ -51,7 +52,8 @@ class ToolsServiceAsyncStub(ToolsServiceStub):
     """Every tool with its schema and policy, by name."""
     CallTool: _aio.UnaryStreamMultiCallable[_tools_pb2.CallToolRequest, _tools_pb2.CallToolResponse]  # type: ignore[assignment]
     """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
-    the work of a tool without effect; another goes on to its end.
+    the work of a tool without effect; another goes on to its end. Harmless when repeated with the same call_id: it asks what came of
+    the call, and one that may have been made and must not be made twice is said to be in doubt.
     """
     ForgetCalls: _aio.UnaryUnaryMultiCallable[_tools_pb2.ForgetCallsRequest, _tools_pb2.ForgetCallsResponse]  # type: ignore[assignment]
     """Erases what came of the calls of one caller, and refuses those of its calls that still arrive. Harmless when repeated."""
@@ -74,7 +76,8 @@ class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_tools_pb2.CallToolResponse], _abc.AsyncIterator[_tools_pb2.CallToolResponse]]:
         """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
-        the work of a tool without effect; another goes on to its end.
+        the work of a tool without effect; another goes on to its end. Harmless when repeated with the same call_id: it asks what came of
+        the call, and one that may have been made and must not be made twice is said to be in doubt.
         """
 
     @_abc_1.abstractmethod

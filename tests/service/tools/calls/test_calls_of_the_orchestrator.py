@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,32 @@ async def test_tools_that_are_being_restarted_are_waited_for(serve: Serve) -> No
             offered, made, found = await asyncio.gather(*waiting)
     assert "math_eval" in {tool.name for tool in offered}
     assert (made.content["result"], found.content["result"]) == ("42", "42")
+
+
+async def test_call_whose_connection_breaks_is_made_again(serve: Serve) -> None:
+    broken = 0
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Cuts the connection before the first call comes through."""
+        nonlocal broken
+        with closing(writer):
+            while data := await reader.read(65536):
+                if not broken and b"math_eval" in data:
+                    broken += 1
+                    return
+                writer.write(data)
+
+    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there_writer = await asyncio.open_connection(*address.rsplit(":", 1))
+        await asyncio.gather(forward(reader, there_writer), forward(there_reader, writer))
+
+    address = f"127.0.0.1:{free_port()}"
+    async with serve(address), await asyncio.start_server(connect, "127.0.0.1", 0) as between:
+        proxy = "{}:{}".format(*between.sockets[0].getsockname())
+        async with open_test_channel(proxy, TEST_PRINCIPAL, CONTRACT, patience_s=60.0) as channel:
+            tools = GrpcTools(channel, list_timeout_s=60.0)
+            made = await tools.call(Tool("math_eval", "", {}), {"expression": "6*7"}, []).run("run1/a")
+    assert (made.content["result"], broken) == ("42", 1)
 
 
 async def test_tools_that_are_away_are_said_to_be_in_plain_words(serve: Serve) -> None:
