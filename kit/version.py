@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 UNKNOWN = "unknown"
-"""Of code that was never installed as a package: a source tree, or an image."""
+"""Of code that was never installed as a package: a source tree."""
 
 
 def release() -> str:

@@ -17,8 +17,8 @@ Name = Annotated[
     typer.Option(
         "--name",
         metavar="FULLNAME",
-        help="What the names of its objects begin with: the release's name, or RELEASE-groundwork where that name lacks "
-        "`groundwork`.",
+        help="What the names of its objects begin with: the value fullnameOverride, or the release's name, or RELEASE-groundwork "
+        "where that name lacks `groundwork`.",
     ),
 ]
 Context = Annotated[str, typer.Option("--context", help="Context of the kubeconfig; its current one if left out.")]

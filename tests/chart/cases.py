@@ -197,6 +197,7 @@ CASES = (
     Case("backups", values={"backup": {"enabled": True}}),
     Case("nothing prepared", values={"prepare": {"enabled": False}}),
     Case("names that YAML takes for others", release="on", namespace="0x1f"),
+    Case("a name of one's own", values={"fullnameOverride": "search"}, release="team-a", namespace="shared"),
     Case("one of two releases", release="groundwork-a", namespace="shared"),
     Case("the other of two releases", release="b", namespace="shared"),
     Case(

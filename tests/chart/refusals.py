@@ -39,6 +39,8 @@ REFUSALS = (
     Refusal("a time that is none", {"backup": {"schedule": "at three"}}, ("/backup/schedule",)),
     Refusal("a size that is none", {"tools": {"tmpSize": "1 GB"}}, ("/tools/tmpSize",)),
     Refusal("a size in a wrong place", {"retriever": {"persistence": {"size": -5}}}, ("/retriever/persistence/size",)),
+    Refusal("a name that no Service may have", {"fullnameOverride": "1st"}, ("/fullnameOverride",)),
+    Refusal("a name that is too long", {"fullnameOverride": "a" * 39}, ("/fullnameOverride",)),
     Refusal("a name with capitals", {"ingress": {"className": "NGINX"}}, ("/ingress/className",)),
     Refusal(
         "a host with a scheme", {"gateway": {"allowedHosts": ["https://a.example.com"]}}, ("/gateway/allowedHosts",)

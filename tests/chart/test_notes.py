@@ -41,6 +41,13 @@ def test_objects_are_called_as_they_are(notes: Notes) -> None:
     assert "instance=b" in text
 
 
+def test_objects_are_called_as_the_values_say(notes: Notes) -> None:
+    text = notes("b", fullnameOverride="search")
+    assert "service/search-gateway" in text
+    assert "secret search-bootstrap-key" in text
+    assert "b-groundwork" not in text
+
+
 def test_a_given_key_is_not_shown(notes: Notes) -> None:
     text = notes(auth={"bootstrapKey": "a-key-of-my-own"})
     assert "a-key-of-my-own" not in text

@@ -137,6 +137,11 @@ def test_command_line_says_what_it_can_do(containers: Containers) -> None:
     assert (done.returncode, "prepare" in done.stdout) == (0, True), done.stderr
 
 
+def test_command_line_knows_its_release(containers: Containers) -> None:
+    done = containers.run(Order(name_of("cli"), ["--version"]))
+    assert (done.returncode, done.stdout) == (0, f"groundwork {project()['version']}\n"), done.stderr
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_service_is_healthy_by_its_own_command(system: System, service: str) -> None:
     done = system.containers.run(system.order(service, program=("python", "-m", "kit.health")))

@@ -6,6 +6,7 @@ StatefulSet's revision are 63, the most that a label of its pods may have. */}}
 {{- define "groundwork.fullname" -}}
 {{- $name := .root.Release.Name -}}
 {{- $name = ternary $name (printf "%s-groundwork" $name) (contains "groundwork" $name) -}}
+{{- $name = .root.Values.fullnameOverride | default $name -}}
 {{- if gt (len $name) 38 -}}
 {{- printf "%s-%s" ($name | trunc 29 | trimSuffix "-") (sha256sum $name | trunc 8) -}}
 {{- else -}}
