@@ -97,7 +97,7 @@ def test_ods_sheets_keep_their_names_and_values_as_they_are_typed(read: Read) ->
     )
     document = read(data, "a.ods")
     assert _texts(document) == ["Fleet", "Ship: Wega; Guests: 12345; Price: 1234.50; Built: 2024-03-01; Open: TRUE"]
-    assert document.warnings == ("1 hidden sheets were left out",)
+    assert document.warnings == ("1 hidden sheet was left out",)
 
 
 def test_ods_cell_over_several_rows_counts_for_each_of_them(read: Read) -> None:

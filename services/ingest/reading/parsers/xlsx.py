@@ -94,8 +94,7 @@ class _Workbook:
             self._book.close()
         if failed and not blocks:
             raise damaged(self._name, "none of its sheets can be read")
-        if hidden:
-            self._warnings.append(f"{hidden} hidden sheets were left out")
+        self._warnings += left_out(hidden, "hidden sheet")
         self._warnings += left_out(len(self._pictures), "picture")
         return ParsedDocument(title_or_name(title, self._name), tuple(blocks), warnings=tuple(self._warnings))
 
