@@ -89,6 +89,32 @@ def character_map(letters: Mapping[int, str]) -> str:
     )
 
 
+def form_of(content: str, fields: Mapping[str, tuple[str, float, float]], comments: Sequence[str] = ()) -> bytes:
+    """A PDF whose page has fields of text with these values at x, y from the bottom left, and comments."""
+    annotations = [
+        f"<< /Type /Annot /Subtype /Widget /FT /Tx /T ({name}) /V ({value}) /Rect [{x} {y} {x + 180} {y + 16}] /F 4"
+        " /DA (/F1 11 Tf 0 g) >>"
+        for name, (value, x, y) in fields.items()
+    ]
+    annotations += [
+        f"<< /Type /Annot /Subtype /Text /Contents ({each}) /Rect [500 700 520 720] >>" for each in comments
+    ]
+    numbers = range(6, 6 + len(annotations))
+    places = " ".join(f"{number} 0 R" for number in numbers)
+    fonts = "<< /Font << /F1 3 0 R >> >>"
+    return _assembled(
+        [
+            f"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [{places}] /DA (/F1 11 Tf 0 g) /DR {fonts} >> >>".encode(),
+            b"<< /Type /Pages /Kids [5 0 R] /Count 1 >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            _stream(content.encode("latin-1")),
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources {fonts}"
+            f" /Annots [{places}] >>".encode(),
+            *(annotation.encode("latin-1") for annotation in annotations),
+        ]
+    )
+
+
 def _stream(data: bytes, entries: bytes = b"") -> bytes:
     return b"<< %s /Length %d >>\nstream\n%s\nendstream" % (entries, len(data), data)
 
