@@ -11,6 +11,12 @@ from services.ingest.reading.page_lines import Line, furniture_key
 
 _SIZE, _SIZE_IN_SCANS = 1.15, 1.5
 """Of a heading's letters, in that of the text. Boxes in scans are less exact."""
+_BOLD_SIZE = 0.95
+_MAX_BOLD_CHARS, _MAX_BOLD_LINES, _MAX_BOLD_IN_A_ROW = 80, 2, 2
+_RARELY = 0.3
+"""Of all characters: what is in bold more often stresses nothing."""
+_MIN_PROSE_CHARS = 60
+"""Below what is a heading by being bold alone: names of fields are bold too."""
 _MAX_CHARS, _MAX_LINES = 120, 3
 _MAX_LEVEL = 6
 _MAX_IN_A_ROW = 4
@@ -45,6 +51,9 @@ def heading_levels(pages: Sequence[PrintedPage]) -> list[list[int]]:
     """For each paragraph of each page the level of its heading: 1 for the document's largest, 0 for text."""
     body = _body_height(pages)
     marked = [[_is_set_apart(group, body, exact=page.exact) for group in page.groups] for page in pages]
+    if _is_bold_rare(pages):
+        for page, marks in zip(pages, marked, strict=True):
+            _mark_bold(page, marks, body)
     repeated = set(_repeated(pages, marked))
     for page, marks in zip(pages, marked, strict=True):
         for at, group in enumerate(page.groups):
@@ -57,6 +66,35 @@ def heading_levels(pages: Sequence[PrintedPage]) -> list[list[int]]:
         [levels[_size(group)] if mark else 0 for group, mark in zip(page.groups, marks, strict=True)]
         for page, marks in zip(pages, marked, strict=True)
     ]
+
+
+def _is_bold_rare(pages: Sequence[PrintedPage]) -> bool:
+    lines = [line for page in pages for line in itertools.chain.from_iterable(page.groups)]
+    return sum(len(line.text) for line in lines if line.is_bold) <= _RARELY * sum(len(line.text) for line in lines)
+
+
+def _mark_bold(page: PrintedPage, marks: list[bool], body_height: float) -> None:
+    """Adds short paragraphs in bold type, one or two together, that stand above prose."""
+    start = 0
+    found = [not mark and _is_bold(group, body_height) for group, mark in zip(page.groups, marks, strict=True)]
+    for is_bold, run in itertools.groupby(list(found)):
+        end = start + len(list(run))
+        if is_bold and end - start <= _MAX_BOLD_IN_A_ROW and end < len(marks) and _is_prose(page.groups[end]):
+            marks[start:end] = [True] * (end - start)
+        start = end
+
+
+def _is_bold(group: Sequence[Line], body_height: float) -> bool:
+    return (
+        0 < len(group) <= _MAX_BOLD_LINES
+        and all(line.is_bold and not line.is_divided and line.height >= _BOLD_SIZE * body_height for line in group)
+        and len(_text(group)) <= _MAX_BOLD_CHARS
+        and _names_a_section(_text(group))
+    )
+
+
+def _is_prose(group: Sequence[Line]) -> bool:
+    return sum(len(line.text) for line in group) >= _MIN_PROSE_CHARS
 
 
 def _body_height(pages: Sequence[PrintedPage]) -> float:

@@ -55,6 +55,7 @@ class Line:
     """The same on the page as it is shown."""
     part: int = 0
     """Which of the page's blocks it is of: a table may stand between two."""
+    is_bold: bool = False
     is_divided: bool = False
     """Whether it is of several pieces far apart, other than a number and what it counts."""
 
@@ -72,7 +73,7 @@ def lines_of(block: Block, part: int = 0) -> list[Line]:
         if text.strip():
             place = places.get(start)
             box = turned_box(place, block.turn) if place else None
-            lines.append(Line(text, block.page, box, place, part, _is_divided(text)))
+            lines.append(Line(text, block.page, box, place, part, start in block.bold_starts, _is_divided(text)))
         start += len(text) + 1
     return lines
 
@@ -211,18 +212,25 @@ def paragraphs(lines: Sequence[Line], *, exact: bool = False) -> list[list[Line]
 
 def _starts_paragraph(before: Line, line: Line, gap_limit: float, full: float, same_size: float) -> bool:
     ended = bool(_SENTENCE_END.search(before.text))
+    if before.is_bold != line.is_bold and (ended if line.is_bold else _is_short(before, full)):
+        return True
     goes_on = not ended and (before.text.endswith(",") or bool(_CONTINUES.match(line.text)))
     if before.box and line.box:
         gap = line.box[1] - before.box[3]
         if gap < -1.5 * max(before.height, line.height):  # the next column, or a note
             return not goes_on
-        if before.height > same_size * line.height and len(before.text) < 0.75 * full and before.text[-1:] not in ",-":
+        if before.height > same_size * line.height and _is_short(before, full):
             return True  # a heading, whatever the text below it begins with
         # Boxes hug their letters, so that the gap between two lines varies with what hangs down and sticks up.
         in_mid_line = not ended and len(before.text) >= 0.75 * full
         if gap > gap_limit + (0.45 * before.height if in_mid_line else 0) or _different_size(before, line, same_size):
             return not goes_on or gap > 3 * gap_limit
     return ended and len(before.text) < 0.75 * full
+
+
+def _is_short(line: Line, full: float) -> bool:
+    """Whether a line ends where the author ended it."""
+    return len(line.text) < 0.75 * full and line.text[-1:] not in ",-"
 
 
 def _different_size(before: Line, line: Line, same_size: float) -> bool:

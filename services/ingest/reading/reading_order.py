@@ -34,6 +34,7 @@ class Fragment:
     """Type size in points; 0 when unknown."""
     is_aside: bool = False
     """Printed across the page: a stamp in the margin, the label of an axis."""
+    is_bold: bool = False
     table: int | None = None
     """Of a placeholder: which table stands here."""
 
@@ -182,6 +183,7 @@ class _Line:
         self._length = len(first.text)
         self._box = first.box
         self._size = first.size
+        self._is_bold = first.is_bold
 
     def takes(self, fragment: Fragment) -> bool:
         """Adds a fragment if it goes on here."""
@@ -194,10 +196,11 @@ class _Line:
         self._texts += ["\t" if is_far else " ", fragment.text]
         self._length += 1 + len(fragment.text)
         self._box = union(self._box, fragment.box)
+        self._is_bold = self._is_bold and fragment.is_bold
         return True
 
     def whole(self) -> Fragment:
-        return replace(self._first, text="".join(self._texts), box=self._box, size=self._size)
+        return replace(self._first, text="".join(self._texts), box=self._box, size=self._size, is_bold=self._is_bold)
 
 
 def _side_by_side(before: Box, after: Box) -> bool:

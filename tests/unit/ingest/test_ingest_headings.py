@@ -115,6 +115,30 @@ def test_numbered_heading_at_the_foot_of_a_page_stays(headings: Headings) -> Non
     ]
 
 
+# -- bold type --
+
+
+def _bold_above(heading: str, body: list[str], *, font: str = "F3") -> str:
+    lines = "".join(shown(line, 72, 686 - 14 * n) for n, line in enumerate(body))
+    before = "".join(shown(f"{LETTERS[n]} {PROSE}", 72, 760 - 14 * n) for n in range(4))
+    return before + shown(heading, 72, 700, font=font) + lines
+
+
+def test_short_line_in_bold_type_above_prose_is_a_heading(headings: Headings) -> None:
+    prose = [f"{word} {PROSE}" for word in ("First", "Second", "Third")]
+    assert headings([_bold_above("What guests pay", prose)]) == [(1, "What guests pay")]
+    assert headings([_bold_above("What guests pay", prose, font="F1")]) == []
+
+
+def test_bold_name_of_a_field_above_its_value_is_no_heading(headings: Headings) -> None:
+    assert headings([_bold_above("Name of the guest", ["Anna Berg"])]) == []
+
+
+def test_page_that_is_mostly_bold_has_no_headings_by_that(headings: Headings) -> None:
+    lines = [shown(f"{LETTERS[n]} {PROSE}", 72, 686 - 14 * n, font="F3") for n in range(6)]
+    assert headings([_bold_above("What guests pay", [f"Only {PROSE}"]) + "".join(lines)]) == []
+
+
 # -- what the edges of pages have in common --
 
 

@@ -144,12 +144,14 @@ def _without_line_numbers(fragments: Sequence[Fragment]) -> Sequence[Fragment]:
 
 def _text_block(lines: Sequence[Fragment], page: int, turn: int) -> Block:
     places: list[LineBox] = []
+    bold: set[int] = set()
     start = 0
     for line in lines:
         places.append(LineBox(start, start + len(line.text), page, turned_box(line.box, -turn)))
+        bold |= {start} if line.is_bold else set()
         start += len(line.text) + 1
     text = "\n".join(line.text for line in lines)
-    return Block(BlockKind.TEXT, text, page=page, lines=tuple(places), turn=turn)
+    return Block(BlockKind.TEXT, text, page=page, lines=tuple(places), turn=turn, bold_starts=frozenset(bold))
 
 
 def recognized_fragments(picture: RecognizedPicture, points_per_pixel: float) -> tuple[Fragment, ...]:
