@@ -1,4 +1,4 @@
-"""What is written upon the pages of a PDF: into its fields, and beside them."""
+"""What lies beside the text of a PDF: what is written into fields, comments, pictures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +8,8 @@ import pytest
 from services.ingest.reading.cleaning import clean
 from services.ingest.reading.models import ParsedDocument
 from services.ingest.reading.parsers.pdf import parse_pdf
-from tests.unit.ingest.pdf_files import form_of, shown
+from tests.unit.ingest.pdf_files import form_of, pdf_of_contents, shown
+from tests.unit.ingest.recognizers import bytes_of, picture_of
 
 Read = Callable[[bytes], ParsedDocument]
 
@@ -40,3 +41,15 @@ def test_comments_on_a_page_are_counted(read: Read) -> None:
     document = read(form_of(LABELS, {}, ["Is this right?", "It is.", ""]))
     assert document.warnings == ("page 1: 2 comments were left out",)
     assert "right" not in clean(document).text
+
+
+def test_pictures_beside_the_text_are_counted_but_not_logos_and_backgrounds(read: Read) -> None:
+    prose = "".join(
+        shown(f"{word} words of the page, which go on and on for as long as a line is", 72, y)
+        for word, y in (("A", 700), ("B", 686), ("C", 672))
+    )
+    pictures = "".join(
+        f"q {w} 0 0 {h} 100 100 cm /Im Do Q\n" for w, h in ((612, 792), (200, 200), (250, 200), (40, 40))
+    )
+    document = read(pdf_of_contents([pictures + prose], jpeg=bytes_of(picture_of(["anything"]))))
+    assert document.warnings == ("2 pictures were left out",)

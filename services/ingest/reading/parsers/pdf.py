@@ -46,6 +46,8 @@ _SCAN_DPI = 200
 _MAX_PIXELS = 8_000_000  # A3 at 200 dpi; a poster is read at less
 _FEW_CHARS = 100
 _LARGE_PICTURE = 0.5
+_PICTURE_SHARE, _BACKGROUND_SHARE = 0.03, 0.8
+_MAX_PICTURES = 1000
 _MUCH_MORE = 1.5
 _THUMBNAIL_DPI = 24
 _MAX_TEXTS = 50_000
@@ -161,7 +163,7 @@ def _read_open_page(page: Any, number: int, ocr: OcrBudget | None, *, is_form: b
     # What is written into fields comes last in the file.
     blocks = page_of(fragments, number, turn=layer.turn, trust_order=not is_form, tables=ruled)
     if text and not garbage and not _looks_scanned(page, view, text):
-        return PageResult("text", blocks, repaired)
+        return PageResult("text", blocks, repaired, picture_count=_picture_count(page, view))
     return _from_picture(page, number, ocr, blocks, garbage)
 
 
@@ -206,6 +208,12 @@ def _looks_scanned(page: Any, view: PageView, text: str) -> bool:
     if sum(1 for char in text if not char.isspace()) >= _FEW_CHARS:
         return False
     return any(_area(bounds) > _LARGE_PICTURE * view.area for bounds in _picture_bounds(page))
+
+
+def _picture_count(page: Any, view: PageView) -> int:
+    """Pictures that may say something: larger than a logo, smaller than a background."""
+    shares = (_area(bounds) / max(view.area, 1.0) for bounds in itertools.islice(_picture_bounds(page), _MAX_PICTURES))
+    return sum(1 for share in shares if _PICTURE_SHARE < share < _BACKGROUND_SHARE)
 
 
 def _picture_bounds(page: Any) -> Iterator[tuple[float, float, float, float]]:
