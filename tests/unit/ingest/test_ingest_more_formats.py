@@ -100,6 +100,25 @@ def test_ods_sheets_keep_their_names_and_values_as_they_are_typed(read: Read) ->
     assert document.warnings == ("1 hidden sheet was left out",)
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "shown", "text"),
+    [
+        ("currency", -1234.5, "-1.234,50 €", "-1234.50 €"),
+        ("currency", -1234.5, "($1,234.50)", "-$1234.50"),
+        ("percentage", 0.255, "25,5 %", "25.5 %"),
+        ("float", 1012, "1 012 kg", "1012 kg"),
+        ("float", 1234567, "1.2M", "1.2M"),
+        ("float", 7, "seven", "seven"),
+    ],
+)
+def test_ods_number_keeps_its_currency_and_unit(read: Read, kind: str, value: float, shown: str, text: str) -> None:
+    rows = [
+        [cell("Ship"), cell("Sum")],
+        [cell("Wega"), cell(shown, f'office:value-type="{kind}" office:value="{value}"')],
+    ]
+    assert _texts(read(opendocument_of("spreadsheet", table(rows)), "a.ods")) == [f"Ship: Wega; Sum: {text}"]
+
+
 def test_ods_cell_over_several_rows_counts_for_each_of_them(read: Read) -> None:
     rows = [
         [cell("Line"), cell("Ship")],

@@ -1,5 +1,6 @@
 """OpenDocument spreadsheets (.ods): visible sheets, with the values that the program last computed, as those of Excel are read."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.parsers.xlsx import is_usual_sheet_name
 from services.ingest.reading.source import Source
 
+_NUMBER = re.compile(r"\d(?:[\d.,'’\s]*\d)?")
+_MAX_NUMBER_CHARS = 60
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _MAX_CELLS = 2_000_000
 _MAX_CHARS = 64 * 1024 * 1024
@@ -133,22 +136,29 @@ def _shown(cell: Any) -> str:
     match cell.get(OFFICE + "value-type"):
         case "date":
             return str(cell.get(OFFICE + "date-value") or shown).replace("T", " ").removesuffix(" 00:00:00")
-        case "float":
+        case "float" | "currency" | "percentage":
             return _plain(shown, cell.get(OFFICE + "value") or "")
         case _:
             return shown
 
 
 def _plain(shown: str, value: str) -> str:
-    """A number with as many decimals as are shown, and nothing between its thousands."""
+    """A number with as many decimals as are shown and its currency or unit, and nothing between its thousands; below zero with a
+    minus."""
+    found = _NUMBER.search(shown[:_MAX_NUMBER_CHARS])
     try:
         exact = float(value)
     except ValueError:
         return shown
-    decimals = len(shown) - 1 - max(shown.rfind("."), shown.rfind(","))
-    for candidate in (f"{exact:.{min(decimals, 30)}f}", f"{exact:.0f}"):
+    if not found or len(shown) > _MAX_NUMBER_CHARS:
+        return shown
+    number = found[0]
+    decimals = len(number) - 1 - max(number.rfind("."), number.rfind(","))
+    size = abs(exact) * (100 if "%" in shown else 1)
+    for candidate in (f"{size:.{min(decimals, 30)}f}", f"{size:.0f}"):
         if _digits(candidate) == _digits(shown):
-            return candidate
+            plain = shown[: found.start()] + candidate + shown[found.end() :]
+            return plain if exact >= 0 or re.search("[-−–]", plain) else "-" + plain.strip("()")
     return shown
 
 
