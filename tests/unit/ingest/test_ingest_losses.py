@@ -129,3 +129,16 @@ def test_title_that_a_program_made_is_none(found: str) -> None:
 
 def test_title_with_a_dot_in_it_stays() -> None:
     assert title_or_name("What is Node.js", "a.pdf") == "What is Node.js"
+
+
+def test_comments_of_opendocument_are_counted(read: Read) -> None:
+    note = f"<office:annotation>{paragraph('Is it?')}</office:annotation>"
+    text = read(opendocument_of("text", paragraph(f"Words{note}")), "a.odt")
+    assert ([block.text for block in text.blocks], text.warnings) == (["Words"], ("1 comment was left out",))
+    sheet = read(
+        opendocument_of("spreadsheet", table([[f"<table:table-cell>{note}{paragraph('a')}</table:table-cell>"]])),
+        "a.ods",
+    )
+    assert ("Is it" in sheet.blocks[0].text, sheet.warnings) == (False, ("1 comment was left out",))
+    slide = read(opendocument_of("presentation", f"<draw:page>{paragraph('a')}{note}</draw:page>"), "a.odp")
+    assert ([block.text for block in slide.blocks], slide.warnings) == (["a"], ("1 comment was left out",))

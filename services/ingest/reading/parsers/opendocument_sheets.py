@@ -6,7 +6,16 @@ from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.losses import left_out
-from services.ingest.reading.parsers.opendocument import OFFICE, TABLE, TEXT, content_of, number, title_of, words
+from services.ingest.reading.parsers.opendocument import (
+    OFFICE,
+    TABLE,
+    TEXT,
+    annotations_left_out,
+    content_of,
+    number,
+    title_of,
+    words,
+)
 from services.ingest.reading.parsers.package import damaged, open_package
 from services.ingest.reading.parsers.sheet_tables import Row, sheet_blocks
 from services.ingest.reading.parsers.titles import title_or_name
@@ -34,7 +43,7 @@ def parse_ods(source: Source, name: str) -> ParsedDocument:
         sheets = body.findall(TABLE + "table")
         visible = [sheet for sheet in sheets if sheet.get(TABLE + "style-name") not in hidden]
         warnings = list(package.warnings)
-        warnings += left_out(len(sheets) - len(visible), "hidden sheet")
+        warnings += [*left_out(len(sheets) - len(visible), "hidden sheet"), *annotations_left_out(body)]
         reader = _Reader(warnings)
         blocks = [block for sheet in visible for block in reader.sheet(sheet, alone=len(visible) == 1)]
         return ParsedDocument(title_or_name(title_of(package), name), tuple(blocks), warnings=tuple(warnings))
