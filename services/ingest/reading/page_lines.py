@@ -20,6 +20,7 @@ _PAGE_NUMBER = re.compile(
 _EXPLICIT_PAGE_NUMBER = re.compile(
     r"^[\W_]*(?:page|seite)\s*\d{1,4}(?:\s*(?:of|von|/)\s*\d{1,4})?[\W_]*$", re.IGNORECASE
 )
+_BESIDE_PAGE_NUMBER = re.compile(r"^\d{1,4}\s|\s\d{1,4}$")
 _LIST_ITEM = re.compile(r"^\s*(?:[•◦▪‣●○■□–—*-]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+")
 _SENTENCE_END = re.compile(r"[.!?:;…。！？]['\"”’)\]]*\s*$")
 
@@ -224,7 +225,8 @@ def _starts_paragraph(before: Line, line: Line, gap_limit: float, full: float, s
         # Boxes hug their letters, so that the gap between two lines varies with what hangs down and sticks up.
         in_mid_line = not ended and len(before.text) >= 0.75 * full
         if gap > gap_limit + (0.45 * before.height if in_mid_line else 0) or _different_size(before, line, same_size):
-            return not goes_on or gap > 3 * gap_limit
+            is_head = before.is_divided and bool(_BESIDE_PAGE_NUMBER.search(before.text))
+            return not goes_on or is_head or gap > 3 * gap_limit
     return ended and len(before.text) < 0.75 * full
 
 

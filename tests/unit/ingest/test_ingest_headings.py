@@ -155,6 +155,12 @@ def test_heads_of_left_and_right_pages_are_left_out(text: Callable[[list[str]], 
     assert f"HL {PROSE}" in found
 
 
+def test_head_of_the_only_page_is_no_part_of_the_sentence_below_it(text: Callable[[list[str]], str]) -> None:
+    head = shown("On the depth of ports", 72, 730, size=9) + shown("9", 480, 730, size=9)
+    body = "".join(shown(f"order {n} {PROSE}", 72, 704 - 14 * n) for n in range(6))
+    assert text([head + body]).startswith("On the depth of ports 9\n\norder 0")
+
+
 def test_title_that_later_pages_repeat_in_small_letters_stays(text: Callable[[list[str]], str]) -> None:
     first = shown("On ferries", 72, 760, size=20) + _framed(0, "")
     found = text([first, *(_framed(number, "On ferries") for number in range(1, 5))])
