@@ -8,8 +8,9 @@ from dataclasses import replace
 from functools import cache
 
 from services.ingest.reading import page_lines
+from services.ingest.reading.headings import PrintedPage, heading_levels
 from services.ingest.reading.models import Block, BlockKind, CleanDocument, LineBox, ParsedDocument, Section
-from services.ingest.reading.page_lines import Headings, Line
+from services.ingest.reading.page_lines import Line
 
 _HEADING_CHARS = 300
 """Of a heading as it is repeated with each chunk below it. What is longer is no heading."""
@@ -142,19 +143,24 @@ def _add_pages(builder: _Builder, parsed: ParsedDocument) -> None:
     kept = page_lines.without_page_furniture(numbered)
     exact = [parsed.page_statuses[page[0].page - 1] == "text" for page in pages]
     grouped = [_paragraphs(*of_page) for of_page in zip(pages, kept, exact, strict=True)]
-    headings = Headings.of(
-        [(group, is_exact) for parts, is_exact in zip(grouped, exact, strict=True) for part in parts for group in part]
-    )
-    for page, lines, parts, is_exact in zip(pages, kept, grouped, exact, strict=True):
+    printed = [
+        # A row of a table has no paragraphs.
+        PrintedPage([group for part in parts for group in part or [[]]], is_exact)
+        for parts, is_exact in zip(grouped, exact, strict=True)
+    ]
+    for page, lines, parts, levels in zip(pages, kept, grouped, heading_levels(printed), strict=True):
         full = page_lines.full_width(lines) if lines else 0
+        left = iter(levels)
         for block, part in zip(page, parts, strict=True):
             if block.kind is not BlockKind.TEXT:
                 _add_table_row(builder, block)
+            if not part:
+                next(left)
             for group in part:
                 text, boxes = _joined(group, full, vocabulary)
-                if headings.is_heading(group, exact=is_exact):
+                if level := next(left):
                     text = text.replace("\n", " ")
-                    found = Block(BlockKind.HEADING, text, page=block.page, level=headings.level(group))
+                    found = Block(BlockKind.HEADING, text, page=block.page, level=level)
                 else:
                     found = Block(BlockKind.TEXT, text, page=block.page)
                 builder.add(found, text, boxes)

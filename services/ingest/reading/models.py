@@ -46,6 +46,8 @@ class Block:
     """Of a table row: what names it, repeated when the row has to be split."""
     turn: int = 0
     """Of a page's text: degrees clockwise by which the page has to be turned to be read. Boxes are on the page as it is."""
+    bold_starts: frozenset[int] = frozenset()
+    """Of printed lines that are all in bold type: where they begin in the text."""
     context: tuple[str, ...] = ()
     """Of a message: what stands above it without being text of the file, such as its chat, author and date."""
     metadata: Mapping[str, str] = field(default_factory=dict)

@@ -19,6 +19,8 @@ _MAX_GUTTERS = 16
 _MAX_FRAGMENTS = 3000  # a page with more is a drawing or a wall of numbers
 _MAX_DISORDER = 0.15
 _LINE_OVERLAP = 0.5
+_FAR = 1.5
+"""Heights between two pieces of a line that do not follow each other: a tab stands there instead of a space."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Fragment:
     """Type size in points; 0 when unknown."""
     is_aside: bool = False
     """Printed across the page: a stamp in the margin, the label of an axis."""
+    is_bold: bool = False
     table: int | None = None
     """Of a placeholder: which table stands here."""
 
@@ -180,6 +183,7 @@ class _Line:
         self._length = len(first.text)
         self._box = first.box
         self._size = first.size
+        self._is_bold = first.is_bold
 
     def takes(self, fragment: Fragment) -> bool:
         """Adds a fragment if it goes on here."""
@@ -187,13 +191,16 @@ class _Line:
         if is_table or not (_on_one_line(self._box, fragment.box) and _side_by_side(self._box, fragment.box)):
             return False
         self._size = self._size if self._length >= len(fragment.text) else fragment.size
-        self._texts.append(fragment.text)
+        gap = max(fragment.box[0] - self._box[2], self._box[0] - fragment.box[2])
+        is_far = gap > _FAR * (fragment.box[3] - fragment.box[1])
+        self._texts += ["\t" if is_far else " ", fragment.text]
         self._length += 1 + len(fragment.text)
         self._box = union(self._box, fragment.box)
+        self._is_bold = self._is_bold and fragment.is_bold
         return True
 
     def whole(self) -> Fragment:
-        return replace(self._first, text=" ".join(self._texts), box=self._box, size=self._size)
+        return replace(self._first, text="".join(self._texts), box=self._box, size=self._size, is_bold=self._is_bold)
 
 
 def _side_by_side(before: Box, after: Box) -> bool:

@@ -36,6 +36,7 @@ def _written(objects: Sequence[str]) -> bytes:
 
 
 _COLOURS = b"/ColorSpace /DeviceRGB /BitsPerComponent 8"
+_BOLD_FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>"
 _GLYPH_FONT = (
     b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /None /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity)"
     b" /Supplement 0 >> /DW 500 /FontDescriptor << /Type /FontDescriptor /FontName /None /Flags 4 /Ascent 800 /Descent -200"
@@ -44,8 +45,8 @@ _GLYPH_FONT = (
 
 
 def pdf_of_contents(contents: Sequence[str], *, to_unicode: str = "", rotate: int = 0, jpeg: bytes = b"") -> bytes:
-    """A PDF whose pages hold these content streams. /F1 is Helvetica; /F2 has glyphs of half an em whose characters the CMap
-    `to_unicode` gives (no CMap: a font that does not say); /Im is `jpeg`, of 850 x 1100 pixels."""
+    """A PDF whose pages hold these content streams. /F1 is Helvetica, /F3 the same in bold; /F2 has glyphs of half an em whose
+    characters the CMap `to_unicode` gives (no CMap: a font that does not say); /Im is `jpeg`, of 850 x 1100 pixels."""
     objects: list[bytes] = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"",
@@ -62,7 +63,7 @@ def pdf_of_contents(contents: Sequence[str], *, to_unicode: str = "", rotate: in
         image = b" /XObject << /Im 7 0 R >>" if jpeg else b""
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Rotate %d /Contents %d 0 R"
-            b" /Resources << /Font << /F1 3 0 R /F2 4 0 R >>%s >> >>" % (rotate, len(objects), image)
+            b" /Resources << /Font << /F1 3 0 R /F2 4 0 R /F3 %s >>%s >> >>" % (rotate, len(objects), _BOLD_FONT, image)
         )
         kids.append(b"%d 0 R" % len(objects))
     objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(kids))
@@ -86,6 +87,32 @@ def character_map(letters: Mapping[int, str]) -> str:
     return (
         "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapType 2 def 1 begincodespacerange <0000> <ffff> "
         f"endcodespacerange {len(letters)} beginbfchar\n{pairs}\nendbfchar endcmap end end"
+    )
+
+
+def form_of(content: str, fields: Mapping[str, tuple[str, float, float]], comments: Sequence[str] = ()) -> bytes:
+    """A PDF whose page has fields of text with these values at x, y from the bottom left, and comments."""
+    annotations = [
+        f"<< /Type /Annot /Subtype /Widget /FT /Tx /T ({name}) /V ({value}) /Rect [{x} {y} {x + 180} {y + 16}] /F 4"
+        " /DA (/F1 11 Tf 0 g) >>"
+        for name, (value, x, y) in fields.items()
+    ]
+    annotations += [
+        f"<< /Type /Annot /Subtype /Text /Contents ({each}) /Rect [500 700 520 720] >>" for each in comments
+    ]
+    numbers = range(6, 6 + len(annotations))
+    places = " ".join(f"{number} 0 R" for number in numbers)
+    fonts = "<< /Font << /F1 3 0 R >> >>"
+    return _assembled(
+        [
+            f"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [{places}] /DA (/F1 11 Tf 0 g) /DR {fonts} >> >>".encode(),
+            b"<< /Type /Pages /Kids [5 0 R] /Count 1 >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            _stream(content.encode("latin-1")),
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources {fonts}"
+            f" /Annots [{places}] >>".encode(),
+            *(annotation.encode("latin-1") for annotation in annotations),
+        ]
     )
 
 

@@ -10,6 +10,7 @@ from services.ingest.errors import DocumentRejected
 from services.ingest.reading import detection
 from services.ingest.reading.models import BlockKind, ParsedDocument
 from services.ingest.reading.parsers.registry import parse
+from services.ingest.reading.parsers.titles import title_or_name
 from tests.unit.ingest import office_files
 from tests.unit.ingest.opendocument_files import cell, opendocument_of, paragraph, table
 
@@ -90,3 +91,54 @@ def test_pictures_on_sheets_are_counted(read: Read) -> None:
     document = read(office_files.zip_of(parts), "a.xlsx")
     assert document.warnings == ("1 picture was left out",)
     assert "Line: Juist; Guests: 500" in [block.text for block in document.blocks]
+
+
+def test_comments_headers_and_footers_of_word_are_counted(read: Read) -> None:
+    parts = office_files.docx_parts(office_files.paragraph("Words"))
+    word = parts["word/footnotes.xml"]
+    space = str(word).partition(">")[0].removeprefix("<w:footnotes")
+    parts["word/comments.xml"] = f"<w:comments{space}><w:comment/><w:comment/></w:comments>"
+    parts["word/header1.xml"] = f"<w:hdr{space}>{office_files.paragraph('Office of Ferries')}</w:hdr>"
+    parts["word/footer1.xml"] = f"<w:ftr{space}>{office_files.paragraph('')}</w:ftr>"
+    parts["word/_rels/document.xml.rels"] = office_files.relationships(
+        {kind: (kind.rstrip("1"), f"{kind}.xml") for kind in ("comments", "header1", "footer1")}
+    )
+    document = read(office_files.zip_of(parts), "a.docx")
+    assert document.warnings == ("2 comments were left out", "1 page header was left out")
+
+
+def test_comments_on_slides_and_sheets_are_counted(read: Read) -> None:
+    slides = office_files.pptx_parts([office_files.shape(["Ferries"], "title")])
+    slides["ppt/comments/comment1.xml"] = '<p:cmLst xmlns:p="p"><p:cm/><p:cm/></p:cmLst>'
+    slides["ppt/slides/_rels/slide1.xml.rels"] = office_files.relationships(
+        {"rId1": ("comments", "../comments/comment1.xml")}
+    )
+    assert read(office_files.zip_of(slides), "a.pptx").warnings == ("2 comments were left out",)
+    sheets = office_files.xlsx_parts(office_files.sheet_rows([["Line", "Guests"], ["Juist", "500"]]))
+    sheets["xl/comments1.xml"] = '<comments xmlns="s"><commentList><comment/></commentList></comments>'
+    sheets["xl/worksheets/_rels/sheet1.xml.rels"] = office_files.relationships(
+        {"rId1": ("comments", "../comments1.xml")}
+    )
+    assert read(office_files.zip_of(sheets), "a.xlsx").warnings == ("1 comment was left out",)
+
+
+@pytest.mark.parametrize("found", ["10811.exe", "Adobe Photoshop PDF", "report-final.RTF", "Microsoft Word - a.doc"])
+def test_title_that_a_program_made_is_none(found: str) -> None:
+    assert title_or_name(found, "ferries.pdf") == "ferries"
+
+
+def test_title_with_a_dot_in_it_stays() -> None:
+    assert title_or_name("What is Node.js", "a.pdf") == "What is Node.js"
+
+
+def test_comments_of_opendocument_are_counted(read: Read) -> None:
+    note = f"<office:annotation>{paragraph('Is it?')}</office:annotation>"
+    text = read(opendocument_of("text", paragraph(f"Words{note}")), "a.odt")
+    assert ([block.text for block in text.blocks], text.warnings) == (["Words"], ("1 comment was left out",))
+    sheet = read(
+        opendocument_of("spreadsheet", table([[f"<table:table-cell>{note}{paragraph('a')}</table:table-cell>"]])),
+        "a.ods",
+    )
+    assert ("Is it" in sheet.blocks[0].text, sheet.warnings) == (False, ("1 comment was left out",))
+    slide = read(opendocument_of("presentation", f"<draw:page>{paragraph('a')}{note}</draw:page>"), "a.odp")
+    assert ([block.text for block in slide.blocks], slide.warnings) == (["a"], ("1 comment was left out",))

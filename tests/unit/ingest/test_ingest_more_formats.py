@@ -97,7 +97,26 @@ def test_ods_sheets_keep_their_names_and_values_as_they_are_typed(read: Read) ->
     )
     document = read(data, "a.ods")
     assert _texts(document) == ["Fleet", "Ship: Wega; Guests: 12345; Price: 1234.50; Built: 2024-03-01; Open: TRUE"]
-    assert document.warnings == ("1 hidden sheets were left out",)
+    assert document.warnings == ("1 hidden sheet was left out",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown", "text"),
+    [
+        ("currency", -1234.5, "-1.234,50 €", "-1234.50 €"),
+        ("currency", -1234.5, "($1,234.50)", "-$1234.50"),
+        ("percentage", 0.255, "25,5 %", "25.5 %"),
+        ("float", 1012, "1 012 kg", "1012 kg"),
+        ("float", 1234567, "1.2M", "1.2M"),
+        ("float", 7, "seven", "seven"),
+    ],
+)
+def test_ods_number_keeps_its_currency_and_unit(read: Read, kind: str, value: float, shown: str, text: str) -> None:
+    rows = [
+        [cell("Ship"), cell("Sum")],
+        [cell("Wega"), cell(shown, f'office:value-type="{kind}" office:value="{value}"')],
+    ]
+    assert _texts(read(opendocument_of("spreadsheet", table(rows)), "a.ods")) == [f"Ship: Wega; Sum: {text}"]
 
 
 def test_ods_cell_over_several_rows_counts_for_each_of_them(read: Read) -> None:
@@ -207,13 +226,47 @@ def test_message_of_outlook_is_read_with_its_fields_and_attachments(read: Read) 
     assert document.blocks[0].metadata == {"author": "Anna", "date": "2024-01-01T10:00:00Z"}
 
 
-def test_message_of_outlook_without_plain_text_is_read_from_its_page_or_said_to_be_unread(read: Read) -> None:
+def test_message_of_outlook_without_plain_text_is_read_from_its_page(read: Read) -> None:
     page = msg_of({0x0037: "The ferry"}, binary={0x1013: "<p>Zu spät.</p>".encode()})
     assert _texts(read(page, "a.msg"))[-1] == "Zu spät."
-    rich = read(msg_of({0x0037: "The ferry"}, binary={0x1009: b"packed"}), "a.msg")
-    assert rich.warnings == (
-        "the text of the message is only there as rich text, which was not read; save it as .html",
+
+
+HELLO = bytes.fromhex(
+    "2d0000002b0000004c5a4675f1c5c7a703000a007263706731323542320af32068656c090020627705b06c647d0a800fa0"
+)
+"""[MS-OXRTFCP] 3.1.1."""
+REACHING_INTO_ITSELF = bytes.fromhex("1a0000001c0000004c5a4675e2d44b51410004205758595a0d6e7d010eb0")
+"""[MS-OXRTFCP] 3.1.2: a copy that is longer than what was there when it began."""
+
+
+@pytest.mark.parametrize(
+    ("packed", "text"),
+    [
+        (HELLO, "hello world"),
+        (REACHING_INTO_ITSELF, "WXYZWXYZWXYZWXYZWXYZ"),
+        (b"\x1c\0\0\0\x10\0\0\0MELA\0\0\0\0{\\rtf1 As it is.}", "As it is."),
+    ],
+    ids=["packed", "reaching into itself", "not packed"],
+)
+def test_message_of_outlook_with_rich_text_only_is_unpacked(read: Read, packed: bytes, text: str) -> None:
+    message = msg_of({0x0037: "The ferry"}, binary={0x1009: packed})
+    assert _texts(read(message, "a.msg"))[-1] == text
+
+
+def test_page_packed_in_rich_text_is_read_without_its_marks(read: Read) -> None:
+    code = (
+        rb"{\rtf1\ansi\ansicpg1252\fromhtml1 \deff0{\fonttbl{\f0 Arial;}}{\*\htmltag64 <p>}\htmlrtf {\htmlrtf0 Zu sp\'e4t."
+        rb"{\*\htmltag72 </p>}\htmlrtf\par}\htmlrtf0 {\*\htmltag64 <p>}Ahoi{\*\htmltag72 </p>}}"
     )
+    packed = (len(code) + 12).to_bytes(4, "little") + len(code).to_bytes(4, "little") + b"MELA" + bytes(4) + code
+    assert _texts(read(msg_of({0x0037: "The ferry"}, binary={0x1009: packed}), "a.msg"))[-2:] == ["Zu spät.", "Ahoi"]
+
+
+@pytest.mark.parametrize("packed", [b"packed", HELLO[:-8], HELLO[:8] + b"XXXX" + HELLO[12:]])
+def test_damaged_rich_text_of_a_message_is_reported_and_the_rest_is_read(read: Read, packed: bytes) -> None:
+    message = read(msg_of({0x0037: "The ferry"}, binary={0x1009: packed}), "a.msg")
+    assert _texts(message) == ["Subject: The ferry"]
+    assert message.warnings == ("the rich text of the message is damaged and was left out; save it as .html",)
 
 
 # -- gzip --

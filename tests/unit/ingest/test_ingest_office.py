@@ -210,7 +210,9 @@ def test_xlsx_cells_are_written_as_they_are_shown(read: Read) -> None:
         sheet["C2"].number_format, sheet["D2"].number_format = "0.0%", '#,##0.00 "EUR"'
 
     (row,) = read(_workbook(fill), "a.xlsx").blocks
-    assert row.text == "Day: 2024-03-01; Time: 2024-03-01 07:30; Share: 12.5%; Price: 9.50; Count: 12345; Open: TRUE"
+    assert (
+        row.text == "Day: 2024-03-01; Time: 2024-03-01 07:30; Share: 12.5%; Price: 9.50 EUR; Count: 12345; Open: TRUE"
+    )
     assert row.kind is BlockKind.ROW
 
 
@@ -233,7 +235,7 @@ def test_xlsx_captions_notes_and_header_rows_are_told_apart(read: Read) -> None:
         "In millions: South; Year 2023 / Cars: 7; Year 2023 / Trucks: 8; Total: 15",
         "(a) Estimated.",
     ]
-    assert document.warnings == ("1 hidden sheets were left out",)
+    assert document.warnings == ("1 hidden sheet was left out",)
 
 
 def test_xlsx_tables_side_by_side_keep_their_own_columns(read: Read) -> None:

@@ -20,7 +20,7 @@ from services.ingest.reading.pool.children import ParserPool
 from services.ingest.reading.pool.server import ParserLimits, ParserServer
 from services.ingest.reading.recognition import OcrLimits
 from tests.unit.ingest.code_parser import code_parser
-from tests.unit.ingest.pdf_files import pdf_of
+from tests.unit.ingest.pdf_files import form_of, pdf_of, shown
 from tests.unit.ingest.reading_files import read_by
 from tests.unit.ingest.recognizers import bytes_of, picture_of
 from tests.unit.ingest.world import MeteredShares
@@ -55,6 +55,12 @@ async def test_child_gives_the_same_as_the_function(pool: ParserPool, request_fo
     assert there.file.token_count == sum(chunk.token_count for chunk in here.chunks)
     assert there.file.languages == languages_of(here.chunks)
     assert stages == ["parse", "clean", "chunk"]
+
+
+async def test_child_reads_the_fields_of_a_form_in_its_sandbox(pool: ParserPool, request_for) -> None:  # type: ignore[no-untyped-def]
+    form = form_of(shown("Name of the guest", 72, 700), {"name": ("Anna Berg", 200, 696)})
+    found = await read_by(pool, request_for(form, "a.pdf", "application/pdf"))
+    assert [chunk.text for chunk in found.chunks] == ["Name of the guest Anna Berg"]
 
 
 async def test_rejection_comes_back_and_the_child_is_used_again(pool: ParserPool, request_for) -> None:  # type: ignore[no-untyped-def]

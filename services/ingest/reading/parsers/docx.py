@@ -10,7 +10,7 @@ from typing import Any
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.charts import CHART, R_ID, read_chart
 from services.ingest.reading.parsers.docx_styles import Numbering, Styles
-from services.ingest.reading.parsers.losses import left_out
+from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.package import Package, damaged, open_package
 from services.ingest.reading.parsers.tables import SPANNED, merged_header, spread, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
@@ -45,8 +45,18 @@ def parse_docx(source: Source, name: str) -> ParsedDocument:
         reader = _Reader(package, part)
         blocks = tuple(reader.blocks(body))
         title = package.core_title() or reader.title
-        warnings = (*package.warnings, *left_out(_picture_count(body), "picture"))
-        return ParsedDocument(title_or_name(title, name), blocks, warnings=warnings)
+        losses = [*left_out(_picture_count(body), "picture"), *_left_out_beside(package, part)]
+        return ParsedDocument(title_or_name(title, name), blocks, warnings=(*package.warnings, *losses))
+
+
+def _left_out_beside(package: Package, part: str) -> Iterator[str]:
+    """What stands in parts of its own: comments, and the headers and footers that say anything."""
+    links = package.relationships(part).values()
+    yield from comments_left_out(package, links)
+    for kind in ("header", "footer"):
+        roots = (package.xml(target) for target in sorted({link.target for link in links if link.kind == kind}))
+        said = sum(1 for root in roots if root is not None and any((t.text or "").strip() for t in root.iter(W + "t")))
+        yield from left_out(said, f"page {kind}")
 
 
 def _picture_count(body: Any) -> int:

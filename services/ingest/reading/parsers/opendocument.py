@@ -38,8 +38,13 @@ def parse_odt(source: Source, name: str) -> ParsedDocument:
         if body is None:
             raise damaged(name, "it has no text body")
         pictures = sum(1 for _ in body.iter(DRAW + "image"))
-        warnings = (*package.warnings, *left_out(pictures, "picture"))
+        warnings = (*package.warnings, *left_out(pictures, "picture"), *annotations_left_out(body))
         return ParsedDocument(title_or_name(title_of(package), name), tuple(flow(body)), warnings=warnings)
+
+
+def annotations_left_out(body: Any) -> list[str]:
+    """How many comments stand in a text, a sheet or a slide."""
+    return left_out(sum(1 for _ in body.iter(OFFICE + "annotation")), "comment")
 
 
 def content_of(package: Package) -> Any:

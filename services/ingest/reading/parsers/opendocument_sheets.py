@@ -1,16 +1,29 @@
 """OpenDocument spreadsheets (.ods): visible sheets, with the values that the program last computed, as those of Excel are read."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
-from services.ingest.reading.parsers.opendocument import OFFICE, TABLE, TEXT, content_of, number, title_of, words
+from services.ingest.reading.parsers.losses import left_out
+from services.ingest.reading.parsers.opendocument import (
+    OFFICE,
+    TABLE,
+    TEXT,
+    annotations_left_out,
+    content_of,
+    number,
+    title_of,
+    words,
+)
 from services.ingest.reading.parsers.package import damaged, open_package
 from services.ingest.reading.parsers.sheet_tables import Row, sheet_blocks
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.parsers.xlsx import is_usual_sheet_name
 from services.ingest.reading.source import Source
 
+_NUMBER = re.compile(r"\d(?:[\d.,'’\s]*\d)?")
+_MAX_NUMBER_CHARS = 60
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _MAX_CELLS = 2_000_000
 _MAX_CHARS = 64 * 1024 * 1024
@@ -30,8 +43,7 @@ def parse_ods(source: Source, name: str) -> ParsedDocument:
         sheets = body.findall(TABLE + "table")
         visible = [sheet for sheet in sheets if sheet.get(TABLE + "style-name") not in hidden]
         warnings = list(package.warnings)
-        if len(visible) < len(sheets):
-            warnings.append(f"{len(sheets) - len(visible)} hidden sheets were left out")
+        warnings += [*left_out(len(sheets) - len(visible), "hidden sheet"), *annotations_left_out(body)]
         reader = _Reader(warnings)
         blocks = [block for sheet in visible for block in reader.sheet(sheet, alone=len(visible) == 1)]
         return ParsedDocument(title_or_name(title_of(package), name), tuple(blocks), warnings=tuple(warnings))
@@ -133,22 +145,29 @@ def _shown(cell: Any) -> str:
     match cell.get(OFFICE + "value-type"):
         case "date":
             return str(cell.get(OFFICE + "date-value") or shown).replace("T", " ").removesuffix(" 00:00:00")
-        case "float":
+        case "float" | "currency" | "percentage":
             return _plain(shown, cell.get(OFFICE + "value") or "")
         case _:
             return shown
 
 
 def _plain(shown: str, value: str) -> str:
-    """A number with as many decimals as are shown, and nothing between its thousands."""
+    """A number with as many decimals as are shown and its currency or unit, and nothing between its thousands; below zero with a
+    minus."""
+    found = _NUMBER.search(shown[:_MAX_NUMBER_CHARS])
     try:
         exact = float(value)
     except ValueError:
         return shown
-    decimals = len(shown) - 1 - max(shown.rfind("."), shown.rfind(","))
-    for candidate in (f"{exact:.{min(decimals, 30)}f}", f"{exact:.0f}"):
+    if not found or len(shown) > _MAX_NUMBER_CHARS:
+        return shown
+    number = found[0]
+    decimals = len(number) - 1 - max(number.rfind("."), number.rfind(","))
+    size = abs(exact) * (100 if "%" in shown else 1)
+    for candidate in (f"{size:.{min(decimals, 30)}f}", f"{size:.0f}"):
         if _digits(candidate) == _digits(shown):
-            return candidate
+            plain = shown[: found.start()] + candidate + shown[found.end() :]
+            return plain if exact >= 0 or re.search("[-−–]", plain) else "-" + plain.strip("()")
     return shown
 
 

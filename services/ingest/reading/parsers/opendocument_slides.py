@@ -8,7 +8,16 @@ from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.losses import left_out
-from services.ingest.reading.parsers.opendocument import DRAW, OFFICE, PARAGRAPHS, content_of, flow, title_of, words
+from services.ingest.reading.parsers.opendocument import (
+    DRAW,
+    OFFICE,
+    PARAGRAPHS,
+    annotations_left_out,
+    content_of,
+    flow,
+    title_of,
+    words,
+)
 from services.ingest.reading.parsers.package import damaged, open_package
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
@@ -31,7 +40,7 @@ def parse_odp(source: Source, name: str) -> ParsedDocument:
         blocks = tuple(block for page in pages for block in page)
         title = title_of(package) or next((each.text for each in blocks if each.kind is BlockKind.HEADING), None)
         statuses = tuple("text" if page else "empty" for page in pages)
-        warnings = (*package.warnings, *_losses(slides))
+        warnings = (*package.warnings, *_losses(slides), *annotations_left_out(body))
         return ParsedDocument(title_or_name(title, name), blocks, statuses, warnings, flowing=True)
 
 

@@ -2,15 +2,17 @@
 
 import datetime as dt
 import email.utils
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.compressed_rtf import unpacked_rtf
 from services.ingest.reading.parsers.html import blocks_of_html
 from services.ingest.reading.parsers.plain import paragraphs
+from services.ingest.reading.parsers.rtf import read_rtf
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
 
@@ -61,7 +63,7 @@ class _Reader:
         )
 
     def _body(self) -> Iterator[Block]:
-        """The text in its plainest form."""
+        """The text in the plainest of its forms."""
         properties = self._message.properties
         if text := (properties.str_prop_value(_BODY) or "").strip("\0\r\n "):
             yield from paragraphs(text)
@@ -69,10 +71,17 @@ class _Reader:
             yield from blocks_of_html(decode(html, is_html=True).text)
         elif html_text := properties.str_prop_value(_HTML):
             yield from blocks_of_html(html_text)
-        elif properties.binary_prop_value(_COMPRESSED_RTF):
-            self._warnings.append(
-                "the text of the message is only there as rich text, which was not read; save it as .html"
-            )
+        elif packed := properties.binary_prop_value(_COMPRESSED_RTF):
+            yield from self._rich_text(packed)
+
+    def _rich_text(self, packed: bytes) -> Sequence[Block]:
+        try:
+            blocks, losses = read_rtf(unpacked_rtf(packed))
+        except (ValueError, LookupError, OverflowError):
+            self._warnings.append("the rich text of the message is damaged and was left out; save it as .html")
+            return ()
+        self._warnings += losses
+        return blocks
 
     def _attachments(self) -> Iterator[Block]:
         for at, attachment in enumerate(self._message.attachments):

@@ -13,6 +13,8 @@ import numpy as np
 
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.models import Block, ParsedDocument
+from services.ingest.reading.parsers.losses import left_out
+from services.ingest.reading.parsers.pdf_annotations import read_annotations, with_fields_printed
 from services.ingest.reading.parsers.pdf_rules import Rules, read_rules
 from services.ingest.reading.parsers.pdf_tables import find_tables
 from services.ingest.reading.parsers.pdf_text import read_text_layer
@@ -44,6 +46,8 @@ _SCAN_DPI = 200
 _MAX_PIXELS = 8_000_000  # A3 at 200 dpi; a poster is read at less
 _FEW_CHARS = 100
 _LARGE_PICTURE = 0.5
+_PICTURE_SHARE, _BACKGROUND_SHARE = 0.03, 0.8
+_MAX_PICTURES = 1000
 _MUCH_MORE = 1.5
 _THUMBNAIL_DPI = 24
 _MAX_TEXTS = 50_000
@@ -98,6 +102,8 @@ def _read(document: Any, name: str, ocr: OcrBudget | None) -> ParsedDocument:
         raise DocumentRejected("PDF_BROKEN", f"{name} is a PDF without pages; export it again and upload that")
     check_page_count(len(document), name)  # a file of a kilobyte may claim a million
     title = document.get_metadata_dict().get("Title")
+    if document.get_formtype():
+        document.init_forms()  # before any page is opened; shows what fields hold also where the file has no picture of it
     pages = [_read_page(document, index, ocr) for index in range(len(document))]
     statuses = tuple(page.status for page in pages)
     blocks = tuple(block for page in pages for block in page.blocks)
@@ -126,14 +132,19 @@ def _read_page(document: Any, index: int, ocr: OcrBudget | None) -> PageResult:
     except pypdfium2.PdfiumError:
         return PageResult("failed")
     try:
-        return _read_open_page(page, index + 1, ocr)
+        annotations = read_annotations(page)
+        if annotations.shows_text:
+            page = with_fields_printed(document, index, page)
+        result = _read_open_page(page, index + 1, ocr, is_form=annotations.shows_text)
     except pypdfium2.PdfiumError:
         return PageResult("failed")
     finally:
         page.close()
+    lost = left_out(annotations.comment_count, "comment") if result.blocks else []
+    return replace(result, warning="; ".join(filter(None, (result.warning, *lost))))
 
 
-def _read_open_page(page: Any, number: int, ocr: OcrBudget | None) -> PageResult:
+def _read_open_page(page: Any, number: int, ocr: OcrBudget | None, *, is_form: bool) -> PageResult:
     if _has_countless_texts(page):
         return _from_picture(page, number, ocr, (), f"it is made of more than {_MAX_TEXTS} pieces")
     view = PageView.of(page)
@@ -149,9 +160,10 @@ def _read_open_page(page: Any, number: int, ocr: OcrBudget | None) -> PageResult
         return PageResult("empty")
     # The rules of a page that lies on its side are not turned with its text.
     ruled, fragments = find_tables(rules if layer.turn == 0 else Rules(), layer.fragments)
-    blocks = page_of(fragments, number, turn=layer.turn, trust_order=True, tables=ruled)
+    # What is written into fields comes last in the file.
+    blocks = page_of(fragments, number, turn=layer.turn, trust_order=not is_form, tables=ruled)
     if text and not garbage and not _looks_scanned(page, view, text):
-        return PageResult("text", blocks, repaired)
+        return PageResult("text", blocks, repaired, picture_count=_picture_count(page, view))
     return _from_picture(page, number, ocr, blocks, garbage)
 
 
@@ -196,6 +208,12 @@ def _looks_scanned(page: Any, view: PageView, text: str) -> bool:
     if sum(1 for char in text if not char.isspace()) >= _FEW_CHARS:
         return False
     return any(_area(bounds) > _LARGE_PICTURE * view.area for bounds in _picture_bounds(page))
+
+
+def _picture_count(page: Any, view: PageView) -> int:
+    """Pictures that may say something: larger than a logo, smaller than a background."""
+    shares = (_area(bounds) / max(view.area, 1.0) for bounds in itertools.islice(_picture_bounds(page), _MAX_PICTURES))
+    return sum(1 for share in shares if _PICTURE_SHARE < share < _BACKGROUND_SHARE)
 
 
 def _picture_bounds(page: Any) -> Iterator[tuple[float, float, float, float]]:

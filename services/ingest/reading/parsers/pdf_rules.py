@@ -1,5 +1,6 @@
 """The straight lines painted on a page: what tables are ruled with."""
 
+import bisect
 import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -111,3 +112,20 @@ def _snapped(rules: list[Rule]) -> list[Rule]:
                 begun = Rule(at, rule.start, rule.end)
         joined += [begun] if begun else []
     return joined
+
+
+class Borders:
+    """Vertical rules, by their x."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules.vertical
+        self._places = [rule.at for rule in rules.vertical]
+
+    def between(self, left: float, right: float, y: float, min_gap: float) -> bool:
+        """Whether one stands in the gap between two places of a line. Letters of a word leave less than `min_gap`."""
+        if not self._places or right - left <= min_gap:
+            return False
+        among = self._rules[
+            bisect.bisect_left(self._places, left - 0.5) : bisect.bisect_right(self._places, right + 0.5)
+        ]
+        return any(rule.start <= y <= rule.end for rule in among)

@@ -1,9 +1,9 @@
 """A page's text layer as printed fragments of lines: PDFium's characters, grouped by where they stand."""
 
-import bisect
 import ctypes
 import itertools
 import math
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from services.ingest.reading.bidi import FIRST_RIGHT_TO_LEFT, Glyph, is_right_to_left, logical_text
 from services.ingest.reading.geometry import Box, turned_box
-from services.ingest.reading.parsers.pdf_rules import Rules
+from services.ingest.reading.parsers.pdf_rules import Borders, Rules
 from services.ingest.reading.parsers.pdf_view import PageView
 from services.ingest.reading.parsers.table_values import with_raised
 from services.ingest.reading.reading_order import Fragment
@@ -26,6 +26,8 @@ _MAX_NEARBY = 60  # runs in a band that a run is compared with: a line has a doz
 _BASELINE_SHIFT = 0.5  # ems: more than a superscript is raised, less than the next line is lower
 _RAISED_SIZE, _RAISED_BY = 0.8, 0.15
 """Of a superscript: its type size, and by how much it is raised, in that of the text before it."""
+_BOLD_WEIGHT = 600
+_BOLD_FONT = re.compile(rb"bold|(?:[-, ]|^arial)black|[-, ](?:heavy|demi|medi$)|CMBX", re.IGNORECASE)
 _ASCENT, _DESCENT = 0.75, 0.2  # ems around the baseline that a line's letters take
 
 
@@ -45,6 +47,8 @@ class _Char(NamedTuple):
     glyph: Glyph
     baseline: float
     turn: int
+    number: int = -1
+    """In PDFium's text page; -1 of a space that is not there."""
 
 
 @dataclass
@@ -97,12 +101,12 @@ class _Run:
 def read_text_layer(text_page: Any, view: PageView, rules: Rules) -> TextLayer:
     """Reads PDFium's text page. No fragment reaches across a vertical rule: that is the border of a cell."""
     reader = _Reader(text_page, view)
-    borders = _Borders(rules)
+    borders = Borders(rules)
     runs = _joined(_runs(reader.chars(), borders), borders)
     turn = _main_turn(runs)
     # What is printed across the page comes last: a stamp in the margin, the label of an axis.
     runs.sort(key=lambda run: run.turn != turn)
-    fragments = (_fragment(run, turn) for run in runs)
+    fragments = (_fragment(run, turn, is_bold=reader.is_bold(run)) for run in runs)
     return TextLayer(tuple(fragment for fragment in fragments if fragment), turn, reader.unmapped_count)
 
 
@@ -118,6 +122,7 @@ class _Reader:
         self._view = view
         self._numbers = tuple(ctypes.c_double() for _ in range(6))  # where PDFium writes its answers
         self._matrix = pypdfium2.raw.FS_MATRIX()
+        self._font_name, self._font_flags = ctypes.create_string_buffer(256), ctypes.c_int()
         self._styles: dict[tuple[float, float, float, float], tuple[int, float]] = {}
         self.unmapped_count = 0
 
@@ -143,10 +148,22 @@ class _Reader:
         size = abs(raw.FPDFText_GetFontSize(text_page, index)) * scale
         if turn == 0 and view.rotation == 0:
             box = (x0 - view.left, view.top - y0, x1 - view.left, view.top - y1)
-            return _Char(Glyph(char, box, pen_x - view.left, size), view.top - pen_y, 0)
+            return _Char(Glyph(char, box, pen_x - view.left, size), view.top - pen_y, 0, index)
         pen = view.point(pen_x, pen_y)
         origin = turned_box((*pen, *pen), turn)
-        return _Char(Glyph(char, turned_box(view.box(x0, y1, x1, y0), turn), origin[0], size), origin[1], turn)
+        return _Char(Glyph(char, turned_box(view.box(x0, y1, x1, y0), turn), origin[0], size), origin[1], turn, index)
+
+    def is_bold(self, run: _Run) -> bool:
+        """Whether a run begins and ends in bold type."""
+        ends = (run.chars[0].number, run.chars[-1].number)
+        return all(at >= 0 and self._is_bold_at(at) for at in ends)
+
+    def _is_bold_at(self, index: int) -> bool:
+        if self._raw.FPDFText_GetFontWeight(self._text_page, index) >= _BOLD_WEIGHT:
+            return True
+        name = self._font_name
+        size = self._raw.FPDFText_GetFontInfo(self._text_page, index, name, len(name), self._font_flags)
+        return 0 < size <= len(name) and bool(_BOLD_FONT.search(name.value))
 
     def _style(self, index: int) -> tuple[int, float]:
         """Degrees clockwise that put a character upright, and how much its type size is enlarged."""
@@ -162,24 +179,7 @@ class _Reader:
         return style
 
 
-class _Borders:
-    """Vertical rules, by their x."""
-
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules.vertical
-        self._places = [rule.at for rule in rules.vertical]
-
-    def between(self, left: float, right: float, y: float, min_gap: float) -> bool:
-        """Whether one stands in the gap between two places of a line. Letters of a word leave less than `min_gap`."""
-        if not self._places or right - left <= min_gap:
-            return False
-        among = self._rules[
-            bisect.bisect_left(self._places, left - 0.5) : bisect.bisect_right(self._places, right + 0.5)
-        ]
-        return any(rule.start <= y <= rule.end for rule in among)
-
-
-def _runs(chars: Iterable[_Char | None], borders: _Borders) -> Iterator[_Run]:
+def _runs(chars: Iterable[_Char | None], borders: Borders) -> Iterator[_Run]:
     run: _Run | None = None
     for char in chars:
         if run and (char is None or _breaks(run, char, borders)):
@@ -193,7 +193,7 @@ def _runs(chars: Iterable[_Char | None], borders: _Borders) -> Iterator[_Run]:
         yield run
 
 
-def _breaks(run: _Run, char: _Char, borders: _Borders) -> bool:
+def _breaks(run: _Run, char: _Char, borders: Borders) -> bool:
     """Whether a character stands elsewhere: on another line, behind a wide gap, turned another way."""
     if char.glyph.char.isspace():
         return False
@@ -208,7 +208,7 @@ def _breaks(run: _Run, char: _Char, borders: _Borders) -> bool:
     )
 
 
-def _joined(runs: Iterable[_Run], borders: _Borders) -> list[_Run]:
+def _joined(runs: Iterable[_Run], borders: Borders) -> list[_Run]:
     """Puts together what the file paints in pieces: a raised number in a line, words of another script in a right-to-left line."""
     joined: list[_Run] = []
     by_height: dict[int, list[int]] = {}  # places in `joined`, by the band of the page that the run stands in
@@ -226,7 +226,7 @@ def _joined(runs: Iterable[_Run], borders: _Borders) -> list[_Run]:
     return joined
 
 
-def _adjoins(run: _Run, other: _Run, borders: _Borders) -> bool:
+def _adjoins(run: _Run, other: _Run, borders: Borders) -> bool:
     em = max(run.size, other.size)
     limit = _CELL_GAP if run.is_leftward or other.is_leftward else _PIECE_GAP
     return (
@@ -244,7 +244,7 @@ def _main_turn(runs: Sequence[_Run]) -> int:
     return max(counts, key=lambda turn: (counts[turn], turn == 0), default=0)
 
 
-def _fragment(run: _Run, turn: int) -> Fragment | None:
+def _fragment(run: _Run, turn: int, *, is_bold: bool) -> Fragment | None:
     glyphs = [char.glyph for char in run.chars]
     text = logical_text(glyphs) if run.is_leftward else _with_raised_digits(run.chars)
     if not text.strip() or run.x0 > run.x1:
@@ -252,7 +252,7 @@ def _fragment(run: _Run, turn: int) -> Fragment | None:
     box = _line_box(run)
     if run.turn != turn:
         box = turned_box(turned_box(box, -run.turn), turn)
-    return Fragment(text.strip(), box, round(run.size, 1), is_aside=run.turn != turn)
+    return Fragment(text.strip(), box, round(run.size, 1), is_aside=run.turn != turn, is_bold=is_bold)
 
 
 def _with_raised_digits(chars: Iterable[_Char]) -> str:

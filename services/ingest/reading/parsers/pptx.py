@@ -6,7 +6,7 @@ from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.charts import CHART, R_ID, read_chart
-from services.ingest.reading.parsers.losses import left_out
+from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.package import Package, Relationship, damaged, open_package
 from services.ingest.reading.parsers.tables import SPANNED, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
@@ -40,7 +40,8 @@ def parse_pptx(source: Source, name: str) -> ParsedDocument:
             raise damaged(name, "none of its slides can be read")
         blocks = tuple(block for _, page in pages for block in page)
         title = package.core_title() or next((block.text for block in blocks if block.kind is BlockKind.HEADING), None)
-        warnings = (*package.warnings, *left_out(reader.picture_count, "picture"))
+        losses = [*left_out(reader.picture_count, "picture"), *comments_left_out(package, reader.links)]
+        warnings = (*package.warnings, *losses)
         return ParsedDocument(title_or_name(title, name), blocks, statuses, warnings, flowing=True)
 
 
@@ -59,6 +60,8 @@ class _Reader:
         self._read_parts: set[str] = set()
         self.picture_count = 0
         """On the slides read so far; those of their layouts, such as a logo, are not counted."""
+        self.links: list[Relationship] = []
+        """Of the slides read so far."""
 
     def slide(self, part: str, number: int) -> tuple[str, list[Block]]:
         """A slide's status and its blocks."""
@@ -67,6 +70,7 @@ class _Reader:
             self._package.warnings.append(f"slide {number} could not be read")
             return "failed", []
         links = self._package.relationships(part)
+        self.links += links.values()
         self.picture_count += sum(1 for _ in _outermost(root, {_P + "pic"}))
         titles: list[Block] = []
         rest: list[Block] = []

@@ -10,6 +10,7 @@ from services.ingest.reading.geometry import turned_box
 from services.ingest.reading.models import Block, BlockKind, LineBox
 from services.ingest.reading.page_lines import line_number
 from services.ingest.reading.parsers.aligned_tables import find_aligned_tables
+from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.pdf_tables import Table, row_blocks
 from services.ingest.reading.reading_order import Fragment, lines_in_order
 from services.ingest.reading.recognition import RecognizedPicture
@@ -37,6 +38,8 @@ class PageResult:
     """In which it is written, as far as text recognition could see."""
     is_foreign: bool = False
     """Whether it is written in a script that text recognition does not read."""
+    picture_count: int = 0
+    """Pictures beside its text, which were not read."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ def page_warnings(pages: Sequence[PageResult]) -> Iterator[str]:
     if len(odd) > _MAX_LISTED:
         rest = ", ".join(str(number) for number, _ in odd[_MAX_LISTED:][:100])
         yield f"{len(odd) - _MAX_LISTED} more pages without text or with problems: {rest}"
+    yield from left_out(sum(page.picture_count for page in pages), "picture")
     seen = Counter(script for page in pages if page.status == "ocr" for script in page.scripts)
     if seen:
         counts = ", ".join(
@@ -144,12 +148,14 @@ def _without_line_numbers(fragments: Sequence[Fragment]) -> Sequence[Fragment]:
 
 def _text_block(lines: Sequence[Fragment], page: int, turn: int) -> Block:
     places: list[LineBox] = []
+    bold: set[int] = set()
     start = 0
     for line in lines:
         places.append(LineBox(start, start + len(line.text), page, turned_box(line.box, -turn)))
+        bold |= {start} if line.is_bold else set()
         start += len(line.text) + 1
     text = "\n".join(line.text for line in lines)
-    return Block(BlockKind.TEXT, text, page=page, lines=tuple(places), turn=turn)
+    return Block(BlockKind.TEXT, text, page=page, lines=tuple(places), turn=turn, bold_starts=frozenset(bold))
 
 
 def recognized_fragments(picture: RecognizedPicture, points_per_pixel: float) -> tuple[Fragment, ...]:

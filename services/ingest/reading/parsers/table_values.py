@@ -11,6 +11,7 @@ _VALUE = re.compile(
     rf"^[(\[]?\s?[-+−–]?\s?(?:{_SIGN}\s?)?[(\[]?[-+−–]?[\d\s.,'’]*\d\s?%?[)\]]?\s?%?(?:{_SIGN})?\s?[⁰¹²³⁴-⁹]*$"
     r"|^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$"
 )
+_NUMBER = re.compile(r"\d[\d.,]*")
 _DASH = re.compile(r"^[-—–−]$")
 _PERIOD = re.compile(r"^(?:FY\s?)?(?:19|20)\d\d\s?[AEF]?$|^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$")
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -30,12 +31,23 @@ def is_period(cell: str) -> bool:
 
 
 def can_name_columns(row: Sequence[str], below: Sequence[str] = ()) -> bool:
-    """Whether a row can be a header: no value in it but years and dates, and those above something else."""
+    """Whether a row can be a header: no value in it but years and dates, and those above something else; and nothing with a number
+    in it above the like with another number, as `12 kg` stands above `7 kg`."""
     if any(is_value(cell) and not is_period(cell) for cell in row) or any(map(_DASH.match, row)):
+        return False
+    if any(_are_alike(cell, under) for cell, under in zip(row, below, strict=False)):
         return False
     periods = [column for column, cell in enumerate(row) if is_period(cell)]
     under = [below[column] for column in periods if column < len(below) and below[column]]
     return not periods or not under or not all(map(is_period, under))
+
+
+def _are_alike(cell: str, under: str) -> bool:
+    """Whether two cells differ in their numbers only."""
+    if cell == under or max(len(cell), len(under)) > _LONGEST_VALUE or is_period(cell):
+        return False
+    shape = _NUMBER.sub("#", cell)
+    return shape != cell and shape == _NUMBER.sub("#", under)
 
 
 def is_sign(cell: str) -> bool:

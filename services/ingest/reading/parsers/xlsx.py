@@ -16,9 +16,9 @@ from lxml import etree
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.charts import R_ID, read_chart
-from services.ingest.reading.parsers.losses import left_out
+from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.number_formats import formatted_number
-from services.ingest.reading.parsers.package import Package, check_xml, damaged, open_package, unsafe_xml
+from services.ingest.reading.parsers.package import Package, Relationship, check_xml, damaged, open_package, unsafe_xml
 from services.ingest.reading.parsers.sheet_tables import Row, sheet_blocks
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
@@ -62,6 +62,8 @@ class _Workbook:
         self._warnings: list[str] = []
         self._visible: frozenset[str] = frozenset()
         self._read_charts: set[str] = set()
+        self._links: list[Relationship] = []
+        """Of the sheets read so far."""
         self._pictures: set[tuple[str, str]] = set()
         """By drawing and relationship."""
         self._cells_left = _MAX_CELLS
@@ -94,9 +96,9 @@ class _Workbook:
             self._book.close()
         if failed and not blocks:
             raise damaged(self._name, "none of its sheets can be read")
-        if hidden:
-            self._warnings.append(f"{hidden} hidden sheets were left out")
+        self._warnings += left_out(hidden, "hidden sheet")
         self._warnings += left_out(len(self._pictures), "picture")
+        self._warnings += comments_left_out(self._package, self._links)
         return ParsedDocument(title_or_name(title, self._name), tuple(blocks), warnings=tuple(self._warnings))
 
     def _sheet(self, sheet: Any, *, alone: bool) -> Iterator[Block]:
@@ -124,7 +126,9 @@ class _Workbook:
 
     def _charts(self, part: str) -> Iterator[Block]:
         """Charts drawn on a sheet: with their numbers, unless those stand on sheets that are read."""
-        drawings = [link.target for link in self._package.relationships(part).values() if link.kind == "drawing"]
+        beside = self._package.relationships(part).values()
+        self._links += beside
+        drawings = [link.target for link in beside if link.kind == "drawing"]
         links = {(each, id_): link for each in drawings for id_, link in self._package.relationships(each).items()}
         self._pictures |= {where for where, link in links.items() if link.kind == "image"}
         for target in [link.target for link in links.values() if link.kind == "chart"]:

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from tests.unit.ingest.pdf_files import pdf_of, pdf_of_contents, shown
+from tests.unit.ingest.pdf_files import form_of, pdf_of, pdf_of_contents, shown
 from tests.unit.ingest.slow.case import SENTENCE, SlowFile
 
 
@@ -35,5 +35,8 @@ PDFS = {
     "pdf: pieces far apart": SlowFile("a.pdf", 1_000, _pdf_boxes(lambda i: (50.0 * (i % 20), 15.0 * (i // 20)))),
     "pdf: scattered": SlowFile("a.pdf", 500, _scattered),
     "pdf: pages": SlowFile("a.pdf", 100, lambda n: pdf_of([[]] * n)),
+    "pdf: fields": SlowFile(
+        "a.pdf", 400, lambda n: form_of("", {f"f{i}": ("ab", 20.0 * (i % 25), 16.0 * (i // 25)) for i in range(n)})
+    ),
     "pdf: page of line numbers": SlowFile("a.pdf", 600, _pdf_shows(lambda n: [f"{i}" for i in range(n)])),
 }

@@ -1,7 +1,10 @@
 """Tables, e-mails, chats and plain texts that are made to be slow."""
 
+import struct
+import zlib
 from collections.abc import Callable
 
+from tests.unit.ingest.outlook_files import msg_of
 from tests.unit.ingest.slow.case import SENTENCE, SlowFile, text_of
 
 
@@ -21,6 +24,18 @@ def _telegram(message: Callable[[int], str]) -> Callable[[int], bytes]:
         return f'{{"name": "c", "type": "personal_chat", "id": 1, "messages": [{first}{further}]}}'.encode()
 
     return make
+
+
+def _rtf(body: Callable[[int], str]) -> Callable[[int], bytes]:
+    return lambda n: f"{{\\rtf1 {body(n)}}}".encode()
+
+
+def _copies(n: int) -> bytes:
+    """A message whose rich text is made of copies of what was just unpacked."""
+    places = [(207 + 17 * i - 100) % 4096 << 4 | 15 for i in range(8 * n)]
+    content = b"".join(b"\xff" + struct.pack(">8H", *places[at : at + 8]) for at in range(0, 8 * n, 8))
+    crc = zlib.crc32(content, 0xFFFFFFFF) ^ 0xFFFFFFFF
+    return msg_of({0x0037: "a"}, binary={0x1009: struct.pack("<II4sI", len(content) + 12, 0, b"LZFu", crc) + content})
 
 
 TEXTS = {
@@ -45,6 +60,17 @@ TEXTS = {
     "json: replies": SlowFile(
         "a.json", 500, _telegram(lambda i: f'"text": "answer {i}", "reply_to_message_id": 999999999')
     ),
+    "rtf: fonts without letters": SlowFile("a.rtf", 5_000, _rtf(lambda n: r"{\fonttbl" + r"\f1" * n + "}x")),
+    "rtf: fonts without ends": SlowFile("a.rtf", 5_000, _rtf(lambda n: r"{\fonttbl" + r"\f1\fcharset1 a" * n + "}x")),
+    "rtf: fonts behind a picture": SlowFile(
+        "a.rtf", 5_000, _rtf(lambda n: r"{\pict{\fonttbl}{\pi\pict}ct{\fonttbl" + r"\f1" * n + "}x")
+    ),
+    "rtf: links": SlowFile("a.rtf", 2_000, _rtf(lambda n: r'{\field{\*\fldinst{HYPERLINK "a"' * n)),
+    "rtf: links that close": SlowFile(
+        "a.rtf", 1_000, _rtf(lambda n: r'{\field{\*\fldinst{HYPERLINK "a"}}{\fldrslt x}} ' * n)
+    ),
+    "rtf: pictures": SlowFile("a.rtf", 5_000, _rtf(lambda n: r"{\pict\bin0 " * n)),
+    "msg: copies of copies": SlowFile("a.msg", 1_000, _copies),
     "text: one line": SlowFile("a.txt", 10_000, text_of(lambda n: "word " * n)),
     "text: one word": SlowFile("a.txt", 50_000, text_of(lambda n: "w" * n)),
     "text: lines": SlowFile("a.txt", 1_500, text_of(lambda n: f"{SENTENCE}\n" * n)),
