@@ -57,7 +57,10 @@ _FORMS: tuple[tuple[AnswerKind, str], ...] = (
     (AnswerKind.DURATION, r"\bhow\s(long|old)\b"),
     (
         AnswerKind.TIME,
-        r"""\b(when|since\swhen|until\swhen)\b
+        # Behind another question word or a verb that asks, "when" only begins a clause: "What must I do when it rains?"
+        r"""^(?!(?:(?:and|but|so|in|at|on|for|of|by|with|from|to)\s)?(?:what|which|who|whom|whose|where|why|how|is|are|was|were|do|does|did|can|could|may|must|should|will
+          |would|has|have|had)\b).*\bwhen\b
+        |\b(since|until|and|or)\swhen\b
         |\b(what|which)\s(\w+\s)?(year|date|day|month|century|decade|time|era|period|season)\b""",
     ),
     (
