@@ -4,6 +4,7 @@ A light suffix stemmer instead of Porter: it only has to make inflections of one
 questions and passages go through the same function, so a wrong stem costs nothing as long as it is the same on both sides.
 """
 
+import itertools
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -68,12 +69,16 @@ _SAME_WORD = (
     "april apr", "june jun", "july jul", "august aug", "september sep sept", "october oct", "november nov", "december dec",
 )  # fmt: skip
 _IRREGULAR = {form: family.split()[0] for family in _SAME_WORD for form in family.split()}
+_OF_VERBS = words("ed ing ings es")
 _ANAPHORS = words(
     "it its he his him she her hers they their them this these those such both neither otherwise therefore thus "
     "hence consequently however moreover furthermore additionally also"
 )
 
 _PERSONAL = words("he his him she her hers")
+_POSSESSIVE = words("his her its their")
+_VERBS = words("is was are were has had have")
+_SUBJECT_WORDS = 5
 _OPENING_CHARS = 60
 """Of a sentence, where what it is about is said."""
 
@@ -86,15 +91,15 @@ def starts_with_anaphor(text: str) -> bool:
 
 def points_back(text: str) -> bool:
     """Whether `text` does not name whom or what it is about: it begins with a word that points back, or has a personal pronoun
-    before it names anything ("After his career he opened a bakery")."""
+    before it names anything ("After his career he opened a bakery"). "Her cousin Ada Byron was …" names its own."""
+    opening = tokens(text[:_OPENING_CHARS])
+    if opening and opening[0].surface.lower() in _POSSESSIVE:
+        subject = itertools.takewhile(lambda token: token.surface.lower() not in _VERBS, opening[:_SUBJECT_WORDS])
+        return not any(token.is_name for token in subject)
     if starts_with_anaphor(text):
         return True
-    for token in tokens(text[:_OPENING_CHARS]):
-        if token.surface.lower() in _PERSONAL:
-            return True
-        if token.is_name:
-            return False
-    return False
+    first = next((token for token in opening if token.is_name or token.surface.lower() in _PERSONAL), None)
+    return first is not None and not first.is_name
 
 
 @dataclass(frozen=True)
@@ -175,6 +180,8 @@ def stem(word: str) -> str:
             if suffix == "y" and lowered[-2] in "aeou":  # "play" and "played"
                 continue
             base = lowered[: len(lowered) - len(suffix)] + replacement
+            if suffix in _OF_VERBS and base.endswith(("er", "or")) and len(base) >= 6:  # "discover" and "discovered"
+                base = base[:-2]
             return base[:-1] if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "sl" else base
     return lowered
 

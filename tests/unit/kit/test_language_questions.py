@@ -26,6 +26,11 @@ KINDS = [
     ("Can software be returned?", AnswerKind.YES_NO),
     ("What did the board decide?", AnswerKind.FACT),
     ("refund policy", AnswerKind.KEYWORDS),
+    ("Ist das Büro geöffnet?", AnswerKind.YES_NO),
+    ("¿Se puede fumar?", AnswerKind.YES_NO),
+    ("Est-ce que le musée est ouvert ?", AnswerKind.YES_NO),
+    ("可以吸烟吗？", AnswerKind.YES_NO),
+    ("ここは禁煙ですか？", AnswerKind.YES_NO),
     ("Wo liegt die Fabrik?", AnswerKind.FACT),
     ("首都はどこですか？", AnswerKind.FACT),
 ]

@@ -20,6 +20,14 @@ BROTHERS = (
     "Erik Solheim was a midfielder. He was born in Bergen in 1961. He played for Varnsund and scored 88 goals.\n\n"
     "Jonas Solheim was a goalkeeper. He was born in Narvik in 1966. After his career he taught mathematics in Bodø."
 )
+COUSINS = (
+    "Clara Voss studied in Leiden.\n\n"
+    "Her cousin Martha Voss studied in Kiel. She discovered no salt. She built a furnace in 1929."
+)
+PORTS = (
+    "# Brisk\n\nThe default port is 7070.\n\n## Archive\n\nVersion 2.4 was released in 2022. Its default port was 6060."
+)
+SALES = "Sparte: Strom; Umsatz (Mio. Euro): 41,7\nSparte: Gesamt; Umsatz (Mio. Euro): 75,9"
 PUMPS = "The pump P-40 weighs 18 kilograms. The pump P-20 weighs 11 kilograms."
 
 
@@ -64,6 +72,22 @@ TOLD = [
     Told("What was the revenue of the Services segment?", SEGMENTS, "Services; Revenue: 37", "Total"),
     Told("Where was Jonas Solheim born?", BROTHERS, "born in Narvik", "Bergen"),
     Told("How many goals did Erik Solheim score?", BROTHERS, "88 goals", "Jonas"),
+    Told("What did Martha Voss build?", COUSINS, "built a furnace", "Clara"),
+    Told("What is the default port?", PORTS, "7070", "6060"),
+    Told("Wie hoch war der Umsatz insgesamt?", SALES, "75,9", "41,7"),
+    Told(
+        "How much was sold in 2023?",
+        "In 2024 the firm sold 90 pumps. In 2023 the firm sold 70 pumps.",
+        "70 pumps",
+        "90 pumps",
+    ),
+    Told(
+        "How high is the Skarvholm?",
+        "All know the Skarvholm is 34 metres high. They say Grindholm is 21 metres high.",
+        "34",
+        "21",
+    ),
+    Told("Ist das Büro mittwochs geöffnet?", "Das Büro ist mittwochs nicht geöffnet.", "nicht geöffnet", "kein"),
     Told("How much does the pump P-20 weigh?", PUMPS, "11 kilograms", "18 kilograms"),
 ]
 
@@ -83,6 +107,17 @@ async def test_what_is_denied_answers_where_nothing_else_does() -> None:
 async def test_history_is_quoted_where_the_documents_say_nothing_of_today() -> None:
     said = await quoted("Who is the head of the travel desk?", "The previous head of the travel desk was Peter Falk.")
     assert "Peter Falk" in said
+
+
+async def test_row_of_a_part_that_is_not_there_is_no_answer() -> None:
+    found = await answer("Wie hoch war der Umsatz der Sparte Gas?", passages(SALES), Alike(), SETTINGS)
+    assert not found.answerable
+
+
+def test_name_in_another_language_makes_no_namesake() -> None:
+    read = read_question("Wann wurde die Schreibmaschine patentiert?")
+    text = "It was made by Remington. It was patented in 1868 by Christopher Sholes."
+    assert not any(speaks_of_a_namesake(read, each) for each in gather(read, passages(text)).candidates)
 
 
 async def test_rows_of_parts_are_quoted_where_parts_are_asked_for() -> None:

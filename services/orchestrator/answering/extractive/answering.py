@@ -16,7 +16,7 @@ from kit.language.terms import tokens
 from services.orchestrator.answering.extractive.answerability import probability
 from services.orchestrator.answering.extractive.features import Candidate, Evidence, gather, has_column_and_cell
 from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage, SentenceScorer
-from services.orchestrator.answering.extractive.rows import is_row, shortened
+from services.orchestrator.answering.extractive.rows import is_row, is_whole, shortened
 from services.orchestrator.answering.extractive.scored import Scored
 from services.orchestrator.answering.extractive.scoring import prefilter, rank
 from services.orchestrator.answering.extractive.selection import select
@@ -95,7 +95,9 @@ async def _in_one_step(
     sure = _confidence(read, evidence, [best, *(each for each in everything if each is not ranked[0])])
     total = (settings.without_scorer if semantics is None else settings.with_scorer).total
     if sure < (settings.min_confidence_by_words if semantics is None else settings.min_confidence):
-        return ExtractiveAnswer((), False, sure, WEAK_EVIDENCE, _closest(ranked, total, read.stems), degraded_reason)
+        return ExtractiveAnswer(
+            (), False, sure, WEAK_EVIDENCE, _closest(everything, total, read.stems), degraded_reason
+        )
     chosen = select(read, evidence, ranked, settings)
     return ExtractiveAnswer(
         tuple(_sentence(s, total, read.stems) for s in chosen), True, sure, degraded_reason=degraded_reason
@@ -172,7 +174,7 @@ def _confidence(read: Question, evidence: Evidence, ranked: Sequence[Scored]) ->
             sure = min(sure, MOST_OF_OTHER_ROW)
         elif has_column_and_cell(read, best):
             sure = max(sure, LEAST_OF_FITTING_ROW)
-        elif read.stems - best.nearby:
+        elif read.stems - best.nearby and not is_whole(best.unit.text):
             sure = min(sure, MOST_OF_OTHER_ROW)
     is_other = lacks_identifier(read, evidence) or speaks_of_a_namesake(read, best)
     return round(min(sure, MOST_WITHOUT_IDENTIFIER) if is_other else sure, 3)

@@ -11,11 +11,12 @@ from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import Unit, UnitKind, split_units
 from kit.language.terms import Token, points_back, starts_with_anaphor, tokens
 from services.orchestrator.answering.extractive.models import Passage
-from services.orchestrator.answering.extractive.rows import fields, is_row
+from services.orchestrator.answering.extractive.rows import fields, is_row, is_whole, names_a_whole
 
 _DATED = re.compile(r"(?<!\d)(?:1\d|20)\d{2}(?!\d)")
 """A short line with a year is no title but the date of what stands around it."""
 _ADDRESS = re.compile(r"\S+://\S+|\S+@\S+|\[\W?\d+\]")
+_THE_WHOLE = "the whole"
 _WORD = re.compile(r"[^\W\d_]{2}|[^\W\d_a-zA-Z]|\d")
 _ASKS = ("?", "？", "؟")
 _INTRODUCES = (":", "：")
@@ -93,7 +94,7 @@ class _Read:
     captions: list[str]
     """Per unit: of a row, the line right above its table; else empty."""
     heads: list[int]
-    """Per unit the place of the sentence that names what it is about."""
+    """Per unit the place of the sentence that names what it is about; its own where it names it itself."""
     header: dict[str, float]
     """The same for document name and heading path."""
 
@@ -243,22 +244,24 @@ def _candidate(question: Question, part: _Read, index: int, evidence: Evidence, 
 
 def _heads(units: Sequence[Unit]) -> list[int]:
     """Per unit the sentence that names what it is about: the first before it, in its paragraph, that does not point back itself; of
-    one that points back out of its paragraph the unit before; else its own place."""
+    one that begins by pointing back otherwise the unit before; else its own place."""
+    named: list[int] = []
     heads: list[int] = []
     for index, unit in enumerate(units):
-        head = index
-        if index and units[index - 1].block == unit.block and points_back(unit.text):
-            head = heads[index - 1]
-        elif index and starts_with_anaphor(unit.text):
-            head = index - 1
-        heads.append(head)
+        goes_on = bool(index) and units[index - 1].block == unit.block and points_back(unit.text)
+        named.append(named[index - 1] if goes_on else index)
+        begins_back = bool(index) and starts_with_anaphor(unit.text)
+        heads.append(named[index] if goes_on else index - int(begins_back))
     return heads
 
 
 def has_column_and_cell(question: Question, candidate: Candidate) -> bool:
-    """Whether the question has one word of a row's column and another of its cell: what it asks for, and of which row."""
+    """Whether the question has one word of a row's column and another of its cell: what it asks for, and of which row.
+    "In all" is a word of the row of the whole."""
     columns: set[str] = set()
     cells: set[str] = set()
+    if is_whole(candidate.unit.text) and names_a_whole(question.text):
+        cells |= {_THE_WHOLE}
     for name, value in fields(f"{candidate.caption}; {candidate.unit.text}"):
         columns |= _matches(question, tokens(name.replace("_", " ")) + tokens(name)).keys()
         cells |= _matches(question, tokens(value)).keys()

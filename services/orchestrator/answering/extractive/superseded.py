@@ -8,27 +8,32 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from kit.language.cues import is_negated
+from kit.language.cues import is_negated, is_year
 from kit.language.history import asks_of_today, tells_of_the_past
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import UnitKind
 from kit.language.terms import STOPWORDS, Token, tokens, words
 from services.orchestrator.answering.extractive.features import Candidate, Evidence
-from services.orchestrator.answering.extractive.rows import fields, is_row
+from services.orchestrator.answering.extractive.rows import fields, is_row, names_a_whole
 from services.orchestrator.answering.extractive.scored import Scored
 
 MOST_BEHIND = 3.0
 """A unit worth this much less than another is no rival of it: that it holds the same words is chance. A choice."""
+MOST_BEHIND_ITS_SUBJECT = 4.0
+"""The same of a unit that goes on from another, which holds the name and is worth more for it."""
 _ONE_FACT = frozenset(
-    {AnswerKind.PERSON, AnswerKind.TIME, AnswerKind.PLACE, AnswerKind.QUANTITY, AnswerKind.DURATION, AnswerKind.FACT}
+    {
+        AnswerKind.PERSON,
+        AnswerKind.TIME,
+        AnswerKind.PLACE,
+        AnswerKind.QUANTITY,
+        AnswerKind.DURATION,
+        AnswerKind.DEFINITION,
+        AnswerKind.FACT,
+    }
 )
 """What asks for one thing that is so. "Is it allowed?" is answered by "It is not" as well."""
 _NOT_ONLY = re.compile(r"\bnot (only|just|merely|necessarily)\b", re.IGNORECASE)
-_WHOLE = re.compile(
-    r"\b(total|totals|sum|overall|all|altogether|gesamt\w*|summe|insgesamt|alle|ensemble|totale|totaal|итого|всего|razem|suma|celkem"
-    r"|toplam)\b|合计|总计|總計|合計|総計|합계|총계|المجموع",
-    re.IGNORECASE,
-)
 _PARTS = words("each every per by which highest lowest most least largest smallest jede jeder chaque cada")
 """What asks for parts, or compares them."""
 _TITLES = words("mr mrs ms dr prof sir dame lord lady king queen president captain saint st")
@@ -41,6 +46,8 @@ class Flaw(enum.Enum):
     DENIED = "denied"
     PART = "part"
     NAMESAKE = "namesake"
+    UNNAMED = "unnamed"
+    ANOTHER_YEAR = "another year"
 
 
 def without_superseded(question: Question, ranked: Sequence[Scored]) -> list[Scored]:
@@ -63,7 +70,7 @@ def _goes_on_from(other: Scored, named: Scored) -> bool:
     left, right = other.candidate, named.candidate
     follows = left.antecedent and (left.passage.number, left.antecedent_index) == (right.passage.number, right.index)
     adds = left.covered - right.covered and left.cue >= right.cue
-    return bool(follows and adds) and other.value >= named.value - MOST_BEHIND
+    return bool(follows and adds) and other.value >= named.value - MOST_BEHIND_ITS_SUBJECT
 
 
 def judged_with_its_antecedent(evidence: Evidence, best: Scored, ranked: Sequence[Scored]) -> Scored:
@@ -99,7 +106,7 @@ def _points_elsewhere(question: Question, candidate: Candidate) -> bool:
     """Whether the unit points back to a sentence that names something, and none of the names of the question."""
     names = {term.stem for term in question.terms if term.is_name}
     return (
-        bool(candidate.antecedent and names)
+        bool(candidate.antecedent and names and candidate.covered)
         and not names & candidate.about
         and any(
             token.is_name or (not token.is_stopword and token.surface[0].isupper())
@@ -112,8 +119,8 @@ def _says_as_much(other: Scored, flawed: Scored) -> bool:
     """Whether the other unit holds, with what it is about, each word of the question that the flawed one holds, and as clearly
     the kind of thing that is asked for."""
     left, right = other.candidate, flawed.candidate
-    holds = right.covered <= left.about and left.cue >= right.cue
-    return holds and other.value >= flawed.value - MOST_BEHIND and left.unit.text != right.unit.text
+    holds = right.covered and right.covered <= left.about and left.cue >= right.cue
+    return bool(holds) and other.value >= flawed.value - MOST_BEHIND and left.unit.text != right.unit.text
 
 
 def _flaws(question: Question, candidate: Candidate, ranked: Sequence[Scored]) -> frozenset[Flaw]:
@@ -123,20 +130,34 @@ def _flaws(question: Question, candidate: Candidate, ranked: Sequence[Scored]) -
         found.add(Flaw.NAMESAKE)
     if question.kind not in _ONE_FACT:
         return frozenset(found)
-    title = candidate.passage.heading_path[-1] if candidate.passage.heading_path else candidate.unit.heading
+    title = f"{' '.join(candidate.passage.heading_path[-1:])} {candidate.unit.heading}"
     if asks_of_today(question.text) and tells_of_the_past(text, title):
         found.add(Flaw.PAST)
     if not is_negated(question.text, loosely=True) and is_negated(_NOT_ONLY.sub("", text)):
         found.add(Flaw.DENIED)
     if _is_part(question, candidate, ranked):
         found.add(Flaw.PART)
+    if _names_others_only(question, candidate):
+        found.add(Flaw.UNNAMED)
+    if {term.stem for term in question.terms if is_year(term.surface)} - candidate.about:
+        found.add(Flaw.ANOTHER_YEAR)
     return frozenset(found)
+
+
+def _names_others_only(question: Question, candidate: Candidate) -> bool:
+    """Whether the unit, with what it points back to, names something and nothing that the question names."""
+    asked = {term.stem for term in question.terms if term.is_name}
+    if candidate.unit.kind is UnitKind.ROW:
+        return False
+    named = {token.stem for token in tokens(f"{candidate.antecedent} {candidate.unit.text}") if token.is_name}
+    held = candidate.covered | {token.stem for token in tokens(candidate.antecedent)}
+    return bool(asked and named) and not asked & held
 
 
 def _is_part(question: Question, candidate: Candidate, ranked: Sequence[Scored]) -> bool:
     """Whether the unit is a row of a part that the question does not name, of a table that has a row of the whole."""
     key = _key(candidate)
-    if key is None or _WHOLE.search(key[1]):
+    if key is None or names_a_whole(key[1]):
         return False
     named = {token.stem for token in tokens(" ".join(key))} & question.stems
     asks_for_parts = any(token.surface.lower() in _PARTS for token in tokens(question.text))
@@ -145,7 +166,7 @@ def _is_part(question: Question, candidate: Candidate, ranked: Sequence[Scored])
     wholes = (
         _key(each.candidate) for each in ranked if each.candidate.passage.document_id == candidate.passage.document_id
     )
-    return any(other is not None and other[0] == key[0] and _WHOLE.search(other[1]) for other in wholes)
+    return any(other is not None and other[0] == key[0] and names_a_whole(other[1]) for other in wholes)
 
 
 def _key(candidate: Candidate) -> tuple[str, str] | None:
