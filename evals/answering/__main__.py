@@ -47,7 +47,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _sets(options: argparse.Namespace) -> list[QuestionSet]:
     own = {path.relative_to(_REPOSITORY).as_posix(): path for path in _REPOSITORY.glob("docs/*.md")}
     own["README.md"] = _REPOSITORY / "README.md"
-    sets = [load_questions("README and docs", _QUESTIONS / "repository.jsonl", own)]
+    written = {path.name: path for path in (_QUESTIONS / "written").iterdir()}
+    sets = [
+        load_questions("README and docs", _QUESTIONS / "repository.jsonl", own),
+        load_questions("written", _QUESTIONS / "written.jsonl", written),
+    ]
     if options.documents:
         questions = _QUESTIONS / "documents.jsonl"
         folder: Path = options.documents

@@ -1,9 +1,12 @@
-"""Documents in, questions through `POST /v1/qa`, graded answers out."""
+"""Documents in, questions through `POST /v1/qa` or, where they lean on others, through a thread; graded answers out."""
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from cli.gateway import Gateway
+from cli.asking import Outcome, Question
+from cli.asking import ask as follow
+from cli.gateway import Gateway, Json
 from evals.answering.grading import Graded
 from evals.answering.questions import Asked, QuestionSet
 from evals.indexing import index
@@ -15,12 +18,16 @@ async def ask_all(gateway: Gateway, questions: QuestionSet) -> list[Graded]:
     with tempfile.TemporaryDirectory(prefix="groundwork-evals-") as folder:
         files = {**questions.files, **_written(questions, Path(folder))}
         await index(gateway, collection_id, files)
-    return [await _ask(gateway, collection_id, each) for each in questions.questions]
+    return [await ask(gateway, collection_id, each) for each in questions.questions]
 
 
-async def _ask(gateway: Gateway, collection_id: str, asked: Asked) -> Graded:
-    body = {"question": asked.question, "collection_ids": [collection_id]}
-    answer = await gateway.request("POST", "/v1/qa", json=body)
+async def ask(gateway: Gateway, collection_id: str, asked: Asked) -> Graded:
+    """One question, in a thread behind those that come before it."""
+    if asked.before:
+        answer = await _last_of_a_thread(gateway, collection_id, (*asked.before, asked.question))
+    else:
+        body = {"question": asked.question, "collection_ids": [collection_id]}
+        answer = await gateway.request("POST", "/v1/qa", json=body)
     return Graded(
         asked=asked,
         text=answer["answer"],
@@ -28,6 +35,17 @@ async def _ask(gateway: Gateway, collection_id: str, asked: Asked) -> Graded:
         cited=frozenset(each["document_name"] for each in answer["citations"]),
         confidence=answer["answer_confidence"] or 0.0,
     )
+
+
+async def _last_of_a_thread(gateway: Gateway, collection_id: str, questions: Sequence[str]) -> Json:
+    """The answer to the last question, each being asked when the one before it is answered."""
+    thread_id = (await gateway.request("POST", "/v1/threads", json={}))["id"]
+    outcome = Outcome()
+    for question in questions:
+        outcome = Outcome()
+        async for event in follow(gateway, Question(question, (collection_id,), thread_id)):
+            outcome.add(event)
+    return outcome.as_json()
 
 
 def _written(questions: QuestionSet, folder: Path) -> dict[str, Path]:

@@ -25,6 +25,8 @@ class Asked:
     """Of each group one string must stand in the answer. None at all: the documents do not say."""
     wrong: Sequence[str] = ()
     """Strings that must not stand in the answer: another year, a part instead of the total."""
+    before: Sequence[str] = ()
+    """Questions of the same thread before this one, which leans on them."""
 
     @property
     def is_answerable(self) -> bool:
@@ -48,7 +50,15 @@ def load_questions(name: str, path: Path, files: Mapping[str, Path]) -> Question
     try:
         rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
         questions = [
-            Asked(row["id"], row["question"], row["kind"], row["file"], row["expected"], row.get("wrong", ()))
+            Asked(
+                row["id"],
+                row["question"],
+                row["kind"],
+                row["file"],
+                row["expected"],
+                row.get("wrong", ()),
+                row.get("before", ()),
+            )
             for row in rows
         ]
     except (OSError, KeyError, json.JSONDecodeError) as error:

@@ -20,6 +20,13 @@ _TIME_WORDS = re.compile(
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"^(1\d{3}|20\d{2}|[89]\d{2})$")
+_LONGEST_SPAN = 100
+_OF_A_NAME = re.compile(r"[^\W\d_]-$")
+_YEARS = re.compile(
+    r"(?<!\d)(1\d{3}|20\d{2})(?:\s*[–—-]\s*|\s+(?:to|until|till|and|through|bis|und|à|et|jusqu['’]en|a|hasta|y|al|até|e|tot|en|do|по|до)\s+"
+    r"|\s*年?\s*[至到]\s*)(1\d{3}|20\d{2})(?!\d)"
+)
+"""The first and the last year of a span: "from 2016 to 2020"."""
 _NUMBER_WORDS = words(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred hundreds thousand "
@@ -73,6 +80,13 @@ def is_year(word: str) -> bool:
     return bool(_YEAR.match(word))
 
 
+def years_between(text: str) -> frozenset[str]:
+    """The years of the spans that `text` names: 2016 to 2020 for "from 2016 to 2020". That "2016 and 2020" is one behind "between"
+    only is not told apart: a question about 2018 has no better sentence."""
+    spans = ((int(first), int(last)) for first, last in _YEARS.findall(text))
+    return frozenset(str(year) for first, last in spans for year in range(first, min(last, first + _LONGEST_SPAN) + 1))
+
+
 def is_number_word(word: str) -> bool:
     """Whether a word stands for a number or a share ("twelve", "half")."""
     return word.lower() in _NUMBER_WORDS
@@ -101,8 +115,10 @@ def _time(question: Question, text: str, found: Sequence[Token]) -> float:
 
 
 def _quantity(question: Question, text: str, found: Sequence[Token]) -> float:
-    del text
-    new = _new(question, found)
+    # The number of a name ("P-20", "COVID-19") counts nothing.
+    new = [
+        token for token in _new(question, found) if not _OF_A_NAME.search(text[max(0, token.start - 2) : token.start])
+    ]
     if any(token.is_number and not _YEAR.match(token.surface) for token in new):
         return 1.0
     if any(

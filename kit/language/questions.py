@@ -57,7 +57,10 @@ _FORMS: tuple[tuple[AnswerKind, str], ...] = (
     (AnswerKind.DURATION, r"\bhow\s(long|old)\b"),
     (
         AnswerKind.TIME,
-        r"""\b(when|since\swhen|until\swhen)\b
+        # Behind another question word or a verb that asks, "when" only begins a clause: "What must I do when it rains?"
+        r"""^(?!(?:(?:and|but|so|in|at|on|for|of|by|with|from|to)\s)?(?:what|which|who|whom|whose|where|why|how|is|are|was|were|do|does|did|can|could|may|must|should|will
+          |would|has|have|had)\b).*\bwhen\b
+        |\b(since|until|and|or)\swhen\b
         |\b(what|which)\s(\w+\s)?(year|date|day|month|century|decade|time|era|period|season)\b""",
     ),
     (
@@ -112,9 +115,20 @@ _COMPILED_ELSEWHERE = tuple(
                 r"сколько|скільки|kaç|πόσ\w+)\b|(?:^|\s)كم\b|כמה|कितन|กี่|เท่าไ|多少|几[个名年次]|幾|いくら|いくつ|何[人個回]|얼마|몇"
             ),
         ),
+        (
+            AnswerKind.YES_NO,
+            (
+                r"^(ist|sind|war|waren|hat|haben|hatte|wird|werden|wurde|kann|können|darf|dürfen|muss|müssen|soll|gibt es|gilt"
+                r"|est-ce|(est|sont|peut|a|doit|faut)-(il|elle|on|ils|elles|t-il|t-elle|t-on)|mag|is|zijn|kan|heeft)\b"
+                r"|^¿(es|son|está|están|fue|se puede[n]?|puede[ns]?|hay|tiene[n]?|hace falta)\b"
+                r"|\bли\b|^هل |吗|嗎|是否"
+                r"|^(?!.*(どこ|どれ|どの|どう|誰|だれ|いつ|なに|何|なぜ|いくら|いくつ|幾)).*(ます|です)か[?？]?$"
+            ),
+        ),
     )
 )
-"""What asks for a number or a time in other languages: digits answer it in all of them."""
+"""What asks for a number or a time in other languages, which digits answer in all of them; and for a yes or a no, which the
+question's own words may answer."""
 _COMPILED = tuple((kind, re.compile(pattern, re.VERBOSE)) for kind, pattern in _FORMS)
 _QUESTION_MARKS = ("?", "？", "؟")
 

@@ -4,6 +4,7 @@ A light suffix stemmer instead of Porter: it only has to make inflections of one
 questions and passages go through the same function, so a wrong stem costs nothing as long as it is the same on both sides.
 """
 
+import itertools
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -38,6 +39,10 @@ _MARKS = (
 """Vowel signs, accents and joiners within words, which are no letters to `re`: without them "किताब" would be three words of a
 letter each, which every text has. Those of scripts without spaces (Thai, Khmer) are left out: they take sentences apart."""
 _WORD = re.compile(rf"\d+(?:[.,:/]\d+)*|[^\W\d_][\w{_MARKS}]*(?:['’][^\W\d_]+)?")
+_ELISION = re.compile(
+    r"(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|dell|nell|dall|sull|all|un)['’](?=[^\W\d_]{2})", re.IGNORECASE
+)
+"""An article or a small word that French, Italian and Catalan join to the word behind it: "l'entrée", "d'AbbVie"."""
 _RUN = re.compile(r"[0-9A-Za-z_]+|[^0-9A-Za-z_]+")
 _IDEOGRAPH = re.compile(r"[぀-ヿ㐀-鿿豈-﫿가-힯]")
 # (suffix, replacement, shortest stem that may remain), first match wins. ~ Porter's steps 1 and a few of 2 to 4.
@@ -59,18 +64,42 @@ _SAME_WORD = (
     "tell told", "go went", "woman women", "win won", "write wrote written", "grow grew", "fall fell", "choose chose chosen",
     "become became", "rise rose", "wear wore", "drive drove", "cost costs price prices priced", "big large bigger larger",
     "biggest largest", "company companies firm firms",
+    # Short names of days and months, as tables have them, but for those that are words of their own ("sat", "sun", "mar", "may").
+    "monday mon", "tuesday tue tues", "wednesday wed", "thursday thu thur thurs", "friday fri", "january jan", "february feb",
+    "april apr", "june jun", "july jul", "august aug", "september sep sept", "october oct", "november nov", "december dec",
 )  # fmt: skip
 _IRREGULAR = {form: family.split()[0] for family in _SAME_WORD for form in family.split()}
+_OF_VERBS = words("ed ing ings es")
 _ANAPHORS = words(
     "it its he his him she her hers they their them this these those such both neither otherwise therefore thus "
     "hence consequently however moreover furthermore additionally also"
 )
+
+_PERSONAL = words("he his him she her hers")
+_POSSESSIVE = words("his her its their")
+_VERBS = words("is was are were has had have")
+_SUBJECT_WORDS = 5
+_OPENING_CHARS = 60
+"""Of a sentence, where what it is about is said."""
 
 
 def starts_with_anaphor(text: str) -> bool:
     """Whether `text` begins with a word that points back to the sentence before ("It", "This", "However")."""
     words = text.split(maxsplit=1)
     return bool(words) and words[0].strip("\"'“‘(,").lower() in _ANAPHORS
+
+
+def points_back(text: str) -> bool:
+    """Whether `text` does not name whom or what it is about: it begins with a word that points back, or has a personal pronoun
+    before it names anything ("After his career he opened a bakery"). "Her cousin Ada Byron was …" names its own."""
+    opening = tokens(text[:_OPENING_CHARS])
+    if opening and opening[0].surface.lower() in _POSSESSIVE:
+        subject = itertools.takewhile(lambda token: token.surface.lower() not in _VERBS, opening[:_SUBJECT_WORDS])
+        return not any(token.is_name for token in subject)
+    if starts_with_anaphor(text):
+        return True
+    first = next((token for token in opening if token.is_name or token.surface.lower() in _PERSONAL), None)
+    return first is not None and not first.is_name
 
 
 @dataclass(frozen=True)
@@ -106,18 +135,20 @@ def tokens(text: str) -> list[Token]:
     """Words of `text` in order. Scripts written without spaces give overlapping pairs of characters."""
     found: list[Token] = []
     for match in _WORD.finditer(text):
-        surface = match.group()
+        surface, start = match.group(), match.start()
+        if elided := _ELISION.match(surface):
+            surface, start = surface[elided.end() :], start + elided.end()
         if _IDEOGRAPH.search(surface):
             # "R380の売上": an identifier within a run without spaces is a word of its own.
             for part in _RUN.finditer(surface):
-                start = match.start() + part.start()
+                place = start + part.start()
                 if _IDEOGRAPH.search(part[0]):
-                    found.extend(_pairs(part[0], start))
+                    found.extend(_pairs(part[0], place))
                 else:
-                    found.append(Token(part[0], stem(part[0]), start, start + len(part[0]), is_name=True))
+                    found.append(Token(part[0], stem(part[0]), place, place + len(part[0]), is_name=True))
             continue
-        is_name = surface[0].isupper() and (not _starts_sentence(text, match.start()) or surface[1:2].isupper())
-        found.append(Token(surface, stem(surface), match.start(), match.end(), is_name))
+        is_name = surface[0].isupper() and (not _starts_sentence(text, start) or surface[1:2].isupper())
+        found.append(Token(surface, stem(surface), start, match.end(), is_name))
     return found
 
 
@@ -146,7 +177,11 @@ def stem(word: str) -> str:
         if lowered.endswith(suffix) and len(lowered) - len(suffix) >= shortest:
             if suffix == "s" and lowered[-2] in "us":
                 continue
+            if suffix == "y" and lowered[-2] in "aeou":  # "play" and "played"
+                continue
             base = lowered[: len(lowered) - len(suffix)] + replacement
+            if suffix in _OF_VERBS and base.endswith(("er", "or")) and len(base) >= 6:  # "discover" and "discovered"
+                base = base[:-2]
             return base[:-1] if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "sl" else base
     return lowered
 

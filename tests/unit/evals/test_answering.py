@@ -1,10 +1,16 @@
 """Sets of questions, exact grading and the figures that follow."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from cli.gateway import Gateway
+from cli.sse import Event
+from evals.answering.asking import ask
 from evals.answering.grading import Graded, figures, risk_coverage
 from evals.answering.questions import ADVERSARIAL, Asked, load_questions, load_squad_half
 from evals.errors import CollectionUnusable
@@ -77,3 +83,43 @@ def test_questions_about_this_repository_name_its_documents() -> None:
     for row in rows:
         text = (root / row["file"]).read_text("utf-8").lower() if row["file"] else ""
         assert all(any(each in text for each in group) for group in row["expected"]), row["question"]
+
+
+def test_written_questions_name_their_documents_and_what_stands_in_them() -> None:
+    folder = Path(__file__).parents[3] / "evals/data/answers"
+    rows = [json.loads(line) for line in (folder / "written.jsonl").read_text("utf-8").splitlines()]
+    for row in rows:
+        text = " ".join((folder / "written" / row["file"]).read_text("utf-8").lower().split())
+        # A row is quoted as fields: words of a table need not stand side by side.
+        assert all(any(each in text for each in group) for group in row["expected"]), row["question"]
+        assert all(each in text for each in row.get("wrong", ())), row["question"]
+
+
+async def test_question_that_leans_on_others_is_asked_in_their_thread(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    row = {"id": "1", "question": "And when?", "kind": "fact", "file": "", "expected": [], "before": ["Who?"]}
+    path.write_text(json.dumps(row))
+    asked: list[tuple[str, str, str]] = []
+
+    class Fake:
+        async def request(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+            assert (method, path) == ("POST", "/v1/threads")
+            return {"id": "t1"}
+
+        @asynccontextmanager
+        async def events(
+            self, method: str, path: str, **options: Any
+        ) -> AsyncIterator[tuple[str, AsyncIterator[Event]]]:
+            asked.append((path, options["json"]["message"], options["json"]["thread_id"]))
+            yield "r1", self._told(options["json"]["message"])
+
+        async def _told(self, message: str) -> AsyncIterator[Event]:
+            said = {"seq": 1, "text": f"To {message}", "citations": [], "answer_confidence": None}
+            yield Event("answer", said, 1)
+            yield Event("done", {"seq": 2, "status": "refused"}, 2)
+
+    (question,) = load_questions("set", path, {}).questions
+    found = await ask(cast("Gateway", Fake()), "c", question)
+    assert (found.text, found.is_refused) == ("To And when?", True)
+    path_of_chat = "/v1/collections/c/chat"
+    assert asked == [(path_of_chat, "Who?", "t1"), (path_of_chat, "And when?", "t1")]

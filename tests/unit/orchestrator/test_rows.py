@@ -2,6 +2,7 @@
 
 from kit.language.questions import read_question
 from services.orchestrator.answering.extractive import ExtractiveSettings, Passage, answer
+from services.orchestrator.answering.extractive.answering import LEAST_OF_FITTING_ROW
 from services.orchestrator.answering.extractive.features import gather, has_column_and_cell
 from services.orchestrator.answering.extractive.rows import MOST_CHARS, fields, is_row, shortened
 
@@ -53,3 +54,17 @@ async def test_questions_and_lead_ins_are_no_answers() -> None:
     )
     found = await answer("Who owns the bridge?", [passage(text)], None, ExtractiveSettings(min_confidence=0.0))
     assert [each.text for each in found.sentences] == ["The bridge over the Elbe is owned by the city of Meissen."]
+
+
+async def test_words_of_a_column_name_are_words() -> None:
+    text = "name: Singapore; currency_name: Singapore Dollar; area_km2: 728"
+    found = await answer("Which currency does Singapore use?", [passage(text)], None, ExtractiveSettings())
+    assert found.answerable
+    assert found.confidence >= LEAST_OF_FITTING_ROW
+
+
+async def test_row_of_other_years_is_no_answer() -> None:
+    text = "Segment: Sensors; Revenue 2024: 118; Revenue 2023: 104\n\nThe company was founded in 2019."
+    asked = "What was the revenue of the Sensors segment in {}?"
+    assert (await answer(asked.format(2023), [passage(text)], None, ExtractiveSettings())).answerable
+    assert not (await answer(asked.format(2019), [passage(text)], None, ExtractiveSettings())).answerable

@@ -9,17 +9,24 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from kit.language.cues import is_year
 from kit.language.questions import AnswerKind, Question, read_question
 from kit.language.sentences import UnitKind
+from kit.language.terms import tokens
 from services.orchestrator.answering.extractive.answerability import probability
 from services.orchestrator.answering.extractive.features import Candidate, Evidence, gather, has_column_and_cell
 from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage, SentenceScorer
-from services.orchestrator.answering.extractive.rows import shortened
+from services.orchestrator.answering.extractive.rows import is_row, is_whole, shortened
 from services.orchestrator.answering.extractive.scored import Scored
 from services.orchestrator.answering.extractive.scoring import prefilter, rank
 from services.orchestrator.answering.extractive.selection import select
 from services.orchestrator.answering.extractive.settings import ExtractiveSettings
 from services.orchestrator.answering.extractive.signals import lacks_identifier, read_signals
+from services.orchestrator.answering.extractive.superseded import (
+    judged_with_its_antecedent,
+    speaks_of_a_namesake,
+    without_superseded,
+)
 from services.orchestrator.answering.extractive.two_steps import find_bridge, read_two_steps
 
 EMPTY_QUESTION = "EMPTY_QUESTION"
@@ -81,11 +88,16 @@ async def _in_one_step(
     if not candidates:
         return _refusal(NO_EVIDENCE, 0.0)
     semantics, degraded_reason = await score_candidates(read, candidates, scorer, settings)
-    ranked = rank(candidates, semantics, settings)
-    sure = _confidence(read, evidence, ranked)
+    everything = rank(candidates, semantics, settings)
+    ranked = without_superseded(read, everything)
+    # How sure it is depends on all that was found: what is superseded is near, too.
+    best = judged_with_its_antecedent(evidence, ranked[0], everything)
+    sure = _confidence(read, evidence, [best, *(each for each in everything if each is not ranked[0])])
     total = (settings.without_scorer if semantics is None else settings.with_scorer).total
     if sure < (settings.min_confidence_by_words if semantics is None else settings.min_confidence):
-        return ExtractiveAnswer((), False, sure, WEAK_EVIDENCE, _closest(ranked, total, read.stems), degraded_reason)
+        return ExtractiveAnswer(
+            (), False, sure, WEAK_EVIDENCE, _closest(everything, total, read.stems), degraded_reason
+        )
     chosen = select(read, evidence, ranked, settings)
     return ExtractiveAnswer(
         tuple(_sentence(s, total, read.stems) for s in chosen), True, sure, degraded_reason=degraded_reason
@@ -157,12 +169,21 @@ def _confidence(read: Question, evidence: Evidence, ranked: Sequence[Scored]) ->
         return round(evidence.share(ranked[0].candidate.nearby), 3)
     sure = probability(read_signals(read, evidence, ranked))
     best = ranked[0].candidate
-    if best.unit.kind is UnitKind.ROW:
-        if has_column_and_cell(read, best):
-            sure = max(sure, LEAST_OF_FITTING_ROW)
-        elif read.stems - best.nearby:
+    if best.unit.kind is UnitKind.ROW and is_row(best.unit.text):
+        if _lacks_year(read, best):
             sure = min(sure, MOST_OF_OTHER_ROW)
-    return round(min(sure, MOST_WITHOUT_IDENTIFIER) if lacks_identifier(read, evidence) else sure, 3)
+        elif has_column_and_cell(read, best):
+            sure = max(sure, LEAST_OF_FITTING_ROW)
+        elif read.stems - best.nearby and not is_whole(best.unit.text):
+            sure = min(sure, MOST_OF_OTHER_ROW)
+    is_other = lacks_identifier(read, evidence) or speaks_of_a_namesake(read, best)
+    return round(min(sure, MOST_WITHOUT_IDENTIFIER) if is_other else sure, 3)
+
+
+def _lacks_year(read: Question, row: Candidate) -> bool:
+    """Whether the question names a year that the row does not have, which has others."""
+    years = {term.stem for term in read.terms if is_year(term.surface)}
+    return bool(years - row.about) and any(is_year(token.surface) for token in tokens(row.unit.text))
 
 
 def _overlaps(candidate: Candidate, quote: tuple[int, int, int]) -> bool:

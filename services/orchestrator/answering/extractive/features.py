@@ -6,16 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kit.language.cues import type_cue
+from kit.language.cues import is_year, type_cue, years_between
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import Unit, UnitKind, split_units
-from kit.language.terms import Token, starts_with_anaphor, tokens
+from kit.language.terms import Token, points_back, starts_with_anaphor, tokens
 from services.orchestrator.answering.extractive.models import Passage
-from services.orchestrator.answering.extractive.rows import fields, is_row
+from services.orchestrator.answering.extractive.rows import fields, is_row, is_whole, names_a_whole
 
 _DATED = re.compile(r"(?<!\d)(?:1\d|20)\d{2}(?!\d)")
 """A short line with a year is no title but the date of what stands around it."""
 _ADDRESS = re.compile(r"\S+://\S+|\S+@\S+|\[\W?\d+\]")
+_THE_WHOLE = "the whole"
 _WORD = re.compile(r"[^\W\d_]{2}|[^\W\d_a-zA-Z]|\d")
 _ASKS = ("?", "？", "؟")
 _INTRODUCES = (":", "：")
@@ -25,6 +26,8 @@ STEM_PREFIX = 5
 """Two stems that share this many first letters, and most of their length, are taken for one word family…"""
 FAMILY_WEIGHT = 0.7
 """…and count this much of an exact match ("politic" and "politician")."""
+SPAN_WEIGHT = 0.9
+"""A year that lies within a span of years is held by this much."""
 ANAPHOR_WEIGHT = 0.5
 """A sentence that starts with a pronoun holds the words of the sentence before it by this much."""
 TITLE_WEIGHT = 0.8
@@ -42,11 +45,15 @@ class Candidate:
     caption: str
     """Of a row: the line right above its table."""
     antecedent: str
-    """The sentence before, for one that begins by pointing back ("It was finished …"); else empty."""
+    """For one that begins by pointing back ("It was finished …"): the sentence that names what it is about; else empty."""
+    antecedent_index: int
+    """Its position; the unit's own where there is none."""
     stems: frozenset[str]
     """Content stems, for duplicates."""
     covered: frozenset[str]
     """Question stems that the unit holds."""
+    about: frozenset[str]
+    """Question stems that the unit, its antecedent, headings, lead-in or document name hold."""
     nearby: frozenset[str]
     """Question stems that the unit, its neighbours, headings, lead-in or document name hold."""
     coverage: float
@@ -86,6 +93,8 @@ class _Read:
     """Per unit: question stem → 1 for an exact match, less for the same word family."""
     captions: list[str]
     """Per unit: of a row, the line right above its table; else empty."""
+    heads: list[int]
+    """Per unit the place of the sentence that names what it is about; its own where it names it itself."""
     header: dict[str, float]
     """The same for document name and heading path."""
 
@@ -102,10 +111,21 @@ def gather(question: Question, passages: Sequence[Passage]) -> Evidence:
 
 def _read(question: Question, passage: Passage) -> _Read:
     units = _whole_rows(passage.text, split_units(passage.text))
-    found = [tokens(unit.text) for unit in units]
+    found = [_row_tokens(unit.text) if unit.kind is UnitKind.ROW else tokens(unit.text) for unit in units]
     header = tokens(". ".join((passage.document_name.replace("_", " "), *passage.heading_path)))
-    matches = [_matches(question, t) for t in found]
-    return _Read(passage, units, found, matches, _captions(units), _matches(question, header))
+    matches = [_matches(question, t) | _within_spans(question, unit.text) for unit, t in zip(units, found, strict=True)]
+    return _Read(passage, units, found, matches, _captions(units), _heads(units), _matches(question, header))
+
+
+def _row_tokens(text: str) -> list[Token]:
+    """The words of a row, and those that the names of its columns are made of ("currency_name")."""
+    return tokens(text) + [token for name, _ in fields(text) if "_" in name for token in tokens(name.replace("_", " "))]
+
+
+def _within_spans(question: Question, text: str) -> dict[str, float]:
+    """The years of the question that lie within a span of years: what was so from 2016 to 2020 was so in 2018."""
+    asked = [term.stem for term in question.terms if is_year(term.surface)]
+    return dict.fromkeys(years_between(text) & set(asked), SPAN_WEIGHT) if asked else {}
 
 
 def _whole_rows(text: str, units: Sequence[Unit]) -> list[Unit]:
@@ -187,13 +207,17 @@ def _says_something(question: Question, candidate: Candidate) -> bool:
 
 def _candidate(question: Question, part: _Read, index: int, evidence: Evidence, passage_coverage: float) -> Candidate:
     unit, found, own = part.units[index], part.tokens[index], part.matches[index]
-    around = [part.header, own, *(part.matches[i] for i in (index - 1, index + 1) if 0 <= i < len(part.units))]
+    neighbours = [part.matches[i] for i in (index - 1, index + 1) if 0 <= i < len(part.units)]
     section = part.passage.heading_path[-1] if part.passage.heading_path else ""
     title = _matches(question, tokens(f"{section}. {part.captions[index] or unit.heading}"))
-    around += [title, _matches(question, tokens(unit.lead_in))]
-    antecedent = part.units[index - 1].text if index and starts_with_anaphor(unit.text) else ""
-    if antecedent:
-        # "It was commanded by …" is about what the sentence before names.
+    head = part.heads[index]
+    named = part.matches[head] if head != index else {}
+    about = [part.header, own, title, _matches(question, tokens(unit.lead_in)), named]
+    around = [*about, *neighbours]
+    if head != index:
+        # "It was commanded by …" is about what a sentence before names.
+        own = _inherit(own, named, ANAPHOR_WEIGHT)
+    if index and starts_with_anaphor(unit.text):
         own = _inherit(own, part.matches[index - 1], ANAPHOR_WEIGHT)
     if len(title) == len(evidence.weights) or unit.kind is UnitKind.ROW:
         # What a row is about often stands in the caption or the name of its sheet only.
@@ -204,9 +228,11 @@ def _candidate(question: Question, part: _Read, index: int, evidence: Evidence, 
         unit=unit,
         index=index,
         caption=part.captions[index],
-        antecedent=antecedent,
+        antecedent=part.units[head].text if head != index else "",
+        antecedent_index=head,
         stems=frozenset(token.stem for token in found if not token.is_stopword),
         covered=frozenset(part.matches[index]),
+        about=frozenset(stem for matched in about for stem in matched),
         nearby=frozenset(stem for matched in around for stem in matched),
         coverage=coverage,
         context=_covered_share(evidence, around) - coverage,
@@ -216,12 +242,28 @@ def _candidate(question: Question, part: _Read, index: int, evidence: Evidence, 
     )
 
 
+def _heads(units: Sequence[Unit]) -> list[int]:
+    """Per unit the sentence that names what it is about: the first before it, in its paragraph, that does not point back itself; of
+    one that begins by pointing back otherwise the unit before; else its own place."""
+    named: list[int] = []
+    heads: list[int] = []
+    for index, unit in enumerate(units):
+        goes_on = bool(index) and units[index - 1].block == unit.block and points_back(unit.text)
+        named.append(named[index - 1] if goes_on else index)
+        begins_back = bool(index) and starts_with_anaphor(unit.text)
+        heads.append(named[index] if goes_on else index - int(begins_back))
+    return heads
+
+
 def has_column_and_cell(question: Question, candidate: Candidate) -> bool:
-    """Whether the question has one word of a row's column and another of its cell: what it asks for, and of which row."""
+    """Whether the question has one word of a row's column and another of its cell: what it asks for, and of which row.
+    "In all" is a word of the row of the whole."""
     columns: set[str] = set()
     cells: set[str] = set()
+    if is_whole(candidate.unit.text) and names_a_whole(question.text):
+        cells |= {_THE_WHOLE}
     for name, value in fields(f"{candidate.caption}; {candidate.unit.text}"):
-        columns |= _matches(question, tokens(name)).keys()
+        columns |= _matches(question, tokens(name.replace("_", " ")) + tokens(name)).keys()
         cells |= _matches(question, tokens(value)).keys()
     return bool(columns) and bool(cells) and len(columns | cells) > 1
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import UnitKind
-from kit.language.terms import starts_with_anaphor, words
+from kit.language.terms import words
 from services.orchestrator.answering.extractive.features import Candidate, Evidence
 from services.orchestrator.answering.extractive.scored import Scored
 from services.orchestrator.answering.extractive.settings import ExtractiveSettings
@@ -79,7 +79,7 @@ def _says_the_same(left: Candidate, right: Candidate, settings: ExtractiveSettin
 
 
 def _with_antecedents(evidence: Evidence, chosen: Sequence[Scored], settings: ExtractiveSettings) -> list[Scored]:
-    """Adds the sentence before one that starts with a pronoun, when it says what the pronoun stands for."""
+    """Adds the sentence that says what the pronoun at the start of another one stands for."""
     complete = list(chosen)
     for scored in chosen:
         antecedent = _antecedent(evidence, scored.candidate)
@@ -91,11 +91,11 @@ def _with_antecedents(evidence: Evidence, chosen: Sequence[Scored], settings: Ex
 
 
 def _antecedent(evidence: Evidence, candidate: Candidate) -> Candidate | None:
-    if candidate.unit.kind is not UnitKind.PROSE or not starts_with_anaphor(candidate.unit.text):
+    if candidate.unit.kind is not UnitKind.PROSE or not candidate.antecedent:
         return None
     for other in evidence.candidates:
-        is_previous = other.passage.number == candidate.passage.number and other.index == candidate.index - 1
-        if is_previous and other.unit.block == candidate.unit.block and other.unit.kind is UnitKind.PROSE:
+        is_named = other.passage.number == candidate.passage.number and other.index == candidate.antecedent_index
+        if is_named and other.unit.block == candidate.unit.block and other.unit.kind is UnitKind.PROSE:
             return other if other.covered - candidate.covered else None
     return None
 

@@ -3,8 +3,8 @@
 The ranking was fitted on the SQuAD 2.0 development half (8 of its 16 articles; 6 passages of 806 by BM25 + dense, reciprocal
 rank fusion; int8 ONNX all-MiniLM-L6-v2) with the scores of the Rerank call: half MaxSim, half cosine. How likely the best unit
 answers is told by answerability.json; scripts/fit_answerability.py prints how well. On the other 8 articles, 8 passages of 646
-(600 questions of both sorts, multilingual-e5-small, the running system): a gold answer span stands in the answer for 0.81 of the
-answerable questions, 0.96 of the answers cite the gold paragraph, 0.41 of SQuAD's adversarial questions are refused (right topic,
+(600 questions of both sorts, multilingual-e5-small, the running system): a gold answer span stands in the answer for 0.82 of the
+answerable questions, 0.96 of the answers cite the gold paragraph, 0.36 of SQuAD's adversarial questions are refused (right topic,
 missing fact: docs/evaluation.md says why no more).
 """
 
@@ -62,7 +62,7 @@ class ExtractiveSettings:
 
     min_confidence: float = 0.3
     """Below this the answer is a refusal. On those articles, answerable questions answered rightly / adversarial ones refused: 0.3:
-    81, 41 %; 0.4: 77, 48 %; 0.44: 75, 52 %. At 0.4 plain questions over one short file are refused (0.37 for the one that
+    82, 36 %; 0.4: 80, 43 %; 0.48: 75, 48 %. At 0.4 plain questions over one short file are refused (0.37 for the one that
     `groundwork cluster test` asks). An answer with little confidence says so."""
     min_confidence_by_words: float = 0.25
     """The same while no similarity is known, which such an answer says, too. A choice, not measured: words alone are sure of

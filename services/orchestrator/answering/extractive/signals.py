@@ -3,6 +3,7 @@ words of a certain language but the type cues, which say nothing of a question t
 
 import itertools
 import math
+import re
 import statistics
 from collections.abc import Sequence
 
@@ -52,6 +53,7 @@ FEATURES = (
 scale (of SQuAD's questions, best sentence: 0.67 and 0.66; an unrelated sentence: 0.10 and 0.13)."""
 
 _UNREADABLE = math.nan
+_DATE_PART = re.compile(r"(?<=[\d][./-])\d+|\d+(?=[./-]\d)")
 _NEAR = 3
 """Words that may stand between two words that are neighbours in the question."""
 _CUED = frozenset(
@@ -103,7 +105,11 @@ def read_signals(question: Question, evidence: Evidence, ranked: Sequence[Scored
 def lacks_identifier(question: Question, evidence: Evidence) -> bool:
     """Whether a number or an identifier of the question stands nowhere in the evidence."""
     known = frozenset[str]().union(*(each.nearby for each in evidence.candidates))
-    return any(term.stem not in known and any(map(str.isdigit, term.surface)) for term in question.terms)
+    missing = {term.stem for term in question.terms if term.stem not in known and any(map(str.isdigit, term.surface))}
+    # A date in figures holds its day: "2020.3.30" is the 30th.
+    return bool(missing) and not missing <= {
+        part for each in evidence.candidates for part in _DATE_PART.findall(each.unit.text)
+    }
 
 
 def _semantic(ranked: Sequence[Scored]) -> tuple[float, float, float]:

@@ -1,0 +1,157 @@
+"""Of two sentences with the words of the question, the one that speaks of what is asked for."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from kit.language.questions import read_question
+from services.orchestrator.answering.extractive import ExtractiveSettings, Passage, answer
+from services.orchestrator.answering.extractive.features import gather
+from services.orchestrator.answering.extractive.superseded import speaks_of_a_namesake
+
+SETTINGS = ExtractiveSettings()
+POLICY = (
+    "The daily allowance is 62 euros. From 2016 to 2020 the daily allowance was 45 euros. The current head of the travel desk is "
+    "Samira Okoye. The previous head of the travel desk was Peter Falk."
+)
+PLANTS = "The plant in Porto was not closed in 2024. The plant in Emden was closed in 2024."
+SEGMENTS = "Segment: Sensors; Revenue: 118\nSegment: Services; Revenue: 37\nSegment: Total; Revenue: 155"
+BROTHERS = (
+    "Erik Solheim was a midfielder. He was born in Bergen in 1961. He played for Varnsund and scored 88 goals.\n\n"
+    "Jonas Solheim was a goalkeeper. He was born in Narvik in 1966. After his career he taught mathematics in Bodø."
+)
+COUSINS = (
+    "Clara Voss studied in Leiden.\n\n"
+    "Her cousin Martha Voss studied in Kiel. She discovered no salt. She built a furnace in 1929."
+)
+PORTS = (
+    "# Brisk\n\nThe default port is 7070.\n\n## Archive\n\nVersion 2.4 was released in 2022. Its default port was 6060."
+)
+SALES = "Sparte: Strom; Umsatz (Mio. Euro): 41,7\nSparte: Gesamt; Umsatz (Mio. Euro): 75,9"
+PUMPS = "The pump P-40 weighs 18 kilograms. The pump P-20 weighs 11 kilograms."
+
+
+class Alike:
+    """All sentences are as similar to the question."""
+
+    def __init__(self, score: float = 0.8) -> None:
+        self._score = score
+
+    async def score(self, question: str, sentences: list[str]) -> list[float]:
+        return [self._score] * len(sentences)
+
+
+def passages(text: str, heading: str = "") -> list[Passage]:
+    return [Passage(1, text, "d1", "c1", 1.0, 0.6, heading_path=(heading,) if heading else ())]
+
+
+async def quoted(question: str, text: str, heading: str = "") -> str:
+    found = await answer(question, passages(text, heading), Alike(), SETTINGS)
+    return " ".join(each.text for each in found.sentences)
+
+
+@dataclass(frozen=True)
+class Told:
+    question: str
+    text: str
+    said: str
+    unsaid: str
+
+
+TOLD = [
+    Told("How high is the daily allowance?", POLICY, "62 euros", "45 euros"),
+    Told("What was the daily allowance in 2018?", POLICY, "45 euros", "62 euros"),
+    Told("Who is the head of the travel desk?", POLICY, "Samira Okoye", "Peter Falk"),
+    Told("Who was the previous head of the travel desk?", POLICY, "Peter Falk", "Samira Okoye"),
+    Told(
+        "Wie hoch ist die Miete?", "Die Miete beträgt 48 Euro. Bis 2022 betrug die Miete 39 Euro.", "48 Euro", "39 Euro"
+    ),
+    Told("茶馆老板是谁？", "茶馆老板是王丽华。茶馆前任老板是陈国强。", "王丽华", "陈国强"),
+    Told("Which plant was closed in 2024?", PLANTS, "Emden", "Porto"),
+    Told("What was the revenue?", SEGMENTS, "Total; Revenue: 155", "Sensors"),
+    Told("What was the revenue of the Services segment?", SEGMENTS, "Services; Revenue: 37", "Total"),
+    Told("Where was Jonas Solheim born?", BROTHERS, "born in Narvik", "Bergen"),
+    Told("How many goals did Erik Solheim score?", BROTHERS, "88 goals", "Jonas"),
+    Told("What did Martha Voss build?", COUSINS, "built a furnace", "Clara"),
+    Told("What is the default port?", PORTS, "7070", "6060"),
+    Told("Wie hoch war der Umsatz insgesamt?", SALES, "75,9", "41,7"),
+    Told(
+        "How much was sold in 2023?",
+        "In 2024 the firm sold 90 pumps. In 2023 the firm sold 70 pumps.",
+        "70 pumps",
+        "90 pumps",
+    ),
+    Told(
+        "How high is the Skarvholm?",
+        "All know the Skarvholm is 34 metres high. They say Grindholm is 21 metres high.",
+        "34",
+        "21",
+    ),
+    Told("Ist das Büro mittwochs geöffnet?", "Das Büro ist mittwochs nicht geöffnet.", "nicht geöffnet", "kein"),
+    Told("How much does the pump P-20 weigh?", PUMPS, "11 kilograms", "18 kilograms"),
+]
+
+
+@pytest.mark.parametrize("told", TOLD, ids=lambda told: told.question)
+async def test_only_what_is_asked_for_is_quoted(told: Told) -> None:
+    said = await quoted(told.question, told.text)
+    assert told.said in said
+    assert told.unsaid not in said
+
+
+async def test_what_is_denied_answers_where_nothing_else_does() -> None:
+    assert "not closed" in await quoted("Was the plant in Porto closed in 2024?", PLANTS)
+    assert "not closed" in await quoted("Which plant was not closed in 2024?", PLANTS)
+
+
+async def test_history_is_quoted_where_the_documents_say_nothing_of_today() -> None:
+    said = await quoted("Who is the head of the travel desk?", "The previous head of the travel desk was Peter Falk.")
+    assert "Peter Falk" in said
+
+
+async def test_row_of_a_part_that_is_not_there_is_no_answer() -> None:
+    found = await answer("Wie hoch war der Umsatz der Sparte Gas?", passages(SALES), Alike(), SETTINGS)
+    assert not found.answerable
+
+
+def test_name_in_another_language_makes_no_namesake() -> None:
+    read = read_question("Wann wurde die Schreibmaschine patentiert?")
+    text = "It was made by Remington. It was patented in 1868 by Christopher Sholes."
+    assert not any(speaks_of_a_namesake(read, each) for each in gather(read, passages(text)).candidates)
+
+
+async def test_rows_of_parts_are_quoted_where_parts_are_asked_for() -> None:
+    assert "Sensors" in await quoted("What was the revenue by segment?", SEGMENTS)
+
+
+async def test_answer_is_judged_with_the_sentence_that_names_whom_it_is_about() -> None:
+    found = await answer("Where was Jonas Solheim born?", passages(BROTHERS), Alike(), SETTINGS)
+    assert [each.text for each in found.sentences] == [
+        "Jonas Solheim was a goalkeeper.",
+        "He was born in Narvik in 1966.",
+    ]
+    assert found.confidence > 0.5
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "another"),
+    [
+        ("When was Apollo 13 launched?", "Apollo 11 was launched in 1969.", True),
+        ("When was Apollo 11 launched?", "Apollo 11 was launched in 1969.", False),
+        ("Were Apollo 11 and Apollo 13 launched?", "Apollo 11 was launched in 1969.", False),
+        ("What happened in June 2024?", "In June 2023 the plant was closed.", True),
+        ("How did Ada Byron live?", "They say that Anne Byron lived in Kirkby.", True),
+        ("How did Ada Byron live?", "They say that Lady Byron lived in Kirkby.", False),
+        ("How did Ada Byron live?", "They say that Ada lived in London.", False),
+    ],
+)
+def test_namesake_is_told_from_who_is_asked_about(question: str, text: str, another: bool) -> None:
+    read = read_question(question)
+    (candidate,) = gather(read, passages(text)).candidates
+    assert speaks_of_a_namesake(read, candidate) is another
+
+
+async def test_namesake_alone_is_no_answer() -> None:
+    found = await answer("How much does the pump P-60 weigh?", passages(PUMPS), Alike(), SETTINGS)
+    assert not found.answerable
+    assert found.closest
