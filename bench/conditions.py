@@ -10,6 +10,9 @@ from pathlib import Path
 
 import psutil
 
+MODEL = "embedding model and runtime"
+"""Name of the line that says which model the system embeds with."""
+
 
 @dataclass(frozen=True)
 class Conditions:
@@ -46,7 +49,7 @@ class Conditions:
         yield "processor", f"{self.processor}, {self.cores} cores, {self.memory_gib:.0f} GiB of memory, {self.system}"
         yield "load average before (1, 5, 15 minutes)", self.load
         yield "Python", self.python
-        yield "embedding model and runtime", self.model
+        yield MODEL, self.model
         yield "commit", self.commit
 
 

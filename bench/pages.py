@@ -2,6 +2,7 @@
 
 import re
 
+from bench.conditions import MODEL
 from evals.tables import Table
 
 _FIGURES, _CONDITIONS = "Figures", "Conditions"
@@ -27,8 +28,9 @@ def _sections(page: str) -> tuple[str, dict[str, str]]:
 def _dated(section: str, conditions: str) -> str:
     if _EARLIER in section:
         return section
-    said = dict(re.findall(r"^\* (date|processor|commit): (.*)$", conditions, flags=re.MULTILINE))
-    return f"{section}\n\n{_EARLIER}: {said['date']}, commit {said['commit']}, {said['processor']}."
+    said = dict(re.findall(r"^\* ([^:]*): (.*)$", conditions, flags=re.MULTILINE))
+    measured_with = f"commit {said['commit']}, {said[MODEL]}, {said['processor']}"
+    return f"{section}\n\n{_EARLIER}: {said['date']}, {measured_with}."
 
 
 def _figures(old: str, new: str) -> str:

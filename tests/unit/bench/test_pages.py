@@ -23,7 +23,7 @@ def test_what_was_not_measured_again_keeps_its_figures_and_says_of_which_version
         ("figure of Streams", "3"),
         ("figure of Steps", "4"),
     ]
-    assert found.count("Measured in an earlier run: 2026-01-01, commit aaa, a processor") == 1
+    assert found.count("Measured in an earlier run: 2026-01-01, commit aaa, a model, a processor") == 1
     assert "* commit: bbb" in found
     assert found.index("## Searches") < found.index("## Streams") < found.index("## Steps")
 
