@@ -17,13 +17,22 @@ _ARGUMENTS = {
     "message": "the question",
     "question": "the question",
     "query": "the query",
-    "thread_id": "--thread",
     "agent": "--agent",
     "tools": "--tool",
-    "collection_id": "--collection",
     "collection_ids": "--collection",
+    "filters.document_ids": "--document",
+    "filters.metadata": "--where",
+    "filters.date_from": "--from",
+    "filters.date_to": "--to",
+    "scopes": "--scope",
+    "expires_at": "--expires",
+    "thread_id": "the thread",
+    "collection_id": "the collection",
+    "document_id": "the document",
+    "run_id": "the run",
+    "key_id": "the key",
 }
-"""Members of requests as the commands call them."""
+"""Members of requests as the commands call them. An id that is an argument here and an option there is called by its kind."""
 
 
 class CliError(Exception):
@@ -72,8 +81,15 @@ def _wrong_words(problem: dict[str, Any]) -> str:
     told = []
     for each in problem.get("errors") or ():
         field, message = str(each.get("field", "")), str(each.get("message", ""))
-        told.append(f"{_ARGUMENTS.get(field.partition('.')[0], field)}: {message}")
+        told.append(f"{_called(field)}: {message}")
     return f"That cannot be asked: {'; '.join(told)}" if told else ""
+
+
+def _called(field: str) -> str:
+    """A member such as `scopes.0` or `filters.date_from` in the words of the command; its own name where there are none."""
+    parts = field.split(".")
+    names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((_ARGUMENTS[name] for name in names if name in _ARGUMENTS), field)
 
 
 def in_words(text: str, what: str) -> str:

@@ -16,6 +16,7 @@ from cli.errors import CliError, UsageError
 from cli.gateway import Gateway
 from cli.settings import CliSettings
 from cli.terminal import harmless
+from kit.configuration import setting_problems
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells say it."""
@@ -53,8 +54,7 @@ def exit_code_of(command: Callable[[Gateway], Coroutine[Any, Any, int]], interru
         tell(error)
         return error.exit_code
     except ValidationError as error:
-        problem = error.errors()[0]
-        sys.stderr.write(f"GROUNDWORK_{str(problem['loc'][0]).upper()} is not valid: {problem['msg']}\n")
+        sys.stderr.write("".join(f"{line}\n" for line in setting_problems(error, CliSettings)))
         return UsageError.exit_code
     except KeyboardInterrupt:
         sys.stderr.write(f"\n{interrupted}\n")

@@ -7,21 +7,14 @@ from typing import Any, TypeVar, get_args
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsError
 
+from kit.validation import expectation
+
 EX_CONFIG = 78
 """Exit code of a process that refuses its settings (sysexits.h). Starting it again as it is would change nothing."""
 
 SettingsT = TypeVar("SettingsT", bound=BaseSettings)
 
 _VALUE_CHARACTERS_MAX = 200
-_QUOTED = re.compile(r"'([^']*)'")
-_PHRASES = (
-    ("greater than or equal to", "at least"),
-    ("less than or equal to", "at most"),
-    ("a valid integer", "a whole number"),
-    ("a valid number", "a number"),
-    ("a valid boolean", "true or false"),
-)
-"""pydantic's words, and those of somebody who sets an environment variable."""
 
 
 def read_settings(settings_class: type[SettingsT]) -> SettingsT:
@@ -58,22 +51,10 @@ def _line(variable: str, name: str, problem: Any, settings_class: type[BaseSetti
         return f"{variable} is not set, and there is no default"
     field = settings_class.model_fields.get(name)
     if field is None:  # the input is that of the whole model, secrets included
-        return f"{variable} is not valid: {_expectation(problem)}"
+        return f"{variable} is not valid: {expectation(problem)}"
     if _is_secret(field.annotation):  # pydantic counts a secret's characters as items
-        return f"{variable} is not valid: {re.sub('items?( after validation)?', 'characters', _expectation(problem))}"
-    return f"{variable}={_value(problem['input'])} is not valid: {_expectation(problem)}"
-
-
-def _expectation(problem: Any) -> str:
-    context = problem.get("ctx", {})
-    if problem["type"] in {"literal_error", "enum"}:
-        return f"it must be one of {', '.join(_QUOTED.findall(context['expected']))}"
-    if problem["type"] == "value_error":
-        return str(context["error"])  # one of our own validators: its words are already for the user
-    text = str(problem["msg"]).partition(", ")[0]  # after the comma stands how the parser failed
-    for theirs, ours in _PHRASES:
-        text = text.replace(theirs, ours)
-    return re.sub(r"^(?:Input|String|Value) should ", "it must ", text)
+        return f"{variable} is not valid: {re.sub('items?', 'characters', expectation(problem))}"
+    return f"{variable}={_value(problem['input'])} is not valid: {expectation(problem)}"
 
 
 def _value(value: object) -> str:

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from kit.errors import BY_CODE, Code, GroundworkError, Internal, InvalidArgument
 from kit.telemetry import current_trace_id
+from kit.validation import expectation
 from services.gateway.errors import (
     HTTP_STATUS_BY_REASON,
     BodyTooLarge,
@@ -26,9 +27,6 @@ PROBLEM_MEDIA_TYPE = "application/problem+json"
 _DEFAULT_RETRY_AFTER_S = 2.0
 _MOST_FIELDS_TOLD = 20
 """A list may hold a thousand wrong ids; the first few say what is wrong with all."""
-
-_OUR_OWN = "Value error, "
-"""What pydantic puts before the words of our own checks."""
 
 _WHAT_GRPC_MEANS = {
     "RPC_UNAVAILABLE": "a service behind this API cannot be reached; wait a moment and try again, /readyz says which it is",
@@ -104,8 +102,7 @@ async def _on_groundwork_error(request: Request, error: Exception) -> JSONRespon
 async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found = [
-        {"field": _field(item["loc"]), "message": item["msg"].removeprefix(_OUR_OWN), "type": item["type"]}
-        for item in error.errors()
+        {"field": _field(item["loc"]), "message": expectation(item), "type": item["type"]} for item in error.errors()
     ]
     if any(item["type"] == "json_invalid" for item in found):
         cause = error.errors()[0].get("ctx", {}).get("error", "it cannot be read")

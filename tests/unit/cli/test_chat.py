@@ -108,14 +108,37 @@ def test_an_empty_text_is_told_in_the_words_of_the_command(
     assert result.stderr == f"The {what} is empty. Write it in quotation marks behind the command.\n"
 
 
-def test_what_the_server_refuses_is_told_by_the_option_it_came_from(server: FakeServer, groundwork: Command) -> None:
-    errors = [{"field": "tools.0", "message": "'a b' is no tool's name", "type": "value_error"}]
-    problem = {"reason": "VALIDATION_FAILED", "detail": "the request is not valid: tools.0: …", "errors": errors}
+@pytest.mark.parametrize(
+    ("field", "called"),
+    [
+        ("tools.0", "--tool"),
+        ("filters.date_from", "--from"),
+        ("scopes.0", "--scope"),
+        ("thread_id", "the thread"),
+        ("new.member", "new.member"),
+    ],
+)
+def test_what_the_server_refuses_is_told_by_the_option_it_came_from(
+    server: FakeServer, groundwork: Command, field: str, called: str
+) -> None:
+    errors = [{"field": field, "message": "it is wrong", "type": "value_error"}]
+    problem = {"reason": "VALIDATION_FAILED", "detail": f"the request is not valid: {field}: …", "errors": errors}
     server.on("POST", "/v1/chat", lambda http: http.json(problem, 400))
     result = groundwork("chat", "Hi", "--tool", "a b")
     assert (result.exit_code, result.stderr) == (
         1,
-        "That cannot be asked: --tool: 'a b' is no tool's name (VALIDATION_FAILED)\n",
+        f"That cannot be asked: {called}: it is wrong (VALIDATION_FAILED)\n",
+    )
+
+
+def test_a_port_that_is_none_is_told_as_the_start_tells_it(
+    groundwork: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROUNDWORK_PORT", "eighty")
+    result = groundwork("status")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "GROUNDWORK_PORT=eighty is not valid: it must be a whole number\n",
     )
 
 
