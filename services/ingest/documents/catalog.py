@@ -53,7 +53,9 @@ class Catalog:
 
     async def _make(self, caller: Principal, collection: Collection, again: bool) -> Collection:
         collection_id = collection.collection_id
-        if self._is_default(caller, collection_id) or is_reserved(collection_id, caller, self._local):
+        if is_reserved(collection_id, caller, self._local):
+            raise _reserved(collection_id)
+        if self._is_default(caller, collection_id):
             raise _taken(collection_id)
         try:
             await self._collections.create(collection)
@@ -191,3 +193,10 @@ def _not_found(collection_id: str) -> CollectionNotFound:
 def _taken(collection_id: str) -> CollectionExists:
     """Says nothing about whose it is: the caller may not know of it."""
     return CollectionExists(f"collection {collection_id} exists already; choose another id")
+
+
+def _reserved(collection_id: str) -> CollectionExists:
+    """Whether there is one of this id does not change the words, so they tell nobody of it."""
+    return CollectionExists(
+        f"the id {collection_id} is kept for a collection that each user has of their own; choose another id"
+    )

@@ -184,7 +184,7 @@ async def test_default_of_an_earlier_version_becomes_its_users_when_they_come_ba
 
 @pytest.mark.parametrize("collection_id", ["default", "notes", own_id("default", ANN, BOB), own_id("notes", ANN, BOB)])
 async def test_nobody_takes_the_ids_that_are_kept_for_others(world: World, collection_id: str) -> None:
-    with pytest.raises(CollectionExists):
+    with pytest.raises(CollectionExists, match=f"the id {collection_id} is kept for"):
         await world.catalog.create(BOB, collection_id, "Mine")
 
 
