@@ -60,7 +60,14 @@ class Output:
         for row in rows:
             table.add_row(*(escape(cell) for cell in row))
         width = max(self.out.width, _least_width(columns, rows, whole)) if sys.stdout.isatty() else UNLIMITED_CHARACTERS
-        Console(file=sys.stdout, highlight=False, soft_wrap=True, width=width).print(table)
+        console = Console(file=sys.stdout, highlight=False, soft_wrap=True, width=width)
+        if sys.stdout.isatty():
+            console.print(table)
+            return
+        with console.capture() as captured:
+            console.print(table)
+        # One long name would end every row in as many blanks, which a pager shows as empty lines.
+        sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1]))
 
     def ingestion(self, ingestion: Ingestion, *, waited: bool) -> None:
         """The summary: how many are searchable, and each that is not, with its reason."""

@@ -337,6 +337,7 @@ def test_an_id_stays_in_one_piece_and_a_row_on_one_line_in_a_pipe(server: FakeSe
     server.on("GET", "/v1/collections/default/documents", lambda http: http.json(listed))
     lines = groundwork("documents", "list").stdout.splitlines()
     assert [line.split() for line in lines] == [["id", "status", "bytes", "name"], [id_, "processing", "1", name]]
+    assert [line for line in lines if line.endswith(" ")] == []
 
 
 @pytest.mark.parametrize("columns", [20, 80])
