@@ -12,11 +12,11 @@ import typer
 from cli.errors import CliError
 from cli.gateway import Gateway, Json
 from cli.output import Output
-from cli.running import run
+from cli.running import WHERE, run
 from cli.steps import arguments_lines, shortened
 from cli.terminal import escape
 
-approvals = typer.Typer(help="Calls that wait for your decision: list, allow, deny.")
+approvals = typer.Typer(help="Calls that wait for your decision: list, allow, deny.", epilog=WHERE)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 ApprovalId = Annotated[str, typer.Argument(help="The approval, as `groundwork approvals` lists it.")]

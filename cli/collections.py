@@ -13,7 +13,7 @@ from cli.gateway import Gateway, Json
 from cli.output import Output
 from cli.running import WHERE, run
 
-collections = typer.Typer(no_args_is_help=True, help="Collections: list, show, create, share, delete.", epilog=WHERE)
+collections = typer.Typer(no_args_is_help=True, help="Collections: list, show, create, update, delete.", epilog=WHERE)
 
 Visibility = Literal["private", "tenant"]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

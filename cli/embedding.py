@@ -13,10 +13,10 @@ import typer
 from cli.errors import UsageError
 from cli.gateway import Gateway, Json
 from cli.output import Output
-from cli.running import run
+from cli.running import WHERE, run
 
 embedding = typer.Typer(
-    no_args_is_help=True, help="Embedding model of a collection: show, change, swap, roll back, drop."
+    no_args_is_help=True, help="Embedding model of a collection: show, change, swap, roll back, drop.", epilog=WHERE
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

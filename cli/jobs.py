@@ -10,9 +10,9 @@ import typer
 from cli.errors import UsageError
 from cli.gateway import Gateway, Json
 from cli.output import Output
-from cli.running import run
+from cli.running import WHERE, run
 
-jobs = typer.Typer(help="Jobs: how much work waits, and what was given up.")
+jobs = typer.Typer(help="Jobs: how much work waits, and what was given up.", epilog=WHERE)
 
 _SAID = {
     "requeued": "queued again",

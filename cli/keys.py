@@ -12,9 +12,9 @@ import typer
 from cli.errors import UsageError, in_words
 from cli.gateway import Gateway, Json
 from cli.output import Output
-from cli.running import run
+from cli.running import WHERE, run
 
-keys = typer.Typer(no_args_is_help=True, help="API keys: make, list, rotate, revoke; make the first one.")
+keys = typer.Typer(no_args_is_help=True, help="API keys: make, list, rotate, revoke; make the first one.", epilog=WHERE)
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 

@@ -10,9 +10,9 @@ import typer
 from cli.errors import UsageError
 from cli.gateway import Gateway, Json
 from cli.output import Output
-from cli.running import run
+from cli.running import WHERE, run
 
-models = typer.Typer(help="Language models: which one each operation asks; change it.")
+models = typer.Typer(help="Language models: which one each operation asks; change it.", epilog=WHERE)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Operation = Annotated[str, typer.Argument(help="plan, answer, verify, summarise or facts.")]

@@ -371,3 +371,12 @@ def test_a_server_that_does_not_run_is_said_with_the_command_that_starts_it(
         result = groundwork(*arguments)
         assert result.exit_code == 2
         assert "No Groundwork answers at http://127.0.0.1:9. Start it with `groundwork up`" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "group",
+    ["approvals", "collections", "documents", "embedding", "jobs", "keys", "models", "runs", "threads"],
+)
+def test_help_of_commands_that_ask_a_server_says_which(groundwork: Command, group: str) -> None:
+    told = " ".join(groundwork(group, "--help").stdout.split())
+    assert "unless GROUNDWORK_PORT has another port or GROUNDWORK_URL another address" in told
