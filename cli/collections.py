@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 from urllib.parse import quote
 
 import typer
 
 from cli.deleting import Yes, delete_each
-from cli.errors import UsageError
+from cli.errors import CliError, UsageError
 from cli.gateway import Gateway, Json
 from cli.output import Output
+from cli.program import command_line
 from cli.running import WHERE, run
 
 collections = typer.Typer(no_args_is_help=True, help="Collections: list, show, create, update, delete.", epilog=WHERE)
@@ -23,6 +25,7 @@ SharedWith = Annotated[
     Visibility | None, typer.Option(help="`private`: yours alone. `tenant`: everyone here reads it, you change it.")
 ]
 
+_OTHERS_SHOWN_MAX = 5
 _COLUMNS = ["id", "name", "owner", "read by", "made"]
 _READ_BY = {"private": "its owner", "tenant": "everyone here"}
 
@@ -101,6 +104,40 @@ def delete(
             gateway, "/v1/collections", collection_ids, output, what="collection", yes=yes, also=also
         )
     )
+
+
+async def where_else(gateway: Gateway, asked: Sequence[str]) -> list[str]:
+    """What to know where nothing was found: which of the collections have no documents that could be, and which others there are.
+    Nothing where that cannot be learned: it is a remark, and the answer stands without it."""
+    try:
+        listed = (await gateway.request("GET", "/v1/collections"))["collections"]
+        remarks = [remark for each in asked if (remark := await _why_nothing(gateway, each))]
+        own = (await gateway.request("GET", _path("default")))["id"]
+    except CliError:
+        return []
+    named = [own if each == "default" else each for each in asked]
+    others = [each["id"] for each in listed if each["id"] not in named]
+    if others:
+        more = ", …" if len(others) > _OTHERS_SHOWN_MAX else ""
+        remarks.append(
+            f"Other collections were not asked: {', '.join(others[:_OTHERS_SHOWN_MAX])}{more} (--collection)"
+        )
+    return remarks
+
+
+async def _why_nothing(gateway: Gateway, collection_id: str) -> str:
+    """Why nothing is found in a collection whatever is asked; empty when something could be."""
+
+    async def has_any(**status: str) -> bool:
+        page = await gateway.request("GET", f"{_path(collection_id)}/documents", params={"page_size": 1, **status})
+        return bool(page["documents"])
+
+    if await has_any(status="ready"):
+        return ""
+    if await has_any():
+        listing = command_line("documents", "list", "--collection", collection_id)
+        return f"No document in the collection {collection_id} is ready: {listing}"
+    return f"No document is in the collection {collection_id} yet: {command_line('ingest', 'FILE', '--collection', collection_id)}"
 
 
 async def _said(gateway: Gateway, method: str, path: str, body: Json | None, output: Output) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import quote
 
 import typer
 
@@ -14,18 +13,18 @@ from cli.approvals import approvals
 from cli.asking import Question
 from cli.chatting import chat
 from cli.cluster import cluster
-from cli.collections import collections
-from cli.deleting import Yes, delete_each
+from cli.collections import collections, where_else
 from cli.demo import demo
+from cli.documents import documents
 from cli.embedding import embedding
-from cli.errors import UsageError, in_words
+from cli.errors import REFUSED, UsageError, in_words
 from cli.finding import find_files
 from cli.gateway import Gateway
 from cli.ingestion import ingest
 from cli.jobs import jobs
 from cli.keys import keys
 from cli.models import models
-from cli.output import Output, bar_state, describe_document
+from cli.output import Output, bar_state
 from cli.program import program
 from cli.running import WHERE, use_key
 from cli.running import run as run_connected
@@ -44,7 +43,6 @@ app = typer.Typer(
     help="Answers questions with grounds: upload documents, ask, and see which passage carries each sentence.",
     epilog=WHERE,
 )
-documents = typer.Typer(no_args_is_help=True, help="Documents: list, show, delete.", epilog=WHERE)
 app.add_typer(documents, name="documents")
 app.add_typer(collections, name="collections")
 app.add_typer(embedding, name="embedding")
@@ -171,6 +169,8 @@ def ask_command(
         view = RunView(output)
         await view.follow(gateway, Question(in_words(question, "question"), tuple(collection), thread, agent))
         view.finish()
+        if view.exit_code == REFUSED and not as_json:
+            output.remarks(await where_else(gateway, collection))
         return view.exit_code
 
     run_connected(run, interrupted="Cancelled.")
@@ -223,56 +223,11 @@ def search(
             output.json(answer)
         else:
             output.hits(answer, explain=explain)
+            if not answer["hits"]:
+                output.remarks(await where_else(gateway, collection))
         return 0
 
     run_connected(run)
-
-
-@documents.command(name="list")
-def list_documents(
-    collection: Collection = "default",
-    status: Annotated[list[str] | None, typer.Option(help="Only queued, processing, ready or failed.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Documents of a collection, newest first."""
-    output = Output(as_json=as_json)
-
-    async def run(gateway: Gateway) -> int:
-        path = f"/v1/collections/{quote(collection, safe='')}/documents"
-        found = await gateway.pages(path, "documents", {"status": status or []})
-        if as_json:
-            output.json({"documents": found})
-        else:
-            rows = [[each["id"], each["status"], str(each.get("size_bytes", "")), each["name"]] for each in found]
-            output.table(["id", "status", "bytes", "name"], rows, whole={"id"})
-        return 0
-
-    run_connected(run)
-
-
-@documents.command(name="show")
-def show_document(document_id: str, as_json: AsJson = False) -> None:
-    """One document: where it is on its way, or why it failed."""
-    output = Output(as_json=as_json)
-
-    async def run(gateway: Gateway) -> int:
-        document = await gateway.request("GET", f"/v1/documents/{quote(document_id, safe='')}")
-        if as_json:
-            output.json(document)
-        else:
-            output.table(["", ""], describe_document(document))
-        return 0
-
-    run_connected(run)
-
-
-@documents.command(name="delete")
-def delete_documents(
-    document_ids: Annotated[list[str], typer.Argument(help="Documents.")], yes: Yes = False, as_json: AsJson = False
-) -> None:
-    """Remove documents everywhere; they are gone from the next search on, and what quotes them within a minute."""
-    output = Output(as_json=as_json)
-    run_connected(lambda gateway: delete_each(gateway, "/v1/documents", document_ids, output, what="document", yes=yes))
 
 
 @app.command(epilog=WHERE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -69,6 +69,11 @@ class Output:
         # One long name would end every row in as many blanks, which a pager shows as empty lines.
         sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1]))
 
+    def remarks(self, lines: Sequence[str]) -> None:
+        """What is good to know beside the result, below it."""
+        for line in lines:
+            self.err.print(f"[dim]{escape(line)}[/dim]")
+
     def ingestion(self, ingestion: Ingestion, *, waited: bool) -> None:
         """The summary: how many are searchable, and each that is not, with its reason."""
         if self.as_json:
@@ -92,8 +97,7 @@ class Output:
             self.out.print("Closest passages:")
         for passage in closest:
             self.out.print(citation_line(passage))
-        for line in verdict_lines(final):
-            self.err.print(f"[dim]{escape(line)}[/dim]")
+        self.remarks(verdict_lines(final))
         for degradation in outcome.degraded:
             self.err.print(f"[yellow]degraded[/yellow] {escape(degradation['part'])}: {escape(degradation['message'])}")
         if outcome.status in {"failed", "timeout", "cancelled"}:

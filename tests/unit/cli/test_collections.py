@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from click.testing import Result
 
-from tests.unit.cli.conftest import FakeServer
+from tests.unit.cli.conftest import FakeServer, Handler, run_event
 
 Command = Callable[..., Result]
 
@@ -64,3 +65,51 @@ def test_delete_removes_a_collection(server: FakeServer, groundwork: Command) ->
     server.on("DELETE", "/v1/collections/contracts", lambda http: http.json({}, 202))
     assert groundwork("collections", "delete", "contracts", "--yes").stdout == "deleted contracts\n"
     assert server.asked("DELETE") == ["/v1/collections/contracts"]
+
+
+REFUSED = (
+    run_event("answer", 1, text="The documents do not say.", citations=[], support_status="insufficient"),
+    run_event("done", 2, status="refused"),
+)
+
+
+@pytest.fixture
+def refusing(server: FakeServer) -> FakeServer:
+    """A server that finds nothing, with two collections besides Ann's own."""
+    server.on("POST", "/v1/qa", lambda http: http.stream(*REFUSED))
+    server.on("POST", "/v1/collections/default/chat", lambda http: http.stream(*REFUSED))
+    server.on("POST", "/v1/search", lambda http: http.json({"hits": []}))
+    server.on("GET", "/v1/collections/default", lambda http: http.json(collection("default-ann")))
+    listed = [collection(each) for each in ("contracts", "default-ann", "demo")]
+    server.on("GET", "/v1/collections", lambda http: http.json({"collections": listed}))
+    return server
+
+
+@pytest.mark.parametrize(
+    ("states", "told"),
+    [
+        ((), "No document is in the collection default yet: "),
+        (("processing",), "No document in the collection default is ready: "),
+        (("processing", "ready"), ""),
+    ],
+)
+@pytest.mark.parametrize("command", ["ask", "search"])
+def test_where_nothing_was_found_it_is_said_what_could_not_be(
+    refusing: FakeServer, groundwork: Command, states: tuple[str, ...], told: str, command: str
+) -> None:
+    def documents(http: Handler) -> None:
+        found = [each for each in states if each == "ready" or "status=ready" not in http.path]
+        http.json({"documents": [{"id": each} for each in found[:1]], "next_page_token": None})
+
+    refusing.on("GET", "/v1/collections/default/documents", documents)
+    result = groundwork(command, "How long?")
+    lines = [line for line in result.stderr.splitlines() if "collection" in line]
+    assert lines[-1] == "Other collections were not asked: contracts, demo (--collection)"
+    assert [line.startswith(told) for line in lines[:-1]] == ([True] if told else [])
+    assert "collection" not in groundwork(command, "How long?", "--json").stderr
+
+
+def test_an_answer_stands_where_it_cannot_be_told_what_else_there_is(refusing: FakeServer, groundwork: Command) -> None:
+    refusing.on("GET", "/v1/collections", lambda http: http.problem(503, "RPC_UNAVAILABLE", "away"))
+    result = groundwork("search", "How long?")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "Nothing found.\n", "")
