@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -134,7 +135,17 @@ class Gateway:
         return CliError(f"{self.base_url} answers, but it is not Groundwork. Check GROUNDWORK_URL.")
 
     def unreachable(self, error: Exception) -> ServerUnreachable:
-        """What to say when nobody answers."""
+        """What to say when nobody answers, or nobody who can be trusted."""
+        if isinstance(tls := _root_cause(error), ssl.SSLCertVerificationError):
+            # Of this machine nothing in the environment is heeded, see `open`.
+            own = "" if _is_this_machine(self.base_url) else "; an authority of your own is named by SSL_CERT_FILE"
+            return ServerUnreachable(
+                f"{self.base_url} has a certificate that is not trusted: {tls.verify_message}. Check the address{own}"
+            )
+        if isinstance(tls, ssl.SSLError):
+            return ServerUnreachable(
+                f"{self.base_url} does not speak TLS as this machine does ({tls.reason}). Perhaps its address begins with http://"
+            )
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             return ServerUnreachable(
                 f"No Groundwork answers at {self.base_url}. Start it with `groundwork up` (or `make run`). "
@@ -143,6 +154,13 @@ class Gateway:
         return ServerUnreachable(
             f"The connection to {self.base_url} broke ({str(error) or type(error).__name__}). Try again."
         )
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """What httpx wrapped, layer by layer: its own errors do not tell a refused connection from a refused certificate."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return error
 
 
 def _api_error(response: httpx.Response) -> ApiError:

@@ -6,10 +6,13 @@ import json
 import os
 import pty
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from click.testing import Result
 
 from cli import asking, ingestion
 from cli.output import Output
+from kit.testing.certificates import Authority, CertificateFolder
 from tests.unit.cli.conftest import FakeServer, Handler, event, run_event
 
 Command = Callable[..., Result]
@@ -371,6 +375,30 @@ def test_a_server_that_does_not_run_is_said_with_the_command_that_starts_it(
         result = groundwork(*arguments)
         assert result.exit_code == 2
         assert "No Groundwork answers at http://127.0.0.1:9. Start it with `groundwork up`" in result.stderr
+
+
+def test_a_certificate_that_is_not_trusted_is_told_apart_from_a_server_that_does_not_run(
+    server: FakeServer, groundwork: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stranger = Authority()
+    files = CertificateFolder(tmp_path, stranger.issue(), [stranger])
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(files.cert_file, files.key_file)
+    with socket.create_server(("127.0.0.1", 0)) as plain, context.wrap_socket(plain, server_side=True) as listening:
+
+        def refused_once() -> None:
+            with suppress(ssl.SSLError):
+                listening.accept()
+
+        thread = threading.Thread(target=refused_once)
+        thread.start()
+        monkeypatch.setenv("GROUNDWORK_URL", f"https://127.0.0.1:{listening.getsockname()[1]}")
+        result = groundwork("status")
+        thread.join()
+    assert (result.exit_code, "has a certificate that is not trusted" in result.stderr) == (2, True)
+    monkeypatch.setenv("GROUNDWORK_URL", server.url.replace("http:", "https:"))
+    result = groundwork("status")
+    assert (result.exit_code, "Perhaps its address begins with http://" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
