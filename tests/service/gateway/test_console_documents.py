@@ -99,6 +99,10 @@ def test_right_to_left_words_begin_on_the_right(visit: Visit, site: Site) -> Non
     page.get_by_test_id("source").wait_for()
     for selector in ("#question", "#asked", "#answer", ".source", ".documents .name"):
         assert direction(page, selector) == ["rtl", "start"], selector
+    asked, answer = (page.locator(each).bounding_box() for each in ("#asked", "#answer"))
+    assert asked
+    assert answer
+    assert answer["x"] + answer["width"] == pytest.approx(asked["x"] + asked["width"]), "both begin at the same edge"
     name, row = (page.locator(each).bounding_box() for each in (".documents .name", ".documents .row-head"))
     assert name
     assert row
@@ -106,6 +110,23 @@ def test_right_to_left_words_begin_on_the_right(visit: Visit, site: Site) -> Non
     page.get_by_test_id("source").click()
     for selector in ("#passage-title", ".passage-text:not(.around)"):
         assert direction(page, selector) == ["rtl", "start"], selector
+
+
+@pytest.mark.parametrize("width", [860, 960, 1280, 1600])
+def test_no_part_of_the_hint_below_a_question_is_cut_off(visit: Visit, site: Site, width: int) -> None:
+    put(site, ready(1, collection_id="recipes"))
+    page = visit.page
+    page.set_viewport_size({"width": width, "height": 800})
+    page.reload()
+    page.get_by_label("Collection", exact=True).select_option("recipes")
+    hint = page.locator("#question-hint")
+    room = hint.bounding_box()
+    assert room
+    for part in hint.locator("span").all():
+        box = part.bounding_box()
+        assert box
+        is_below = box["y"] >= room["y"] + room["height"]
+        assert is_below or box["x"] + box["width"] <= room["x"] + room["width"]
 
 
 def test_what_neighbouring_passages_share_is_shown_once(visit: Visit, site: Site) -> None:
