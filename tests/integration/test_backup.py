@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.api import Api, Json, shown_text
-from tests.integration.conftest import DATA
+from tests.integration.conftest import DATA, UNHURRIED
 from tests.integration.system import Groundwork, groundwork_command, running, wait_until
 
 pytestmark = pytest.mark.integration
@@ -26,7 +26,7 @@ def command(system: Groundwork, *arguments: str) -> "subprocess.CompletedProcess
 
 
 def test_everything_is_there_again_after_the_data_directory_was_lost(tmp_path: Path, models_dir: Path) -> None:
-    settings = {"GROUNDWORK_INGEST_RECONCILE_INTERVAL_S": "1"}
+    settings = UNHURRIED | {"GROUNDWORK_INGEST_RECONCILE_INTERVAL_S": "1"}
     system = Groundwork(tmp_path / "data", models_dir.absolute(), settings)
     file = str(tmp_path / "backup.tar")
     with running(system), Api.open(system.base_url) as api:

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browsing import WAIT_MS, browser, refusals_are_expected, visiting
-from tests.integration.conftest import DATA
+from tests.integration.conftest import DATA, UNHURRIED
 from tests.integration.system import Groundwork, groundwork_command, running
 
 __all__ = ["browser"]
@@ -23,8 +23,8 @@ KEY = re.compile(r"gw_[0-9a-f]{24}_[0-9A-Za-z]{49}")
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Groundwork]:
-    folder = tmp_path_factory.mktemp("keys")
-    with running(Groundwork(folder / "data", models_dir.absolute(), {"GROUNDWORK_AUTH": "api_keys"})) as groundwork:
+    folder, settings = tmp_path_factory.mktemp("keys"), UNHURRIED | {"GROUNDWORK_AUTH": "api_keys"}
+    with running(Groundwork(folder / "data", models_dir.absolute(), settings)) as groundwork:
         yield groundwork
 
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.integration.api import Api, assert_complete, shown_text
-from tests.integration.conftest import DATA
+from tests.integration.conftest import DATA, UNHURRIED
 from tests.integration.system import (
     STOP_TIMEOUT_S,
     Groundwork,
@@ -30,7 +30,7 @@ QUESTION = "How long is the notice period during probation?"
 @pytest.fixture
 def fresh(tmp_path: Path, models_dir: Path) -> Iterator[Groundwork]:
     """An installation of the test's own, not started."""
-    groundwork = Groundwork(tmp_path / "data", models_dir.absolute())
+    groundwork = Groundwork(tmp_path / "data", models_dir.absolute(), UNHURRIED)
     try:
         yield groundwork
     finally:

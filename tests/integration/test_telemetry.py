@@ -20,7 +20,7 @@ from kit.testing.telemetry import CollectedSpan, Collector, collector
 from services.orchestrator.log.events import RunStatus
 from services.retriever.models import CacheOutcome
 from tests.integration.api import Api, assert_complete
-from tests.integration.conftest import Model, in_a_thread
+from tests.integration.conftest import UNHURRIED, Model, in_a_thread
 from tests.integration.scripting import calling
 from tests.integration.system import Groundwork, running, wait_until
 from tests.integration.telemetry_matrix import METRICS, TRACES, MetricLine, SpanLine
@@ -104,7 +104,7 @@ def observed(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iter
             "api_key": "test",
             "models": {"scripted": {"context_tokens": 32_768, "prompt_usd": 1.0, "completion_usd": 2.0}},
         }
-        settings = {
+        settings = UNHURRIED | {
             "GROUNDWORK_OTLP_ENDPOINT": collected.endpoint,
             "OTEL_BSP_SCHEDULE_DELAY": "100",
             "GROUNDWORK_AUTH": "api_keys",

@@ -11,6 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from kit.testing.certificates import Authority, CertificateFolder, shown_by
 from kit.testing.telemetry import collector
 from tests.integration.api import Api
+from tests.integration.conftest import UNHURRIED
 from tests.integration.system import Groundwork, running, wait_until
 
 pytestmark = pytest.mark.integration
@@ -25,7 +26,7 @@ def test_the_system_works_over_tls_and_takes_new_certificates(tmp_path: Path, mo
     files = CertificateFolder(tmp_path / "tls", authority.issue(), [authority])
     collecting = grpc.ssl_server_credentials([tuple(reversed(authority.issue()))])  # type: ignore[list-item]
     with collector(collecting) as collected:
-        settings = {
+        settings = UNHURRIED | {
             **files.environment(),
             "GROUNDWORK_OTLP_ENDPOINT": collected.endpoint,
             "GROUNDWORK_OTLP_CA_FILE": str(files.ca_file),
