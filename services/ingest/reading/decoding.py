@@ -18,6 +18,12 @@ _TEXT_CONTROLS = frozenset("\t\n\v\f\r")
 _MAX_BINARY_SHARE = 0.05
 _MIN_VALID_PER_BROKEN = 4
 _WESTERN_LOOKALIKES = frozenset({"cp1250", "cp1254", "cp1257", "cp1258", "mac_roman", "mac_iceland", "iso8859_15"})
+_LATIN = frozenset({"cp1250", "iso8859_2", "cp1254", "iso8859_9", "cp1257", "iso8859_4", "iso8859_13"})
+"""Encodings of today's files in Latin letters, besides cp1252: what is guessed among them stands."""
+_WITHIN_WORDS = frozenset("\u2019\u2013\u2014\xad")
+"""Signs that may stand between two letters: apostrophe, dashes, soft hyphen."""
+_RARE_IN_WESTERN = frozenset("ŠšŽžŸƒˆ")
+"""Where cp1252 has letters and encodings of DOS and Macintosh have commoner ones."""
 _NOT_FOR_TEXTS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})
 """Codecs of names and of source code. The first two take time with the square of a text."""
 _DECLARED = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
@@ -87,7 +93,8 @@ def codec_of_texts(encoding: str) -> str:
 def _guess(data: bytes) -> str:
     from charset_normalizer import from_bytes  # noqa: PLC0415 - 50 ms to load, needed for few files
 
-    matches = from_bytes(_informative_sample(data))
+    sample = _informative_sample(data)
+    matches = from_bytes(sample)
     best = matches.best()
     if best is None or best.encoding in ("latin_1", "ascii"):
         return "cp1252"
@@ -95,7 +102,21 @@ def _guess(data: bytes) -> str:
     # also a cp1252 text; the reverse loses quotation marks and dashes.)
     as_good = {name for match in matches if match.chaos <= best.chaos for name in match.could_be_from_charset}
     western = best.encoding in _WESTERN_LOOKALIKES and "cp1252" in as_good
-    return "cp1252" if western else best.encoding
+    return "cp1252" if western or (best.encoding not in _LATIN and _reads_as_western(sample)) else best.encoding
+
+
+def _reads_as_western(sample: bytes) -> bool:
+    """Whether it is cp1252 by its words: Latin letters, of which some have an accent. Other scripts would be words of nothing but
+    such letters, and those of old Latin encodings signs within words ("Se¤or")."""
+    try:
+        text = sample.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    if re.search(r"[^\W\d_a-zA-Z]{3}", text) or not _RARE_IN_WESTERN.isdisjoint(text):
+        return False
+    letters = [char for char in text if char.isalpha()]
+    signs = re.findall(r"(?<=[^\W\d_])[^\x00-\x7f\w](?=[^\W\d_])", text)
+    return 2 * sum(char > "\x7f" for char in letters) <= len(letters) and _WITHIN_WORDS.issuperset(signs)
 
 
 def _informative_sample(data: bytes) -> bytes:

@@ -31,3 +31,31 @@ def test_stray_bytes_do_not_change_the_encoding_of_the_rest() -> None:
 )
 def test_other_encodings_are_not_taken_for_damaged_utf8(text: str, encoding: str) -> None:
     assert decode(text.encode(encoding)).text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Die Gebühr für die Verlängerung beträgt zwölf Euro.",
+        "Größe: 5 m²",
+        "Straße",
+        "Lämmitys on päällä kesällä.",
+        "Île-de-France",
+        "L’été “naïf” d’un café – 12 € à l’œil",
+    ],
+)
+def test_a_short_western_text_is_no_other_script(text: str) -> None:
+    assert decode(text.encode("cp1252")).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Zażółć gęślą jaźń", "cp1250"),
+        ("Příliš žluťoučký kůň", "cp1250"),
+        ("Zażółć gęślą jaźń", "cp852"),
+        ("Καλημέρα σε όλους", "cp1253"),
+    ],
+)
+def test_a_short_text_in_other_letters_is_not_western(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)).text == text
