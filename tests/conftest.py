@@ -1,6 +1,7 @@
 """What all tests share: a real NATS server, the model folder, and a guard against blocking the event loop."""
 
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,12 @@ from kit.testing.harness import public_keys_text, signing_key_text
 from kit.testing.nats import NatsServer, nats_server
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure() -> None:
+    """Who is started in the background ignores Ctrl-C, and so does all that it starts: not the programs that are tested."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
