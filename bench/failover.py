@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 
 from bench.report import Figure, Part
 from evals.tables import Table
+from kit.access.principal import Principal, use_principal
 from kit.errors import GroundworkError
 from kit.jetstream import KeyValue, Nats, WorkQueue, WorkQueueConfig, connect
-from kit.principal import Principal, use_principal
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats_cluster import NatsCluster, nats_cluster
 from services.orchestrator.adapters.event_log import STREAM, JetStreamEventLog

@@ -13,7 +13,7 @@ from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
 from bench.corpus import make_paragraphs, make_queries
-from kit.channel import Channel
+from kit.rpc.channel import Channel
 
 COLLECTION = "default"
 _CHUNKS_PER_DOCUMENT = 100

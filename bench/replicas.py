@@ -20,7 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from bench.report import Figure, Part
 from evals.samples import Samples
 from evals.tables import Table
-from kit.channel import Channel
+from kit.rpc.channel import Channel
 from kit.testing.harness import (
     free_port,
     open_test_channel,

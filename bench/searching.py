@@ -18,7 +18,7 @@ from bench.report import Figure, Part
 from evals.samples import Samples
 from evals.system import RunningSystem, running_system
 from evals.tables import Table
-from kit.channel import Channel
+from kit.rpc.channel import Channel
 
 WARM_UP_QUERIES = 20
 TOP_K = 10

@@ -13,7 +13,7 @@ from cli.settings import CliSettings
 from services.standalone.signers import SIGNERS
 
 if TYPE_CHECKING:
-    from kit.key_folder import KeyFolder
+    from kit.access.key_folder import KeyFolder
 
 signing_keys = typer.Typer(no_args_is_help=True, help="Signing keys of the services: make and change them.")
 
@@ -68,7 +68,7 @@ def _chosen(signers: list[str] | None) -> list[str]:
 
 
 def _place(folder: Path | None) -> KeyFolder:
-    from kit.key_folder import KeyFolder  # noqa: PLC0415 - the cryptography is needed here only, and clients should start fast
+    from kit.access.key_folder import KeyFolder  # noqa: PLC0415 - the cryptography is needed here only, and clients should start fast
 
     return KeyFolder(folder or CliSettings().data_dir / "secrets" / "keys")
 

@@ -20,11 +20,11 @@ import httpx
 import psutil
 
 from evals.errors import SystemNotReady
-from kit.channel import Channel, open_channel
-from kit.key_folder import KeyFolder
-from kit.keys import KeySource, parse_signing_key
-from kit.principal import ADMIN, Principal, use_principal
-from kit.tokens import TokenSigner
+from kit.access.key_folder import KeyFolder
+from kit.access.keys import KeySource, parse_signing_key
+from kit.access.principal import ADMIN, Principal, use_principal
+from kit.access.tokens import TokenSigner
+from kit.rpc.channel import Channel, open_channel
 
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 30.0

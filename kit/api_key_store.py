@@ -9,10 +9,10 @@ from datetime import datetime
 
 from pydantic import SecretStr
 
-from kit.api_keys import ApiKey, decode, encode, new_key
+from kit.access.api_keys import ApiKey, decode, encode, new_key
+from kit.access.principal import OPERATOR
 from kit.errors import Aborted, NotFound, Unauthenticated
 from kit.jetstream import Entry, KeyValue, Nats
-from kit.principal import OPERATOR
 from kit.records import UNREADABLE, set_aside
 
 BUCKET = "API_KEYS"

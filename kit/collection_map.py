@@ -14,10 +14,10 @@ from typing import Generic, TypeVar
 
 import structlog
 
+from kit.access.principal import Principal
 from kit.collections import BUCKET, DEFAULT_ID, CollectionRecord, may_read
 from kit.errors import GroundworkError, Unavailable
 from kit.jetstream import Entry, KeyValue, Nats
-from kit.principal import Principal
 from kit.waiting import Sparing
 
 _log = structlog.get_logger()

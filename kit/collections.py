@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from kit.principal import Principal
+from kit.access.principal import Principal
 
 BUCKET = "COLLECTIONS"
 """Key-value bucket of the records, `<tenant>.<collection>`. Ingestion writes it."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from kit.access.principal import current_principal
+from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig
-from kit.principal import current_principal
-from kit.tokens import TokenSigner, TokenVerifier
 
 QUEUE = WorkQueueConfig(stream="FORGET", subject="forget", has_kinds=True)
 

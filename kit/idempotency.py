@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from kit.access.principal import Principal
 from kit.errors import Aborted, AlreadyExists, GroundworkError
 from kit.jetstream import KeyValue, Nats
-from kit.principal import Principal
 from kit.records import UNREADABLE, set_aside
 
 KEEP_S = 86_400.0

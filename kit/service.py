@@ -21,19 +21,19 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 
-from kit.channel import Channel, open_channel
+from kit.access.key_metrics import show_keys
+from kit.access.own_key import OwnKey
+from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.configuration import SettingsT, read_settings
-from kit.credentials import CertificateExpiry
 from kit.errors import FailedPrecondition, GroundworkError, Unavailable
-from kit.key_metrics import show_keys
 from kit.logging import configure_logging
 from kit.ops import OpsServer, Trouble
-from kit.own_key import OwnKey
 from kit.process_metrics import READY, show_build, watch_loop
-from kit.server import HEALTH_DETAIL_KEY, Server, make_server
+from kit.rpc.channel import Channel, open_channel
+from kit.rpc.credentials import CertificateExpiry
+from kit.rpc.server import HEALTH_DETAIL_KEY, Server, make_server
 from kit.settings import ServiceSettings
 from kit.telemetry import configure_telemetry
-from kit.tokens import TokenSigner, TokenVerifier
 from kit.waiting import Waiting
 
 _log = structlog.get_logger()
@@ -226,7 +226,7 @@ class Service:
         passed_on_to: Sequence[str] = (),
         patience_s: float | None = None,
     ) -> Channel:
-        """A channel to another service, for the life of this one; see kit.channel. As patient as the settings say, unless told
+        """A channel to another service, for the life of this one; see kit.rpc.channel. As patient as the settings say, unless told
         otherwise."""
         return await self.stack.enter_async_context(
             open_channel(

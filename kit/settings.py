@@ -11,10 +11,10 @@ from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, Valid
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from kit.access.keys import KeySource, PublicKey, SigningKey, parse_public_keys, parse_signing_key
+from kit.access.principal import OPERATOR, SUBJECT_PATTERN, TENANT_PATTERN, Principal
 from kit.file_source import FileSource
-from kit.keys import KeySource, PublicKey, SigningKey, parse_public_keys, parse_signing_key
-from kit.principal import OPERATOR, SUBJECT_PATTERN, TENANT_PATTERN, Principal
-from kit.tls import CertificateSource, nats_context
+from kit.rpc.tls import CertificateSource, nats_context
 
 Identifier = Annotated[str, StringConstraints(pattern=TENANT_PATTERN)]
 """A tenant or collection id: it becomes part of NATS subjects and of index filters, so its alphabet is small."""

@@ -20,7 +20,7 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from kit.errors import GroundworkError
-from kit.tls import BadCertificates, read_authorities
+from kit.rpc.tls import BadCertificates, read_authorities
 
 TRACEPARENT = "traceparent"
 """Header and metadata key of W3C Trace Context. Neither tracestate nor baggage is taken from outside or passed on."""

@@ -12,9 +12,9 @@ from cli.cluster.errors import ClusterError
 from cli.cluster.key_set import PUBLIC_KEYS_ENTRY, SIGNING_KEY_ENTRY, KeySet, publish, read_keys, signing_secret
 from cli.cluster.objects import Objects, Texts
 from cli.cluster.taking_over import TakingOver
-from kit.key_folder import KeyFolder
-from kit.key_metrics import PUBLIC, SIGNING, fingerprint
-from kit.keys import parse_public_keys, parse_signing_key
+from kit.access.key_folder import KeyFolder
+from kit.access.key_metrics import PUBLIC, SIGNING, fingerprint
+from kit.access.keys import parse_public_keys, parse_signing_key
 from services.standalone.signers import SIGNERS
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from cli.cluster.concurrency import gathered
 from cli.cluster.errors import ClusterError
 from cli.cluster.objects import Objects, Texts
-from kit.key_folder import KeyFolder
-from kit.keys import Jwk, parse_signing_key
+from kit.access.key_folder import KeyFolder
+from kit.access.keys import Jwk, parse_signing_key
 from services.standalone.signers import SIGNERS
 
 PUBLIC_KEYS = "public-keys"

@@ -23,7 +23,7 @@ from services.standalone.signers import SIGNERS
 
 if TYPE_CHECKING:
     from cli.cluster.api import Api
-    from kit.keys import Jwk
+    from kit.access.keys import Jwk
 
 signing_keys = typer.Typer(no_args_is_help=True, help="Signing keys of the services of a cluster: change them.")
 

@@ -19,7 +19,7 @@ from cli.cluster.release import namespaced
 from cli.cluster.snapshot import Pod
 from cli.cluster.standstill import SERVICES
 from cli.errors import CliError
-from kit.key_metrics import METRIC
+from kit.access.key_metrics import METRIC
 
 _AGAIN_AFTER_S = 2.0
 

@@ -50,7 +50,7 @@ async def connect(
     addresses: KnownAddresses | None = None,
 ) -> AsyncIterator[Nats]:
     """Connects to `url` ("nats://user:password@host:4222", several by comma), waiting for a server that is not up yet. With `tls`
-    (kit.tls.nats_context) to no server without TLS; each connection is made with what the files hold by then.
+    (kit.rpc.tls.nats_context) to no server without TLS; each connection is made with what the files hold by then.
 
     Answers come to subjects below `_INBOX.<user>`, so that a server can keep a user from listening to those of another. With
     `waiting` everything that is opened over this connection is waited for as well, and it is said there.

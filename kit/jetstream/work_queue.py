@@ -18,6 +18,8 @@ from nats.js.errors import APIError, NotFoundError
 from opentelemetry.trace import SpanKind
 
 from kit import deadline
+from kit.access.principal import Principal, current_principal, use_principal
+from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.errors import GroundworkError
 from kit.jetstream.backlog import BACKLOG_INTERVAL_S, Backlog, BacklogGauges
 from kit.jetstream.connection import Nats
@@ -26,9 +28,7 @@ from kit.jetstream.metrics import JOB_SECONDS, JOB_WAIT_SECONDS, JOBS, JOBS_IN_H
 from kit.jetstream.opening import patient
 from kit.jetstream.tenant_consumers import TenantConsumers
 from kit.jetstream.turns import Turns
-from kit.principal import Principal, current_principal, use_principal
 from kit.telemetry import TRACEPARENT, Attributes, continued_span, current_traceparent
-from kit.tokens import TokenSigner, TokenVerifier
 from kit.waiting import Sparing
 
 _log = structlog.get_logger()

@@ -14,15 +14,15 @@ import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from kit.channel import PATIENCE_S, Channel, open_channel
-from kit.connection import LOOKED_UP_EVERY_S
+from kit.access.keys import Jwk, KeySource, new_key, parse_public_keys, parse_signing_key, public_half
+from kit.access.principal import INGEST, QUERY, Principal, use_principal
+from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.errors import GroundworkError
-from kit.keys import Jwk, KeySource, new_key, parse_public_keys, parse_signing_key, public_half
-from kit.principal import INGEST, QUERY, Principal, use_principal
-from kit.server import make_server
+from kit.rpc.channel import PATIENCE_S, Channel, open_channel
+from kit.rpc.connection import LOOKED_UP_EVERY_S
+from kit.rpc.server import make_server
+from kit.rpc.tls import CertificateSource
 from kit.settings import ServiceSettings
-from kit.tls import CertificateSource
-from kit.tokens import TokenSigner, TokenVerifier
 
 USER_SCOPES = frozenset({QUERY, INGEST})
 """What an ordinary user may do."""

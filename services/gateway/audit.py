@@ -11,7 +11,7 @@ from collections.abc import Callable
 import structlog
 from starlette.types import Scope
 
-from kit.api_keys import ApiKey
+from kit.access.api_keys import ApiKey
 from services.gateway.allowance import Allowance
 from services.gateway.auth import Admission, admission_in, client_address, refusal_in
 

@@ -16,9 +16,9 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kit import deadline
-from kit.api_keys import ApiKey, ApiKeyInvalid, ApiKeyMalformed, ApiKeyMissing, ShownKey, read_shown
+from kit.access.api_keys import ApiKey, ApiKeyInvalid, ApiKeyMalformed, ApiKeyMissing, ShownKey, read_shown
+from kit.access.principal import Principal, use_principal
 from kit.errors import GroundworkError, Unauthenticated
-from kit.principal import Principal, use_principal
 from kit.settings import Networks
 from services.gateway.allowance import Allowance
 from services.gateway.bootstrap_key import BootstrapKey

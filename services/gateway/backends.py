@@ -14,8 +14,8 @@ from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2_grpc
 from grpc_health.v1 import health_pb2_grpc
 
-from kit.channel import open_channel
-from kit.tokens import TokenSigner
+from kit.access.tokens import TokenSigner
+from kit.rpc.channel import open_channel
 from services.gateway.adapters.health import GrpcHealthProbe
 from services.gateway.adapters.ingest import document_watch
 from services.gateway.adapters.orchestrator import OrchestratorRunLog

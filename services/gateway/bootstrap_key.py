@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from kit.api_keys import ApiKey, ApiKeyRevoked, ShownKey
+from kit.access.api_keys import ApiKey, ApiKeyRevoked, ShownKey
 from kit.errors import FailedPrecondition, Unauthenticated
 from kit.file_source import RECHECK_AFTER_S, FileSource
 from services.gateway.settings import GatewaySettings, usable_bootstrap_key

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import structlog
 
+from kit.access.principal import Principal, current_principal, use_principal
 from kit.errors import Code, GroundworkError
-from kit.principal import Principal, current_principal, use_principal
 from kit.telemetry import current_trace_id
 from services.gateway.metrics import DOCUMENT_LISTENERS_RESTARTED
 from services.gateway.problems import problem, unknown_error

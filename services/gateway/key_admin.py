@@ -12,10 +12,10 @@ from datetime import datetime
 
 from pydantic import SecretStr
 
+from kit.access.api_keys import ApiKey, new_key, new_text
+from kit.access.principal import ADMIN, OPERATOR, Principal
 from kit.api_key_store import not_found
-from kit.api_keys import ApiKey, new_key, new_text
 from kit.errors import AlreadyExists
-from kit.principal import ADMIN, OPERATOR, Principal
 from services.gateway.auth import Admission
 from services.gateway.errors import ScopeMissing, TooManyApiKeys, ValidationFailed
 from services.gateway.keys import Keys

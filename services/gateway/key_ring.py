@@ -12,8 +12,8 @@ from datetime import datetime
 
 import structlog
 
+from kit.access.api_keys import ApiKey, ShownKey, require_good
 from kit.api_key_store import ApiKeyStore, KeyChange
-from kit.api_keys import ApiKey, ShownKey, require_good
 from kit.errors import GroundworkError, Unauthenticated, Unavailable
 from kit.ops import Trouble
 from kit.waiting import Sparing

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from kit.access.api_keys import ApiKey
 from kit.api_key_store import ApiKeyStore
-from kit.api_keys import ApiKey
 from kit.errors import GroundworkError
 from kit.jetstream import Nats, connect
 from kit.waiting import Sparing

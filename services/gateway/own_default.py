@@ -3,8 +3,8 @@ that is the one that answers carry."""
 
 from collections.abc import Sequence
 
+from kit.access.principal import current_principal
 from kit.collections import DEFAULT_ID, own_id
-from kit.principal import current_principal
 from services.gateway.backends import Backends
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, params
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from kit.principal import ADMIN, INGEST, OPERATOR, QUERY, Principal
+from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY, Principal
 from services.gateway.auth import authenticated
 
 

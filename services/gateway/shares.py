@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from kit.principal import Principal
+from kit.access.principal import Principal
 from services.gateway.auth import authenticated
 from services.gateway.errors import TooManyEventStreams
 from services.gateway.sse import EVENT_STREAM

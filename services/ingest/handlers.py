@@ -11,11 +11,11 @@ from typing import Any
 import structlog
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
+from kit.access.principal import current_principal
 from kit.collections import Visibility
 from kit.idempotency import Attempt
 from kit.jetstream import Job
-from kit.principal import current_principal
-from kit.server import end_when_draining
+from kit.rpc.server import end_when_draining
 from services.ingest.adapters.encoding import (
     OUTCOME,
     STATUS_BY_NUMBER,

@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.access.principal import Principal
 from kit.idempotency import Attempt
 from kit.jetstream.backlog import Backlog
 from kit.jetstream.condition import Finding
-from kit.principal import Principal
 from services.ingest.documents.models import (
     Collection,
     Document,

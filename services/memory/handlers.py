@@ -9,9 +9,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc
 
+from kit.access.principal import current_principal
 from kit.idempotency import Attempt, IdempotencyKeys
 from kit.jetstream import Job
-from kit.principal import current_principal
 from kit.records import UNREADABLE, set_aside
 from services.memory.adapters.deletions import QUEUE, decode_deletion
 from services.memory.errors import BadMessage

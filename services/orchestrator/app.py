@@ -11,6 +11,7 @@ from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2
 
+from kit.access.sealing import Sealer
 from kit.egress import EgressGuard, parse_networks
 from kit.errors import GroundworkError
 from kit.forgetting import ForgetQueue
@@ -22,7 +23,6 @@ from kit.llm.prices import PriceTable
 from kit.llm.provider_watch import ProviderWatch
 from kit.llm.switching import ModelSwitch
 from kit.message_store import lasting, open_message_store
-from kit.sealing import Sealer
 from kit.service import Service
 from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog

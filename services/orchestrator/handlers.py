@@ -11,13 +11,13 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 from pydantic import SecretStr
 
+from kit.access.principal import ADMIN, current_principal
 from kit.errors import GroundworkError
 from kit.forgetting import QUEUE, decode
 from kit.jetstream import Job
 from kit.llm.brought import BroughtModel
 from kit.llm.providers import Choice
 from kit.llm.switching import ModelSwitch
-from kit.principal import ADMIN, current_principal
 from kit.records import UNREADABLE, set_aside
 from services.orchestrator.adapters import model_codec
 from services.orchestrator.adapters.codec import (

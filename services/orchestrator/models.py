@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from kit.principal import Principal
+from kit.access.principal import Principal
 from services.orchestrator.log.events import Answer, Approval, Budgets, EffectClass, RunError, RunMode, RunStatus, Usage
 
 

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from datetime import datetime
 from typing import Any, Protocol
 
+from kit.access.principal import Principal
 from kit.forgetting import Source
-from kit.principal import Principal
 from services.orchestrator.log.events import Answer, Payload, Retrieval, RunEvent
 from services.orchestrator.models import (
     Dependent,

@@ -3,7 +3,7 @@ index is filled again, and how a shadow index is built."""
 
 from collections.abc import AsyncIterator
 
-from kit.principal import Principal, use_principal
+from kit.access.principal import Principal, use_principal
 from services.retriever.concurrency import engine_deadline
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import Chunk, EmbeddingSpace, IndexBatch, IndexedChunk, RevisionKey, WriteKey

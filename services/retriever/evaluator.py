@@ -4,9 +4,9 @@ nobody gave any, on sentences of its own chunks, each of which should find the c
 import hashlib
 from collections.abc import Mapping, Sequence
 
+from kit.access.principal import Principal, use_principal
 from kit.errors import Unavailable
 from kit.language.sentences import UnitKind, split_units
-from kit.principal import Principal, use_principal
 from services.retriever.concurrency import engine_deadline
 from services.retriever.evaluation import Comparison, Evaluation, Quality, Question, ndcg, reciprocal_rank
 from services.retriever.models import Chunk, RerankMode, RevisionKey, SearchRequest, SearchScope, Strategy

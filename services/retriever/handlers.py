@@ -8,7 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc
 
-from kit.principal import current_principal
+from kit.access.principal import current_principal
 from services.retriever import metrics
 from services.retriever.activation import RevisionSwitch
 from services.retriever.adapters import model_wire, search_wire, wire

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from kit.access.key_folder import KeyFolder
 from kit.configuration import setting_problems
-from kit.key_folder import KeyFolder
 from kit.private_files import write_private
-from kit.tls import BadCertificates, CertificateSource
+from kit.rpc.tls import BadCertificates, CertificateSource
 from services.standalone import first_key, topology
 from services.standalone.adapters.health import NetworkProbe
 from services.standalone.console import Console, keep_terminal_for_people, welcome

@@ -17,12 +17,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kit.access.key_folder import KeyFolder
+from kit.access.keys import Jwk, KeySource, parse_public_keys
+from kit.access.tokens import TokenVerifier
 from kit.errors import GroundworkError
 from kit.file_source import FileSource
 from kit.jetstream import Nats, connect
-from kit.key_folder import KeyFolder
-from kit.keys import Jwk, KeySource, parse_public_keys
-from kit.tokens import TokenVerifier
 from services.standalone import surroundings
 from services.standalone.app import find_nats_server, read_standalone_settings
 from services.standalone.backup import folder

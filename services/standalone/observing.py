@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kit.access.tokens import TokenVerifier
 from kit.errors import GroundworkError
 from kit.forgetting import QUEUE as FORGET
 from kit.jetstream import Nats, WorkQueueConfig
 from kit.jetstream.work_queue import verified_principal
-from kit.tokens import TokenVerifier
 from services.standalone.store.contents import (
     DEAD_LETTERS,
     DOCUMENTS,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kit.key_folder import KeyFolder
+from kit.access.key_folder import KeyFolder
 from services.standalone import nats_users
 from services.standalone.free_ports import LOOPBACK
 from services.standalone.models import ChildSpec, Probe, ProbeKind, StartLimits

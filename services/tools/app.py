@@ -10,10 +10,10 @@ from groundwork.reranker.v1 import reranker_pb2
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
+from kit.access.principal import current_principal
 from kit.breaker import CircuitBreaker
-from kit.channel import Channel
 from kit.message_store import open_message_store
-from kit.principal import current_principal
+from kit.rpc.channel import Channel
 from kit.service import Service
 from services.tools import toolbox
 from services.tools.adapters.call_store import KeyValueCallStore

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from kit.access.principal import Principal
 from kit.collections import DEFAULT_ID, own_id
-from kit.principal import Principal
 from services.tools.ports import Documents, ModelServer, Retriever
 from services.tools.projects.records import Records
 from services.tools.projects.searching import RecordSearch

@@ -7,8 +7,8 @@ from typing import Any
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc
 
+from kit.access.principal import current_principal
 from kit.errors import InvalidArgument
-from kit.principal import current_principal
 from services.tools.adapters.wire import decode_arguments, encode_outcome, encode_tool
 from services.tools.calling.execution import Toolbox
 from services.tools.calling.progress import Progress

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from kit.principal import QUERY, SCOPES
+from kit.access.principal import QUERY, SCOPES
 
 
 class Effect(Enum):

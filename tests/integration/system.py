@@ -16,10 +16,10 @@ from typing import Any
 import httpx
 import psutil
 
-from kit.key_folder import KeyFolder
-from kit.keys import KeySource, parse_signing_key
+from kit.access.key_folder import KeyFolder
+from kit.access.keys import KeySource, parse_signing_key
+from kit.access.tokens import TokenSigner
 from kit.testing.harness import free_port
-from kit.tokens import TokenSigner
 
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 45.0

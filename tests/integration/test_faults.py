@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 import pytest
 
+from kit.access.principal import Principal
 from kit.jetstream import connect
-from kit.principal import Principal
 from tests.integration.api import Api, Json, ok
 from tests.integration.system import Groundwork, running, suspended, wait_until
 from tests.integration.test_kill import corpus_stats, jobs_left, kill, unique_word

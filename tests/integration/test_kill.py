@@ -15,9 +15,9 @@ from collections import Counter
 import pytest
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
-from kit.channel import open_channel
+from kit.access.principal import Principal, use_principal
 from kit.jetstream import connect
-from kit.principal import Principal, use_principal
+from kit.rpc.channel import open_channel
 from kit.testing.openai import Reply
 from tests.integration.api import EVENT_STREAM, Api, Event, Json, assert_complete, only, parse_events
 from tests.integration.conftest import Model

@@ -11,11 +11,11 @@ from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
-from kit.channel import open_channel
+from kit.access.keys import KeySource, parse_signing_key
+from kit.access.principal import INGEST, QUERY, Principal, use_principal
+from kit.access.tokens import TokenSigner
 from kit.errors import NotFound
-from kit.keys import KeySource, parse_signing_key
-from kit.principal import INGEST, QUERY, Principal, use_principal
-from kit.tokens import TokenSigner
+from kit.rpc.channel import open_channel
 from tests.integration.api import Api
 from tests.integration.system import Groundwork
 

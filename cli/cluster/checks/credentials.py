@@ -13,7 +13,7 @@ from cli.cluster.snapshot import Snapshot
 REFUSED = "refuses our user or password"
 """kit.jetstream.opening: what a process says while NATS does not let it in."""
 SIGNING_KEY = "signing key"
-"""kit.own_key: the part that a process names when its key is not among the public ones."""
+"""kit.access.own_key: the part that a process names when its key is not among the public ones."""
 _ENDS_SOON = timedelta(days=14)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from grpc_health.v1 import health_pb2
 
+from kit.access.principal import use_principal
 from kit.errors import GroundworkError
-from kit.principal import use_principal
-from kit.server import HEALTH_DETAIL_KEY
+from kit.rpc.server import HEALTH_DETAIL_KEY
 from services.gateway.auth import PROBE
 from services.gateway.models import Health, HealthState
 

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request, Response
 from groundwork.store.v1 import store_pb2
 from pydantic import BaseModel, Field
 
+from kit.access.principal import OPERATOR, use_principal
 from kit.errors import GroundworkError
-from kit.principal import OPERATOR, use_principal
 from services.gateway.auth import PROBE, Door, client_address
 from services.gateway.backends import Backends, Services
 from services.gateway.keys import Keys

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import SecretStr
 
-from kit import api_keys
+from kit.access import api_keys
 from services.gateway.audit import AuditLog
 from services.gateway.auth import Admission, admission_of, client_address
 from services.gateway.errors import ApiKeysOff

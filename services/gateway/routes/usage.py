@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
-from kit.principal import SUBJECT_PATTERN
+from kit.access.principal import SUBJECT_PATTERN
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.schemas.fields import Pattern

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from kit.principal import SUBJECT_PATTERN, TENANT_PATTERN
+from kit.access.principal import SUBJECT_PATTERN, TENANT_PATTERN
 from services.gateway.schemas import search
 from services.gateway.schemas.fields import Pattern, RequestBody, Title
 from services.gateway.schemas.times import Moment

@@ -5,11 +5,11 @@ the services that keep copies of it: the logs of runs quote what they found."""
 from collections.abc import Callable
 from datetime import datetime
 
+from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Nats, WorkQueue, WorkQueueConfig
 from kit.jetstream.backlog import Backlog
 from kit.jetstream.reading import last_position
-from kit.tokens import TokenSigner, TokenVerifier
 from services.ingest.documents import records
 from services.ingest.documents.models import IngestJob
 

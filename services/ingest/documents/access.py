@@ -4,7 +4,7 @@ for what does not exist."""
 from collections.abc import Awaitable, Callable
 
 from kit import collections as rules
-from kit.principal import Principal
+from kit.access.principal import Principal
 from services.ingest.documents.models import Collection, Document
 from services.ingest.errors import DocumentNotFound, NotYours
 from services.ingest.ports import CollectionStore

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
+from kit.access.principal import Principal
 from kit.collections import DEFAULT_ID, Visibility, is_own_default, is_reserved, may_change, may_read, own_id
 from kit.errors import AlreadyExists
-from kit.principal import Principal
 from services.ingest.documents import naming
 from services.ingest.documents.access import not_yours
 from services.ingest.documents.models import Collection

@@ -6,7 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kit.principal import Principal
+from kit.access.principal import Principal
 from services.ingest.documents import naming
 from services.ingest.documents.access import Access, no_document
 from services.ingest.documents.catalog import Catalog

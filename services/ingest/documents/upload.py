@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from kit.access.principal import Principal
 from kit.errors import Aborted, AlreadyExists
 from kit.idempotency import Attempt
-from kit.principal import Principal
 from services.ingest.documents import life, naming
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion, file_lease

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from kit.access.principal import Principal, use_principal
 from kit.errors import GroundworkError
-from kit.principal import Principal, use_principal
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.models import Status
 from services.ingest.ports import CollectionStore, DocumentStore, Leases

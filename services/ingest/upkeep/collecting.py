@@ -7,7 +7,7 @@ from datetime import datetime
 
 import structlog
 
-from kit.principal import Principal, use_principal
+from kit.access.principal import Principal, use_principal
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.life import TOMBSTONE_LIFE

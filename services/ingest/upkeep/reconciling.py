@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from kit.access.principal import Principal, use_principal
 from kit.errors import GroundworkError
-from kit.principal import Principal, use_principal
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.models import Status
 from services.ingest.documents.revising import Reviser

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from kit.access.principal import Principal, use_principal
 from kit.errors import GroundworkError, Unavailable
-from kit.principal import Principal, use_principal
 from services.ingest.documents import life
 from services.ingest.documents.changes import Changes
 from services.ingest.documents.deletion import Deletion

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from kit.principal import Principal
+from kit.access.principal import Principal
 from services.ingest.documents import naming
 from services.ingest.documents.access import Access, not_yours
 from services.ingest.documents.models import Document, Status

@@ -4,9 +4,9 @@ runs."""
 import json
 from datetime import datetime
 
+from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig
-from kit.tokens import TokenSigner, TokenVerifier
 from services.memory.models import Deletion, Owner
 
 QUEUE = WorkQueueConfig(stream="MEMORY", subject="memory")

@@ -4,10 +4,10 @@ import json
 
 from pydantic import SecretStr
 
+from kit.access.sealing import CannotOpen, Sealer
 from kit.jetstream import KeyValue, Nats
 from kit.llm.brought import BroughtModel
 from kit.records import UNREADABLE
-from kit.sealing import CannotOpen, Sealer
 from services.orchestrator.models import RunKey
 
 _BUCKET = "MODEL_CREDENTIALS"

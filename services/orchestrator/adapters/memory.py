@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from groundwork.memory.v1 import memory_pb2 as pb
 from groundwork.memory.v1 import memory_pb2_grpc as rpc
 
-from kit.channel import Channel
 from kit.errors import Cancelled, DeadlineExceeded, Unavailable
+from kit.rpc.channel import Channel
 from services.orchestrator.adapters.codec import fill
 from services.orchestrator.errors import MemorySilent
 from services.orchestrator.log.events import Answer, Citation

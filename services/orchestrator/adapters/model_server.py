@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from groundwork.reranker.v1 import reranker_pb2 as pb
 from groundwork.reranker.v1 import reranker_pb2_grpc as rpc
 
-from kit.channel import Channel
+from kit.rpc.channel import Channel
 
 
 class RerankerSentenceScorer:

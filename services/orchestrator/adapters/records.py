@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.orchestrator.v1 import orchestrator_pb2 as api
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
-from kit.principal import INGEST, QUERY
+from kit.access.principal import INGEST, QUERY
 from services.orchestrator.adapters.codec import enum_from_number, enum_number, fill, read
 from services.orchestrator.log.events import Answer, Approval, Budgets, RunError, RunMode, RunStatus, Usage
 from services.orchestrator.models import Outcome, RunKey, RunRecord, RunRequest

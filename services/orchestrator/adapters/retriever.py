@@ -3,8 +3,8 @@
 from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 
-from kit.channel import Channel
 from kit.errors import Cancelled, DeadlineExceeded, Unavailable
+from kit.rpc.channel import Channel
 from services.orchestrator.errors import SearchSilent
 from services.orchestrator.log.events import BoundingBox, Degradation, Evidence, Retrieval
 from services.orchestrator.models import SearchQuery

@@ -14,10 +14,10 @@ from google.protobuf.message import DecodeError
 from groundwork.orchestrator.v1 import orchestrator_pb2 as api
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
+from kit.access.principal import Principal
 from kit.errors import Aborted, AlreadyExists
 from kit.idempotency import IdempotencyConflict
 from kit.jetstream import KeyValue, Nats
-from kit.principal import Principal
 from kit.records import UNREADABLE, set_aside
 from services.orchestrator.adapters import records
 from services.orchestrator.adapters.codec import fill

@@ -10,8 +10,8 @@ from typing import Any
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc as rpc
 
-from kit.channel import Channel
 from kit.errors import Cancelled, DeadlineExceeded, Internal, InvalidArgument, ResourceExhausted, Unavailable
+from kit.rpc.channel import Channel
 from kit.structs import as_json
 from services.orchestrator.adapters.codec import enum_from_number
 from services.orchestrator.adapters.retriever import evidence_of

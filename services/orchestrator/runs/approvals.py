@@ -15,8 +15,8 @@ from typing import Protocol
 
 import structlog
 
+from kit.access.principal import Principal
 from kit.errors import GroundworkError, Unavailable
-from kit.principal import Principal
 from services.orchestrator.errors import (
     ApprovalClosed,
     ApprovalNotFound,

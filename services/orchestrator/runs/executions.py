@@ -7,7 +7,7 @@ from datetime import datetime
 
 import structlog
 
-from kit.principal import use_principal
+from kit.access.principal import use_principal
 from kit.telemetry import continued_span
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import RUNS_IN_HAND

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 import structlog
 
+from kit.access.principal import Principal
 from kit.errors import AlreadyExists, GroundworkError, Unavailable
 from kit.forgetting import Source
 from kit.llm.brought import BroughtModel
-from kit.principal import Principal
 from kit.telemetry import current_traceparent
 from services.orchestrator.errors import (
     RunDamaged,

@@ -7,12 +7,12 @@ import numpy as np
 import structlog
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
-from kit.addresses import host, resolved
-from kit.channel import open_channel
+from kit.access.principal import Principal, use_principal
+from kit.access.tokens import TokenSigner
 from kit.errors import DeadlineExceeded, FailedPrecondition, GroundworkError, Internal, Unavailable
-from kit.principal import Principal, use_principal
-from kit.tls import CertificateSource
-from kit.tokens import TokenSigner
+from kit.rpc.addresses import host, resolved
+from kit.rpc.channel import open_channel
+from kit.rpc.tls import CertificateSource
 from services.retriever.errors import EmbedderUnavailable, EmbeddingSpaceMismatch, RerankerUnavailable
 from services.retriever.models import EmbeddingSpace, Vectors
 
@@ -27,7 +27,7 @@ _PASSAGES_TIMEOUT_S = 60.0
 
 
 class ModelServer:
-    """All of them but the last over one channel of kit.channel, which carries the caller's principal and raises GroundworkError."""
+    """All of them but the last over one channel of kit.rpc.channel, which carries the caller's principal and raises GroundworkError."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = reranker_pb2_grpc.RerankerServiceStub(channel)

@@ -10,8 +10,8 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from kit.credentials import channel_credentials
-from kit.tls import CertificateSource
+from kit.rpc.credentials import channel_credentials
+from kit.rpc.tls import CertificateSource
 from services.standalone.models import Probe, ProbeKind
 
 ATTEMPT_TIMEOUT_S = 2.0

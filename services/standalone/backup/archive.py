@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.keys import Jwk, parse_public_keys
+from kit.access.keys import Jwk, parse_public_keys
 from services.standalone.errors import BackupUnusable
 
 FORMAT = 1

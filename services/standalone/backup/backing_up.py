@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from kit.access.keys import Jwk
 from kit.jetstream import Nats
 from kit.jetstream.snapshot import copy_of
 from kit.jetstream.streams import stream_names
-from kit.keys import Jwk
 from services.standalone.backup.archive import PART_BYTES, ArchiveWriter, Manifest, StreamEntry, writing
 from services.standalone.errors import BackupUnusable
 

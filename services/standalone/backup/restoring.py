@@ -9,12 +9,12 @@ from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from datetime import datetime
 from pathlib import Path
 
+from kit.access.key_folder import KeyFolder
 from kit.errors import AlreadyExists
 from kit.jetstream import KeyValue, Nats
 from kit.jetstream.reading import last_messages
 from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back
 from kit.jetstream.streams import stream_names
-from kit.key_folder import KeyFolder
 from services.standalone.backup.archive import Archive, Manifest, StreamEntry, opened
 from services.standalone.data_dir import DataDir
 from services.standalone.errors import RestoreRefused

@@ -10,8 +10,8 @@ from groundwork.common.v1 import common_pb2
 from groundwork.ingest.v1 import ingest_pb2 as pb
 from groundwork.ingest.v1 import ingest_pb2_grpc as rpc
 
-from kit.channel import Channel
 from kit.errors import AlreadyExists, GroundworkError, NotFound
+from kit.rpc.channel import Channel
 from services.tools.adapters.refusals import put_plainly
 from services.tools.documents import CollectionMissing, Document, DocumentPage, DocumentState
 from services.tools.errors import ToolError

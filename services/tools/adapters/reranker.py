@@ -6,7 +6,7 @@ import numpy as np
 from groundwork.reranker.v1 import reranker_pb2 as pb
 from groundwork.reranker.v1 import reranker_pb2_grpc as rpc
 
-from kit.channel import Channel
+from kit.rpc.channel import Channel
 from services.tools.adapters.refusals import put_plainly
 from services.tools.errors import ToolError
 from services.tools.ports import EmbeddedQuery, Vector

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc as rpc
 
-from kit.channel import Channel
+from kit.rpc.channel import Channel
 from services.tools.adapters.refusals import put_plainly
 from services.tools.models import Passage
 from services.tools.passages.retrieval import Degradation, Found, SearchQuery, Section, Strategy, Window

@@ -21,6 +21,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from opentelemetry.trace import Span, StatusCode
 
+from kit.access.principal import SCOPES, grant
 from kit.breaker import CircuitBreaker
 from kit.deadline import bounded_timeout_s, is_spent, limited_to
 from kit.errors import (
@@ -33,7 +34,6 @@ from kit.errors import (
     Unavailable,
     Unimplemented,
 )
-from kit.principal import SCOPES, grant
 from kit.telemetry import span
 from services.tools.calling.bounds import bounded, shortened
 from services.tools.calling.calls import Calls

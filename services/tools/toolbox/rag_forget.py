@@ -2,7 +2,7 @@
 
 import re
 
-from kit.principal import INGEST
+from kit.access.principal import INGEST
 from services.tools.context import ToolContext
 from services.tools.documents import CollectionMissing, Document, permitted
 from services.tools.errors import ToolError

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from typing import Any
 
-from kit.principal import INGEST
+from kit.access.principal import INGEST
 from services.tools.context import ToolContext
 from services.tools.documents import CollectionMissing, Document, DocumentState, permitted
 from services.tools.errors import ToolError

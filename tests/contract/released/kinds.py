@@ -13,7 +13,8 @@ from groundwork.orchestrator.v1 import orchestrator_pb2, record_pb2, state_pb2
 from groundwork.tools.v1 import record_pb2 as call_pb2
 from pydantic import SecretStr
 
-from kit import api_key_store, api_keys, forgetting, idempotency
+from kit import api_key_store, forgetting, idempotency
+from kit.access import api_keys
 from kit.jetstream import Entry, Job, condition
 from kit.llm import switching
 from kit.llm.brought import BroughtModel

@@ -16,7 +16,7 @@ from groundwork.reranker.v1 import reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
-from kit.channel import Channel
+from kit.rpc.channel import Channel
 from kit.testing.harness import free_port, open_test_channel, running_service, running_servicer
 from services.ingest.app import run_api
 from services.ingest.settings import IngestSettings

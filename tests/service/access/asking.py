@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote
 import httpx
 from pydantic import SecretStr
 
+from kit.access.principal import Principal
 from kit.jetstream import connect
-from kit.principal import Principal
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
 from services.gateway.settings import GatewaySettings

@@ -11,9 +11,9 @@ import grpc
 from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
-from kit.channel import Channel
+from kit.access.tokens import call_of
 from kit.errors import Unimplemented
-from kit.tokens import call_of
+from kit.rpc.channel import Channel
 
 
 def path_of(method: MethodDescriptor) -> str:

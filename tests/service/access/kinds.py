@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from kit.principal import ADMIN, OPERATOR, Principal
+from kit.access.principal import ADMIN, OPERATOR, Principal
 from kit.testing.harness import USER_SCOPES
 
 BY_NAME = {

@@ -19,9 +19,9 @@ from groundwork.orchestrator.v1 import orchestrator_pb2
 from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2, tools_pb2_grpc
 
+from kit.access.principal import ADMIN, INGEST, QUERY, Principal, use_principal
+from kit.access.scopes import scope_of
 from kit.errors import GroundworkError
-from kit.principal import ADMIN, INGEST, QUERY, Principal, use_principal
-from kit.scopes import scope_of
 from tests.service.access.contracts import call_name, methods, path_of, request_class, stub_of
 from tests.service.access.kinds import STRANGERS, UNKNOWN, Stranger, kind_of, masked
 from tests.service.access.world import ANN, SECRET, TIMEOUT_S, World, upload_parts

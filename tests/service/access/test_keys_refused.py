@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kit.api_keys import new_text
-from kit.principal import ADMIN, Principal
+from kit.access.api_keys import new_text
+from kit.access.principal import ADMIN, Principal
 from tests.service.access.asking import BOOTSTRAP_KEY, Gateway, ask, openapi_of, operations_below_v1, places, told
 from tests.service.access.kinds import UNKNOWN
 from tests.service.access.world import ANN, World

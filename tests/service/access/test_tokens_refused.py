@@ -9,14 +9,14 @@ import grpc
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
 
+from kit.access.keys import Jwk, new_key, public_half
+from kit.access.principal import OPERATOR, SCOPES, Principal
+from kit.access.scopes import scope_of
+from kit.access.tokens import TOKEN_METADATA_KEY, TokenSigner
 from kit.errors import Code, GroundworkError
-from kit.keys import Jwk, new_key, public_half
-from kit.principal import OPERATOR, SCOPES, Principal
-from kit.scopes import scope_of
-from kit.server import make_server
-from kit.status import from_rpc_error
+from kit.rpc.server import make_server
+from kit.rpc.status import from_rpc_error
 from kit.testing.harness import make_signer, make_verifier
-from kit.tokens import TOKEN_METADATA_KEY, TokenSigner
 from services.standalone.signers import SIGNERS
 from tests.service.access.contracts import add_unimplementing, ask, call_name, methods, path_of, request_class
 

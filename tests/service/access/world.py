@@ -17,9 +17,9 @@ from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
-from kit.channel import Channel
+from kit.access.principal import Principal, use_principal
 from kit.errors import FailedPrecondition
-from kit.principal import Principal, use_principal
+from kit.rpc.channel import Channel
 from kit.testing.harness import USER_SCOPES, free_port, open_test_channel, running_service, running_servicer
 from kit.testing.openai import Reply, scripted_model
 from services.ingest import app as ingest

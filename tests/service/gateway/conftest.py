@@ -18,8 +18,8 @@ from groundwork.store.v1 import store_pb2_grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
-from kit.principal import Principal
-from kit.server import make_server
+from kit.access.principal import Principal
+from kit.rpc.server import make_server
 from kit.service import DetailedHealth
 from kit.testing.harness import make_verifier
 from services.gateway.api import create_api

@@ -14,6 +14,7 @@ from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
 from groundwork.tools.v1 import tools_pb2
 
+from kit.access.principal import Principal, current_principal
 from kit.errors import (
     AlreadyExists,
     FailedPrecondition,
@@ -23,7 +24,6 @@ from kit.errors import (
     PermissionDenied,
     Unavailable,
 )
-from kit.principal import Principal, current_principal
 
 AT = Timestamp(seconds=1_750_000_000)
 RUN_ID = "0197c0ffee01" + "a" * 20

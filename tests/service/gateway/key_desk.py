@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from kit.access.api_keys import new_key
+from kit.access.principal import OPERATOR
 from kit.api_key_store import ApiKeyStore
-from kit.api_keys import new_key
 from kit.jetstream import Nats
-from kit.principal import OPERATOR
 
 
 @dataclass

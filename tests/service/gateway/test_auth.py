@@ -12,9 +12,9 @@ import httpx
 import pytest
 from starlette.datastructures import Headers
 
-from kit.api_keys import new_text
+from kit.access.api_keys import new_text
+from kit.access.principal import ADMIN, INGEST, QUERY
 from kit.jetstream import Nats
-from kit.principal import ADMIN, INGEST, QUERY
 from kit.testing.nats import NatsServer
 from services.gateway.app import require_loopback, run
 from services.gateway.errors import AuthenticationRequired

@@ -10,10 +10,10 @@ import pytest
 from pydantic import SecretStr, ValidationError
 from starlette.datastructures import Headers
 
-from kit.api_keys import new_text
+from kit.access.api_keys import new_text
+from kit.access.principal import OPERATOR
 from kit.errors import FailedPrecondition
 from kit.jetstream import Nats
-from kit.principal import OPERATOR
 from kit.testing.nats import NatsServer
 from services.gateway.keys import Keys
 from services.gateway.settings import GatewaySettings

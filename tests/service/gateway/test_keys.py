@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from kit.api_keys import read_shown
+from kit.access.api_keys import read_shown
+from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY
 from kit.jetstream import Nats
-from kit.principal import ADMIN, INGEST, OPERATOR, QUERY
 from services.gateway.keys import Keys
 from tests.service.gateway.conftest import Clocks, Settings, in_process
 from tests.service.gateway.key_desk import KeyDesk, bearer, id_of

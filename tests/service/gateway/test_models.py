@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
-from kit.principal import Principal
+from kit.access.principal import Principal
 from services.gateway.api import create_api
 from services.gateway.settings import GatewaySettings
 from tests.service.gateway.conftest import World, act_as

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import httpx
 import pytest
 
+from kit.access.principal import INGEST, QUERY, Principal, current_principal, use_principal
 from kit.collections import own_id
-from kit.principal import INGEST, QUERY, Principal, current_principal, use_principal
 from services.gateway.adapters.ingest import document_state
 from services.gateway.api import create_api
 from services.gateway.auth import authenticated

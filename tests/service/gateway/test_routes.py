@@ -9,8 +9,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.ingest.v1 import ingest_pb2
 from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 
+from kit.access.principal import OPERATOR, Principal
 from kit.errors import NotFound, ResourceExhausted
-from kit.principal import OPERATOR, Principal
 from tests.service.gateway.conftest import World
 from tests.service.gateway.fakes import AT, NATS_DOWN, OTHER_RUN_ID, RUN_ID, document
 

@@ -8,8 +8,8 @@ import numpy as np
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
+from kit.access.principal import current_principal
 from kit.errors import FailedPrecondition, GroundworkError, ResourceExhausted
-from kit.principal import current_principal
 
 DIMENSION = 8
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from prometheus_client import CollectorRegistry
 
+from kit.access.principal import Principal
 from kit.jetstream import Job, Nats
-from kit.principal import Principal
 from services.ingest.documents import records
 from services.ingest.documents.models import IngestJob
 from services.ingest.handlers import JobHandler

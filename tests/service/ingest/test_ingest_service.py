@@ -8,6 +8,7 @@ import pytest
 from groundwork.common.v1 import common_pb2
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
+from kit.access.principal import Principal
 from kit.errors import (
     AlreadyExists,
     DataLoss,
@@ -16,7 +17,6 @@ from kit.errors import (
     InvalidArgument,
     NotFound,
 )
-from kit.principal import Principal
 from kit.testing.harness import open_test_channel
 from tests.service.ingest.conftest import TIMEOUT_S, System
 

@@ -8,9 +8,9 @@ import prometheus_client
 import pytest
 from groundwork.ingest.v1 import ingest_pb2
 
+from kit.access.principal import Principal, use_principal
 from kit.errors import DataLoss, FailedPrecondition
 from kit.jetstream import KeyValue, Nats, WorkQueue
-from kit.principal import Principal, use_principal
 from kit.testing.harness import make_signer, make_verifier
 from services.ingest import app
 from services.ingest.adapters.nats_queues import CONFIG

@@ -8,8 +8,8 @@ from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
-from kit.channel import Channel
 from kit.errors import GroundworkError
+from kit.rpc.channel import Channel
 
 _TIMEOUT_S = 300.0
 _PIECE = b"x" * 10_000

@@ -11,10 +11,10 @@ from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
-from kit.keys import KeySource, parse_public_keys
-from kit.server import Server, end_when_draining, make_server
-from kit.tls import CertificateSource
-from kit.tokens import TokenVerifier
+from kit.access.keys import KeySource, parse_public_keys
+from kit.access.tokens import TokenVerifier
+from kit.rpc.server import Server, end_when_draining, make_server
+from kit.rpc.tls import CertificateSource
 
 CONTRACTS = [
     contract

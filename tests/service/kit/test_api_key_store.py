@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
+from kit.access.api_keys import encode, new_key
+from kit.access.principal import OPERATOR, QUERY
 from kit.api_key_store import BUCKET, ApiKeyNotFound, ApiKeyStore, bootstrap_key
-from kit.api_keys import encode, new_key
 from kit.jetstream import KeyValue, Nats
-from kit.principal import OPERATOR, QUERY
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

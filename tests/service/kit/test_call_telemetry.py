@@ -16,8 +16,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind
 from prometheus_client import REGISTRY
 
-from kit.channel import Channel
 from kit.errors import GroundworkError, NotFound
+from kit.rpc.channel import Channel
 from kit.telemetry import current_trace_id
 from kit.testing.harness import open_test_channel, running_servicer
 from kit.testing.telemetry import recorded_spans

@@ -13,10 +13,10 @@ from typing import Protocol
 
 import pytest
 
+from kit.access.principal import Principal, use_principal
 from kit.errors import Aborted, AlreadyExists, GroundworkError, Unavailable
 from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
 from kit.jetstream.objects import PIECE_BYTES
-from kit.principal import Principal, use_principal
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats_cluster import ClusterNode, NatsCluster, nats_cluster
 from services.orchestrator.adapters.event_log import STREAM, JetStreamEventLog

@@ -8,11 +8,11 @@ from typing import cast
 
 import pytest
 
+from kit.access.principal import ADMIN, Principal
 from kit.collection_map import CollectionMap, CollectionsStale
 from kit.collections import BUCKET, CollectionAccess, decode_access
 from kit.errors import Unavailable
 from kit.jetstream import Entry, KeyValue, Nats
-from kit.principal import ADMIN, Principal
 
 ANN, BOB = Principal("acme", "ann"), Principal("acme", "bob")
 ADMINISTRATOR = Principal("acme", "root", frozenset({ADMIN}))

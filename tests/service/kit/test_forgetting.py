@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 from structlog.testing import capture_logs
 
+from kit.access.keys import new_key, public_half
+from kit.access.principal import Principal, use_principal
 from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.jetstream import Job, Nats
-from kit.keys import new_key, public_half
-from kit.principal import Principal, use_principal
 from kit.records import UNREADABLE
 from kit.testing.harness import make_signer, make_verifier
 

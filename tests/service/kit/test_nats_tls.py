@@ -12,9 +12,9 @@ from nats.errors import TimeoutError as NatsTimeoutError
 
 from kit.errors import Unavailable
 from kit.jetstream import Nats, connect
+from kit.rpc.tls import BadCertificates, nats_context
 from kit.testing.certificates import Authority, CertificateFolder
 from kit.testing.nats import NatsServer, nats_server
-from kit.tls import BadCertificates, nats_context
 from kit.waiting import Waiting
 
 ENOUGH_S = 30.0

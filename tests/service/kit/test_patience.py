@@ -16,7 +16,7 @@ from groundwork.memory.v1 import memory_pb2_grpc as rpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
 from kit.errors import Internal, ResourceExhausted, Unauthenticated, Unavailable
-from kit.server import make_server
+from kit.rpc.server import make_server
 from kit.testing.harness import free_port, make_verifier, open_test_channel, public_keys_text
 from tests.service.kit.name_server import name_server
 from tests.service.kit.served import Servicer, serve
@@ -228,7 +228,7 @@ class Stubborn(Occupied):
 async def test_caller_of_a_handler_that_does_not_end_is_told_by_the_server_that_stops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kit.server._CUT_S", 0.1)
+    monkeypatch.setattr("kit.rpc.server._CUT_S", 0.1)
     held, other = Stubborn(), Servicer()
     held.holding = asyncio.Event()
     server, port = await serve(held, public_keys_text())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import Unavailable
-from kit.server import Server
+from kit.rpc.server import Server
 from kit.testing.certificates import Authority, CertificateFolder
 from kit.testing.harness import free_port, open_test_channel, public_keys_text
 from tests.service.kit.callers import Callers

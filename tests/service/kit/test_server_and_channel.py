@@ -13,12 +13,12 @@ from groundwork.retriever.v1 import retriever_pb2 as retriever_pb
 from groundwork.retriever.v1 import retriever_pb2_grpc as retriever_rpc
 
 from kit import deadline
-from kit.channel import Channel, open_channel
+from kit.access.keys import new_key
+from kit.access.principal import Principal, current_principal, use_principal
+from kit.access.tokens import TokenSigner
 from kit.errors import DeadlineExceeded, Internal, NotFound, Unauthenticated, Unavailable
-from kit.keys import new_key
-from kit.principal import Principal, current_principal, use_principal
+from kit.rpc.channel import Channel, open_channel
 from kit.testing.harness import USER_SCOPES, free_port, make_signer, open_test_channel, running_servicer
-from kit.tokens import TokenSigner
 
 
 class Servicer(rpc.MemoryServiceServicer):

@@ -11,7 +11,7 @@ import grpc
 import pytest
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
-from kit.status import answer_of
+from kit.rpc.status import answer_of
 from tests.service.kit.served import Servicer
 
 SAID = "Cancelling all calls"

@@ -16,14 +16,14 @@ from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
-from kit.channel import Channel
-from kit.credentials import CertificateExpiry
 from kit.errors import Unavailable
+from kit.rpc.channel import Channel
+from kit.rpc.credentials import CertificateExpiry
+from kit.rpc.tls import BadCertificates
 from kit.service import Service
 from kit.settings import ServiceSettings
 from kit.testing.certificates import LOOPBACK, Authority, CertificateFolder, shown_by
 from kit.testing.harness import free_port, open_test_channel, public_keys_text, running_service
-from kit.tls import BadCertificates
 from tests.service.kit.callers import Callers
 from tests.service.kit.served import CONTRACTS, Servicer, serve
 

@@ -10,11 +10,11 @@ from opentelemetry import trace
 from prometheus_client import REGISTRY, CollectorRegistry
 from structlog.testing import capture_logs
 
+from kit.access.keys import new_key
+from kit.access.principal import Principal, current_principal, use_principal
 from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig, work_queue
 from kit.jetstream.backlog import BacklogGauges
 from kit.jetstream.work_queue import Handler
-from kit.keys import new_key
-from kit.principal import Principal, current_principal, use_principal
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.telemetry import recorded_spans
 

@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 import grpc.aio
 import pytest
 
-from kit.channel import Channel
-from kit.connection import Connection
+from kit.access.keys import KeySource, parse_signing_key
+from kit.access.principal import Principal
+from kit.access.sealing import Sealer
 from kit.egress import EgressGuard
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
-from kit.keys import KeySource, parse_signing_key
 from kit.llm import LanguageModel
 from kit.llm.switching import ModelSwitch
-from kit.principal import Principal
-from kit.sealing import Sealer
+from kit.rpc.channel import Channel
+from kit.rpc.connection import Connection
 from kit.testing.harness import make_signer, make_verifier, signing_key_text
 from services.orchestrator.adapters.brought_models import SealedModelStore
 from services.orchestrator.adapters.event_log import JetStreamEventLog

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
-from kit.principal import Principal
+from kit.access.principal import Principal
 from services.orchestrator.log.events import Approval, EffectClass, RunStarted, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord

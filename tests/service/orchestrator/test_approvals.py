@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from kit.access.principal import Principal
 from kit.errors import GroundworkError
-from kit.principal import Principal
 from kit.testing.nats import NatsServer
 from services.orchestrator.errors import ApprovalClosed, ApprovalNotFound, NotYoursToDecide
 from services.orchestrator.log.events import (

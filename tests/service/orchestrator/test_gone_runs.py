@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from kit.access.principal import use_principal
 from kit.errors import GroundworkError
 from kit.forgetting import ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats
-from kit.principal import use_principal
 from services.orchestrator.errors import RunExpired, RunForgotten, RunNotFound
 from services.orchestrator.log.events import RunError, RunStatus
 from services.orchestrator.models import RunKey

@@ -9,9 +9,9 @@ from google.protobuf.duration_pb2 import Duration
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 
+from kit.access.principal import Principal, use_principal
 from kit.errors import AlreadyExists, InvalidArgument, NotFound, Unimplemented
 from kit.jetstream import Nats
-from kit.principal import Principal, use_principal
 from kit.testing.harness import TEST_PRINCIPAL, USER_SCOPES, open_test_channel, running_servicer
 from services.orchestrator.handlers import OrchestratorServicer
 from tests.service.orchestrator.conftest import Orchestrator, servicer

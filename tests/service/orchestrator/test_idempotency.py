@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from kit.access.principal import Principal, use_principal
 from kit.errors import Unavailable
 from kit.forgetting import ForgetRequest, Source
 from kit.idempotency import IdempotencyConflict, IdempotencyInFlight
 from kit.jetstream import KeyValue, Nats
-from kit.principal import Principal, use_principal
 from services.orchestrator.errors import (
     InvalidRequest,
     RunNotFound,

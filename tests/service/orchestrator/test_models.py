@@ -6,10 +6,10 @@ import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 
+from kit.access.principal import OPERATOR, Principal, use_principal
 from kit.errors import FailedPrecondition, InvalidArgument, PermissionDenied
 from kit.jetstream import Nats
 from kit.llm import ModelUnavailable
-from kit.principal import OPERATOR, Principal, use_principal
 from tests.service.orchestrator.conftest import Orchestrator, servicer
 from tests.service.orchestrator.test_handlers import serving
 from tests.unit.kit.llm_fakes import SET_AT, Script, catalog, following_switch, provider, says

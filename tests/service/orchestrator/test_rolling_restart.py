@@ -10,7 +10,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
 from kit.jetstream import Nats
 from kit.llm import Delta, Finish, FinishReason, Request, TextDelta, TokenUsage
-from kit.server import Server, make_server
+from kit.rpc.server import Server, make_server
 from kit.testing.harness import make_verifier, open_test_channel
 from services.gateway.adapters.orchestrator import OrchestratorRunLog
 from services.gateway.models import RunEvent, RunRequest

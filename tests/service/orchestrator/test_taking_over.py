@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from kit.access.principal import Principal, current_principal
 from kit.jetstream import Nats
-from kit.principal import Principal, current_principal
 from services.orchestrator.errors import RunForgotten, RunNotFound
 from services.orchestrator.log.events import Answer, Done, RunError, RunStatus, SupportStatus
 from services.orchestrator.log.journal import Journal

@@ -10,10 +10,10 @@ import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 
+from kit.access.principal import OPERATOR, Principal, use_principal
 from kit.errors import InvalidArgument, PermissionDenied, Unavailable
 from kit.jetstream import KeyValue, Nats
 from kit.llm import Delta, Request
-from kit.principal import OPERATOR, Principal, use_principal
 from kit.testing.harness import USER_SCOPES
 from services.orchestrator.adapters.tally import KeyValueTally
 from services.orchestrator.handlers import OrchestratorServicer

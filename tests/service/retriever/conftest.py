@@ -15,8 +15,8 @@ from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc
 
+from kit.access.principal import Principal, current_principal
 from kit.errors import Unavailable
-from kit.principal import Principal, current_principal
 from kit.testing.harness import free_port, open_test_channel, running_service, running_servicer
 from services.retriever.app import run
 from services.retriever.settings import RetrieverSettings

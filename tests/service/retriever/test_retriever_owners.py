@@ -11,8 +11,8 @@ import pytest
 from groundwork.retriever.v1 import retriever_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2_grpc
 
+from kit.access.principal import ADMIN, QUERY, Principal, use_principal
 from kit.jetstream import KeyValue, Nats
-from kit.principal import ADMIN, QUERY, Principal, use_principal
 from kit.testing.harness import open_test_channel
 from tests.service.retriever.conftest import SERVICES, index_batch
 from tests.unit.retriever.fakes import MODEL

@@ -11,10 +11,10 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from cli.main import app
+from kit.access.api_keys import read_shown
+from kit.access.principal import OPERATOR
 from kit.api_key_store import ApiKeyStore
-from kit.api_keys import read_shown
 from kit.jetstream import Nats
-from kit.principal import OPERATOR
 from services.standalone import first_key
 from services.standalone.settings import StandaloneSettings
 

@@ -12,12 +12,12 @@ from nats.errors import TimeoutError as NatsTimeoutError
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
+from kit.access.principal import Principal, use_principal
 from kit.errors import Unavailable
 from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, connect, connection, opening
 from kit.jetstream.bell import Bell
 from kit.jetstream.following import follow
 from kit.jetstream.reading import stored_messages
-from kit.principal import Principal, use_principal
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats import NatsServer, nats_server
 from services.ingest.adapters.nats_queues import CONFIG as INGEST_QUEUE

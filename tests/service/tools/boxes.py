@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import Mock
 
-from kit.principal import Principal, current_principal, use_principal
+from kit.access.principal import Principal, current_principal, use_principal
 from services.tools import toolbox
 from services.tools.calling.calls import Calls
 from services.tools.calling.discovery import discover

@@ -10,7 +10,7 @@ from google.protobuf import json_format
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc
 
-from kit.principal import Principal
+from kit.access.principal import Principal
 from kit.testing.harness import TEST_PRINCIPAL, free_port, open_test_channel, running_service
 from services.tools.app import run
 from services.tools.settings import ToolsSettings

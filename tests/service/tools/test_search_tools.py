@@ -14,9 +14,9 @@ from groundwork.retriever.v1 import retriever_pb2
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc
 
+from kit.access.principal import Principal
 from kit.collections import BUCKET
 from kit.jetstream import KeyValue, connect
-from kit.principal import Principal
 from kit.testing.harness import TEST_PRINCIPAL, free_port, open_test_channel, running_service, running_servicer
 from services.tools.app import run
 from services.tools.settings import ToolsSettings

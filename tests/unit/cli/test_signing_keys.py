@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from kit import key_folder
-from kit.keys import parse_public_keys
+from kit.access import key_folder
+from kit.access.keys import parse_public_keys
 from services.standalone.signers import SIGNERS
 
 

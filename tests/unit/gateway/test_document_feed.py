@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack, aclosing
 
 import pytest
 
+from kit.access.principal import Principal, current_principal, use_principal
 from kit.errors import GroundworkError, InvalidArgument, Unavailable
-from kit.principal import Principal, current_principal, use_principal
 from services.gateway import document_feed
 from services.gateway.document_feed import DocumentFeeds, DocumentState, Listener
 from services.gateway.sse import ServerSentEvent

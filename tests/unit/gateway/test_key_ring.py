@@ -11,8 +11,8 @@ import pytest
 from starlette.datastructures import Headers
 
 from kit import deadline
+from kit.access.api_keys import ApiKeyExpired, ApiKeyInvalid, read_shown
 from kit.api_key_store import ApiKeyStore, KeyChange, bootstrap_key
-from kit.api_keys import ApiKeyExpired, ApiKeyInvalid, read_shown
 from kit.errors import Unavailable
 from services.gateway import key_ring
 from services.gateway.allowance import Allowance

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from kit.access.principal import Principal
 from kit.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -21,7 +22,6 @@ from kit.errors import (
     ResourceExhausted,
     Unavailable,
 )
-from kit.principal import Principal
 from services.ingest.documents.models import Document, Status
 from services.ingest.errors import DeadLetterNotFound, NotYours
 from services.ingest.work.attempts import BACKOFF_S, FAILURES_MAX, NEIGHBOUR_FAILURES_MAX

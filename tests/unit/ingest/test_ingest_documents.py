@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.access.principal import Principal
 from kit.errors import GroundworkError
-from kit.principal import Principal
 from services.ingest.documents.models import Status
 from services.ingest.errors import (
     BadName,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from kit.principal import ADMIN, Principal
+from kit.access.principal import ADMIN, Principal
 from services.ingest.documents.access import Access
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion

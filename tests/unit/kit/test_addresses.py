@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.addresses import addresses, resolved, target
 from kit.errors import InvalidArgument
+from kit.rpc.addresses import addresses, resolved, target
 
 
 @pytest.mark.parametrize(

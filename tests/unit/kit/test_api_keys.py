@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.api_keys import (
+from kit.access.api_keys import (
     ApiKey,
     ApiKeyExpired,
     ApiKeyInvalid,
@@ -21,8 +21,8 @@ from kit.api_keys import (
     read_shown,
     require_good,
 )
+from kit.access.principal import ADMIN, QUERY, Principal
 from kit.errors import GroundworkError, Unauthenticated
-from kit.principal import ADMIN, QUERY, Principal
 from kit.records import UNREADABLE
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

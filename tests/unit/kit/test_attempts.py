@@ -11,8 +11,8 @@ import pytest
 from groundwork.ingest.v1.ingest_pb2 import UploadDocumentRequest
 from grpc import ChannelConnectivity as State
 
-from kit.attempts import Requests
-from kit.connection import Connection
+from kit.rpc.attempts import Requests
+from kit.rpc.connection import Connection
 
 NEVER_S = 600.0
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY, Principal
 from kit.collections import (
     CollectionAccess,
     Visibility,
@@ -13,7 +14,6 @@ from kit.collections import (
     may_read,
     own_id,
 )
-from kit.principal import ADMIN, INGEST, OPERATOR, QUERY, Principal
 
 ANN = Principal("acme", "ann", frozenset({QUERY, INGEST}))
 BOB = Principal("acme", "bob", frozenset({QUERY, INGEST}))

@@ -3,7 +3,7 @@ import pytest
 
 from kit import errors
 from kit.errors import BY_CODE, Code, GroundworkError
-from kit.status import to_status
+from kit.rpc.status import to_status
 
 
 def test_every_code_has_exactly_one_class_and_is_drawn_in_the_docstring() -> None:

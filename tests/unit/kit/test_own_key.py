@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from kit.keys import Jwk, KeySource, new_key, parse_public_keys, parse_signing_key, public_half
-from kit.own_key import OwnKey
+from kit.access.keys import Jwk, KeySource, new_key, parse_public_keys, parse_signing_key, public_half
+from kit.access.own_key import OwnKey
 
 
 def _own_key(private: Jwk | None, public: list[Jwk]) -> OwnKey:

@@ -3,10 +3,10 @@
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
 
+from kit.access.keys import PublicKey
+from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY, SCOPES, Principal
+from kit.access.scopes import scope_of
 from kit.errors import Internal, PermissionDenied
-from kit.keys import PublicKey
-from kit.principal import ADMIN, INGEST, OPERATOR, QUERY, SCOPES, Principal
-from kit.scopes import scope_of
 from services.standalone.signers import SIGNERS
 from tests.service.access.contracts import call_name, methods, path_of
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.keys import KeySource, new_key, parse_signing_key
-from kit.sealing import CannotOpen, Sealer
+from kit.access.keys import KeySource, new_key, parse_signing_key
+from kit.access.sealing import CannotOpen, Sealer
 
 
 def sealer(key: dict[str, object]) -> Sealer:

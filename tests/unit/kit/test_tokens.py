@@ -10,12 +10,21 @@ import jwt
 import pytest
 from jwt.algorithms import OKPAlgorithm
 
+from kit.access.key_folder import KeyFolder
+from kit.access.keys import (
+    Jwk,
+    KeySource,
+    PublicKey,
+    SigningKey,
+    new_key,
+    parse_public_keys,
+    parse_signing_key,
+    public_half,
+)
+from kit.access.principal import Principal
+from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.errors import FailedPrecondition, PermissionDenied, Unauthenticated
-from kit.key_folder import KeyFolder
-from kit.keys import Jwk, KeySource, PublicKey, SigningKey, new_key, parse_public_keys, parse_signing_key, public_half
-from kit.principal import Principal
 from kit.testing.harness import make_signer, make_verifier
-from kit.tokens import TokenSigner, TokenVerifier
 
 ANN = Principal("acme", "ann", frozenset({"read"}))
 SEARCH = "/groundwork.retriever.v1.RetrieverService/Search"

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import dataclass
 from typing import Any
 
+from kit.access.principal import current_principal
 from kit.errors import GroundworkError, Unavailable
 from kit.forgetting import Source
 from kit.llm import (
@@ -20,7 +21,6 @@ from kit.llm import (
     TokenUsage,
     estimate_tokens,
 )
-from kit.principal import current_principal
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import Answer, EffectClass, Evidence, Retrieval, RunEvent
 from services.orchestrator.models import Dependent, RunKey, RunRecord, SearchQuery, Tool, Turn

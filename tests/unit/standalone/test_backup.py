@@ -13,13 +13,13 @@ import pytest
 from groundwork.orchestrator.v1 import orchestrator_pb2 as api
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
+from kit.access.key_folder import KeyFolder
+from kit.access.keys import KeySource, parse_public_keys, parse_signing_key
+from kit.access.principal import Principal, use_principal
+from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.jetstream import Job, KeyValue, Nats, ObjectStore, connect
-from kit.key_folder import KeyFolder
-from kit.keys import KeySource, parse_public_keys, parse_signing_key
-from kit.principal import Principal, use_principal
 from kit.testing.nats import NatsServer, nats_server, nats_server_binary
-from kit.tokens import TokenSigner, TokenVerifier
 from services.standalone import commands
 from services.standalone.backup import archive
 from services.standalone.backup.archive import Manifest, opened

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from kit.access.keys import new_key, public_half
+from kit.access.principal import Principal, use_principal
+from kit.access.tokens import TokenSigner
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats, WorkQueue
-from kit.keys import new_key, public_half
 from kit.ops import OpsServer
-from kit.principal import Principal, use_principal
 from kit.testing.harness import free_port, make_signer, make_verifier
 from kit.testing.nats import nats_server_binary
-from kit.tokens import TokenSigner
 from services.retriever import metrics as retriever_metrics
 from services.standalone import commands, surroundings
 from services.standalone.adapters.retriever_metrics import describe_indexes

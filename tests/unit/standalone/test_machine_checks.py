@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from kit.key_folder import KeyFolder
+from kit.access.key_folder import KeyFolder
 from kit.testing.nats import nats_server_binary
 from services.standalone import app, nats_users, topology
 from services.standalone.backoff import Backoff

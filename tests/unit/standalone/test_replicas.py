@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from kit.addresses import addresses
-from kit.key_folder import KeyFolder
+from kit.access.key_folder import KeyFolder
+from kit.rpc.addresses import addresses
 from services.standalone import nats_users, topology
 from services.standalone.app import read_standalone_settings
 from services.standalone.errors import SettingsRefused, StartRefused

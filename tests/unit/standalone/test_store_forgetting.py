@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kit.access.principal import Principal, use_principal
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Job, KeyValue, Nats
-from kit.principal import Principal, use_principal
 from kit.testing.harness import make_signer, make_verifier
 from services.standalone.store.keeping import Keeper
 from tests.unit.standalone.stores import AT, Store, by_place, keys, mended, run_record, truncate, upload, watch_over

@@ -9,7 +9,7 @@ from typing import Any
 
 from groundwork.retriever.v1 import retriever_pb2
 
-from kit.principal import Principal
+from kit.access.principal import Principal
 from services.tools.context import Services, ToolContext
 from services.tools.documents import CollectionMissing, Document, DocumentPage, DocumentState
 from services.tools.models import Passage

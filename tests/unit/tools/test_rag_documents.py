@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.principal import Principal
+from kit.access.principal import Principal
 from services.tools import toolbox
 from services.tools.calling.discovery import discover
 from services.tools.documents import CollectionMissing, CollectionNotAllowed, DocumentState

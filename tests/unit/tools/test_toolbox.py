@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from kit.access.principal import ADMIN, INGEST, QUERY
 from kit.deadline import set_remaining
-from kit.principal import ADMIN, INGEST, QUERY
 from services.tools import toolbox as real_toolbox
 from services.tools.calling.discovery import discover
 from services.tools.errors import BrokenTool

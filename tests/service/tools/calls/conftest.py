@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from groundwork.tools.v1 import tools_pb2
 
-from kit.channel import Channel
+from kit.rpc.channel import Channel
 from kit.testing.harness import free_port, open_test_channel, running_service
 from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.models import Tool

@@ -13,9 +13,9 @@ from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc as rpc
 from grpc import ChannelConnectivity
 
-from kit.channel import Channel
+from kit.access.principal import Principal, use_principal
 from kit.errors import InvalidArgument, Unavailable
-from kit.principal import Principal, use_principal
+from kit.rpc.channel import Channel
 from kit.testing.harness import TEST_PRINCIPAL, free_port, open_test_channel
 from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.log.events import EffectClass

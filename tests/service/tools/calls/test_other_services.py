@@ -14,10 +14,10 @@ from groundwork.retriever.v1 import retriever_pb2_grpc as retriever_rpc
 from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc as rpc
 
-from kit.channel import Channel, open_channel
-from kit.principal import Principal, current_principal, use_principal
+from kit.access.principal import Principal, current_principal, use_principal
+from kit.access.tokens import TokenSigner
+from kit.rpc.channel import Channel, open_channel
 from kit.testing.harness import make_signer, running_servicer
-from kit.tokens import TokenSigner
 from services.orchestrator.adapters.tools import ASKED_BY_TOOLS
 from services.tools.handlers import ToolsServicer
 from services.tools.models import Effect, Policy

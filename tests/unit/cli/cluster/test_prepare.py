@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.keys import parse_public_keys, parse_signing_key
+from kit.access.keys import parse_public_keys, parse_signing_key
 from services.standalone.nats_users import ACCESS, ADMINISTRATOR
 from services.standalone.signers import SIGNERS
 from tests.doubles.http_double import Failure, Recorded

@@ -12,9 +12,9 @@ import pytest
 
 from cli.cluster import taking_over
 from cli.cluster.port_forward import Answer, PortUnreachable
-from kit.key_folder import KeyFolder
-from kit.key_metrics import METRIC, fingerprint
-from kit.keys import parse_public_keys, parse_signing_key
+from kit.access.key_folder import KeyFolder
+from kit.access.key_metrics import METRIC, fingerprint
+from kit.access.keys import parse_public_keys, parse_signing_key
 from services.standalone.backup.archive import Manifest, writing
 from services.standalone.signers import SIGNERS
 from tests.doubles.http_double import Recorded

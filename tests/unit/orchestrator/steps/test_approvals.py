@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
+from kit.access.principal import Principal
 from kit.errors import GroundworkError, Unavailable
-from kit.principal import Principal
 from services.orchestrator.errors import (
     ApprovalClosed,
     ApprovalNotFound,

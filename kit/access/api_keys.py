@@ -23,8 +23,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from kit.access.principal import Principal
 from kit.errors import Unauthenticated
-from kit.principal import Principal
 
 VERSION = 1
 """Of records. A reader carries fields that it does not know, and takes no key whose version is above its own: the version is raised

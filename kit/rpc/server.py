@@ -16,17 +16,17 @@ import grpc
 import structlog
 
 from kit import deadline
-from kit.call_telemetry import ServerTelemetry
-from kit.credentials import server_credentials
+from kit.access.principal import set_principal
+from kit.access.scopes import scope_of
+from kit.access.tokens import TOKEN_METADATA_KEY, TokenVerifier
 from kit.errors import GroundworkError, Internal, Unavailable
-from kit.interception import Around, Behaviour
 from kit.logging import take_up
-from kit.principal import set_principal
-from kit.scopes import scope_of
-from kit.status import DETAILS_KEY, to_status
+from kit.rpc.call_telemetry import ServerTelemetry
+from kit.rpc.credentials import server_credentials
+from kit.rpc.interception import Around, Behaviour
+from kit.rpc.status import DETAILS_KEY, to_status
+from kit.rpc.tls import CertificateSource
 from kit.telemetry import current_trace_id
-from kit.tls import CertificateSource
-from kit.tokens import TOKEN_METADATA_KEY, TokenVerifier
 
 _log = structlog.get_logger()
 HEALTH_DETAIL_KEY = "groundwork-detail-bin"
@@ -37,7 +37,7 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 SERVER_OPTIONS = [
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    # Must be no stricter than the client's keepalive in kit.channel, or the server answers pings with GOAWAY.
+    # Must be no stricter than the client's keepalive in kit.rpc.channel, or the server answers pings with GOAWAY.
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
     # Two processes on one port would answer each other's callers.
@@ -88,7 +88,7 @@ _call: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 class _InHand:
     """The calls that a server has in hand. One that the server cuts off is told so: what ends without a word from us was never
-    begun, and its caller makes it again elsewhere (kit.attempts)."""
+    begun, and its caller makes it again elsewhere (kit.rpc.attempts)."""
 
     def __init__(self) -> None:
         self._calls: set[_Call] = set()

@@ -5,8 +5,8 @@ import functools
 from google.protobuf import descriptor_pool
 from groundwork.auth.v1 import auth_pb2
 
+from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY
 from kit.errors import Internal
-from kit.principal import ADMIN, INGEST, OPERATOR, QUERY
 
 _SCOPES: dict[int, str | None] = {
     auth_pb2.SCOPE_QUERY: QUERY,

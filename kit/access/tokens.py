@@ -13,9 +13,9 @@ from typing import Any
 
 import jwt
 
+from kit.access.keys import KeySource, PublicKey, SigningKey
+from kit.access.principal import Principal, ReceivedToken
 from kit.errors import FailedPrecondition, PermissionDenied, Unauthenticated
-from kit.keys import KeySource, PublicKey, SigningKey
-from kit.principal import Principal, ReceivedToken
 
 TOKEN_METADATA_KEY = "authorization"  # noqa: S105 - a header name
 _ALGORITHM = "EdDSA"

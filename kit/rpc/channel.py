@@ -1,5 +1,5 @@
 """Outgoing calls: the only place with channel options. A channel carries the principal's token and the trace, refuses a call
-without a deadline, makes calls again where that is safe (kit.attempts), and raises GroundworkError instead of RpcError."""
+without a deadline, makes calls again where that is safe (kit.rpc.attempts), and raises GroundworkError instead of RpcError."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
@@ -11,17 +11,17 @@ from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
 
 from kit import deadline
-from kit.addresses import addresses, host, target
-from kit.attempts import Attempts, Requests
-from kit.call_telemetry import ClientCall
-from kit.connection import LOOKED_UP_EVERY_S, Connection, InnerChannel, Method
-from kit.credentials import channel_credentials
+from kit.access.principal import current_principal
+from kit.access.tokens import TOKEN_METADATA_KEY, TokenSigner, call_of
 from kit.errors import DeadlineExceeded, Internal
-from kit.principal import current_principal
-from kit.server import MAX_MESSAGE_BYTES
-from kit.status import answer_of, from_rpc_error
-from kit.tls import Certificates, CertificateSource
-from kit.tokens import TOKEN_METADATA_KEY, TokenSigner, call_of
+from kit.rpc.addresses import addresses, host, target
+from kit.rpc.attempts import Attempts, Requests
+from kit.rpc.call_telemetry import ClientCall
+from kit.rpc.connection import LOOKED_UP_EVERY_S, Connection, InnerChannel, Method
+from kit.rpc.credentials import channel_credentials
+from kit.rpc.server import MAX_MESSAGE_BYTES
+from kit.rpc.status import answer_of, from_rpc_error
+from kit.rpc.tls import Certificates, CertificateSource
 
 __all__ = ["Channel", "addresses", "open_channel"]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from prometheus_client import Gauge
 
-from kit.keys import KeySource, PublicKey, SigningKey
+from kit.access.keys import KeySource, PublicKey, SigningKey
 
 METRIC = "groundwork_keys_fingerprint"
 PUBLIC, SIGNING = "public", "signing"

@@ -8,7 +8,7 @@ import grpc
 from prometheus_client import Gauge
 
 from kit.ops import Trouble
-from kit.tls import Certificates, CertificateSource
+from kit.rpc.tls import Certificates, CertificateSource
 
 _EXPIRES = Gauge(
     "groundwork_tls_certificate_expires_timestamp_seconds",

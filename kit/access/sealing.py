@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from kit.access.keys import KeySource, SigningKey
 from kit.errors import FailedPrecondition
-from kit.keys import KeySource, SigningKey
 
 _FORMAT = b"\x01"
 _PURPOSE = b"groundwork sealing v1"

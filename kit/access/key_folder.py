@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kit.access.keys import Jwk, new_key, parse_signing_key, public_half
 from kit.file_source import RECHECK_AFTER_S
-from kit.keys import Jwk, new_key, parse_signing_key, public_half
 from kit.private_files import write_private
 
 Signers = Mapping[str, Iterable[str]]
