@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -71,15 +72,12 @@ async def test_rejection_comes_back_and_the_child_is_used_again(pool: ParserPool
     assert pool._all == {child}
 
 
-async def test_file_that_takes_too_long_is_rejected(request_for) -> None:  # type: ignore[no-untyped-def]
-    pool = ParserPool(size=1, time_limit_s=0.01, memory_limit_bytes=2 * 1024**3)
-    try:
+async def test_file_that_takes_too_long_is_rejected(tmp_path: Path) -> None:
+    async with code_parser(tmp_path, time_limit_s=0.2) as parser:
         with pytest.raises(DocumentRejected) as rejected:
-            await read_by(pool, request_for(b"hello", "slow.txt", "text/plain"))
+            await parser.run("while True: pass")
         assert rejected.value.reason == "PARSE_TIMEOUT"
-        assert pool._all == set()
-    finally:
-        await pool.close()
+        assert parser.pool._all == set()
 
 
 async def test_file_that_needs_too_much_memory_is_rejected(request_for) -> None:  # type: ignore[no-untyped-def]
@@ -274,3 +272,26 @@ async def test_server_that_cannot_start_makes_files_wait_and_says_why(tmp_path: 
     with pytest.raises(Unavailable, match="there is no parser here"):
         await read_by(pool, request_for(b"hello", "a.txt", "text/plain"))
     await pool.close()
+
+
+_STARTED_ON_UVLOOP = """
+import asyncio, os, sys, time, uvloop
+from services.ingest.reading.pool.server import ParserLimits, ParserServer
+from services.ingest.reading.recognition import OcrLimits
+
+async def main():
+    server = ParserServer(ParserLimits(2 * 1024**3, 60.0, OcrLimits()))
+    await server.start()
+    await server.close()
+    print("started")
+
+os.register_at_fork(after_in_child=lambda: time.sleep(3600))
+uvloop.run(main())
+"""
+
+
+def test_start_runs_nothing_in_a_copy_of_the_worker_which_may_wait_there_forever() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _STARTED_ON_UVLOOP], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.stdout.endswith("started\n"), done.stderr

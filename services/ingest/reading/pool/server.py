@@ -6,10 +6,10 @@ import json
 import os
 import socket
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
 
 import structlog
 
@@ -63,7 +63,7 @@ class ParserServer:
     def __init__(self, limits: ParserLimits, program: Path = _PROGRAM) -> None:
         self._limits = limits
         self._program = program
-        self._process: Process | None = None
+        self._process: Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._lock = asyncio.Lock()
         self._closed = False
@@ -97,7 +97,7 @@ class ParserServer:
     async def _running(self) -> socket.socket:
         if self._closed:
             raise Unavailable("the worker is stopping", reason="PARSER_STOPPED")
-        if self._process is None or self._process.returncode is not None or self._control is None:
+        if self._process is None or self._process.poll() is not None or self._control is None:
             await self._end()
             try:
                 async with asyncio.timeout(_START_TIMEOUT_S):
@@ -113,12 +113,10 @@ class ParserServer:
         control, theirs = socket.socketpair()
         control.setblocking(False)
         with theirs:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-I",
-                str(self._program),
-                str(_ROOT),
-                json.dumps(asdict(self._limits)),
+            # Not by the event loop: uvloop's child runs Python before it becomes the program, and waits forever for a lock that
+            # one of our other threads held when it was copied, and our loop for it. Popen's shares our memory and runs none.
+            self._process = Popen(  # noqa: S603, ASYNC220 - our own program; it takes a millisecond
+                [sys.executable, "-I", str(self._program), str(_ROOT), json.dumps(asdict(self._limits))],
                 stdin=theirs.fileno(),
                 stdout=DEVNULL,
                 stderr=PIPE,
@@ -134,7 +132,8 @@ class ParserServer:
         if not line:
             control.close()
             assert self._process.stderr is not None
-            told = (await self._process.stderr.read()).decode(errors="replace").strip().splitlines()
+            said = await asyncio.to_thread(self._process.stderr.read)
+            told = said.decode(errors="replace").strip().splitlines()
             raise OSError(f"its server ended: {told[-1] if told else 'without a word'}")
         self.sandbox = json.loads(line)["sandbox"]
         _log.info("parser_sandbox", **self.sandbox)
@@ -145,9 +144,10 @@ class ParserServer:
             self._control.close()
             self._control = None
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+            assert self._process.stderr is not None
+            self._process.stderr.close()
             self._process = None
 
 
