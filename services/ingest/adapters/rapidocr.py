@@ -38,6 +38,8 @@ _DETECTION_SIDE = 1280
 _MIN_SCORE = 0.5
 _SAMPLED_LINES = 5
 _SURE = 0.85
+_VERY_SURE, _WELL_READ_LINES = 0.95, 2
+"""Score of a line that stands upright, and how many such lines settle it where others are in a script that is not read."""
 _OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|can'?t alloc|allocat|out of memory", re.IGNORECASE)
 _MIN_DENSITY = 0.3
 """Characters for a square of the line's height: Latin has two, Chinese one; a script that the model skips has fewer."""
@@ -81,14 +83,15 @@ class RapidOcr:
     def _upside_down(self, picture: Picture, boxes: Sequence[Corners]) -> int:
         """180 when the longest lines read better that way. Cheaper and surer than the library's classifier of single lines."""
         longest = sorted(boxes, key=_width, reverse=True)[:_SAMPLED_LINES]
-        as_it_is = self._mean_score(picture, longest)
-        if as_it_is >= _SURE:
+        as_it_is = self._scores(picture, longest)
+        well_read = sum(1 for score in as_it_is if score >= _VERY_SURE)
+        if _mean(as_it_is) >= _SURE or well_read >= _WELL_READ_LINES:
             return 0
-        return 180 if self._mean_score(*_turned(picture, longest, 180)) > as_it_is else 0
+        return 180 if _mean(self._scores(*_turned(picture, longest, 180))) > _mean(as_it_is) else 0
 
-    def _mean_score(self, picture: Picture, boxes: Sequence[Corners]) -> float:
-        scores = [score for text, score in (self._line(picture, box) for box in boxes) if text.strip()]
-        return sum(scores) / len(boxes)
+    def _scores(self, picture: Picture, boxes: Sequence[Corners]) -> list[float]:
+        """Of each line; 0 of one without text."""
+        return [score if text.strip() else 0.0 for text, score in (self._line(picture, box) for box in boxes)]
 
     def _line(self, picture: Picture, box: Corners) -> tuple[str, float]:
         found = _asked(self._loaded(), _strip(picture, box), use_det=False, use_cls=False, use_rec=True)
@@ -182,6 +185,10 @@ def _strip(picture: Picture, box: Corners) -> Picture:
     )
     wanted = max(_MIN_WIDTH, -(-scaled // _WIDTH_STEP) * _WIDTH_STEP)
     return np.asarray(np.pad(cut, ((0, 0), (0, wanted - scaled), (0, 0)), constant_values=127), np.uint8)
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return sum(scores) / len(scores)
 
 
 def _makes_sense(text: str, box: Corners) -> bool:

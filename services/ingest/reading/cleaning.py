@@ -121,7 +121,8 @@ class _Builder:
         path += tuple((_one_line(name), -1) for name in block.context)  # above the text, never in it
         metadata = {key: _one_line(value) for key, value in block.metadata.items()}
         label = _one_line(block.label)
-        self._sections.append(Section(block.kind, start, self._length, block.page, path, block.level, label, metadata))
+        place = (block.kind, start, self._length, block.page, path, block.level)
+        self._sections.append(Section(*place, label, metadata, block.begins_part))
         self._lines.extend(LineBox(start + line.start, start + line.end, line.page, line.box) for line in lines)
 
     def document(self) -> CleanDocument:

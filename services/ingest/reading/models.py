@@ -38,7 +38,7 @@ class Block:
     kind: BlockKind
     text: str
     level: int = 0
-    """Of a heading, from 1."""
+    """Of a heading, from 1; 0 of one above all others, as the name of an attachment is."""
     page: int = 0
     """1-based; 0 where the format has no pages."""
     lines: tuple[LineBox, ...] = ()
@@ -46,6 +46,8 @@ class Block:
     """Of a table row: what names it, repeated when the row has to be split."""
     turn: int = 0
     """Of a page's text: degrees clockwise by which the page has to be turned to be read. Boxes are on the page as it is."""
+    begins_part: bool = False
+    """Of a heading: whether it is the name of a sheet or an attachment, which shares no chunk with another."""
     bold_starts: frozenset[int] = frozenset()
     """Of printed lines that are all in bold type: where they begin in the text."""
     context: tuple[str, ...] = ()
@@ -79,6 +81,7 @@ class Section:
     level: int = 0
     label: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    begins_part: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,17 +49,17 @@ class RecognizedPicture:
     complete: bool = True
     """False when time ran out before the last line."""
 
-    @property
-    def mean_score(self) -> float:
-        """Of its lines, the longer ones counting for more; 1 without any."""
-        length = sum(len(line.text) for line in self.lines)
-        return sum(line.score * len(line.text) for line in self.lines) / length if length else 1.0
-
     def scripts_seen(self) -> tuple[str, ...]:
         """The scripts of at least a tenth of the letters that were read, the commonest first."""
         letters = (char for line in self.lines for char in line.text if char.isalpha())
         counts = Counter(script for script in map(_script_of, letters) if script)
         return tuple(script for script, count in counts.most_common() if 10 * count >= counts.total())
+
+
+def mean_score(lines: Sequence[RecognizedLine]) -> float:
+    """Of these lines, the longer ones counting for more; 1 without any."""
+    length = sum(len(line.text) for line in lines)
+    return sum(line.score * len(line.text) for line in lines) / length if length else 1.0
 
 
 def _script_of(char: str) -> str:

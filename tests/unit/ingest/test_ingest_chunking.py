@@ -100,6 +100,22 @@ def test_small_sections_share_a_chunk_under_their_common_heading() -> None:
     assert only.heading_path == ("Rules",)
 
 
+def test_sheets_share_no_chunk_and_are_named_in_its_path() -> None:
+    blocks = [
+        block
+        for name in ("Cups", "Cups since 67")
+        for block in (
+            Block(BlockKind.HEADING, name, 1, begins_part=True),
+            Block(BlockKind.ROW, f"Team: Blues; {name}: 1"),
+        )
+    ]
+    chunks = chunks_of(document(*blocks))
+    assert [(chunk.heading_path, chunk.text) for chunk in chunks] == [
+        (("Cups",), "Cups\n\nTeam: Blues; Cups: 1"),
+        (("Cups since 67",), "Cups since 67\n\nTeam: Blues; Cups since 67: 1"),
+    ]
+
+
 def test_code_that_fits_stays_whole() -> None:
     code = "def f(x):\n    return x + 1\n\nprint(f(2))"
     prose = Block(BlockKind.TEXT, "Words and words. " * 30)

@@ -95,3 +95,17 @@ def test_languages_of_a_document_are_the_most_common_first() -> None:
     assert languages_of(found)[:2] == ("ld", "lf")
     assert len(languages_of(found)) == MAX_LANGUAGES
     assert languages_of(chunks("nothing known")) == ()
+
+
+def test_text_around_a_table_tells_the_language_of_a_chunk(detector: FastTextLanguages) -> None:
+    rows = "\n".join(
+        f"Sparte: {name}; 2024: {n},7; Kunden: {n} 200" for n, name in enumerate(("Strom", "Gas", "H2O") * 3)
+    )
+    assert detected(f"{TEXTS['de']}\n\n{rows}\n\n{TEXTS['de']}", detector=detector) == ["de"]
+    assert detected(f"{rows}\n\n{TEXTS['de']}", detector=detector) == ["de"]
+
+
+def test_ends_of_a_chunk_tell_its_language_only_where_they_are_certain() -> None:
+    table = " ".join(["number column"] * 40)
+    assert detected(f"likely {table}", detector=Certainly({"likely": ("ba", 0.7)})) == [""]
+    assert detected(f"likely {table}", detector=Certainly({"likely": ("fr", 0.9)})) == ["fr"]

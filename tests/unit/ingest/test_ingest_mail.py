@@ -8,6 +8,9 @@ import pytest
 
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading import detection
+from services.ingest.reading.chunks.chunking import chunk
+from services.ingest.reading.chunks.tokens import EstimatedTokens
+from services.ingest.reading.cleaning import clean
 from services.ingest.reading.models import ParsedDocument
 from services.ingest.reading.parsers.registry import parse
 
@@ -58,11 +61,24 @@ def test_text_attachments_are_read_and_others_named(tmp_path: Path) -> None:
     document = read(tmp_path, message)
     assert [block.text.strip() for block in document.blocks[4:]] == [
         "The pier is closed.",
+        "Attachment: plan.pdf",
         "Attachment: tides.txt",
         "Tide at noon.",
-        "Attachment: plan.pdf",
     ]
     assert document.warnings == ("the attachment plan.pdf was not read; upload it on its own",)
+
+
+def test_text_of_an_attachment_is_found_under_its_name(tmp_path: Path) -> None:
+    message = mail()
+    message.add_attachment("Tide at noon.", filename="tides.txt")
+    message.add_attachment("<h1>Winter</h1><p>No ferry.</p>", subtype="html", filename="table.html")
+    passages = chunk(clean(read(tmp_path, message)), EstimatedTokens(), window_tokens=512)
+    assert [each.heading_path for each in passages] == [
+        (),
+        ("Attachment: tides.txt",),
+        ("Attachment: table.html", "Winter"),
+    ]
+    assert passages[1].text == "Attachment: tides.txt\n\nTide at noon."
 
 
 def test_file_without_headers_is_no_mail(tmp_path: Path) -> None:

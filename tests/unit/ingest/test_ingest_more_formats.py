@@ -218,9 +218,9 @@ def test_message_of_outlook_is_read_with_its_fields_and_attachments(read: Read) 
         "Subject: The ferry",
         "It is late.",
         "Sorry.",
+        "Attachment: photo.jpg",
         "Attachment: notes.txt",
         "From the bridge.",
-        "Attachment: photo.jpg",
     ]
     assert document.warnings == ("the attachment photo.jpg was not read; upload it on its own",)
     assert document.blocks[0].metadata == {"author": "Anna", "date": "2024-01-01T10:00:00Z"}

@@ -11,6 +11,7 @@ import pytest
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading import detection
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.chunks.chunking import chunk
 from services.ingest.reading.chunks.tokens import EstimatedTokens
 from services.ingest.reading.cleaning import clean
 from services.ingest.reading.models import BlockKind, CleanDocument, ParsedDocument
@@ -250,6 +251,21 @@ def test_xlsx_cell_merged_over_rows_counts_for_each_of_them(read: Read) -> None:
         book.active.merge_cells("A2:A3")
 
     assert _texts(read(_workbook(fill), "a.xlsx")) == ["Line: Norderney; Ship: Wega", "Line: Norderney; Ship: Vega"]
+
+
+def test_xlsx_small_sheets_are_passages_of_their_own_and_say_their_name_once(read: Read) -> None:
+    def fill(book: openpyxl.Workbook) -> None:
+        book.active.title = "Cups"
+        later = book.create_sheet("Cups since 67")
+        for sheet, count in ((book.active, 13), (later, 0)):
+            for row in ([sheet.title], ["Team", "Cups"], ["Leafs", count]):
+                sheet.append(row)
+
+    passages = chunk(clean(read(_workbook(fill), "a.xlsx")), EstimatedTokens(), window_tokens=512)
+    assert [(each.heading_path, each.text) for each in passages] == [
+        (("Cups",), "Cups\n\nTeam: Leafs; Cups: 13"),
+        (("Cups since 67",), "Cups since 67\n\nTeam: Leafs; Cups: 0"),
+    ]
 
 
 # -- e-books --

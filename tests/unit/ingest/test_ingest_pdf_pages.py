@@ -19,6 +19,15 @@ PROSE = "words of a column that are long enough"
 SCAN = "q 612 0 0 792 0 0 cm /Im Do Q\n"
 
 
+UNNAMED = "\N{REPLACEMENT CHARACTER}"
+LETTERS = {ord(letter): letter for letter in "abcdefghijklmnopqrstuvwxyz ."}
+
+
+def typed(text: str, y: float) -> str:
+    """Glyphs of a font that names small letters and nothing else."""
+    return glyphs([ord(char) if char != UNNAMED else 0x100 for char in text], 72, y)
+
+
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     def read(
@@ -343,3 +352,45 @@ def test_word_broken_at_the_end_of_a_line_is_joined(read: Read) -> None:
     content = shown("The committee has decided to recom-", 60, 700) + shown("mend nothing of the kind today.", 60, 686)
     _, document = read(pdf_of_contents([content]))
     assert document.text == "The committee has decided to recommend nothing of the kind today."
+
+
+# -- ligatures that the file does not name --
+
+
+def test_lost_ligature_is_the_one_that_makes_a_word_of_the_document(read: Read) -> None:
+    lines = [f"an e{UNNAMED}cient tool for the{UNNAMED}", "it is efficient and flows."]
+    content = "".join(typed(line, 700 - 14 * n) for n, line in enumerate(lines))
+    parsed, document = read(pdf_of_contents([content], to_unicode=character_map(LETTERS)))
+    assert "an efficient tool" in document.text
+    assert parsed.warnings == ()
+    block = parsed.blocks[0]
+    assert [block.text[line.start : line.end] for line in block.lines] == block.text.split("\n")
+
+
+def test_lost_ligature_that_may_be_several_is_reported(read: Read) -> None:
+    lines = [
+        f"it ba{UNNAMED}ed the reader of the book",
+        f"so m{UNNAMED} is a prime in a formula",
+        "and so on it goes here.",
+    ]
+    content = "".join(typed(line, 700 - 14 * n) for n, line in enumerate(lines))
+    parsed, document = read(pdf_of_contents([content], to_unicode=character_map(LETTERS)))
+    assert f"ba{UNNAMED}ed" in document.text
+    assert parsed.warnings == ("page 1: 1 of its words lacks letters, because its fonts do not say what they are",)
+
+
+# -- text that another program recognised --
+
+MISREAD = "you Kill tee interested to knot executeD contracts of the Fou4dation Aaalggfitted fcrt ugsx ttsrootj Company"
+SOUND = "you will be interested to know that executed contracts of the Foundation were sent to the Company"
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "is_doubted"),
+    [(MISREAD, 3, True), (SOUND, 3, False), (MISREAD, 0, False)],
+    ids=["poor", "good", "typed"],
+)
+def test_poorly_recognised_text_behind_a_scan_is_reported(read: Read, text: str, mode: int, is_doubted: bool) -> None:
+    parsed, _ = read(scan(extra=f"{mode} Tr " + shown(text, 40, 700, size=8) + shown(text, 40, 680, size=8)))
+    assert parsed.page_statuses == ("text",)
+    assert any("recognised by another program" in warning for warning in parsed.warnings) == is_doubted

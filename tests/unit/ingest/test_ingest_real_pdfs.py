@@ -119,12 +119,23 @@ def test_pages_that_lie_on_their_sides_are_read(read: Read) -> None:
 def test_text_behind_a_scan_is_taken_as_it_is(read: Read) -> None:
     parsed, _ = read("pdf_scanned/pdf-with-ocr-text.pdf")
     assert parsed.page_statuses == ("text",)
+    assert parsed.warnings == (
+        "page 1: its text was recognised by another program (OCR), and many of its words are misread",
+    )
 
 
 @pytest.mark.parametrize("name", ["r6-empty-password.pdf", "copy-protected.pdf"])
 def test_file_that_opens_without_a_password_is_read(read: Read, name: str) -> None:
     parsed, _ = read(f"pdf_encrypted/{name}")
     assert set(parsed.page_statuses) == {"text"}
+
+
+def test_ligature_that_the_file_does_not_name_is_known_by_its_width(read: Read) -> None:
+    parsed, document = read("pdf_encrypted/copy-protected.pdf")
+    text = one_line(document.text)
+    assert "practical difficulties for" in text
+    assert "tools for efficient document" in text
+    assert not any("lack" in warning for warning in parsed.warnings)
 
 
 @pytest.mark.parametrize(

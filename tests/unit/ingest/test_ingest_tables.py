@@ -9,7 +9,7 @@ from services.ingest.reading import detection
 from services.ingest.reading.parsers.pdf_tables import Table, row_blocks
 from services.ingest.reading.parsers.registry import parse
 from services.ingest.reading.parsers.sheet_tables import sheet_blocks
-from services.ingest.reading.parsers.table_values import is_value, with_raised
+from services.ingest.reading.parsers.table_values import is_unit, is_value, with_raised
 from services.ingest.reading.parsers.tables import SPANNED, table_rows
 from tests.unit.ingest.pdf_files import pdf_of_contents, shown
 
@@ -54,6 +54,11 @@ CASES = (
         "groups span their columns",
         (("", "Three months", S, "Six months", S), ("", "2024", "2023", "2024", "2023"), ("Revenue", "1", "2", "3", "4")),
         ("Revenue; Three months / 2024: 1; Three months / 2023: 2; Six months / 2024: 3; Six months / 2023: 4",),
+    ),
+    Case(
+        "a row of units belongs to the names of the columns",
+        (("", "Note", "2023", "2022"), ("", "", "£m", "£m"), ("Revenue", "2", "512.3", "498.1"), ("Tax", "", "(12)", "(9)")),
+        ("Revenue; Note: 2; 2023 (£m): 512.3; 2022 (£m): 498.1", "Tax; 2023 (£m): (12); 2022 (£m): (9)"),
     ),
     Case(
         "rows of words below a group are no header",
@@ -144,6 +149,41 @@ def test_sheet_period_above_one_column_is_that_of_its_row_or_of_its_block() -> N
     assert [block.text for block in sheet_blocks(two, {})] == [
         "In millions: North; 2023 / Sales: 5; 2023 / Costs: 3; 2022 / Sales: 4; 2022 / Costs: 2"
     ]
+
+
+def test_sheet_of_an_income_statement_has_its_labels_and_units_in_each_row() -> None:
+    rows = {
+        0: {0: "Income statement"},
+        1: {1: "Note", 2: "2023", 3: "2022"},
+        2: {2: "£m", 3: "£m"},
+        3: {0: "Revenue", 1: "2", 2: "512.3", 3: "498.1"},
+        4: {0: "Finance costs", 1: "6", 2: "(12)", 3: "(9)"},
+    }
+    assert [(block.text, block.label) for block in sheet_blocks(rows, {})] == [
+        ("Income statement", ""),
+        ("Revenue; Note: 2; 2023 (£m): 512.3; 2022 (£m): 498.1", "Revenue"),
+        ("Finance costs; Note: 6; 2023 (£m): (12); 2022 (£m): (9)", "Finance costs"),
+    ]
+
+
+def test_sheet_row_of_words_without_a_label_is_no_header() -> None:
+    rows = {0: {1: "Name", 2: "City"}, 1: {1: "Anna", 2: "Rome"}, 2: {0: "Staff", 1: "Ben", 2: "Oslo"}}
+    assert [block.text for block in sheet_blocks(rows, {})] == [
+        "Name: Anna; City: Rome",
+        "Staff; Name: Ben; City: Oslo",
+    ]
+
+
+@pytest.mark.parametrize(
+    "cell", ["£m", "(£m)", "$'000", "EUR million", "in millions", "Mio. €", "T€", "%", "€", "USD bn"]
+)
+def test_unit_is_known_as_one(cell: str) -> None:
+    assert is_unit(cell)
+
+
+@pytest.mark.parametrize("cell", ["", "Jan", "B", "Total", "Note", "m", "2023", "(restated)"])
+def test_what_is_no_unit(cell: str) -> None:
+    assert not is_unit(cell)
 
 
 def _read(tmp_path: Path, data: bytes, media_type: str, name: str) -> list[str]:

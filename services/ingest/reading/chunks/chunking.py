@@ -2,8 +2,8 @@
 
 A document becomes pieces (sentences, rows, code blocks) that cover its text without gaps; pieces are packed up to the size
 and cut at the strongest break in reach: section, then paragraph, then line, then sentence. What is longer than a chunk is cut
-between words. A page ends a chunk. Neighbours on a page share up to `overlap` tokens in whole sentences. Sizes are those of
-the text as embedded: title, heading path, text.
+between words. A page, sheet or attachment ends a chunk. Neighbours on a page share up to `overlap` tokens in whole sentences.
+Sizes are those of the text as embedded: title, heading path, text.
 """
 
 import hashlib
@@ -201,10 +201,12 @@ class _Packer:
 
 
 def _must_end(pieces: Sequence[Piece], i: int) -> bool:
-    """Whether a chunk ends with this piece: a citation names one page, and one message with its author and date."""
+    """Whether a chunk ends with this piece: a citation names one page, sheet, attachment, and message with its author and date."""
     if i + 1 == len(pieces):
         return False
     section, following = pieces[i].section, pieces[i + 1].section
+    if following.begins_part and following is not section:
+        return True
     return following.page != section.page or (section.kind is BlockKind.MESSAGE and following is not section)
 
 

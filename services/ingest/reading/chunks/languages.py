@@ -1,6 +1,6 @@
 """In which language a chunk is written: it decides how the lexical index cuts and stems its words.
 
-Detection reads a bounded sample of each chunk. A sample may mislead (names, tables, code), so a chunk is said to be in another
+Detection reads bounded samples of each chunk. A sample may mislead (names, tables, code), so a chunk is said to be in another
 language than its document only when that is fairly certain.
 """
 
@@ -67,14 +67,19 @@ def _common(guesses: Sequence[_Guess]) -> str:
 
 
 def _guess(text: str, detector: LanguageDetector) -> _Guess:
-    sample = _sample(text)
+    """By words from the middle, where prose is likelier than in headings and footers. Where a table or code stands there, by the
+    beginning or the end if those are certain."""
+    last = max(0, len(text) - _SAMPLE_CHARS)
+    middle = _guess_at(text, last // 2, detector)
+    if middle.certainty >= _MIN_CERTAINTY or not last:
+        return middle
+    ends = (_guess_at(text, start, detector) for start in (0, last))
+    return next((each for each in ends if each.certainty >= _MIN_CERTAINTY), middle)
+
+
+def _guess_at(text: str, start: int, detector: LanguageDetector) -> _Guess:
+    sample = " ".join(_NOISE.sub(" ", text[start : start + _SAMPLE_CHARS]).lower().split())
     if len(sample) < _MIN_LETTERS and len(_UNSPACED.findall(sample)) < _MIN_LETTERS_UNSPACED:
         return _Guess("", 0.0, 0)
     language, certainty = detector.detect(sample)
     return _Guess(language, certainty, len(sample))
-
-
-def _sample(text: str) -> str:
-    """Words from the middle, where prose is likelier than in headings and footers."""
-    start = max(0, (len(text) - _SAMPLE_CHARS) // 2)
-    return " ".join(_NOISE.sub(" ", text[start : start + _SAMPLE_CHARS]).lower().split())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from services.ingest.errors import DocumentRejected
+from services.ingest.reading.misreading import with_misread_lines_unread
 from services.ingest.reading.models import Block, ParsedDocument
 from services.ingest.reading.parsers.printed_page import (
     PageResult,
@@ -95,7 +96,7 @@ def _check_size(image: Any, name: str) -> None:
 
 def _read(picture: Picture, points_per_pixel: float, number: int, name: str, ocr: OcrBudget) -> PageResult:
     try:
-        found = ocr.read(picture)
+        found = with_misread_lines_unread(ocr.read(picture), ocr.scripts)
     except RecognizerMissing as missing:
         raise DocumentRejected("OCR_MISSING", f"{name} is a picture, and {missing}") from missing
     except RecognitionFailed:

@@ -67,24 +67,36 @@ def parse_mail(source: Source, name: str) -> ParsedDocument:
     return ParsedDocument(title, tuple(replace(block, metadata=metadata) for block in blocks), warnings=tuple(warnings))
 
 
+def attachment_heading(name: str) -> Block:
+    """What stands above the text of an attachment. Headings within it are below."""
+    return Block(BlockKind.HEADING, f"Attachment: {name}", level=0, begins_part=True)
+
+
 def _parts(message: EmailMessage, warnings: list[str]) -> Iterator[Block]:
-    """The body in its plainest form, then the attachments."""
+    """The body in its plainest form and the names of what is not read, then the attachments that are."""
+    attachments: list[Block] = []
     alternatives: set[int] = set()
     for number, part in enumerate(message.walk()):
         if number >= _MAX_PARTS:
             warnings.append(f"only the first {_MAX_PARTS} parts were read")
-            return
+            break
         if part.get_content_type() == "multipart/alternative" and part.is_multipart():
             alternatives.update(map(id, _unwanted(part.get_payload())))
         if part.is_multipart() or id(part) in alternatives:
             continue
         attached = _file_name(part)
-        if attached:
+        is_text = part.get_content_maintype() in (
+            "text",
+            "multipart",
+        )  # it may claim to be of several parts, and be none
+        if not attached:
+            yield from _text(part) if is_text else ()
+        elif is_text:
+            attachments += [attachment_heading(attached), *_text(part)]
+        else:
             yield Block(BlockKind.TEXT, f"Attachment: {attached}")
-        if part.get_content_maintype() in ("text", "multipart"):  # of several parts it may claim to be, and be none
-            yield from _text(part)
-        elif attached:
             warnings.append(f"the attachment {attached} was not read; upload it on its own")
+    yield from attachments
 
 
 def _unwanted(versions: object) -> Iterator[EmailMessage]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.models import Block, ParsedDocument
 from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.opendocument import (
     OFFICE,
@@ -17,7 +17,7 @@ from services.ingest.reading.parsers.opendocument import (
     words,
 )
 from services.ingest.reading.parsers.package import damaged, open_package
-from services.ingest.reading.parsers.sheet_tables import Row, sheet_blocks
+from services.ingest.reading.parsers.sheet_tables import Row, named_sheet, sheet_blocks
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.parsers.xlsx import is_usual_sheet_name
 from services.ingest.reading.source import Source
@@ -86,9 +86,8 @@ class _Reader:
                 self._warnings.append(f"the sheet {name!r} was read up to row {taken.stop}; split it")
                 break
         blocks = list(sheet_blocks(rows, spans))
-        if blocks and name and not (alone and is_usual_sheet_name(name)):
-            yield Block(BlockKind.HEADING, name, level=1)
-        yield from blocks
+        is_named = blocks and name and not (alone and is_usual_sheet_name(name))
+        yield from named_sheet(name, blocks) if is_named else blocks
 
     def _take(self, row: Row, copies: int) -> int:
         """How many copies of a row the document may still hold; they are counted from then on."""

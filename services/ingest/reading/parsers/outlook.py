@@ -11,6 +11,7 @@ from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.compressed_rtf import unpacked_rtf
 from services.ingest.reading.parsers.html import blocks_of_html
+from services.ingest.reading.parsers.mail import attachment_heading
 from services.ingest.reading.parsers.plain import paragraphs
 from services.ingest.reading.parsers.rtf import read_rtf
 from services.ingest.reading.parsers.titles import title_or_name
@@ -84,20 +85,24 @@ class _Reader:
         return blocks
 
     def _attachments(self) -> Iterator[Block]:
+        """The names of those that are not read, then the text of the others."""
+        read: list[Block] = []
         for at, attachment in enumerate(self._message.attachments):
             if at >= _MAX_ATTACHMENTS:
                 self._warnings.append(f"only the first {_MAX_ATTACHMENTS} attachments were read")
-                return
+                break
             name = attachment.file_name or attachment.properties.str_prop_value(_FILE_NAME) or ""
             name = " ".join(name.split())[:200] or "without a name"
-            yield Block(BlockKind.TEXT, f"Attachment: {name}")
             data = attachment.file_bytes
             kind = str(attachment.mime_type)
             if data and kind.startswith("text/"):
                 text = decode(data, is_html=kind == "text/html").text
-                yield from blocks_of_html(text) if kind == "text/html" else paragraphs(text)
+                blocks = blocks_of_html(text) if kind == "text/html" else paragraphs(text)
+                read += [attachment_heading(name), *blocks]
             else:
+                yield Block(BlockKind.TEXT, f"Attachment: {name}")
                 self._warnings.append(f"the attachment {name} was not read; upload it on its own")
+        yield from read
 
 
 def _metadata(sender: str, sent: dt.datetime | None) -> Mapping[str, str]:

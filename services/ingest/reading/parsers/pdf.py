@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from services.ingest.errors import DocumentRejected
+from services.ingest.reading.misreading import has_misread_words, with_misread_lines_unread
 from services.ingest.reading.models import Block, ParsedDocument
 from services.ingest.reading.parsers.losses import left_out
+from services.ingest.reading.parsers.lost_ligatures import with_ligatures
 from services.ingest.reading.parsers.pdf_annotations import read_annotations, with_fields_printed
 from services.ingest.reading.parsers.pdf_rules import Rules, read_rules
 from services.ingest.reading.parsers.pdf_tables import find_tables
@@ -49,6 +51,7 @@ _LARGE_PICTURE = 0.5
 _PICTURE_SHARE, _BACKGROUND_SHARE = 0.03, 0.8
 _MAX_PICTURES = 1000
 _MUCH_MORE = 1.5
+_POORLY_RECOGNISED = "its text was recognised by another program (OCR), and many of its words are misread"
 _THUMBNAIL_DPI = 24
 _MAX_TEXTS = 50_000
 """Texts on one page that are painted one by one. A page whose letters are has 5 000. The library takes time with the square of
@@ -104,7 +107,7 @@ def _read(document: Any, name: str, ocr: OcrBudget | None) -> ParsedDocument:
     title = document.get_metadata_dict().get("Title")
     if document.get_formtype():
         document.init_forms()  # before any page is opened; shows what fields hold also where the file has no picture of it
-    pages = [_read_page(document, index, ocr) for index in range(len(document))]
+    pages = with_ligatures([_read_page(document, index, ocr) for index in range(len(document))])
     statuses = tuple(page.status for page in pages)
     blocks = tuple(block for page in pages for block in page.blocks)
     if not blocks:
@@ -163,7 +166,9 @@ def _read_open_page(page: Any, number: int, ocr: OcrBudget | None, *, is_form: b
     # What is written into fields comes last in the file.
     blocks = page_of(fragments, number, turn=layer.turn, trust_order=not is_form, tables=ruled)
     if text and not garbage and not _looks_scanned(page, view, text):
-        return PageResult("text", blocks, repaired, picture_count=_picture_count(page, view))
+        doubt = _POORLY_RECOGNISED if has_misread_words(text) and _is_recognised_layer(page, view) else ""
+        warning = "; ".join(filter(None, (repaired, doubt)))
+        return PageResult("text", blocks, warning, picture_count=_picture_count(page, view))
     return _from_picture(page, number, ocr, blocks, garbage)
 
 
@@ -188,7 +193,7 @@ def _from_picture(page: Any, number: int, ocr: OcrBudget | None, layer: tuple[Bl
         return instead or replace(lost, warning=f"{unread}, and {why}")
     try:
         picture, points_per_pixel = _rendered(page)
-        found = ocr.read(picture)
+        found = with_misread_lines_unread(ocr.read(picture), ocr.scripts)
     except RecognizerMissing as missing:
         return instead or replace(lost, warning=f"{unread}, and {missing}")
     except RecognitionFailed:
@@ -208,6 +213,17 @@ def _looks_scanned(page: Any, view: PageView, text: str) -> bool:
     if sum(1 for char in text if not char.isspace()) >= _FEW_CHARS:
         return False
     return any(_area(bounds) > _LARGE_PICTURE * view.area for bounds in _picture_bounds(page))
+
+
+def _is_recognised_layer(page: Any, view: PageView) -> bool:
+    """Whether the text is not painted, over a picture of the page: as programs for text recognition write it."""
+    import pypdfium2  # noqa: PLC0415
+
+    if not any(_area(bounds) > _LARGE_PICTURE * view.area for bounds in _picture_bounds(page)):
+        return False
+    texts = page.get_objects(filter=[pypdfium2.raw.FPDF_PAGEOBJ_TEXT], max_depth=_MAX_FORM_DEPTH)
+    modes = [pypdfium2.raw.FPDFTextObj_GetTextRenderMode(text.raw) for text in itertools.islice(texts, _MAX_TEXTS)]
+    return 2 * modes.count(pypdfium2.raw.FPDF_TEXTRENDERMODE_INVISIBLE) > len(modes)
 
 
 def _picture_count(page: Any, view: PageView) -> int:

@@ -19,9 +19,8 @@ _MAX_LISTED = 20
 _MIN_LINE_NUMBERS = 5
 _CONSECUTIVE = 0.8
 
-_MIN_JUDGED_LINES = 3
-_MIN_MEAN_SCORE = 0.8
-"""Poor scans of Latin script have 0.95 and more; Hebrew, which is taken for Latin letters here and there, has 0.7."""
+_TOLD_UNREAD_SHARE = 0.2
+"""Of unread lines on a page that is worth a word; stamps and smudges are fewer."""
 _MAX_PAGES = 20_000
 
 
@@ -57,18 +56,14 @@ class Verdict:
 def verdict(picture: RecognizedPicture, scripts: str) -> Verdict:
     """Judges what was recognised. `scripts`: what the recogniser reads."""
     read, unread = len(picture.lines), picture.unread_count
+    missing = f"text recognition (OCR) could not read {unread} of its {read + unread} lines: it reads {scripts} writing"
     if unread >= max(1, read):
-        return Verdict(
-            "failed",
-            f"text recognition (OCR) could not read {unread} of its {read + unread} lines: it reads {scripts} writing",
-            is_foreign=True,
-        )
-    if read >= _MIN_JUDGED_LINES and picture.mean_score < _MIN_MEAN_SCORE:
-        text = f"what text recognition (OCR) read in it is no text: it reads {scripts} writing"
-        return Verdict("failed", text, is_foreign=True)
+        return Verdict("failed", missing, is_foreign=True)
     if not picture.complete:
         text = "text recognition (OCR) took too long and was stopped; the rest of the page is missing"
         return Verdict("ocr" if read else "failed", text)
+    if unread >= max(1, _TOLD_UNREAD_SHARE * (read + unread)):
+        return Verdict("ocr", missing)
     return Verdict("ocr") if read else Verdict("empty", "text recognition (OCR) found no text in it")
 
 
@@ -109,7 +104,7 @@ def nothing_recognized(name: str, pages: Sequence[PageResult], scripts: str) -> 
     return DocumentRejected(
         "OCR_SCRIPT_UNSUPPORTED",
         f"{name} is a picture of text in a script that text recognition (OCR) does not read: it reads {scripts}, not Cyrillic, "
-        "Arabic, Hebrew or handwriting; upload a version with a text layer",
+        "Greek, Arabic, Hebrew or handwriting; upload a version with a text layer",
     )
 
 

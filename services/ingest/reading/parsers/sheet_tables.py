@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.ingest.reading.models import Block, BlockKind
-from services.ingest.reading.parsers.table_values import can_name_columns, with_joined_signs
+from services.ingest.reading.parsers.table_values import can_name_columns, column_name, is_value, with_joined_signs
 from services.ingest.reading.parsers.tabular import ColumnNames
 
 _MAX_HEADER_ROWS = 3
@@ -59,6 +59,13 @@ def sheet_blocks(rows: Mapping[int, Row], spans: Spans) -> Iterator[Block]:
         elif header and not header.covers(columns):
             header = None
         yield from _blocks(table.rows[count:], len(columns), header.names if header else ColumnNames({}))
+
+
+def named_sheet(name: str, blocks: Sequence[Block]) -> Iterator[Block]:
+    """The blocks of a sheet below its name, without a first line that is no more than the name."""
+    yield Block(BlockKind.HEADING, name, level=1, begins_part=True)
+    repeats = blocks[0].kind is BlockKind.TEXT and blocks[0].text.casefold() == name.casefold()
+    yield from blocks[1:] if repeats else blocks
 
 
 def _regions(rows: Mapping[int, Row]) -> Iterator[_Region]:
@@ -116,11 +123,17 @@ def _header_rows(table: _Region, spans: Spans) -> int:
         (number, above), (_, row) = table.rows[count - 1], table.rows[count]
         below = table.rows[count + 1][1] if count + 1 < len(table.rows) else {}
         spread = any((number, column) in spans for column in above)
-        continues = spread or (table.left in above and table.left not in row and len(row) > 1)
+        unlabelled = table.left not in row and len(row) > 1
+        continues = spread or (unlabelled and (table.left in above or _is_above_values(row, below, table.left)))
         if not continues or not _can_name(row, below):
             break
         count += 1
     return count
+
+
+def _is_above_values(row: Row, below: Row, left: int) -> bool:
+    """Whether a row without a label stands above one that has a label and numbers, as a row of units does."""
+    return left in below and any(is_value(below.get(column, "")) for column in row)
 
 
 def _names_columns(row: Row, below: Row) -> bool:
@@ -145,7 +158,7 @@ def _names(rows: Sequence[tuple[int, Row]], columns: range, spans: Spans) -> dic
             for under in group or range(max(column, reached), stop):
                 found.setdefault(under, {})[cell] = None
             reached = max(reached, stop)
-    return {column: " / ".join(names) for column, names in sorted(found.items())}
+    return {column: column_name(names) for column, names in sorted(found.items())}
 
 
 def _groups(row: Row, names: Row, left: int) -> dict[int, Sequence[int]]:

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 _SIGN = r"(?:[A-Z]{1,3})?[$€£¥₹₽₪₩₺]"
 _CURRENCY = re.compile(rf"^[(\[]?{_SIGN}$")
@@ -14,6 +14,11 @@ _VALUE = re.compile(
 _NUMBER = re.compile(r"\d[\d.,]*")
 _DASH = re.compile(r"^[-—–−]$")
 _PERIOD = re.compile(r"^(?:FY\s?)?(?:19|20)\d\d\s?[AEF]?$|^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$")
+_MONEY = rf"(?:{_SIGN}|EUR|USD|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|HUF|RON|TRY|ILS|BRL|ZAR)"
+_SCALE = r"(?:['’]?000s?|[Tt]housands?|[Mm]illions?|[Bb]illions?|[Mm]io\.?|[Mm]rd\.?|[Tt]sd\.?|mln\.?|mld\.?|tys\.?)"
+_UNIT = re.compile(
+    rf"^(?:in\s)?(?:{_MONEY}(?:\s?(?:{_SCALE}|k|m|mn|mm|bn|tn))?|{_SCALE}(?:\s(?:of\s)?{_MONEY})?|[Tkm]{_MONEY}|%)$"
+)
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _POWER = re.compile(r"(?<![\d.,])10$")
 _LONGEST_VALUE = 40
@@ -28,6 +33,19 @@ def is_value(cell: str) -> bool:
 def is_period(cell: str) -> bool:
     """Whether a value can be the name of a column: `2023`, `FY 2024`, `2025E`, `31.12.2023`."""
     return len(cell) <= _LONGEST_VALUE and bool(_PERIOD.match(cell))
+
+
+def is_unit(cell: str) -> bool:
+    """Whether a cell says what the numbers below it are counted in: `£m`, `$'000`, `EUR million`, `%`."""
+    return len(cell) <= _LONGEST_VALUE and bool(_UNIT.match(cell.strip("()[] ")))
+
+
+def column_name(parts: Iterable[str]) -> str:
+    """The name of a column from what stands above it in several header rows, a unit in brackets: `2023 / Sales (£m)`."""
+    named = ""
+    for part in dict.fromkeys(parts):
+        named = part if not named else f"{named} ({part.strip('()[] ')})" if is_unit(part) else f"{named} / {part}"
+    return named
 
 
 def can_name_columns(row: Sequence[str], below: Sequence[str] = ()) -> bool:

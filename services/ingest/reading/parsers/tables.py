@@ -5,7 +5,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from services.ingest.reading.models import Block, BlockKind
-from services.ingest.reading.parsers.table_values import can_name_columns, is_period, is_value, with_joined_signs
+from services.ingest.reading.parsers.table_values import (
+    can_name_columns,
+    column_name,
+    is_period,
+    is_value,
+    with_joined_signs,
+)
 
 MAX_COLUMN_NAME_CHARS = 120
 """A name is repeated in every row."""
@@ -40,7 +46,7 @@ def merged_header(rows: Sequence[Sequence[str]]) -> list[str]:
     """One name a column from several header rows: "2023 / Sales" where "2023" spans "Sales" and "Costs"."""
     width = max((len(row) for row in rows), default=0)
     columns = ([row[i] for row in rows if i < len(row) and row[i]] for i in range(width))
-    return [" / ".join(dict.fromkeys(names)) for names in columns]
+    return [column_name(names) for names in columns]
 
 
 def with_groups(groups: Sequence[str], names: Sequence[str]) -> list[str]:

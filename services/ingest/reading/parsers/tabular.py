@@ -10,7 +10,7 @@ from types import MappingProxyType
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.plain import encoding_warnings
-from services.ingest.reading.parsers.table_values import can_name_columns
+from services.ingest.reading.parsers.table_values import can_name_columns, is_value
 from services.ingest.reading.parsers.tables import MAX_COLUMN_NAME_CHARS
 from services.ingest.reading.parsers.titles import title_from
 from services.ingest.reading.source import Source
@@ -93,7 +93,9 @@ class ColumnNames:
         """A row whose cells with text are given by their columns; it has at least one. `further`: names of columns without one."""
         names = {column: self._names.get(column) or further.get(column, "") for column in row}
         cells = {column: f"{names[column]}: {cell}" if names[column] else cell for column, cell in row.items()}
-        label = cells[self._naming] if names.get(self._naming) else next(iter(cells.values()))
+        first = next(iter(row))
+        labels = not names[first] and not is_value(row[first])
+        label = cells[self._naming] if names.get(self._naming) and not labels else cells[first]
         return Block(BlockKind.ROW, "; ".join(cells.values()), label=label[:120])
 
 

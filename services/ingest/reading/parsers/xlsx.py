@@ -14,12 +14,12 @@ from defusedxml.common import DefusedXmlException
 from lxml import etree
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.models import Block, ParsedDocument
 from services.ingest.reading.parsers.charts import R_ID, read_chart
 from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.number_formats import formatted_number
 from services.ingest.reading.parsers.package import Package, Relationship, check_xml, damaged, open_package, unsafe_xml
-from services.ingest.reading.parsers.sheet_tables import Row, sheet_blocks
+from services.ingest.reading.parsers.sheet_tables import Row, named_sheet, sheet_blocks
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
 
@@ -108,9 +108,8 @@ class _Workbook:
         if self._is_full and merged:
             self._warnings.append(f"merged cells of the sheet {sheet.title!r} stand only in the first of their rows")
         blocks = [*sheet_blocks(rows, spans), *self._charts(getattr(sheet, "_worksheet_path", ""))]
-        if blocks and not (alone and is_usual_sheet_name(sheet.title)):
-            yield Block(BlockKind.HEADING, sheet.title, level=1)
-        yield from blocks
+        is_named = blocks and not (alone and is_usual_sheet_name(sheet.title))
+        yield from named_sheet(sheet.title, blocks) if is_named else blocks
 
     def _chart_sheets(self) -> Iterator[Block]:
         """Charts that have a sheet of their own, which the library leaves out when it reads row by row."""
@@ -121,8 +120,7 @@ class _Workbook:
             if link and link.kind == "chartsheet" and sheet.get("state", "visible") == "visible":
                 charts = list(self._charts(link.target))
                 if charts:
-                    yield Block(BlockKind.HEADING, sheet.get("name") or "", level=1)
-                yield from charts
+                    yield from named_sheet(sheet.get("name") or "", charts)
 
     def _charts(self, part: str) -> Iterator[Block]:
         """Charts drawn on a sheet: with their numbers, unless those stand on sheets that are read."""
