@@ -14,8 +14,9 @@ from services.ingest.adapters.tokenizer import open_tokenizer
 from services.ingest.reading.child.prepare import PrepareRequest, prepare
 from services.ingest.reading.chunks.tokens import SENTENCEPIECE_SUFFIX
 from services.reranker.adapters.cpu_model import LoadedModel, embedding_models, load
-from services.reranker.models import TokenIds, TokenizerForm
+from services.reranker.models import TextKind, TokenIds, TokenizerForm
 from services.reranker.padding import pad, padded_length
+from services.reranker.preparation import Preparation
 from services.reranker.settings import RerankerSettings
 
 _PAD_TO_MULTIPLE = 16
@@ -44,6 +45,9 @@ class RawEmbedder:
         # The settings insist on a secret; nothing is served here.
         self._settings = RerankerSettings(auth_public_keys="none: nobody calls it")
         self._loaded: LoadedModel = load(self._settings, embedding_models(self._settings)[0])
+        prompts = self._loaded.model.prompts or {}
+        self._prompt = prompts.get(TextKind.PASSAGE, "")
+        self._window_tokens = Preparation(self._loaded.tokenizer, ThreadPoolExecutor(1), prompts).window_tokens
 
     @property
     def description(self) -> str:
@@ -63,9 +67,7 @@ class RawEmbedder:
                 path = Path(folder, document.name)
                 path.write_text(document.text, "utf-8")
                 media_type = "text/markdown" if path.suffix == ".md" else "text/plain"
-                request = PrepareRequest(
-                    str(path), media_type, document.name, str(definition), self._loaded.tokenizer.window_tokens
-                )
+                request = PrepareRequest(str(path), media_type, document.name, str(definition), self._window_tokens)
                 prepared = prepare(request, lambda _: None, tokenizer)
                 texts += [chunk.embedded_text for chunk in prepared.chunks]
         return texts
@@ -75,7 +77,8 @@ class RawEmbedder:
         started_at, cpu_started_at = time.perf_counter(), time.process_time()
         ids: list[TokenIds] = []
         for start in range(0, len(texts), _TEXTS_PER_TOKENIZER_CALL):
-            ids += self._loaded.tokenizer.tokenize(list(texts[start : start + _TEXTS_PER_TOKENIZER_CALL]))
+            batch = texts[start : start + _TEXTS_PER_TOKENIZER_CALL]
+            ids += self._loaded.tokenizer.tokenize([self._prompt + text for text in batch])
         with ThreadPoolExecutor(self._loaded.encoder.streams) as pool:
             list(pool.map(self._encode, self._batches(ids)))
         return RawRun(

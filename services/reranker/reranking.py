@@ -19,6 +19,7 @@ from services.reranker.batching import Batcher
 from services.reranker.errors import ContentHashWrong
 from services.reranker.known_texts import KnownTexts
 from services.reranker.models import Float32, Lane, QueryVectors, TextKind, TextVectors
+from services.reranker.nearness import nearness
 from services.reranker.passage_cache import query_key, stand_in_key, text_key
 from services.reranker.pooling import unpacked
 from services.reranker.preparation import Preparation, check_texts
@@ -26,6 +27,10 @@ from services.reranker.preparation import Preparation, check_texts
 MAXSIM_WEIGHT = 0.5
 """Weight of MaxSim against the pooled cosine, for texts that nothing has ranked. 0.3 gave 0.609, 0.7 gave 0.621 in the
 measurement above: a plateau."""
+
+NEARNESS_WEIGHT = 0.3
+"""Of `nearness`, for passages that a search has ranked. nDCG@10 of SciFact's 809 training claims is 0.7443 at 0, 0.7466 at 0.2,
+0.7467 at 0.3 and 0.7452 at 0.4; the mean of eight languages of XQuAD 0.9784, 0.9787, 0.9785 and 0.9785 (docs/adr/0020)."""
 
 _PASSAGES_A_PRODUCT = 32
 """Passages multiplied with the query at once: as float32 they take 10 MB, whatever the request holds."""
@@ -52,8 +57,8 @@ class Reranking:
         candidates_are_ranked: bool = False,
         content_hashes: Sequence[str] = (),
     ) -> list[float]:
-        """One score in [-1, 1] per passage, in the order of `passages`; higher is better. What was kept under a content hash
-        stands for its passage."""
+        """One score per passage, in the order of `passages`; higher is better, and comparable within the call. What was kept under
+        a content hash stands for its passage."""
         check_texts([query_text], "query_text")
         check_texts(passages, "passages")
         keys = passage_keys(passages, content_hashes)
@@ -69,8 +74,9 @@ class Reranking:
         read = await self._read(to_read, to_keep, timeout_s)
         rows = [found.vectors.get(key) or read[stand_in_key(key)] for key in keys]
         loop = asyncio.get_running_loop()
-        weight = 1.0 if candidates_are_ranked else MAXSIM_WEIGHT
-        return await loop.run_in_executor(self._executor, score, query, rows, weight)
+        if candidates_are_ranked:
+            return await loop.run_in_executor(self._executor, score_ranked, query_text, passages, query, rows)
+        return await loop.run_in_executor(self._executor, score, query, rows, MAXSIM_WEIGHT)
 
     async def _read_query(self, query_text: str, timeout_s: float | None) -> QueryVectors:
         ids = await self._preparation.token_ids([query_text], TextKind.QUERY)
@@ -134,6 +140,16 @@ def score(query: QueryVectors, passages: Sequence[TextVectors], maxsim_weight: f
     cosine = np.stack([passage.pooled for passage in passages]) @ query.pooled
     scores = np.clip(maxsim_weight * maxsim + (1.0 - maxsim_weight) * cosine, -1.0, 1.0)
     return [float(each) for each in scores]
+
+
+def score_ranked(
+    query_text: str, passages: Sequence[str], query: QueryVectors, rows: Sequence[TextVectors]
+) -> list[float]:
+    """MaxSim of passages that a search has ranked, and of what lies between the worst and the best of them a share for the words of
+    the query that stand near each other in the passage."""
+    maxsim = score(query, rows, 1.0)
+    worth = NEARNESS_WEIGHT * (max(maxsim) - min(maxsim))
+    return [one + worth * near for one, near in zip(maxsim, nearness(query_text, passages), strict=True)]
 
 
 def _maxsim(query_tokens: Float32, passages: Sequence[TextVectors]) -> Float32:

@@ -12,6 +12,7 @@ from groundwork.retriever.v1.retriever_pb2_grpc import add_RetrieverServiceServi
 from kit.jetstream import Nats
 from kit.jetstream.leases import NatsLeases
 from kit.language.detection import FastTextLanguages
+from kit.language.question_language import QuestionLanguages
 from kit.message_store import lasting, open_message_store
 from kit.service import Service
 from services.retriever import metrics
@@ -97,7 +98,7 @@ async def run(settings: RetrieverSettings) -> None:
         await asyncio.to_thread(detector.load)
         collection_models = EmbeddingMap()
         searcher = Searcher(
-            Engines(dense, lexical, models, QueryLanguages(detector), settings.search),
+            Engines(dense, lexical, models, QueryLanguages(QuestionLanguages(detector)), settings.search),
             RerankStage(models, settings.search),
             reader,
             revisions,

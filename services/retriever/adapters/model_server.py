@@ -27,7 +27,7 @@ _PASSAGES_TIMEOUT_S = 60.0
 
 
 class ModelServer:
-    """All of them but the last over one channel of kit.rpc.channel, which carries the caller's principal and raises GroundworkError."""
+    """All of them but the last over one channel of kit.rpc, which carries the caller's principal and raises GroundworkError."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = reranker_pb2_grpc.RerankerServiceStub(channel)

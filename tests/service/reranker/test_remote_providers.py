@@ -248,13 +248,13 @@ async def test_service_over_remote_models_needs_no_model_file(api: ModelApi, tmp
         services = [pb.DESCRIPTOR.services_by_name["RerankerService"]]
         channel = await stack.enter_async_context(open_test_channel(address, services=services))
         stub = reranker_pb2_grpc.RerankerServiceStub(channel)
-        info = await stub.GetModelInfo(pb.GetModelInfoRequest(), timeout=10)
-        embedded = await stub.Embed(pb.EmbedRequest(texts=["hello"], kind=pb.EMBED_KIND_QUERY), timeout=10)
-        scored = await stub.Rerank(pb.RerankRequest(query_text="q", passages=["aa", "b"]), timeout=10)
-        tokenizer = await stub.GetTokenizer(pb.GetTokenizerRequest(), timeout=10)
+        info = await stub.GetModelInfo(pb.GetModelInfoRequest(), timeout=60)
+        embedded = await stub.Embed(pb.EmbedRequest(texts=["hello"], kind=pb.EMBED_KIND_QUERY), timeout=60)
+        scored = await stub.Rerank(pb.RerankRequest(query_text="q", passages=["aa", "b"]), timeout=60)
+        tokenizer = await stub.GetTokenizer(pb.GetTokenizerRequest(), timeout=60)
         api.failures = [PlainTextResponse("bad key", 401)]
         with pytest.raises(GroundworkError, match="_API_KEY") as refused:
-            await stub.Embed(pb.EmbedRequest(texts=["hello"], kind=pb.EMBED_KIND_QUERY), timeout=10)
+            await stub.Embed(pb.EmbedRequest(texts=["hello"], kind=pb.EMBED_KIND_QUERY), timeout=60)
     assert (info.embedding_model, info.dimension, info.runtime) == ("text-embedding-3-small", 3, "openai/remote")
     assert (info.rerank_model, info.rerank_runtime, info.window_tokens) == ("rerank-v3.5", "cohere/remote", 512)
     assert (embedded.dimension, len(embedded.vectors)) == (3, 12)

@@ -75,7 +75,7 @@ class Retriever:
                 batch = index_batch(document_id, revision_id, texts[start : start + 3], start, **fields)
                 yield pb.IndexChunksRequest(batch=batch)
 
-        return int((await self.stub.IndexChunks(parts(), timeout=10)).chunk_count)
+        return int((await self.stub.IndexChunks(parts(), timeout=60)).chunk_count)
 
     async def index_and_activate(
         self, revision_id: str, texts: list[str], activation: pb.Activation, document_id: str = "d1"
@@ -84,7 +84,7 @@ class Retriever:
         header = index_header(document_id, revision_id)
         header.first_batch.CopyFrom(index_batch(document_id, revision_id, texts))
         header.activate.CopyFrom(activation)
-        return await self.stub.IndexChunks(iter([pb.IndexChunksRequest(header=header)]), timeout=10)
+        return await self.stub.IndexChunks(iter([pb.IndexChunksRequest(header=header)]), timeout=60)
 
     async def activate(
         self,
@@ -102,7 +102,7 @@ class Retriever:
             expected_chunk_count=chunk_count,
             languages=languages,
         )
-        return await self.stub.ActivateRevision(request, timeout=10)
+        return await self.stub.ActivateRevision(request, timeout=60)
 
     async def publish(self, revision_id: str, texts: list[str], number: int = 1, **fields: Any) -> None:
         document_id = fields.get("document_id", "d1")
@@ -111,7 +111,7 @@ class Retriever:
 
     async def search(self, query_text: str, **fields: Any) -> pb.SearchResponse:
         request = pb.SearchRequest(queries=[query_text], collection_ids=["default"], **fields)
-        return await self.stub.Search(request, timeout=10)
+        return await self.stub.Search(request, timeout=60)
 
     async def texts(self, query_text: str) -> list[str]:
         return [hit.chunk.text for hit in (await self.search(query_text)).hits]

@@ -46,7 +46,7 @@ async def models() -> FakeModelServer:
 
 async def model_of(retriever: Retriever) -> pb.CollectionModel:
     request = pb.GetCollectionModelRequest(collection_id="default")
-    return (await retriever.stub.GetCollectionModel(request, timeout=10)).model
+    return (await retriever.stub.GetCollectionModel(request, timeout=60)).model
 
 
 async def until(retriever: Retriever, stage: pb.ModelStage.ValueType) -> pb.CollectionModel:
@@ -58,7 +58,7 @@ async def until(retriever: Retriever, stage: pb.ModelStage.ValueType) -> pb.Coll
 
 async def change(retriever: Retriever, model: str = OTHER) -> pb.CollectionModel:
     request = pb.ChangeCollectionModelRequest(collection_id="default", model=model)
-    return (await retriever.stub.ChangeCollectionModel(request, timeout=10)).model
+    return (await retriever.stub.ChangeCollectionModel(request, timeout=60)).model
 
 
 async def test_change_swap_rollback_and_drop(local: Retriever) -> None:
@@ -76,18 +76,18 @@ async def test_change_swap_rollback_and_drop(local: Retriever) -> None:
         await change(local)
     assert refused.value.reason == "EMBEDDING_CHANGE_UNDER_WAY"
     swap = pb.SwapCollectionModelRequest(collection_id="default", force=True)
-    swapped = (await local.stub.SwapCollectionModel(swap, timeout=10)).model
+    swapped = (await local.stub.SwapCollectionModel(swap, timeout=60)).model
     assert (swapped.model, swapped.other_model, set(swapped.searched)) == (OTHER, MODEL, {OTHER})
     assert len(await local.texts("solar panel")) == 3
     back = pb.RollBackCollectionModelRequest(collection_id="default")
-    assert (await local.stub.RollBackCollectionModel(back, timeout=10)).model.model == MODEL
+    assert (await local.stub.RollBackCollectionModel(back, timeout=60)).model.model == MODEL
     evaluate = pb.EvaluateCollectionModelRequest(
         collection_id="default", questions=[pb.ModelQuestion(text="house number 1", document_ids=["d1"])], margin=0.5
     )
-    await local.stub.EvaluateCollectionModel(evaluate, timeout=10)
+    await local.stub.EvaluateCollectionModel(evaluate, timeout=60)
     again = await until(local, pb.MODEL_STAGE_READY)
     assert (again.evaluation.question_count, again.evaluation.is_made, again.margin) == (1, False, 0.5)
-    await local.stub.DropCollectionModel(pb.DropCollectionModelRequest(collection_id="default"), timeout=10)
+    await local.stub.DropCollectionModel(pb.DropCollectionModelRequest(collection_id="default"), timeout=60)
     settled = await until(local, pb.MODEL_STAGE_SETTLED)
     assert (settled.model, settled.other_model, settled.is_chosen) == (MODEL, "", True)
     assert len(await local.texts("solar panel")) == 3
@@ -104,10 +104,10 @@ async def test_errors_name_what_is_wrong(local: Retriever) -> None:
     assert unchanged.value.reason == "EMBEDDING_UNCHANGED"
     nowhere = pb.ChangeCollectionModelRequest(collection_id="nowhere", model=OTHER)
     with pytest.raises(GroundworkError) as nothing:
-        await local.stub.ChangeCollectionModel(nowhere, timeout=10)
+        await local.stub.ChangeCollectionModel(nowhere, timeout=60)
     assert nothing.value.reason == "COLLECTION_NOT_FOUND"
     with pytest.raises(GroundworkError) as missing:
-        await local.stub.GetCollectionModel(pb.GetCollectionModelRequest(collection_id="No Such"), timeout=10)
+        await local.stub.GetCollectionModel(pb.GetCollectionModelRequest(collection_id="No Such"), timeout=60)
     assert missing.value.reason == "INVALID_REQUEST"
 
 

@@ -47,32 +47,32 @@ class World:
         header.first_batch.CopyFrom(index_batch(document_id, document_id, [TEXTS[document_id]]))
         header.activate.CopyFrom(pb.Activation(revision_number=1, expected_chunk_count=1))
         with use_principal(ANN):
-            await self.stub.IndexChunks(iter([pb.IndexChunksRequest(header=header)]), timeout=10)
+            await self.stub.IndexChunks(iter([pb.IndexChunksRequest(header=header)]), timeout=60)
 
     async def search(
         self, caller: Principal, *collection_ids: str, query_text: str = "notice period"
     ) -> pb.SearchResponse:
         request = pb.SearchRequest(queries=[query_text], collection_ids=collection_ids, explain=True)
         with use_principal(caller):
-            return await self.stub.Search(request, timeout=10)
+            return await self.stub.Search(request, timeout=60)
 
     async def found(self, caller: Principal, *collection_ids: str) -> list[str]:
         return sorted(hit.chunk.document_id for hit in (await self.search(caller, *collection_ids)).hits)
 
     async def until_found(self, caller: Principal, expected: Sequence[str], *collection_ids: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while await self.found(caller, *collection_ids) != expected:
                 await asyncio.sleep(0.01)
 
     async def fetched(self, caller: Principal, *chunk_ids: str) -> list[str]:
         with use_principal(caller):
-            answer = await self.stub.FetchChunks(pb.FetchChunksRequest(chunk_ids=chunk_ids), timeout=10)
+            answer = await self.stub.FetchChunks(pb.FetchChunksRequest(chunk_ids=chunk_ids), timeout=60)
         return [each.chunk.document_id for each in answer.chunks]
 
     async def section(self, caller: Principal, document_id: str) -> pb.FetchChunksResponse:
         with use_principal(caller):
             request = pb.FetchChunksRequest(document_id=document_id, chunk_count=5)
-            return await self.stub.FetchChunks(request, timeout=10)
+            return await self.stub.FetchChunks(request, timeout=60)
 
 
 @pytest.fixture

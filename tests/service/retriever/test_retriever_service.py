@@ -28,7 +28,7 @@ from tests.service.retriever.conftest import FakeModelServer, Retriever, retriev
 
 async def eventually(call: Callable[[], Awaitable[object]], *, fails_with: str = "") -> None:
     """Returns once the call succeeds, or fails with that reason."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await call()
@@ -58,7 +58,7 @@ async def test_indexed_activated_found_replaced_deleted(local: Retriever, models
 
     await local.publish("r2", ["geothermal heat"], number=2)
     assert await local.texts("geothermal") == ["geothermal heat"]
-    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=5)
+    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=60)
     assert await local.texts("geothermal") == []
     with pytest.raises(FailedPrecondition) as caught:
         await local.publish("r3", ["geothermal heat"], number=3)
@@ -71,14 +71,14 @@ async def test_tenants_share_ids_and_nothing_else(local: Retriever, address: str
         assert await rival.texts("solar") == []
         await rival.publish("r1", ["solar theirs", "more"])
         assert (await rival.texts("solar"))[0] == "solar theirs"
-        fetched = await rival.stub.FetchChunks(pb.FetchChunksRequest(chunk_ids=["r1-0"], window=1), timeout=5)
+        fetched = await rival.stub.FetchChunks(pb.FetchChunksRequest(chunk_ids=["r1-0"], window=1), timeout=60)
         assert [(window.chunk.text, len(window.after)) for window in fetched.chunks] == [("solar theirs", 1)]
-        await rival.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=5)
-        stats = await rival.stub.CorpusStats(pb.CorpusStatsRequest(), timeout=5)
+        await rival.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=60)
+        stats = await rival.stub.CorpusStats(pb.CorpusStatsRequest(), timeout=60)
         assert list(stats.collections) == []
     async with retriever_as(address, "local") as ours:
         assert await ours.texts("solar") == ["solar ours"]
-        stats = await ours.stub.CorpusStats(pb.CorpusStatsRequest(), timeout=5)
+        stats = await ours.stub.CorpusStats(pb.CorpusStatsRequest(), timeout=60)
         assert [(item.document_count, item.chunk_count) for item in stats.collections] == [(1, 1)]
 
 
@@ -88,13 +88,13 @@ async def test_a_document_is_read_from_any_position_on_until_it_is_deleted(local
 
     async def read(first_ordinal: int, chunk_count: int) -> tuple[list[str], int]:
         request = pb.FetchChunksRequest(document_id="d1", first_ordinal=first_ordinal, chunk_count=chunk_count)
-        response = await local.stub.FetchChunks(request, timeout=10)
+        response = await local.stub.FetchChunks(request, timeout=60)
         return [window.chunk.text for window in response.chunks], response.document_chunk_count
 
     assert await read(0, 2) == (["zero", "one"], 4)
     assert await read(2, 200) == (["two", "three"], 4)
     assert await read(4, 1) == ([], 4)
-    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=10)
+    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=60)
     assert await read(0, 2) == ([], 0)
 
 
@@ -110,7 +110,7 @@ async def test_a_document_is_read_from_any_position_on_until_it_is_deleted(local
 )
 async def test_a_request_for_a_document_that_breaks_a_rule_is_refused(local: Retriever, fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
-        await local.stub.FetchChunks(pb.FetchChunksRequest(**fields), timeout=10)
+        await local.stub.FetchChunks(pb.FetchChunksRequest(**fields), timeout=60)
 
 
 async def test_the_model_server_down_leaves_lexical_hits_and_says_so(local: Retriever, models: FakeModelServer) -> None:
@@ -161,7 +161,7 @@ async def test_revision_that_comes_in_one_message_is_refused_as_an_activation_wo
 async def test_requests_against_the_contract_are_refused(local: Retriever) -> None:
     stub = local.stub
     with pytest.raises(InvalidArgument):
-        await stub.Search(pb.SearchRequest(queries=["solar"]), timeout=5)
+        await stub.Search(pb.SearchRequest(queries=["solar"]), timeout=60)
 
     async def without_header():  # type: ignore[no-untyped-def]
         yield pb.IndexChunksRequest(batch=pb.IndexBatch())
@@ -175,7 +175,7 @@ async def test_requests_against_the_contract_are_refused(local: Retriever) -> No
 
     for stream in (without_header, short_vectors):
         with pytest.raises(InvalidArgument):
-            await stub.IndexChunks(stream(), timeout=5)
+            await stub.IndexChunks(stream(), timeout=60)
 
 
 async def test_everything_is_there_after_a_restart_and_old_pointers_are_refused(settings: RetrieverSettings) -> None:
@@ -194,7 +194,7 @@ async def test_searches_go_on_while_nats_is_down(local: Retriever, nats: NatsSer
     await nats.stop(kill=True)
     assert await local.texts("solar") == ["solar"]
     await nats.start()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await local.publish("r2", ["solar again"], number=2)
@@ -352,7 +352,7 @@ async def test_a_search_is_narrowed_explained_and_remembered_until_something_cha
     assert (again.cache, list(again.hits)) == (pb.CACHE_OUTCOME_HIT, list(first.hits))
     too_late = wanted | {"filter": pb.Filter(date_to=Timestamp(seconds=1_709_251_200))}
     assert not (await local.search("roof", **too_late)).hits
-    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=5)
+    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=60)
     assert not (await local.search("roof", **wanted)).hits
 
 
@@ -365,11 +365,11 @@ async def test_what_makes_no_sense_is_refused_with_the_field(local: Retriever) -
 
 async def test_documents_that_searches_show_are_listed(local: Retriever) -> None:
     async def listed() -> list[str]:
-        parts = local.stub.ListDocuments(pb.ListDocumentsRequest(), timeout=5)
+        parts = local.stub.ListDocuments(pb.ListDocumentsRequest(), timeout=60)
         return [document_id async for part in parts for document_id in part.document_ids]
 
     assert await listed() == []
     await local.publish("r1", ["solar panels on the roof"])
     assert await listed() == ["d1"]
-    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=5)
+    await local.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=60)
     assert await listed() == []

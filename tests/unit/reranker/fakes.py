@@ -76,7 +76,7 @@ class GatedEncoder(FakeEncoder):
 
     async def next_batch(self) -> list[int]:
         """First token of each text of the batch that starts next."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await self.started.get()
 
     def release(self, batches: int = 1) -> None:

@@ -115,6 +115,22 @@ async def test_similarity_of_whole_texts_counts_only_where_no_search_has_counted
     assert ranked == [pytest.approx(1.0, abs=0.1)] * 2
 
 
+async def test_of_ranked_passages_with_the_same_words_the_one_that_has_them_together_scores_higher(
+    run_batcher: RunBatcher, executor: Executor
+) -> None:
+    apart, together = (
+        "red is one of many small old things here the lamp",
+        "the red lamp is one of many small old things here",
+    )
+    passages = [apart, together, "a blue moon"]
+    async with run_batcher(FakeEncoder()) as batcher:
+        reranking = Reranking(Preparation(WordTokenizer(), executor), batcher, memory(10_000, executor), executor)
+        alone = await reranking.rerank("red lamp", passages, 20.0)
+        ranked = await reranking.rerank("red lamp", passages, 20.0, candidates_are_ranked=True)
+    assert alone[0] == pytest.approx(alone[1])
+    assert ranked[1] > ranked[0] + 0.1 > ranked[2]
+
+
 async def test_passages_met_before_are_not_encoded_again_and_score_the_same(
     run_batcher: RunBatcher, executor: Executor
 ) -> None:

@@ -123,7 +123,7 @@ async def test_text_of_a_deleted_document_does_not_stay_in_memory_until_somebody
     monkeypatch.setattr(search, "_FORGET_INTERVAL_S", 0.0)
     upkeep = asyncio.create_task(searcher.forget_outdated())
     await core.switch.delete("local", "d1")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(searcher._cache._entries) > 1:
             await asyncio.sleep(0)
     assert "notice period is two weeks" not in repr(searcher._cache._entries)

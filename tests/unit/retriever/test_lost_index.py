@@ -258,7 +258,7 @@ async def _running(core: Core) -> AsyncIterator[None]:
         )
     ]
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             yield
     finally:
         for task in tasks:

@@ -160,3 +160,14 @@ def test_a_query_is_bounded_in_words_and_terms() -> None:
 def test_the_first_language_of_a_query_comes_first() -> None:
     assert Analysis().query_terms("policies", ("it", "en"))[0][0] == Analysis().terms("policies", "it")[0]
     assert Analysis().terms("policies", "tlh") == Analysis().terms("POLICIES", FOLDED or "xx")
+
+
+@pytest.mark.parametrize(("language", "word"), [("de", "Geschäftsführerin"), ("tr", "müdürü"), ("fr", "dégâts")])
+def test_word_with_accents_is_found_in_text_of_no_known_language(language: str, word: str) -> None:
+    analysis = Analysis()
+    (terms,) = analysis.query_terms(word, (language,))
+    assert {*analysis.terms(word, language), *analysis.terms(word, "")} <= {*terms}
+
+
+def test_vietnamese_word_is_not_looked_for_without_its_accents() -> None:
+    assert Analysis().query_terms("trường", ("vi",)) == [("trường",)]
