@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -55,6 +54,3 @@ def _exit_code_of(command: Callable[[Api], Coroutine[Any, Any, int]], context: s
     except KeyboardInterrupt:
         sys.stderr.write(f"\n{interrupted}\n")
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: nothing left to say
-        return 1

@@ -13,6 +13,8 @@ MARGIN_S = 5
 """For what a service does when its requests have ended (services/standalone/topology.py: STOP_MARGIN_S), on a busy node."""
 LONGEST_START_S = 60
 """A pod that is given less to start in may be killed again and again on a node that is busy starting all."""
+LONGEST_WAIT_S = 180
+"""What is not ready after this long waits for nobody: it is stuck."""
 NODE_LOSS_S = 60
 """After a node's power cut its pods begin elsewhere so many seconds after the node was found to be away; Kubernetes' own is 300."""
 
@@ -23,7 +25,8 @@ def test_every_lasting_container_has_split_probes(release: Release) -> Iterator[
         for probe in PROBES:
             if len([handler for handler in HANDLERS if container.get(f"{probe}.{handler}")]) != 1:
                 yield container.problem(probe, "should be there, and ask in one way")
-        if _asks(container, "readinessProbe") == _asks(container, "livenessProbe"):
+        is_hasty = _given_s(container.get("livenessProbe") or {}) < LONGEST_WAIT_S
+        if is_hasty and _asks(container, "readinessProbe") == _asks(container, "livenessProbe"):
             yield container.problem(
                 "livenessProbe", "should not be the readiness probe: what waits for another is alive"
             )
@@ -65,9 +68,7 @@ def test_probes_go_to_ports_that_the_container_has(release: Release) -> Iterator
 def test_a_pod_has_time_to_start(release: Release) -> Iterator[str]:
     for container in _lasting(release):
         probe = container.get("startupProbe") or {}
-        given_s = probe.get("periodSeconds", 10) * probe.get("failureThreshold", 3) + probe.get(
-            "initialDelaySeconds", 0
-        )
+        given_s = _given_s(probe) + probe.get("initialDelaySeconds", 0)
         if given_s < LONGEST_START_S:
             yield container.problem("startupProbe", f"gives {given_s} s; a busy node needs {LONGEST_START_S}")
 
@@ -170,6 +171,11 @@ def _lasting(release: Release) -> list[Container]:
 
 def _ours(release: Release) -> list[Container]:
     return [pod.main() for pod in release.lasting_pods() if pod.component in SETTINGS]
+
+
+def _given_s(probe: dict[str, Any]) -> int:
+    """How long it may fail."""
+    return int(probe.get("periodSeconds", 10) * probe.get("failureThreshold", 3))
 
 
 def _asks(container: Container, probe: str) -> Any:

@@ -4,12 +4,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tests.cluster.accounting import settle
+from tests.cluster.cluster import Cluster, Pod
 from tests.cluster.facts import User
+from tests.cluster.faults import kill_processes
 from tests.cluster.release import Release
 from tests.cluster.report import Section
 from tests.cluster.traffic import Load, Traffic
 
 REASONS_SHOWN = 6
+ANSWERS_BETWEEN = 3
 
 
 @contextmanager
@@ -35,6 +38,36 @@ def used_while_broken(release: Release, users: Sequence[User], load: Load, secti
     assert not account.violations, account.violations
     assert not journal.mistakes, journal.mistakes[:10]
     assert not journal.unfinished, journal.unfinished[:10]
+
+
+def about_killing(load: Load) -> str:
+    """What `kill_and_wait` does under this load, for a report."""
+    return (
+        f"{load.uploaders} upload without a pause, {load.askers} ask, and {load.readers} follow answers of a slow language "
+        "model as event streams; who fails tries again at another gateway. The next pod is killed when the last one is ready "
+        "again."
+    )
+
+
+def staying(cluster: Cluster, component: str = "") -> list[Pod]:
+    """Without those that a roll-out just before has replaced and that still serve what they had in hand."""
+    return [pod for pod in cluster.pods(component) if not pod.is_ending]
+
+
+def kill_and_wait(cluster: Cluster, pod: Pod, traffic: Traffic) -> None:
+    """SIGKILL to a pod; returns once all of its component are ready again and the users have been answered since."""
+    there = staying(cluster, pod.component)
+    (now,) = [one for one in there if one.uid == pod.uid]
+    kill_processes(cluster, now)
+
+    def is_back(pods: list[Pod]) -> bool:
+        same = [one for one in pods if one.uid == pod.uid]
+        has_restarted = not same or same[0].restarts > now.restarts
+        return has_restarted and len(pods) == len(there) and all(one.is_ready for one in pods)
+
+    cluster.until_pods(is_back, f"{pod.name} is back", component=pod.component)
+    answers = traffic.journal.answers
+    traffic.until(lambda journal: journal.answers >= answers + ANSWERS_BETWEEN, f"answers after {pod.name} was killed")
 
 
 class _Gateways:

@@ -97,12 +97,13 @@ def _says(text: str, number: int) -> bool:
 
 
 def reply_from_sources(request: Mapping[str, Any], pause_s: float) -> Reply:
-    """What a model that reads well says: the sentence of the sources about the harbour that was asked for, word by word."""
+    """What a model that reads well says: the sentence of the sources about the harbour that was asked for, word by word. To others
+    what they want to hear."""
     prompt = str(request["messages"][-1]["content"])
     sources, _, question = prompt.rpartition("Question:")
     asked = re.search(r"harbour of (\w+)", question)
     if asked is None:
-        return Reply(["Nothing is scripted."])
+        return reply_to_traffic(request)
     return _quoted(sources, rf"The harbour of {asked[1]} has \d+ berths for visiting yachts\.", pause_s)
 
 

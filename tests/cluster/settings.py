@@ -58,6 +58,9 @@ class ClusterSettings:
     elasticsearch_node: Path | None
     """GROUNDWORK_TEST_ELASTICSEARCH_NODE: a program that starts an Elasticsearch node on this machine."""
 
+    engine_tags: tuple[str, str] | None
+    """GROUNDWORK_TEST_ENGINE_TAGS: of the images of Qdrant and Elasticsearch that the cluster can pull, as `v1.20.0,9.5.0`."""
+
     vllm_image: str
     """GROUNDWORK_TEST_VLLM_IMAGE: an image whose entry point is `vllm` and that holds the model at /model."""
 
@@ -66,6 +69,7 @@ class ClusterSettings:
         def path(name: str) -> Path | None:
             return Path(environment[name]) if environment.get(name) else None
 
+        qdrant, _, elasticsearch = environment.get("GROUNDWORK_TEST_ENGINE_TAGS", "").partition(",")
         following = environment.get("GROUNDWORK_TEST_NEXT_IMAGES")
         return cls(
             images=Images.of(environment.get("GROUNDWORK_TEST_IMAGES", "localhost:dev")),
@@ -75,6 +79,7 @@ class ClusterSettings:
             keeps=bool(environment.get("GROUNDWORK_TEST_KEEP")),
             gateway_url=environment.get("GROUNDWORK_TEST_GATEWAY_URL", ""),
             elasticsearch_node=path("GROUNDWORK_TEST_ELASTICSEARCH_NODE"),
+            engine_tags=(qdrant, elasticsearch) if qdrant else None,
             vllm_image=environment.get("GROUNDWORK_TEST_VLLM_IMAGE", ""),
         )
 

@@ -1,4 +1,4 @@
-"""Servers that others bring: Elasticsearch outside of the cluster, vLLM inside of it."""
+"""Servers that others make: Elasticsearch outside of the cluster; Qdrant, Elasticsearch and vLLM inside of it."""
 
 import time
 from pathlib import Path
@@ -6,15 +6,32 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.cluster.cluster import Pod
+from kit.testing.openai import ScriptedModel
+from tests.cluster.breaking import about_killing, kill_and_wait, staying, used_while_broken
+from tests.cluster.cluster import COMPONENT, Pod
 from tests.cluster.facts import User
 from tests.cluster.outside import elasticsearch_node, forwarded
 from tests.cluster.release import Release, node_addresses, own_address
 from tests.cluster.report import Report
+from tests.cluster.traffic import Load
 from tests.integration.conftest import REPORT_PAGES
 from tests.unit.ingest.pdf_files import pdf_of
 
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.long]
+LOAD = Load(uploaders=2, uploads=100_000, askers=2, readers=8)
+SERVERS = {
+    "qdrant.enabled": "true",
+    "qdrant.replicas": "3",
+    "qdrant.persistence.size": "2Gi",
+    "elasticsearch.enabled": "true",
+    "elasticsearch.persistence.size": "2Gi",
+    "elasticsearch.resources.requests.memory": "1Gi",
+    "elasticsearch.resources.limits.memory": "2Gi",
+    "retriever.replicas": "2",
+    "retriever.env.GROUNDWORK_QDRANT_REPLICAS": "2",
+    "retriever.env.GROUNDWORK_ELASTICSEARCH_REPLICAS": "1",
+}
+EMBEDDED = {"qdrant.enabled": "false", "elasticsearch.enabled": "false", "retriever.replicas": "1"}
 REFILLED_WITHIN_S = 300.0
 READY_WITHIN_S = 900.0
 
@@ -49,6 +66,39 @@ def test_texts_are_indexed_by_an_elasticsearch_outside_of_the_cluster(
             section.figure("passages in Elasticsearch", counted)
         finally:
             release.upgrade({"elasticsearch.external.url": ""})
+            for user in users:
+                _until_searched(release, user)
+
+
+def test_chart_runs_qdrant_and_elasticsearch_for_several_retrievers(
+    release: Release, users: list[User], with_model: ScriptedModel, report: Report
+) -> None:
+    tags = release.settings.engine_tags
+    if tags is None:
+        pytest.skip("no servers: set GROUNDWORK_TEST_ENGINE_TAGS to tags of their images that the cluster can pull")
+    assert with_model.base_url
+    about = (
+        "Three Qdrant and three Elasticsearch servers and two retrievers, by the chart, each shard with a copy, take the place "
+        "of the embedded engines. Then every pod of the three is killed in turn: " + about_killing(LOAD)
+    )
+    cluster = release.cluster
+    with report.section("Qdrant and Elasticsearch by the chart", about) as section:
+        section.figure("images of Qdrant and Elasticsearch", " and ".join(tags))
+        began = time.monotonic()
+        release.upgrade({**SERVERS, "qdrant.image.tag": tags[0], "elasticsearch.image.tag": tags[1]})
+        try:
+            section.figure("seconds until all are ready", time.monotonic() - began)
+            for user in users:
+                _until_searched(release, user)
+            section.figure("seconds until all that was there before is found by them", time.monotonic() - began)
+            with used_while_broken(release, users, LOAD, section) as traffic:
+                for component in ("qdrant", "elasticsearch", "retriever"):
+                    for pod in staying(cluster, component):
+                        kill_and_wait(cluster, pod, traffic)
+        finally:
+            release.upgrade(EMBEDDED)
+            for component in ("qdrant", "elasticsearch"):
+                cluster.kubectl("delete", "pvc", "-l", f"{COMPONENT}={component}")
             for user in users:
                 _until_searched(release, user)
 

@@ -11,6 +11,8 @@ from cli.cluster.snapshot import NatsServer, Snapshot, Stream
 
 _REPLICAS = "GROUNDWORK_NATS_REPLICAS"
 _LIMIT_SHARE = 0.9
+_WRITE_ERROR = "write error"
+"""In what nats-server (2.15) says of its health."""
 
 
 def has_majority(snapshot: Snapshot) -> bool:
@@ -48,6 +50,15 @@ def silent_servers(snapshot: Snapshot) -> Iterable[Finding]:
                 "starts it anew"
             )
             yield Finding("NATS_SILENT", f"pod {server.pod}", sentence, cure)
+        elif _WRITE_ERROR in server.health and not server.disk_full:
+            sentence = (
+                f"NATS server {server.pod} could not write, and keeps nothing more of that stream ({server.health})"
+            )
+            cure = (
+                f"it is started anew within ten minutes and catches up; kubectl delete pod {server.pod} does that now, and "
+                "its disk wants a look if it comes again"
+            )
+            yield Finding("NATS_WRITE_ERROR", f"pod {server.pod}", sentence, cure)
         elif not server.healthy and not server.disk_full and has_majority(snapshot):
             sentence = f"NATS server {server.pod} is not well ({server.health or 'it does not say why'})"
             cure = (

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from nats.js.api import RawStreamMsg
+from nats.js.errors import NotFoundError
 
 from kit.errors import DataLoss
 from kit.jetstream import Nats, ObjectStore
@@ -25,6 +27,29 @@ async def test_file_survives_the_store_and_a_missing_one_is_named(jetstream: Nat
     assert not await store.exists("acme/abc")
     with pytest.raises(DataLoss, match="upload it again"):
         await store.get_to_file("acme/abc", target)
+
+
+async def test_file_that_a_leader_without_a_majority_does_not_know_is_found(
+    jetstream: Nats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await ObjectStore.open(jetstream, "FILES")
+    await store.put("acme/abc", pieces(CONTENT))
+    is_cut_off = True
+
+    async def last_message(nats: Nats, stream: str, subject: str) -> RawStreamMsg:
+        if is_cut_off:
+            raise NotFoundError
+        return await asked(nats, stream, subject)
+
+    async def purge(nats: Nats, stream: str, subject: str) -> None:
+        nonlocal is_cut_off
+        await purged(nats, stream, subject)
+        is_cut_off = False
+
+    asked, purged = Nats.last_message, Nats.purge
+    monkeypatch.setattr(Nats, "last_message", last_message)
+    monkeypatch.setattr(Nats, "purge", purge)
+    assert await store.get_to_file("acme/abc", tmp_path / "out") == DIGEST
 
 
 async def test_files_are_stored_as_other_clients_store_them(jetstream: Nats, tmp_path: Path) -> None:

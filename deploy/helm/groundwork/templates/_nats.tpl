@@ -38,11 +38,14 @@ probes:
     periodSeconds: 5
     timeoutSeconds: 5
     failureThreshold: 3
+  # A server that could not write to its copy of a stream takes nothing for it until it is started anew: it catches up then. One
+  # that is only slow to catch up loses little by that, since it goes on from where it was. After ten minutes, so that the kubelet
+  # does not wait longer with each start while a majority is away.
   liveness:
-    httpGet: {path: "/healthz?js-enabled-only=true", port: monitor}
+    httpGet: {path: /healthz, port: monitor}
     periodSeconds: 10
     timeoutSeconds: 10
-    failureThreshold: 6
+    failureThreshold: 60
 # Its own streams are current then, but elections of others may still be going on, each 4 to 9 s long: the next one waits for them too.
 minReadySeconds: 15
 # Lame duck: it hands what it leads to the others, then sends its clients there one after the other, and ends by itself.

@@ -303,6 +303,19 @@ CASES = (
         "kubectl delete pod groundwork-nats-1",
     ),
     Case(
+        "NATS could not write",
+        lambda: healthy(
+            nats=[
+                server(0),
+                server(1, healthy=False, health="'KV_RUNS' is not current: stream write error: …"),
+                server(2),
+            ]
+        ),
+        "NATS_WRITE_ERROR",
+        ("groundwork-nats-1 could not write", "KV_RUNS"),
+        "kubectl delete pod groundwork-nats-1",
+    ),
+    Case(
         "NATS had no room, and has it again",
         lambda: healthy(nats=[server(0), server(1, disk_full="no space left on device", healthy=False), server(2)]),
         "NATS_DISK_FULL",

@@ -226,7 +226,7 @@ async def test_followed_logs_take_in_new_pods(pods: PodsDouble) -> None:
 
     following = asyncio.create_task(follow())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await seen.get() == "first"
             pods.logs["groundwork-gateway-1"] = ["2026-11-23T12:00:01Z of the new pod"]
             pods.pod("gateway", 1)

@@ -66,7 +66,7 @@ async def test_new_certificates_are_shown_without_a_restart(
     assert len(told) == 1, "nothing has changed"
     certificate.put(authority.issue())
     reloader.look()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await shown(server, certificate) == before:
             reloader.look()
     assert len(told) == 2
