@@ -105,6 +105,9 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
             at,
             citations=tuple(MessageToDict(each, preserving_proto_field_name=True) for each in message.citations),
             support_status=message.support_status,
+            method=message.method,
+            answer_confidence=message.answer_confidence if message.HasField("answer_confidence") else None,
+            answer_status=message.answer_status,
         )
 
 
@@ -133,6 +136,9 @@ def _encode_message(message: Message) -> pb.Message:
         forgotten=message.forgotten,
         citations=[ParseDict(each, pb.MessageCitation(), ignore_unknown_fields=True) for each in message.citations],
         support_status=message.support_status,
+        method=message.method,
+        answer_confidence=message.answer_confidence,
+        answer_status=message.answer_status,
     )
 
 

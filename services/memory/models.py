@@ -1,7 +1,7 @@
 """Threads and their messages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -40,6 +40,22 @@ class Message:
     """Its text was removed, and is a notice now."""
     citations: tuple[Citation, ...] = ()
     support_status: str = ""
+    method: str = ""
+    answer_confidence: float | None = None
+    answer_status: str = ""
+
+    def without_text(self, notice: str) -> "Message":
+        """With `notice` in place of its text, and without all that was said of that."""
+        return replace(
+            self,
+            text=notice,
+            forgotten=True,
+            citations=(),
+            support_status="",
+            method="",
+            answer_confidence=None,
+            answer_status="",
+        )
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class Threads:
         def without_text(message: Message) -> Message:
             if message.run_id != run_id or message.role is Role.USER or message.forgotten:
                 return message
-            return replace(message, text=FORGOTTEN_TEXT, forgotten=True, citations=(), support_status="")
+            return message.without_text(FORGOTTEN_TEXT)
 
         if run_id and _THREAD_ID.fullmatch(thread_id):
             await self._store.rewrite(owner, thread_id, without_text)

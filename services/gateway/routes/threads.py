@@ -1,6 +1,6 @@
 """Threads: conversations and their messages."""
 
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Query, Response
 from groundwork.common.v1 import common_pb2
@@ -11,7 +11,15 @@ from services.gateway.encoding import encode
 from services.gateway.models import Json
 from services.gateway.schemas.fields import DIGITS, IdempotencyKey, PageSize, PageToken, ThreadPath
 from services.gateway.schemas.problem import problems
-from services.gateway.schemas.runs import NewThread, Thread, ThreadList, ThreadTitle, ThreadWithMessages
+from services.gateway.schemas.runs import (
+    AnswerStatus,
+    NewThread,
+    SupportStatus,
+    Thread,
+    ThreadList,
+    ThreadTitle,
+    ThreadWithMessages,
+)
 from services.gateway.scopes import NEEDS_QUERY
 
 router = APIRouter(prefix="/v1/threads", tags=["threads"], dependencies=[NEEDS_QUERY])
@@ -71,7 +79,16 @@ async def delete_thread(thread_id: ThreadPath, services: Services) -> None:
 
 def _message(message: pb.Message) -> Json:
     body = encode(message)
-    return {**body, "support_status": body["support_status"] or None}
+    return body | {
+        "method": body["method"] or None,
+        "support_status": _known(body["support_status"], SupportStatus),
+        "answer_status": _known(body["answer_status"], AnswerStatus),
+    }
+
+
+def _known(word: str, words: Any) -> str | None:
+    """`word`, which is kept as it was written; "unknown" for one that a newer version wrote, None for none."""
+    return word if word in get_args(words) else "unknown" if word else None
 
 
 def _thread(message: pb.Thread) -> Thread:

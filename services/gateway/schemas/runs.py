@@ -254,6 +254,13 @@ class Message(BaseModel):
     support_status: SupportStatus | None = Field(
         description="How well the passages carry an answer; null where nothing was judged."
     )
+    method: str | None = Field(default=None, description="How an answer was written: `model` or `extractive`.")
+    answer_confidence: float | None = Field(
+        default=None, description="Calibrated probability that an answer answers; null where that was not judged."
+    )
+    answer_status: AnswerStatus | None = Field(
+        default=None, description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
+    )
 
 
 class ThreadWithMessages(Thread):

@@ -149,6 +149,9 @@ def _record(message: Message) -> dict[str, Any]:
         "forgotten": message.forgotten,
         "citations": message.citations,
         "support_status": message.support_status,
+        "method": message.method,
+        "answer_confidence": message.answer_confidence,
+        "answer_status": message.answer_status,
     }
 
 
@@ -183,4 +186,7 @@ def _decode_message(value: bytes) -> Message:
         record.get("forgotten", False),
         tuple(record.get("citations", ())),
         record.get("support_status", ""),
+        record.get("method", ""),
+        record.get("answer_confidence"),
+        record.get("answer_status", ""),
     )

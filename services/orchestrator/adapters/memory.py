@@ -54,6 +54,9 @@ class MemoryThreads:
             run_id=run_id,
             citations=_citations(answer.citations),
             support_status=answer.support_status.value if answer.support_status else "",
+            method=answer.method,
+            answer_confidence=answer.answer_confidence,
+            answer_status=answer.answer_status.value if answer.answer_status else "",
         )
         turn = pb.AppendMessagesRequest(thread_id=request.thread_id, messages=[asked, answered])
         with _in_our_words():

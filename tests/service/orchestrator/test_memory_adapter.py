@@ -11,7 +11,7 @@ from groundwork.memory.v1 import memory_pb2_grpc as rpc
 from kit.testing.harness import open_test_channel, running_servicer
 from services.orchestrator.adapters.memory import MemoryThreads
 from services.orchestrator.errors import MemorySilent
-from services.orchestrator.log.events import Answer, Citation, RunMode, RunStatus, SupportStatus
+from services.orchestrator.log.events import Answer, AnswerStatus, Citation, RunMode, RunStatus, SupportStatus
 from services.orchestrator.models import RunKey, RunRecord, RunRequest, Turn
 
 
@@ -62,7 +62,7 @@ async def test_turn_is_remembered_with_its_citations_at_the_time_of_the_question
     request = RunRequest(RunMode.GROUNDED, "How long?", thread_id="t1")
     record = RunRecord(RunKey("acme", "r1"), "ann", request, RunStatus.RUNNING, asked_at)
     cited = [Citation(number, f"d{number}", "a.md", f"c{number}", 2, "x" * 60_000, 1, 5) for number in (1, 2, 3)]
-    answer = Answer("Two weeks [1].", cited, SupportStatus.SUPPORTED, "model")
+    answer = Answer("Two weeks [1].", cited, SupportStatus.SUPPORTED, "model", None, 0.9, AnswerStatus.LIKELY)
     async with (
         running_servicer(rpc.add_MemoryServiceServicer_to_server, memory) as address,
         open_test_channel(address) as channel,
@@ -72,7 +72,12 @@ async def test_turn_is_remembered_with_its_citations_at_the_time_of_the_question
     question, said = appended.messages
     assert (appended.thread_id, question.text, said.text) == ("t1", "How long?", "Two weeks [1].")
     assert question.at.ToDatetime(tzinfo=UTC) == asked_at
-    assert said.support_status == "supported"
+    assert (said.support_status, said.method, said.answer_confidence, said.answer_status) == (
+        "supported",
+        "model",
+        0.9,
+        "likely",
+    )
     assert [(each.number, each.document_id, each.page, each.quote_end) for each in said.citations] == [
         (1, "d1", 2, 5),
         (2, "d2", 2, 5),

@@ -62,12 +62,19 @@ async def test_citations_are_kept_with_their_message_and_go_with_its_text(store:
     threads = _threads(store)
     thread = await threads.create(ANNA, "")
     citation = {"number": 1, "document_id": "d1", "text": "quoted"}
-    answer = replace(_message("a", Role.ASSISTANT), citations=(citation,), support_status="supported")
+    judged = {
+        "support_status": "supported",
+        "method": "extractive",
+        "answer_confidence": 0.9,
+        "answer_status": "likely",
+    }
+    answer = replace(_message("a", Role.ASSISTANT), citations=(citation,), **judged)
     await threads.append(ANNA, thread.thread_id, [answer])
     assert await threads.history(ANNA, thread.thread_id, 1) == [answer]
     await threads.forget_answer(ANNA, thread.thread_id, "run1")
     (forgotten,) = await threads.history(ANNA, thread.thread_id, 1)
     assert (forgotten.forgotten, forgotten.citations, forgotten.support_status) == (True, (), "")
+    assert (forgotten.method, forgotten.answer_confidence, forgotten.answer_status) == ("", None, "")
     with pytest.raises(BadMessage, match="Leave out texts"):
         await threads.append(ANNA, thread.thread_id, [replace(answer, citations=({"text": "x" * 500_000},))])
 

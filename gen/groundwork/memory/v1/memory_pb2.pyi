@@ -105,6 +105,9 @@ class Message(_message.Message):
     FORGOTTEN_FIELD_NUMBER: _builtins.int
     CITATIONS_FIELD_NUMBER: _builtins.int
     SUPPORT_STATUS_FIELD_NUMBER: _builtins.int
+    METHOD_FIELD_NUMBER: _builtins.int
+    ANSWER_CONFIDENCE_FIELD_NUMBER: _builtins.int
+    ANSWER_STATUS_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """Unique within the thread, chosen by the writer: the key that makes appending idempotent."""
     role: Global___Role.ValueType
@@ -117,6 +120,12 @@ class Message(_message.Message):
     """The text was removed and replaced by a notice. Ignored in a request."""
     support_status: _builtins.str
     """How well the passages carry the text: "supported", "partial", "insufficient" or "unavailable"; empty where nothing was judged."""
+    method: _builtins.str
+    """How it was written: "model" or "extractive"; empty where it answers nothing from documents."""
+    answer_confidence: _builtins.float
+    """Calibrated probability that the text answers the question before it; not set where that was not judged."""
+    answer_status: _builtins.str
+    """The same in a word: "likely", "uncertain" or "unlikely"; empty where that was not judged."""
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """When it was written."""
@@ -136,12 +145,17 @@ class Message(_message.Message):
         forgotten: _builtins.bool = ...,
         citations: _abc.Iterable[Global___MessageCitation] | None = ...,
         support_status: _builtins.str = ...,
+        method: _builtins.str = ...,
+        answer_confidence: _builtins.float | None = ...,
+        answer_status: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "at", b"at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "citations", b"citations", "forgotten", b"forgotten", "message_id", b"message_id", "role", b"role", "run_id", b"run_id", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence", "answer_confidence", b"answer_confidence", "answer_status", b"answer_status", "at", b"at", "citations", b"citations", "forgotten", b"forgotten", "message_id", b"message_id", "method", b"method", "role", b"role", "run_id", b"run_id", "support_status", b"support_status", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__answer_confidence: _TypeAlias = _typing.Literal["answer_confidence"]  # noqa: Y015
+    _WhichOneofArgType__answer_confidence: _TypeAlias = _typing.Literal["_answer_confidence", b"_answer_confidence"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__answer_confidence) -> _WhichOneofReturnType__answer_confidence | None: ...
 
 Global___Message: _TypeAlias = Message  # noqa: Y015
 
