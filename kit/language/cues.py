@@ -33,6 +33,18 @@ _NUMBER_WORDS = words(
     "thousands million millions billion trillion dozen dozens half third quarter twice once double triple several "
     "none single pair couple percent majority"
 )
+_PRICE = re.compile(
+    r"\b(?:costs?|prices?|fees?|charges?|pay|koste\w*|preise?|teuer|gebühr\w*|coûte\w*|prix|tarif|cuestan?|precio|costano?|prezzo|custam?"
+    r"|preço|сто[ия]т|цен[аы])\b|多少钱|价格|いくら|料金|얼마",
+    re.IGNORECASE,
+)
+_FREE = re.compile(
+    r"(?<![\w-])free(?=\s+(?:of charge|for|to|with|admission|entry|entrance|parking|delivery|shipping|access)\b|\s*(?:[.,;:!?)]|$))"
+    r"|\b(?:no charge|kosten(?:los|frei)\w*|gebührenfrei|gratis|umsonst|gratuit\w*|бесплатн\w+)\b"
+    r"|(?<![\w-])frei(?=\s+für\b|\s*(?:[.,;:!?)]|$))|免费|無料|무료",
+    re.IGNORECASE,
+)
+"""What costs nothing, not what is sugar-free or free on Mondays."""
 _SPAN = re.compile(
     r"(\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|twelve|several|few|many)\b)[\w.,\- ]{0,14}"
     r"\b(second|minute|hour|day|night|week|month|year|decade|centur|generation)",
@@ -66,8 +78,22 @@ _LOOSE_NEGATION = re.compile(
     re.IGNORECASE,
 )
 
+_SUPERLATIVE = re.compile(
+    r"\b(most|least|fewest|highest|lowest|largest|biggest|greatest|smallest|longest|shortest|oldest|youngest|cheapest|max|min"
+    r"|(?:höchst|niedrigst|größt|kleinst|meist|wenigst|längst|kürzest|ältest|jüngst|teuerst|billigst)e\w*|(?:le|la|les) plus"
+    r"|(?:le|la|les) moins|maxim(?:um|al)\w*|minim(?:um|al)\w*|mayor|menor|maggiore|minore|наибольш\w+|наименьш\w+|самы[йе]"
+    r"|самая|самое)\b|最(?!新|近|后|後)",
+    re.IGNORECASE,
+)
 STRICT_KINDS = frozenset({AnswerKind.QUANTITY, AnswerKind.DURATION})
 """Kinds whose answer nearly always has a shape that a pattern sees: without it, it is no answer."""
+SHAPED_KINDS = STRICT_KINDS | {AnswerKind.TIME}
+"""Kinds whose answer has a shape that a pattern sees, where another sentence has it."""
+
+
+def compares(text: str) -> bool:
+    """Whether `text` says what is the most or the least of several."""
+    return bool(_SUPERLATIVE.search(text))
 
 
 def is_negated(text: str, *, loosely: bool = False) -> bool:
@@ -85,6 +111,13 @@ def years_between(text: str) -> frozenset[str]:
     only is not told apart: a question about 2018 has no better sentence."""
     spans = ((int(first), int(last)) for first, last in _YEARS.findall(text))
     return frozenset(str(year) for first, last in spans for year in range(first, min(last, first + _LONGEST_SPAN) + 1))
+
+
+def costs_nothing(question: Question, text: str) -> frozenset[str]:
+    """Stems of the words by which a question asks for a price, where `text` says that there is none: "Admission is free"."""
+    if not _FREE.search(text):
+        return frozenset()
+    return frozenset(term.stem for term in question.terms if _PRICE.search(term.surface))
 
 
 def is_number_word(word: str) -> bool:
@@ -115,6 +148,8 @@ def _time(question: Question, text: str, found: Sequence[Token]) -> float:
 
 
 def _quantity(question: Question, text: str, found: Sequence[Token]) -> float:
+    if costs_nothing(question, text):
+        return 1.0
     # The number of a name ("P-20", "COVID-19") counts nothing.
     new = [
         token for token in _new(question, found) if not _OF_A_NAME.search(text[max(0, token.start - 2) : token.start])

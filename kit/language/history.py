@@ -33,6 +33,12 @@ _NOW = re.compile(
     r"|现在|目前|现任|当前|現在|현재|지금|الحالي",
     re.IGNORECASE,
 )
+_LATEST = re.compile(
+    r"\b(latest|newest|most recent|current|neueste\w*|aktuell\w*|jüngste\w*|derni(?:er|ère)|actuel\w*|plus récente?|últim[oa]"
+    r"|más reciente|actual|ultim[oa]|più recente|attuale|mais recente|nieuwste|huidige|последн\w+|текущ\w+|найнов\w+"
+    r"|najnowsz\w+)\b|最新|现行|최신",
+    re.IGNORECASE,
+)
 _ASKS_OF_THE_PAST = re.compile(
     r"\b(was|were|did|had|last|old|original(ly)?|first|before|until|history|war|waren|wurden?|hatten?|letzt\w*|alt(e|er|es|en)"
     r"|était|étaient|fut|furent|avait|dernier|dernière|fue|fueron|era|eran|había|último|era|erano|foi|foram|werd(en)?"
@@ -51,6 +57,11 @@ def asks_of_today(question: str) -> bool:
     if _PAST.search(question) or any(is_year(token.surface) for token in tokens(question)):
         return False
     return bool(_NOW.search(question)) or not _ASKS_OF_THE_PAST.search(question)
+
+
+def asks_for_the_latest(question: str) -> bool:
+    """Whether a question asks for the last of several that came one after the other: "the latest version"."""
+    return bool(_LATEST.search(question))
 
 
 def tells_of_the_past(text: str, title: str = "") -> bool:

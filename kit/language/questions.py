@@ -8,7 +8,8 @@ import enum
 import re
 from dataclasses import dataclass
 
-from kit.language.terms import STOPWORDS, Token, tokens
+from kit.language.question_language import language_by_words
+from kit.language.terms import STOPWORDS, Token, tokens, words
 
 
 class AnswerKind(enum.Enum):
@@ -44,6 +45,13 @@ class Question:
     def stems(self) -> frozenset[str]:
         """Stems of the content words."""
         return frozenset(term.stem for term in self.terms)
+
+    @property
+    def type_stem(self) -> str:
+        """Stem of the word behind "which" or "what", which mostly says what is asked for: "Which ship was built in 2007?". Empty
+        where there is none."""
+        found = _TYPE_NOUN.search(self.text)
+        return next((term.stem for term in self.terms if found and term.start == found.start("noun")), "")
 
 
 # First match wins: the specific forms stand before the general ones. Verbose patterns: white space does not count.
@@ -111,8 +119,8 @@ _COMPILED_ELSEWHERE = tuple(
         (
             AnswerKind.QUANTITY,
             (
-                r"\b(wie ?viele?|wie (hoch|groß|weit|tief|schwer)|combien|cuánt[oa]s?|quant[oaie]s?|quanti|hoeveel|ile|kolik|"
-                r"сколько|скільки|kaç|πόσ\w+)\b|(?:^|\s)كم\b|כמה|कितन|กี่|เท่าไ|多少|几[个名年次]|幾|いくら|いくつ|何[人個回]|얼마|몇"
+                r"\b(was koste\w+|wie ?viele?|wie (teuer|hoch|groß|weit|tief|schwer)|combien|cuánt[oa]s?|quant[oaie]s?|quanti|"
+                r"hoeveel|ile|kolik|сколько|скільки|kaç|πόσ\w+)\b|(?:^|\s)كم\b|כמה|कितन|กี่|เท่าไ|多少|几[个名年次]|幾|いくら|いくつ|何[人個回]|얼마|몇"
             ),
         ),
         (
@@ -131,7 +139,29 @@ _COMPILED_ELSEWHERE = tuple(
 question's own words may answer."""
 _COMPILED = tuple((kind, re.compile(pattern, re.VERBOSE)) for kind, pattern in _FORMS)
 _QUESTION_MARKS = ("?", "？", "؟")
+_ASKING = words(
+    "wieviel wieviele wessen wem wen welches combien quels quelles cuánto cuánta cuántos cuántas cuáles quanto quanta quanti "
+    "quante quali quantos quantas quais hoeveel wanneer welke welk kiedy gdzie dlaczego kto który która które kolik kdy kde proč "
+    "kdo který která které сколько какое какие скільки коли чому хто який яка яке які kaç nerede nasıl hangi när vilken vilket "
+    "vilka hvornår hvordan câți câte când"
+)
+"""What questions begin with in other languages, besides the stop words: an answer does not have it."""
 
+
+_TYPE_NOUN = re.compile(
+    r"\b(?:which|what|welche[rsmn]?|was für(?: eine?[rsmn]?)?|quel(?:le)?s?|qué|che|qual(?:e|i)?|quais|welke?|vilk(?:en|et|a)"
+    r"|како[йе]|какая|какие|який|яка|яке|які|który|która|które|který|která|které|hangi)\s+"
+    r"(?!(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b)(?:of the )?(?P<noun>\w+)",
+    re.IGNORECASE,
+)
+_GREETING = re.compile(
+    r"^\s*(?:hi|hello|hey|good (?:morning|afternoon|evening)|hallo|guten (?:tag|morgen|abend)|moin|servus|bonjour|bonsoir|salut"
+    r"|hola|buenos días|buenas (?:tardes|noches)|ciao|buongiorno|buonasera|olá|bom dia|boa (?:tarde|noite)|hej|cześć|dzień dobry"
+    r"|ahoj|здравствуйте|привет|добрый день|привіт|merhaba|selam|γεια(?: σας)?|مرحبا|שלום|नमस्ते|你好|您好|こんにちは|안녕하세요)"
+    r"(?: (?:there|zusammen|again))?\s*[,.!;:，。！、،-]+\s*(?=\w[^\s]*\s*\S)",
+    re.IGNORECASE,
+)
+"""What somebody says before they ask: "Hi, how many …"."""
 
 MAX_QUESTION_CHARS = 2_000
 """Longer questions are read up to here: a pasted document must not cost seconds."""
@@ -139,9 +169,9 @@ MAX_QUESTION_CHARS = 2_000
 
 def read_question(text: str) -> Question:
     """Analyse `text`. Never fails: an empty or wordless question has no terms."""
-    text = text[:MAX_QUESTION_CHARS]
+    text = _GREETING.sub("", text[:MAX_QUESTION_CHARS])
     found = tokens(text)
-    content = [token for token in found if not token.is_stopword]
+    content = [token for token in found if not token.is_stopword and token.surface.lower() not in _ASKING]
     # "Who are they?" has no content word: then every word counts, as little as it is worth.
     content = content or found
     unique = {token.stem: token for token in reversed(content)}
@@ -153,7 +183,7 @@ def _kind(text: str) -> AnswerKind:
     lowered = " ".join(text.lower().split())
     words = lowered.split()
     for kind, pattern in _COMPILED:
-        if pattern.search(lowered):
+        if pattern.search(lowered) and not (kind is AnswerKind.YES_NO and _is_german_what(lowered)):
             return kind
     for kind, pattern in _COMPILED_ELSEWHERE:
         if pattern.search(lowered):
@@ -162,3 +192,8 @@ def _kind(text: str) -> AnswerKind:
     if asks or len(words) > 6 or any(word in STOPWORDS for word in words):
         return AnswerKind.FACT
     return AnswerKind.KEYWORDS
+
+
+def _is_german_what(lowered: str) -> bool:
+    """Whether a question begins with German "was", which is what in English and no verb."""
+    return lowered.startswith("was ") and language_by_words(lowered) == "de"

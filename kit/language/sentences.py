@@ -57,6 +57,9 @@ _BULLET = re.compile(r"^\s*(?:[-*•‣◦–—+·]|\(?\d{1,3}[.)]|\(?[a-z][.)]
 _MARKDOWN_HEADING = re.compile(r"^\s*#{1,6}\s+\S")
 _FIELD = re.compile(r"^\s*[^\W\d][^:\n.!?]{0,40}:\s+\S")
 _TABLE_ROW = re.compile(r"\s\|\s|\t")
+_NAME = r"(?:[^;:\n.!?]|\.(?!\s[A-Z])){1,120}"
+_LABELLED_ROW = re.compile(rf"^{_NAME}(?:;\s{_NAME}:\s[^;\n]+)+$")
+"""A row whose first cell stands below no name: `Revenue; Note: 2; 2023: 512.3`."""
 _ENDS_SENTENCE = re.compile(r"[.!?…。！？؟۔।][\"'”’»)\]]*$")
 # A terminator, the quotes, brackets and footnote marks that still belong to the sentence, then a gap. Ideographic stops
 # need no gap. The look-behind and the possessive quantifier keep a line of ten thousand full stops linear.
@@ -67,6 +70,7 @@ _BOUNDARY = re.compile(
 _WORD_BEFORE = re.compile(r"[^\s(\[\"'“‘«]+$")
 _WORD_AFTER = re.compile(r"\s*[\"'“‘«(\[]*([^\s]+)")
 _INITIAL = re.compile(r"^(?:[^\W\d_]\.)*[^\W\d_]$")
+_NUMBER_BEFORE = re.compile(r"\d\s?\Z")
 _INTRODUCES = (":", "：")
 _OPENING = "\"'“‘«([¿¡"
 
@@ -78,6 +82,8 @@ _TITLES = words(
 _NEVER_LAST = words(
     "the a an of and or in on at by for to with from as that which is are was were than but into its their"
 )
+_UNITS = words("h m g l s t")
+"""Letters that are no initials behind a number: "de 9 h à 18 h. Elle …"."""
 _BEFORE_NUMBER = words("no nos nr p pp art fig eq sec ch vol cap c ca approx")
 _STARTERS = words(
     "the a an it its he she they we you i this that these those in on at by for from to as if when while after "
@@ -171,6 +177,8 @@ def _line_kind(line: str, *, alone: bool) -> UnitKind:
         return UnitKind.ITEM
     if _TABLE_ROW.search(line) or (_FIELD.match(line) and not (alone and _ends_sentence(line))):
         return UnitKind.ROW
+    if _is_labelled_row(line):
+        return UnitKind.ROW
     return UnitKind.PROSE
 
 
@@ -206,7 +214,13 @@ def _breaks_off(line: str) -> bool:
 def _is_record(text: str) -> bool:
     """Whether one line already holds several fields: then each line is a record of its own."""
     first_line = text.split("\n", 1)[0]
-    return len(re.findall(r"(?:^|[;,|]\s*)[^\W\d][^:;,|]{0,40}:\s", first_line)) > 1
+    if _is_labelled_row(first_line):
+        return True
+    return len(re.findall(r"(?:(?:^|[,|]\s*)[^\W\d]|;\s*\w)[^:;,|]{0,40}:\s", first_line)) > 1
+
+
+def _is_labelled_row(line: str) -> bool:
+    return bool(_LABELLED_ROW.match(line)) and not _ends_sentence(line)
 
 
 def _as_heading(text: str, line: tuple[UnitKind, int, int], index: int, line_count: int) -> tuple[UnitKind, int, int]:
@@ -261,7 +275,9 @@ def _is_abbreviation(text: str, match: re.Match[str], sentence_start: int, word_
         return True
     starts_sentence = re.sub(r"\W+$", "", word_after).lower() in _STARTERS
     if _INITIAL.match(word):
-        return not starts_sentence
+        return not starts_sentence and not (
+            word in _UNITS and _NUMBER_BEFORE.search(text, sentence_start, before.start())
+        )
     # "1. First" at the start of a sentence is an enumeration mark.
     return word.isdigit() and before.start() == sentence_start
 

@@ -4,7 +4,6 @@ A light suffix stemmer instead of Porter: it only has to make inflections of one
 questions and passages go through the same function, so a wrong stem costs nothing as long as it is the same on both sides.
 """
 
-import itertools
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -62,44 +61,17 @@ _SAME_WORD = (
     "know knew", "lead led", "leave left", "lose lost", "make made", "man men", "meet met", "pay paid", "run ran", "say said",
     "see saw seen", "send sent", "sell sold", "speak spoke spoken", "take took taken", "teach taught", "think thought",
     "tell told", "go went", "woman women", "win won", "write wrote written", "grow grew", "fall fell", "choose chose chosen",
-    "become became", "rise rose", "wear wore", "drive drove", "cost costs price prices priced", "big large bigger larger",
+    "become became", "rise rose", "wear wore", "drive drove", "big large bigger larger",
     "biggest largest", "company companies firm firms",
+    # What a thing costs is asked with a verb and stands under a noun, in other languages too (written as they are folded).
+    ("cost costs price prices priced kosten kostet kostete preis preise couter coute coutent coutait prix costar cuesta cuestan "
+    "costaba precio precios prezzo prezzi custa custam custava preco precos стоит стоят стоил стоила стоимость цена цены"),
     # Short names of days and months, as tables have them, but for those that are words of their own ("sat", "sun", "mar", "may").
     "monday mon", "tuesday tue tues", "wednesday wed", "thursday thu thur thurs", "friday fri", "january jan", "february feb",
     "april apr", "june jun", "july jul", "august aug", "september sep sept", "october oct", "november nov", "december dec",
 )  # fmt: skip
 _IRREGULAR = {form: family.split()[0] for family in _SAME_WORD for form in family.split()}
 _OF_VERBS = words("ed ing ings es")
-_ANAPHORS = words(
-    "it its he his him she her hers they their them this these those such both neither otherwise therefore thus "
-    "hence consequently however moreover furthermore additionally also"
-)
-
-_PERSONAL = words("he his him she her hers")
-_POSSESSIVE = words("his her its their")
-_VERBS = words("is was are were has had have")
-_SUBJECT_WORDS = 5
-_OPENING_CHARS = 60
-"""Of a sentence, where what it is about is said."""
-
-
-def starts_with_anaphor(text: str) -> bool:
-    """Whether `text` begins with a word that points back to the sentence before ("It", "This", "However")."""
-    words = text.split(maxsplit=1)
-    return bool(words) and words[0].strip("\"'“‘(,").lower() in _ANAPHORS
-
-
-def points_back(text: str) -> bool:
-    """Whether `text` does not name whom or what it is about: it begins with a word that points back, or has a personal pronoun
-    before it names anything ("After his career he opened a bakery"). "Her cousin Ada Byron was …" names its own."""
-    opening = tokens(text[:_OPENING_CHARS])
-    if opening and opening[0].surface.lower() in _POSSESSIVE:
-        subject = itertools.takewhile(lambda token: token.surface.lower() not in _VERBS, opening[:_SUBJECT_WORDS])
-        return not any(token.is_name for token in subject)
-    if starts_with_anaphor(text):
-        return True
-    first = next((token for token in opening if token.is_name or token.surface.lower() in _PERSONAL), None)
-    return first is not None and not first.is_name
 
 
 @dataclass(frozen=True)
@@ -159,7 +131,9 @@ def _pairs(run: str, start: int) -> list[Token]:
 
 
 def _starts_sentence(text: str, start: int) -> bool:
-    before = text[:start].rstrip(" \t\n\"'“‘«([*#-")
+    before = text[:start].rstrip(" \t\n\"'“‘«*#-¿¡")
+    if before.endswith(("(", "[")):
+        return not before.rstrip("([ ")  # "Are dogs allowed? (Borealis)": what is in brackets is no sentence
     return not before or before[-1] in ".!?:。！？؟"
 
 

@@ -17,6 +17,7 @@ from kit.errors import GroundworkError
 from kit.forgetting import ForgetQueue
 from kit.jetstream import Nats
 from kit.language.detection import FastTextLanguages
+from kit.language.question_language import QuestionLanguages
 from kit.llm.models import Models, open_models
 from kit.llm.opening import endpoint_opener
 from kit.llm.prices import PriceTable
@@ -180,7 +181,7 @@ async def _worker(
         scorer,
         Generator(metered, held=models.held),
         ExtractiveSettings(scorer_timeout_s=settings.run_score_timeout_s),
-        languages=FastTextLanguages(),
+        languages=QuestionLanguages(FastTextLanguages()),
     )
     searcher = RetrieverSearcher(retriever, timeout_s=settings.run_search_timeout_s)
     return ByMode(

@@ -2,11 +2,13 @@
 step down is said."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from kit.errors import GroundworkError
 from kit.grounding import Judge
+from kit.language.anaphora import points_back
+from kit.language.question_language import Languages
 from kit.language.terms import tokens
 from kit.llm import FinishReason, Meter, Operation, Restart
 from services.orchestrator.answering import extractive
@@ -15,7 +17,7 @@ from services.orchestrator.answering.extractive import ExtractiveSettings, Passa
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.answering.quotes import Quote, Quoted, citation, citations_of, number_quotes, renumbered
 from services.orchestrator.answering.refusals import refusal
-from services.orchestrator.answering.wording import Languages, wording
+from services.orchestrator.answering.wording import wording
 from services.orchestrator.log.events import (
     Answer,
     AnswerStatus,
@@ -242,7 +244,9 @@ class Drafter:
         if found.answerable or not subject or not about:
             return found
         own = await extractive.answer(question.text, about, self._scorer, self._extractive_settings)
-        return own if own.answerable else found
+        names = {token.stem for token in tokens(question.whole) if token.is_name}
+        is_of_others = names and any(_is_about_others(each.text, names) for each in own.sentences)
+        return own if own.answerable and not is_of_others else found
 
     async def _refused(
         self, question: Question, method: str, found: extractive.ExtractiveAnswer | None = None
@@ -327,6 +331,12 @@ def _quoted(text: str, found: extractive.ExtractiveAnswer, evidence: Sequence[Ev
     )
     support = verification.support_status
     return Draft(text, EXTRACTIVE, verification, support, citations, answer_confidence=found.confidence)
+
+
+def _is_about_others(sentence: str, names: Set[str]) -> bool:
+    """Whether a sentence names something itself, and none of `names`."""
+    found = {token.stem for token in tokens(sentence) if token.is_name}
+    return bool(found) and not found & names and not points_back(sentence)
 
 
 def _content(text: str) -> set[str]:

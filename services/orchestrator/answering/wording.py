@@ -1,22 +1,16 @@
-"""What Groundwork itself says without a model, in the language of the question: that the documents do not say, and a
-greeting. A language that is not here gets English."""
+"""What Groundwork itself says without a model, in the language of the question: that the documents do not say, a greeting, and what
+is said to thanks, to a farewell and to who asks about the assistant. A language that is not here gets English."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from enum import Enum
+
+from kit.language.question_language import Languages
 
 ENGLISH = "en"
-_LEAST_CERTAINTY = 0.35
+_LEAST_CERTAINTY = 0.25
 """Of the language of a question, which is short: below it the words of the question are no ground to leave English."""
-_LEAST_CERTAINTY_OF_ENGLISH = 0.2
+_LEAST_CERTAINTY_OF_ENGLISH = 0.4
 """Names of other languages in an English question ("What is the Gleichschaltung?") share its certainty."""
-
-
-class Languages(Protocol):
-    """Tells languages apart."""
-
-    def certainties(self, text: str) -> dict[str, float]:
-        """How certain each language (ISO 639-1) of one line of lower-case text is, 0 to 1."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -25,6 +19,15 @@ class Wording:
 
     refusal: str
     greeting: str
+
+
+class Talk(Enum):
+    """Small talk that has a reply of its own."""
+
+    THANKS = 0
+    FAREWELL = 1
+    ASSISTANT = 2
+    """A question about the assistant: who it is, what it can do."""
 
 
 _WORDINGS = {
@@ -126,6 +129,124 @@ _WORDINGS = {
     ),
 }
 REFUSALS = tuple(each.refusal for each in _WORDINGS.values())
+
+
+_REPLIES = {
+    "en": (
+        "You are welcome!",
+        "Goodbye!",
+        (
+            "I am Groundwork: I answer questions about your documents and show which passage carries each "
+            "answer. What would you like to know?"
+        ),
+    ),
+    "de": (
+        "Gern geschehen!",
+        "Auf Wiedersehen!",
+        (
+            "Ich bin Groundwork: Ich beantworte Fragen zu Ihren Dokumenten und zeige, welche Stelle die Antwort "
+            "trägt. Was möchten Sie wissen?"
+        ),
+    ),
+    "nl": (
+        "Graag gedaan!",
+        "Tot ziens!",
+        (
+            "Ik ben Groundwork: ik beantwoord vragen over uw documenten en laat zien op welke passage het "
+            "antwoord steunt. Wat wilt u weten?"
+        ),
+    ),
+    "fr": (
+        "Je vous en prie !",
+        "Au revoir !",
+        (
+            "Je suis Groundwork : je réponds aux questions sur vos documents et je montre le passage qui porte "
+            "la réponse. Que voulez-vous savoir ?"
+        ),
+    ),
+    "es": (
+        "¡De nada!",
+        "¡Hasta luego!",
+        (
+            "Soy Groundwork: respondo a preguntas sobre sus documentos y muestro el pasaje en que se apoya la "
+            "respuesta. ¿Qué desea saber?"
+        ),
+    ),
+    "it": (
+        "Prego!",
+        "Arrivederci!",
+        (
+            "Sono Groundwork: rispondo a domande sui tuoi documenti e mostro il passo su cui si basa la "
+            "risposta. Che cosa vuoi sapere?"
+        ),
+    ),
+    "pt": (
+        "De nada!",
+        "Até logo!",
+        (
+            "Sou o Groundwork: respondo a perguntas sobre os seus documentos e mostro o trecho em que a resposta "
+            "se apoia. O que deseja saber?"
+        ),
+    ),
+    "pl": (
+        "Nie ma za co!",
+        "Do widzenia!",
+        (
+            "Jestem Groundwork: odpowiadam na pytania o dokumenty i pokazuję fragment, na którym opiera się "
+            "odpowiedź. Proszę zadać pytanie."
+        ),
+    ),
+    "tr": (
+        "Rica ederim!",
+        "Hoşça kalın!",
+        (
+            "Ben Groundwork: belgeleriniz hakkındaki soruları yanıtlar ve yanıtın dayandığı bölümü gösteririm. "
+            "Ne bilmek istersiniz?"
+        ),
+    ),
+    "ru": (
+        "Пожалуйста!",
+        "До свидания!",
+        (
+            "Я Groundwork: отвечаю на вопросы о ваших документах и показываю, на какой фрагмент опирается ответ. "
+            "Что вы хотите узнать?"
+        ),
+    ),
+    "uk": (
+        "Будь ласка!",
+        "До побачення!",
+        (
+            "Я Groundwork: відповідаю на запитання про ваші документи й показую, на який фрагмент спирається "
+            "відповідь. Що ви хочете дізнатися?"
+        ),
+    ),
+    "ar": (
+        "على الرحب والسعة!",
+        "إلى اللقاء!",
+        "أنا Groundwork: أجيب عن الأسئلة حول وثائقك وأعرض المقطع الذي تستند إليه الإجابة. ماذا تريد أن تعرف؟",
+    ),
+    "zh": (
+        "不客气！",
+        "再见！",
+        "我是 Groundwork：我回答有关您文档的问题，并给出答案所依据的原文段落。您想了解什么？",
+    ),
+    "ja": (
+        "どういたしまして。",
+        "さようなら。",
+        "Groundwork です。文書についての質問に答え、答えの根拠となる箇所を示します。何を知りたいですか。",
+    ),
+    "ko": (
+        "천만에요!",
+        "안녕히 가세요!",
+        "저는 Groundwork입니다. 문서에 관한 질문에 답하고 답의 근거가 되는 대목을 보여 드립니다. 무엇이 궁금하신가요?",
+    ),
+}
+"""Of each language whose small talk is known: in the order of `Talk`."""
+
+
+def reply(talk: Talk, language: str) -> str:
+    """What is said to it, in that language."""
+    return _REPLIES.get(language, _REPLIES[ENGLISH])[talk.value]
 
 
 def wording(question: str, languages: Languages | None) -> Wording:

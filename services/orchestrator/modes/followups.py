@@ -3,35 +3,12 @@ only; the words that a follow-up leaves out come from the last question that sta
 
 from collections.abc import Sequence
 
-from kit.language.terms import starts_with_anaphor, tokens
+from kit.language.anaphora import leans_on_the_last, named_subject, repeats_the_last
+from kit.language.question_language import language_by_words
+from kit.language.terms import Token, tokens
 from services.orchestrator.models import Turn
 
-_POINTERS = frozenset(
-    [
-        "it",
-        "its",
-        "he",
-        "she",
-        "his",
-        "her",
-        "him",
-        "they",
-        "them",
-        "their",
-        "this",
-        "that",
-        "these",
-        "those",
-        "there",
-        "one",
-        "same",
-        "former",
-        "latter",
-    ]
-)
-_CONNECTORS = frozenset(["and", "but", "or", "so", "also", "then", "what", "how"])
-_SHORT_QUESTION_TERMS = 2
-"""A question with this few content words of its own says too little to search for alone."""
+_GERMAN = "de"
 
 
 def search_queries(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
@@ -41,31 +18,58 @@ def search_queries(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
 
 
 def stand_alone(question: str, history: Sequence[Turn]) -> str:
-    """The question with what it leaves out: of the last question that stands alone the names, or else its words. A question that
-    leans on nothing is itself."""
+    """The question with what it leaves out: of the last question that stands alone the names, or else its words; where the last one
+    is asked again of something else, all of it but that. A question that leans on nothing is itself."""
     anchor = _anchor(question, history)
     if not anchor:
         return question
     content = [token for token in tokens(anchor) if not token.is_stopword]
-    names = [token.surface for token in content if token.is_exact] or [token.surface for token in content]
-    return f"{question} ({' '.join(dict.fromkeys(names))})" if names else question
+    names = _kept(content, anchor, question) or [token for token in content if token.is_exact] or content
+    subject = named_subject(anchor)
+    if subject and not subject.isascii() and " " not in subject:
+        return f"{question} ({subject})"  # a script without spaces has no words to take apart
+    return f"{question} ({' '.join(dict.fromkeys(token.surface for token in names))})" if names else question
+
+
+def _kept(content: Sequence[Token], anchor: str, question: str) -> list[Token]:
+    """What "And the Reds?" leaves of the question before: all but its names, as "And in 2020?" all but its numbers. In German,
+    where every noun looks like a name, nothing is known to go."""
+    own = [token for token in tokens(question) if token.is_exact]
+    if not repeats_the_last(question) or language_by_words(question.lower()) == _GERMAN:
+        return []
+    if not own:
+        return _before_the_same_word(content, anchor, question)
+    if own[-1].is_number:
+        return [token for token in content if not token.is_number]
+    return [
+        token
+        for token in content
+        if token.is_number or not (token.is_exact or (token.start and token.surface[0].isupper()))
+    ]
+
+
+def _before_the_same_word(content: Sequence[Token], anchor: str, question: str) -> list[Token]:
+    """Of "the limit for hotels" what "And for taxis?" leaves: what stands before the "for"; of "the price of tea" what "And
+    coffee?" does: all but the last word."""
+    asked = [token.surface.lower() for token in tokens(question)[1:]]
+    same = [token.start for token in tokens(anchor) if token.is_stopword and token.surface.lower() in asked]
+    end = same[-1] if same else content[-1].start
+    return [token for token in content if token.start < end]
 
 
 def _anchor(question: str, history: Sequence[Turn]) -> str:
-    """The last question that stands alone, before one that does not: "Who is Ada? Where was she born? And when?" is
-    about Ada to its
-    end. Empty when this one stands alone."""
-    if not _leans_on_the_last(question):
+    """The question before that this one cannot do without, itself understood; empty when it stands alone. "Who is Ada? Where was
+    she born? And when?" is about Ada to its end."""
+    if not leans_on_the_last(question):
         return ""
     asked = [turn.text for turn in history if turn.role == "user"]
-    alone = [text for text in asked if not _leans_on_the_last(text)]
+    if repeats_the_last(question):
+        found = [place for place, text in enumerate(asked) if not repeats_the_last(text)]
+        return stand_alone(asked[found[-1]], [Turn("user", text) for text in asked[: found[-1]]]) if found else ""
+    alone = [text for text in asked if not leans_on_the_last(text) or _names_another(text)]
     return alone[-1] if alone else asked[-1] if asked else ""
 
 
-def _leans_on_the_last(question: str) -> bool:
-    found = tokens(question)
-    words = [token.surface.lower() for token in found]
-    content = [token for token in found if not token.is_stopword]
-    points_back = any(word in _POINTERS for word in words) or starts_with_anaphor(question)
-    trails = bool(words) and words[0] in _CONNECTORS and len(content) <= _SHORT_QUESTION_TERMS
-    return points_back or trails or len(content) <= 1
+def _names_another(question: str) -> bool:
+    """Whether a question asks the last one again of somebody or something with a name: what follows is about that."""
+    return repeats_the_last(question) and any(token.is_name for token in tokens(question))

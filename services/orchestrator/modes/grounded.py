@@ -111,7 +111,7 @@ class Pipeline:
 
     async def _greeted(self, run: Run, question: str) -> Answer:
         """Small talk asks nothing of the documents."""
-        text = await self._drafter.greeting(question)
+        text = read_intent(question).reply or await self._drafter.greeting(question)
         await Screen(run.journal).settle(text)
         return Answer(text, (), None, EXTRACTIVE)
 

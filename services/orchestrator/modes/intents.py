@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from services.orchestrator.modes.phrases import TALK, TIME
+from services.orchestrator.answering.wording import Talk, reply
+from services.orchestrator.modes.phrases import ACT, KINDS, POLITE, TALK, TIME
 
 _MOST_CHARS = 400
 """Small talk, sums and questions about the time are short."""
 
 
 class Route(Enum):
-    """How a chat is served. The value is what `plan.route` says."""
+    """How a chat is served. The value is what `plan.route` says, but of ACT, which is planned as talk: an earlier version may take
+    such a run over."""
 
     TOOLS = "tools"
     """A model calls tools as it sees fit."""
@@ -23,18 +25,30 @@ class Route(Enum):
     TIME = "time"
     TALK = "talk"
     """Small talk, and questions about the assistant itself."""
+    ACT = "act"
+    """To keep, send or delete something, which takes a model."""
 
 
 @dataclass(frozen=True)
 class Intent:
-    """`expression` is what is to be computed, as math_eval takes it."""
+    """`expression` is what is to be computed, as math_eval takes it. `talk` is small talk that has a reply of its own."""
 
     route: Route
     expression: str = ""
+    talk: Talk | None = None
+    language: str = ""
+    """Of `talk`."""
+
+    @property
+    def reply(self) -> str:
+        """To `talk`, in its language; empty where there is none."""
+        return reply(self.talk, self.language) if self.talk else ""
 
 
 def read_intent(message: str) -> Intent:
     """Never fails."""
+    if _is_request(message):
+        return Intent(Route.ACT)
     if len(message) > _MOST_CHARS:
         return Intent(Route.SEARCH)
     if (expression := _expression(message)) is not None:
@@ -42,7 +56,17 @@ def read_intent(message: str) -> Intent:
     words = _words(message)
     if TIME.fullmatch(words):
         return Intent(Route.TIME)
-    return Intent(Route.TALK if not words or TALK.fullmatch(words) else Route.SEARCH)
+    if words and not TALK.fullmatch(words):
+        return Intent(Route.SEARCH)
+    talk, language = next(((talk, language) for talk, language, said in KINDS if said.search(words)), (None, ""))
+    return Intent(Route.TALK, talk=talk, language=language)
+
+
+def _is_request(message: str) -> bool:
+    """Whether something is to be done. What is to be kept or sent may be long; a question is none unless it asks politely."""
+    words = _words(message[:_MOST_CHARS])
+    asks = message.rstrip().endswith(("?", "？"))
+    return bool(ACT.fullmatch(words)) and (not asks or POLITE.match(words) is not None)
 
 
 def _words(message: str) -> str:

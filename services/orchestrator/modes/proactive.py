@@ -1,5 +1,6 @@
 """A chat without a model that calls tools: the words of the message decide. A question about documents is searched for and answered
-from what is found, a sum is done, the time is told, small talk is answered politely. The events are those of the tool loop."""
+from what is found, a sum is done, the time is told, small talk is answered politely, and who asks for something to be kept or
+sent is told that this takes a model. The events are those of the tool loop."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,13 +19,14 @@ from services.orchestrator.answering.drafting import (
 )
 from services.orchestrator.answering.generation import Generator, Listener
 from services.orchestrator.answering.refusals import SEARCH_DOWN
+from services.orchestrator.answering.wording import ENGLISH, Talk
 from services.orchestrator.errors import BudgetSpent, QuestionTooLong, ReadOnlyRun
 from services.orchestrator.log.events import Answer, Degradation, Evidence, Plan, Retrieval, SupportStatus, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, Tool, Turn
 from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked, write_draft
 from services.orchestrator.modes.followups import search_queries
-from services.orchestrator.modes.intents import Route, read_intent
+from services.orchestrator.modes.intents import Intent, Route, read_intent
 from services.orchestrator.modes.prompts import talk_messages
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.ports import RunSources, Tools
@@ -65,7 +67,7 @@ def plan_for(question: str, history: Sequence[Turn], tools: Mapping[str, Tool]) 
         return Plan(Route.MATH.value, (intent.expression,))
     if intent.route is Route.TIME and _TIME in tools:
         return Plan(Route.TIME.value, ())
-    if intent.route is Route.TALK or _SEARCH not in tools:
+    if intent.route in {Route.TALK, Route.ACT} or _SEARCH not in tools:
         return Plan(Route.TALK.value, ())
     return Plan(Route.SEARCH.value, search_queries(question, history))
 
@@ -138,16 +140,18 @@ class Proactive:
             return ToolOutcome(False, None, error.message, error.reason)
 
     async def _talked(self, asked: Asked) -> Answer:
+        intent = read_intent(asked.question)
+        abilities = [said for name, said in _ABILITIES.items() if name in asked.tools]
+        if intent.route is Route.ACT:  # a model without tools might say that it has done it
+            return await _said(asked.run, _cannot_act(abilities), SupportStatus.UNAVAILABLE)
         if self._drafter.model_name:
             try:
                 draft = await asked.run.once("talk", partial(self._talk, asked), Draft, show=_unchecked)
                 return Answer(draft.text, (), None, MODEL)
             except (ModelUnavailable, ModelRejected, QuestionTooLong, BudgetSpent) as error:
                 await asked.run.say(degraded("answer", "llm", error, "Answering without the model."))
-        is_small_talk = read_intent(asked.question).route is Route.TALK
-        abilities = [said for name, said in _ABILITIES.items() if name in asked.tools]
-        if is_small_talk:
-            return await _said(asked.run, _introduction(abilities))
+        if intent.route is Route.TALK:
+            return await _said(asked.run, _small_talk(intent, abilities))
         withheld = asked.record.request.tools is not None
         return await _said(asked.run, _cannot(abilities, is_withheld=withheld), SupportStatus.UNAVAILABLE)
 
@@ -179,13 +183,27 @@ async def _said(run: Run, text: str, support_status: SupportStatus | None = None
     return Answer(text, (), support_status, EXTRACTIVE)
 
 
-def _introduction(abilities: Sequence[str]) -> str:
+def _small_talk(intent: Intent, abilities: Sequence[str]) -> str:
+    """Who asks in English what the assistant can do learns what it can without a model."""
+    asks = intent.talk is Talk.ASSISTANT
+    if intent.reply and not (asks and (intent.language == ENGLISH or not abilities)):
+        return intent.reply
     can = (
         f"I can {_listed(abilities)}. What would you like to know?"
         if abilities
         else "I cannot do much more at the moment."
     )
-    return f"Hello! No language model answers at the moment, so I cannot chat. {can}"
+    opening = "I am Groundwork." if asks else "Hello!"
+    return f"{opening} No language model answers at the moment, so I cannot chat. {can}"
+
+
+def _cannot_act(abilities: Sequence[str]) -> str:
+    can = f" Without one I can {_listed(abilities)}." if abilities else ""
+    return (
+        "I cannot do that: to keep notes, send e-mail or act in other ways takes a language model that calls tools, and none "
+        "does here at the moment. Whoever runs Groundwork configures one with GROUNDWORK_LLM_BASE_URL, or starts it with "
+        f"`make run LLM=local`.{can}"
+    )
 
 
 def _cannot(abilities: Sequence[str], *, is_withheld: bool) -> str:

@@ -88,7 +88,7 @@ async def test_documents_that_are_there_are_not_read_again(tmp_path: Path) -> No
 
 async def test_broken_event_stream_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "_RECONNECT_DELAY_S", 0.0)
-    async with FakeApi(stream_breaks_after=1).gateway() as gateway, asyncio.timeout(10):
+    async with FakeApi(stream_breaks_after=1).gateway() as gateway, asyncio.timeout(60):
         indexed = await index(gateway, "eval-tiny", write_files(DOCUMENTS, tmp_path, "md"))
     assert len(indexed.document_ids) == len(DOCUMENTS)
 

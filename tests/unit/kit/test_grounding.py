@@ -72,7 +72,7 @@ def test_a_sentence_is_carried_by_its_words_and_not_by_the_letters_they_are_made
     ("question", "passage", "share"),
     [
         ("Welche Kündigungsfristen gelten?", "Die Kündigungsfrist gilt für alle.", 1 / 2),
-        ("Какие сроки уведомления?", "Срок об уведомлении составляет месяц.", 2 / 3),
+        ("Какие сроки уведомления?", "Срок об уведомлении составляет месяц.", 1.0),
         ("Which contract of 1989?", "The contracts of 1988.", 1 / 2),  # a number has one form
     ],
 )

@@ -1,9 +1,10 @@
 import pytest
 
+from kit.language.anaphora import points_back
 from kit.language.cues import type_cue, years_between
-from kit.language.history import asks_of_today, tells_of_the_past
+from kit.language.history import asks_for_the_latest, asks_of_today, tells_of_the_past
 from kit.language.questions import read_question
-from kit.language.terms import points_back, stem, tokens
+from kit.language.terms import stem, tokens
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,18 @@ def test_forms_of_a_word_have_one_stem(family: str) -> None:
 )
 def test_sentence_points_back_when_a_pronoun_comes_before_any_name(text: str, back: bool) -> None:
     assert points_back(text) is back
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("What is the latest version?", True),
+        ("Welche ist die aktuelle Fassung?", True),
+        ("Which version has the pump?", False),
+    ],
+)
+def test_question_for_the_last_of_several_says_so(question: str, asks: bool) -> None:
+    assert asks_for_the_latest(question) is asks
 
 
 def test_number_of_a_name_is_no_quantity() -> None:

@@ -27,6 +27,8 @@ KINDS = [
     ("What did the board decide?", AnswerKind.FACT),
     ("refund policy", AnswerKind.KEYWORDS),
     ("Ist das Büro geöffnet?", AnswerKind.YES_NO),
+    ("Was kostete das Wasser im letzten Jahr?", AnswerKind.QUANTITY),
+    ("Was ist in der Miete enthalten?", AnswerKind.FACT),
     ("¿Se puede fumar?", AnswerKind.YES_NO),
     ("Est-ce que le musée est ouvert ?", AnswerKind.YES_NO),
     ("可以吸烟吗？", AnswerKind.YES_NO),
@@ -112,3 +114,47 @@ def test_negation_is_seen_strictly_and_loosely() -> None:
     assert is_negated("Which items can't be returned?")
     assert not is_negated("Opened software is excluded.")
     assert is_negated("Opened software is excluded.", loosely=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Hi, how many days do I have?", "how many days do I have?"),
+        ("Hallo zusammen, was kostet das?", "was kostet das?"),
+        ("Hello", "Hello"),
+        ("Hello World: what is it?", "Hello World: what is it?"),
+    ],
+)
+def test_greeting_is_no_part_of_a_question(text: str, read: str) -> None:
+    assert read_question(text).text == read
+
+
+@pytest.mark.parametrize(
+    ("text", "stem"),
+    [
+        ("Which ship was built in 2007?", "ship"),
+        ("Welches Schiff fährt?", "schiff"),
+        ("What is a ship?", ""),
+        ("Is it a ship?", ""),
+    ],
+)
+def test_word_behind_which_says_what_is_asked_for(text: str, stem: str) -> None:
+    assert read_question(text).type_stem == stem
+
+
+def test_name_behind_an_inverted_question_mark_begins_a_sentence() -> None:
+    assert not any(token.is_name for token in tokens("¿Cuánto pagó?"))
+
+
+@pytest.mark.parametrize(
+    ("question", "content"),
+    [
+        ("Combien coûte l'entrée ?", ["coûte", "entrée"]),
+        ("¿Cuántas plazas hay?", ["plazas", "hay"]),
+        ("Hoeveel kost het?", ["kost"]),
+        ("Сколько стоит вход?", ["стоит", "вход"]),
+        ("Který vlak jede?", ["vlak", "jede"]),
+    ],
+)
+def test_words_that_ask_are_no_content(question: str, content: list[str]) -> None:
+    assert [term.surface for term in read_question(question).terms] == content

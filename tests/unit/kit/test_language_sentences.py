@@ -85,6 +85,23 @@ def test_each_line_with_several_fields_is_a_record() -> None:
     assert [row.text for row in rows] == ["name: Widget; price: 5", "name: Gadget; price: 12"]
 
 
+def test_each_row_whose_first_cell_has_no_column_is_a_record() -> None:
+    lines = [
+        "Revenue; Note: 2; 31.12.2023: 512.3",
+        "Cost of sales; 2023: -301.2; 2022: -290.4",
+        "2021; Onshore GWh: 812.5",
+    ]
+    rows = split_units("\n".join(lines))
+    assert [(row.text, row.kind) for row in rows] == [(line, UnitKind.ROW) for line in lines]
+    (prose,) = split_units("There were two aims; the first: money.")
+    assert prose.kind is UnitKind.PROSE
+
+
+def test_rows_whose_columns_are_years_are_records() -> None:
+    lines = ["Item: Cash; 2023: 120.4", "Item: Stock; 2023: 55"]
+    assert [row.text for row in split_units("\n".join(lines))] == lines
+
+
 def test_table_rows_know_the_first_row() -> None:
     header, row = split_units("city | people\nOslo | 700 000")
     assert (header.lead_in, row.lead_in) == ("city | people", "city | people")
@@ -95,7 +112,18 @@ def test_text_without_punctuation_is_cut_at_spaces() -> None:
     assert all(len(unit.text) <= MAX_UNIT_CHARS and unit.text.endswith("word") for unit in units)
 
 
-@pytest.mark.parametrize("text", ["." * 30_000, "A. B. " * 5_000, "a" * 50_000, "- a\n" * 5_000, ", a" * 20_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "." * 30_000,
+        "A. B. " * 5_000,
+        "a" * 50_000,
+        "- a\n" * 5_000,
+        ", a" * 20_000,
+        "a; b: " * 20_000,
+        "a" + "; a: b" * 9_000,
+    ],
+)
 def test_hostile_text_takes_linear_time(text: str) -> None:
     # The suite's timeout is the judge: a quadratic pattern took 10 s for the first of these.
     assert split_units(text)
@@ -135,3 +163,15 @@ def test_units_are_spans_and_lose_no_character(text: str) -> None:
     assert all(char.isspace() for position, char in enumerate(text) if position not in held)
     plain = [unit for unit in units if unit.kind is not UnitKind.LIST]
     assert all(left.end <= right.start for left, right in itertools.pairwise(plain))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Ouvert de 9 h à 18 h. Elle ferme le lundi.", ["Ouvert de 9 h à 18 h.", "Elle ferme le lundi."]),
+        ("Er starb 44 v. Chr. in Rom.", ["Er starb 44 v. Chr. in Rom."]),
+        ("Roe v. Wade was decided.", ["Roe v. Wade was decided."]),
+    ],
+)
+def test_letter_behind_a_number_is_a_unit_and_no_initial(text: str, sentences: list[str]) -> None:
+    assert [unit.text for unit in split_units(text)] == sentences

@@ -138,7 +138,7 @@ async def test_time_is_what_the_client_was_told_also_when_the_settings_have_chan
     desk = Desk(wall_clock_s=3600)
     journal = await Journal.open(KEY, desk.log, desk.now)
     await journal.write(RunStarted(RunMode.QA, "q", budgets=Budgets(wall_clock_s=0.05)))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert (await desk.worked(hangs))[-1] == Done(RunStatus.TIMEOUT)
 
 

@@ -16,6 +16,7 @@ from services.orchestrator.answering.extractive import (
     answer,
     render,
 )
+from services.orchestrator.answering.extractive.answering import MOST_OF_THE_UNSAID
 
 SETTINGS = ExtractiveSettings()
 
@@ -136,6 +137,19 @@ async def test_pronoun_pulls_its_antecedent_in() -> None:
     found = await answer("Who commanded Apollo 11?", passages(APOLLO), FakeScorer({"commanded": 0.75}), SETTINGS)
     assert shown(found)[1] == "It was commanded by Neil Armstrong."
     assert shown(found)[0].startswith("Apollo 11 was launched")
+
+
+async def test_question_that_is_only_quoted_and_exclamations_are_no_answers() -> None:
+    text = 'gw ask "How many days of leave do I have?"  # asks\n\nLeave days!\n\nYou have 27 days of leave a year.'
+    found = await answer("How many days of leave do I have?", passages(text), None, SETTINGS)
+    assert shown(found) == ["You have 27 days of leave a year."]
+
+
+async def test_question_about_somebody_who_is_not_named_is_hardly_answered() -> None:
+    found = await answer("When did he join?", passages("He joined in 2018."), FakeScorer(otherwise=0.9), SETTINGS)
+    assert found.confidence <= MOST_OF_THE_UNSAID
+    named = await answer("When did Ada join?", passages("Ada joined in 2018."), FakeScorer(otherwise=0.9), SETTINGS)
+    assert named.confidence > MOST_OF_THE_UNSAID
 
 
 async def test_procedure_keeps_its_next_step() -> None:
@@ -319,6 +333,54 @@ async def test_identifier_that_the_evidence_does_not_hold_is_refused() -> None:
     asked = "What is the locker number of employee {}?"
     assert (await answer(asked.format("E104"), passages(text), scorer, SETTINGS)).answerable
     assert not (await answer(asked.format("E999"), passages(text), scorer, SETTINGS)).answerable
+
+
+async def test_yes_or_no_question_with_another_number_is_answered_by_the_true_one() -> None:
+    text = (
+        "The lighthouse of Skarvholm was built between 1861 and 1864. Its architect was Henrik Aas. "
+        "Formerly the lamp burned paraffin. Visitors may climb the tower in July and August.\n\n"
+        "The lighthouse of Grindholm is 21 metres high and was built in 1902."
+    )
+    scorer = FakeScorer({"Grindholm": 0.8})
+    found = await answer("Was the lighthouse of Grindholm built in 1912?", passages(text), scorer, SETTINGS)
+    assert "built in 1902" in shown(found)[0]
+    alone = text.rpartition("\n\n")[2]
+    assert (
+        await answer("Was the lighthouse of Grindholm built in 1912?", passages(alone), scorer, SETTINGS)
+    ).answerable
+    assert not (
+        await answer("Was the lighthouse of Grindholm sold in 1912?", passages(text), scorer, SETTINGS)
+    ).answerable
+    assert not (await answer("Which lighthouse was built in 1912?", passages(text), scorer, SETTINGS)).answerable
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How much does admission cost?", "Admission is free."),
+        ("Was kostet der Eintritt?", "Der Eintritt ist kostenlos."),
+        ("Combien coûte l'entrée ?", "L'entrée est gratuite."),
+        ("¿Cuánto cuesta la entrada?", "La entrada es gratis."),
+        ("Сколько стоит вход?", "Вход бесплатный."),
+    ],
+)
+async def test_what_costs_nothing_answers_what_it_costs(question: str, text: str) -> None:
+    found = await answer(question, passages(text), FakeScorer(otherwise=0.6), SETTINGS)
+    assert shown(found) == [text]
+
+
+async def test_what_is_free_of_something_is_not_free_of_charge() -> None:
+    for text in ("The kiosk sells sugar-free drinks.", "The drink is free on Mondays from sugar."):
+        found = await answer("How much does the drink cost?", passages(text), FakeScorer(otherwise=0.6), SETTINGS)
+        assert not found.answerable
+
+
+async def test_row_that_does_not_answer_hides_no_sentence_that_does() -> None:
+    rows = "metric: retriever_engine_info; labels: engine, system; meaning: which search engines of the system are embedded, used"
+    text = "On one machine two embedded search engines find the passages, Qdrant Edge and tantivy."
+    scorer = FakeScorer({"On one machine": 0.75, "metric": 0.4})
+    found = await answer("Which embedded search engines does the system use?", passages(rows, text), scorer, SETTINGS)
+    assert shown(found) == [text]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Follow-ups keep their subject over several turns."""
 
+import pytest
+
 from services.orchestrator.models import Turn
 from services.orchestrator.modes.followups import search_queries, stand_alone
 
@@ -26,6 +28,32 @@ def test_question_that_stands_alone_starts_anew() -> None:
 def test_subject_without_a_name_is_its_words() -> None:
     history = (Turn("user", "What is the refund policy?"),)
     assert stand_alone("How long is it?", history) == "How long is it? (refund policy)"
+
+
+def asked(*questions: str) -> list[Turn]:
+    return [Turn("user", question) for question in questions]
+
+
+AGAIN = [
+    (asked("What was the payroll of the Yankees in 2012?"), "And the Reds?", "payroll 2012"),
+    (asked("What was the payroll of the Yankees?", "And the Reds?"), "And the Cubs?", "payroll"),
+    (asked("What was the payroll of the Yankees?", "And the Reds?"), "How many wins did they have?", "Reds"),
+    (asked("What is Acme?", "How many employees did it have in 2019?"), "And in 2020?", "employees Acme"),
+    (asked("When was the Borealis built?", "Are dogs allowed there?"), "And on the Aurora?", "dogs allowed"),
+    (asked("What is the limit per day for hotels?"), "And for taxis?", "limit day"),
+    (asked("What is the limit per day for hotels?"), "And meals?", "limit day"),
+    (asked("How much is the coffee?"), "What about tea?", "coffee"),
+    (asked("What is Acme?"), "And who is the director?", "Acme"),
+    (asked("Who is Ada?", "Where was she born?"), "And when?", "Ada"),
+    (asked("Wie hoch war der Umsatz in Berlin?"), "Und in Hamburg?", "Umsatz Berlin"),
+]
+
+
+@pytest.mark.parametrize(("history", "question", "added"), AGAIN, ids=[each[1] for each in AGAIN])
+def test_question_that_is_asked_again_of_something_else_keeps_the_rest(
+    history: list[Turn], question: str, added: str
+) -> None:
+    assert stand_alone(question, history) == f"{question} ({added})"
 
 
 def test_without_history_nothing_is_added() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from services.orchestrator.answering.wording import Talk
 from services.orchestrator.modes.intents import Route, read_intent
 
 
@@ -28,6 +29,66 @@ def test_small_talk_is_told_from_questions(message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "talk", "language"),
+    [
+        ("Thanks!", Talk.THANKS, "en"),
+        ("Thank you", Talk.THANKS, "en"),
+        ("bye", Talk.FAREWELL, "en"),
+        ("Who are you?", Talk.ASSISTANT, "en"),
+        ("What can you do?", Talk.ASSISTANT, "en"),
+        ("Hello, who are you?", Talk.ASSISTANT, "en"),
+        ("Thanks a lot, bye", Talk.FAREWELL, "en"),
+        ("Danke schön!", Talk.THANKS, "de"),
+        ("Tschüß", Talk.FAREWELL, "de"),
+        ("Was kannst du?", Talk.ASSISTANT, "de"),
+        ("Dank je wel", Talk.THANKS, "nl"),
+        ("Merci beaucoup", Talk.THANKS, "fr"),
+        ("Qui es-tu ?", Talk.ASSISTANT, "fr"),
+        ("Hasta luego", Talk.FAREWELL, "es"),
+        ("Cosa sai fare?", Talk.ASSISTANT, "it"),
+        ("Obrigada!", Talk.THANKS, "pt"),
+        ("Kim jesteś?", Talk.ASSISTANT, "pl"),
+        ("Teşekkürler", Talk.THANKS, "tr"),
+        ("До свидания!", Talk.FAREWELL, "ru"),
+        ("Що ти вмієш?", Talk.ASSISTANT, "uk"),
+        ("شكرا", Talk.THANKS, "ar"),
+        ("你能做什么？", Talk.ASSISTANT, "zh"),
+        ("ありがとうございます", Talk.THANKS, "ja"),
+        ("안녕히 가세요", Talk.FAREWELL, "ko"),
+        ("Hello!", None, ""),
+        ("ok", None, ""),
+    ],
+)
+def test_thanks_farewells_and_questions_about_the_assistant_are_told_apart(
+    message: str, talk: Talk | None, language: str
+) -> None:
+    intent = read_intent(message)
+    assert (intent.route, intent.talk, intent.language) == (Route.TALK, talk, language)
+    assert bool(intent.reply) == (talk is not None)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "keep a note: the boat is blue",
+        "Remember that my boat is blue",
+        "Please send an e-mail to ann@example.org",
+        "Can you send an e-mail to Ann?",
+        "Could you please take a note?",
+        "Delete the document handbook.pdf",
+        "Merk dir, dass mein Boot blau ist",
+        "Kannst du bitte eine E-Mail an Ann schicken?",
+        "Notez que le bateau est bleu",
+        "Envía un correo a Ana",
+        "Запомни, что лодка синяя",
+        f"Send an e-mail to Ann: {'long ' * 200}",
+    ],
+)
+def test_requests_to_act_are_told_from_questions(message: str) -> None:
+    assert read_intent(message).route is Route.ACT
+
+
+@pytest.mark.parametrize(
     "message",
     [
         "When was the tower built?",
@@ -36,6 +97,11 @@ def test_small_talk_is_told_from_questions(message: str) -> None:
         "Was kostet der Tarif?",
         "Какая гарантия у насоса?",
         "返金ポリシーは何ですか？",
+        "How do I send an e-mail?",
+        "Remember that the notice period changed: what is it now?",
+        "What note must I keep?",
+        "delete document",
+        "E-Mail an den Support schreiben",
         "What time is it in the story?",
         "what is e",
         "8",
@@ -97,7 +163,17 @@ def test_sums_are_written_as_the_tool_takes_them(message: str, expression: str) 
 
 
 @pytest.mark.parametrize(
-    "message", ["hi " * 130, "1+" * 190, "(" * 390, "how are you " * 33 + "x", "1,000" * 80, " x " * 130]
+    "message",
+    [
+        "hi " * 130,
+        "1+" * 190,
+        "(" * 390,
+        "how are you " * 33 + "x",
+        "1,000" * 80,
+        " x " * 130,
+        "can you " * 50,
+        "please " * 60,
+    ],
 )
 def test_reading_takes_no_noticeable_time_whatever_is_written(message: str) -> None:
     """A pattern that backtracks would not come to an end here."""

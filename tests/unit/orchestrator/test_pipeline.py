@@ -384,6 +384,13 @@ async def test_greeting_is_answered_as_one() -> None:
     assert not [each for each in payloads if isinstance(each, Retrieval)]
 
 
+@pytest.mark.parametrize(
+    ("question", "text"), [("Thanks!", "You are welcome!"), ("Au revoir !", "Au revoir !"), ("再见", "再见！")]
+)
+async def test_thanks_and_farewells_are_answered_as_such_in_their_language(question: str, text: str) -> None:
+    assert answer_of(await Stage().run(question)).text == text
+
+
 async def test_answer_says_how_likely_it_answers() -> None:
     payloads = await Stage().run()
     answer = answer_of(payloads)

@@ -117,6 +117,39 @@ async def test_small_talk_is_answered_politely_without_a_model() -> None:
     assert status_of(payloads) is RunStatus.COMPLETED
 
 
+@pytest.mark.parametrize(
+    ("question", "begin"),
+    [
+        ("Thank you", "You are welcome!"),
+        ("Tschüss!", "Auf Wiedersehen!"),
+        ("Wer bist du?", "Ich bin Groundwork: Ich beantworte Fragen zu Ihren Dokumenten"),
+        (
+            "What can you do?",
+            "I am Groundwork. No language model answers at the moment, so I cannot chat. I can find and quote",
+        ),
+    ],
+)
+async def test_small_talk_that_is_no_greeting_gets_a_reply_of_its_own(question: str, begin: str) -> None:
+    payloads = await Chatting(question=question).run()
+    assert answer_of(payloads).text.startswith(begin)
+    assert status_of(payloads) is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+async def test_who_asks_for_something_to_be_done_is_told_that_it_takes_a_model_that_calls_tools(
+    with_model: bool,
+) -> None:
+    model = [RepeatedReplies(["I have noted it."])] if with_model else []
+    chat = Chatting(*model, question="Keep a note: the boat is blue", limits=BY_WORDS)
+    payloads = await chat.run()
+    text = answer_of(payloads).text
+    assert text.startswith("I cannot do that")
+    assert "GROUNDWORK_LLM_BASE_URL" in text
+    assert "make run LLM=local" in text
+    assert not chat.tools.made
+    assert status_of(payloads) is RunStatus.REFUSED
+
+
 async def test_small_talk_is_the_models_where_there_is_one_and_cites_nothing() -> None:
     chat = Chatting(RepeatedReplies(["Hello, Ann! [1]"]), question="Hello!", limits=BY_WORDS)
     payloads = await chat.run()

@@ -2,7 +2,7 @@
 
 from kit.language.questions import read_question
 from services.orchestrator.answering.extractive import ExtractiveSettings, Passage, answer
-from services.orchestrator.answering.extractive.answering import LEAST_OF_FITTING_ROW
+from services.orchestrator.answering.extractive.answering import LEAST_OF_FITTING_ROW, MOST_OF_THE_UNSAID
 from services.orchestrator.answering.extractive.features import gather, has_column_and_cell
 from services.orchestrator.answering.extractive.rows import MOST_CHARS, fields, is_row, shortened
 
@@ -17,6 +17,8 @@ def passage(text: str) -> Passage:
 def test_row_is_known_by_its_fields() -> None:
     assert is_row("Team: Blues; Wins: 3")
     assert not is_row("He said: no; she said yes.")
+    assert not is_row("He said: no; she said:")
+    assert is_row("Team: Blues; Wins: 3; Losses:")
     assert fields("R1; Wins: 3") == [("", "R1"), ("Wins", "3")]
 
 
@@ -24,6 +26,35 @@ def test_long_row_is_shown_by_its_first_field_and_those_that_are_asked_for() -> 
     assert len(WIDE) > MOST_CHARS
     assert shortened(WIDE, read_question("What is the capital of France?").stems) == "Country: France … Capital: Paris"
     assert shortened("Country: France; Capital: Paris", frozenset()) == "Country: France; Capital: Paris"
+
+
+def test_long_row_shows_fields_by_the_words_that_their_columns_are_made_of() -> None:
+    row = WIDE.replace("Capital", "ISO4217-currency_name").replace("Paris", "Euro")
+    shown = shortened(row, read_question("What is the currency of France?").stems)
+    assert shown == "Country: France … ISO4217-currency_name: Euro"
+
+
+async def test_long_row_of_which_nothing_is_asked_shows_its_first_fields_and_is_hardly_believed() -> None:
+    found = await answer("Where is France?", [passage(WIDE)], None, ExtractiveSettings(min_confidence_by_words=0.0))
+    (sentence,) = found.sentences
+    assert sentence.text.startswith("Country: France; Code 0: 00; Code 1: 11")
+    assert len(sentence.text) <= MOST_CHARS + 2
+    assert found.confidence <= MOST_OF_THE_UNSAID
+
+
+async def test_the_most_of_several_is_told_by_no_single_row() -> None:
+    text = "Region: North; Orders: 31\nRegion: West; Orders: 9\nRegion: Total; Orders: 40"
+    fewest = await answer("Which region had the fewest orders?", [passage(text)], None, ExtractiveSettings())
+    assert (fewest.answerable, bool(fewest.closest)) == (False, True)
+    told = f"{text}\nFewest orders: West; Region: West"
+    assert (await answer("Which region had the fewest orders?", [passage(told)], None, ExtractiveSettings())).answerable
+
+
+async def test_what_a_thing_costs_stands_under_its_price() -> None:
+    text = "Name: Birne; Preis: 2,35; Menge: 15\nName: Apfel; Preis: 1,20; Menge: 40"
+    for question in ("Was kostet eine Birne?", "What is the price of a Birne?"):
+        found = await answer(question, [passage(text)], None, ExtractiveSettings())
+        assert [each.text for each in found.sentences] == ["Name: Birne; Preis: 2,35; Menge: 15"]
 
 
 async def test_wide_row_is_one_quote() -> None:

@@ -27,7 +27,26 @@ COUSINS = (
 PORTS = (
     "# Brisk\n\nThe default port is 7070.\n\n## Archive\n\nVersion 2.4 was released in 2022. Its default port was 6060."
 )
+VERSIONS = (
+    "Version 1.0 of the handbook appeared on 3 March 2019. Version 2.0 of the handbook appeared on 12 May 2021. "
+    "Version 3.1 of the handbook appeared on 7 January 2024."
+)
+HEADS = (
+    "The head of the workshop is Ingrid Solberg. She joined in 2011.\n\n"
+    "The head of finance is Paul Okafor. He joined in 2018. He reports to Ingrid Solberg."
+)
 SALES = "Sparte: Strom; Umsatz (Mio. Euro): 41,7\nSparte: Gesamt; Umsatz (Mio. Euro): 75,9"
+TOWERS = (
+    "The lighthouse of Skarvholm was built in 1861. It is 34 metres high.\n\n"
+    "The lighthouse of Grindholm is 21 metres high and was built in 1902. It was automated in 1985, Skarvholm only in 2003."
+)
+CHEMISTS = (
+    "Clara Voss studied in Leiden. Later she taught in Glasgow, where she died in 1974.\n\n"
+    "Her cousin Martha Voss studied in Kiel. She died in Kiel in 1959."
+)
+WATER = (
+    "Ein Kubikmeter Wasser kostet 2,14 Euro. Im Jahr 2023 kostete er 1,98 Euro. Der Grundpreis beträgt 9 Euro im Monat."
+)
 PUMPS = "The pump P-40 weighs 18 kilograms. The pump P-20 weighs 11 kilograms."
 
 
@@ -88,7 +107,25 @@ TOLD = [
         "21",
     ),
     Told("Ist das Büro mittwochs geöffnet?", "Das Büro ist mittwochs nicht geöffnet.", "nicht geöffnet", "kein"),
+    Told("What is the current version of the handbook?", VERSIONS, "Version 3.1", "Version 2.0"),
+    Told(
+        "What is the current price of the pass?",
+        "In 2021 the price of the pass was 2.50 euros. In 2024 the price of the pass was 1.90 euros.",
+        "1.90",
+        "2.50",
+    ),
+    Told("Which version of the handbook appeared in 2019?", VERSIONS, "Version 1.0", "Version 3.1"),
+    Told("When did Ingrid Solberg join?", HEADS, "She joined in 2011.", "reports"),
+    Told(
+        "Who reports to Ingrid Solberg?",
+        HEADS,
+        "The head of finance is Paul Okafor. He reports to Ingrid Solberg.",
+        "workshop",
+    ),
     Told("How much does the pump P-20 weigh?", PUMPS, "11 kilograms", "18 kilograms"),
+    Told("How high is the lighthouse of Skarvholm?", TOWERS, "It is 34 metres high.", "Grindholm"),
+    Told("Where did Clara Voss die?", CHEMISTS, "Glasgow, where she died", "Martha"),
+    Told("Was kostete ein Kubikmeter Wasser 2023?", WATER, "1,98", "Grundpreis"),
 ]
 
 
@@ -112,6 +149,39 @@ async def test_history_is_quoted_where_the_documents_say_nothing_of_today() -> N
 async def test_row_of_a_part_that_is_not_there_is_no_answer() -> None:
     found = await answer("Wie hoch war der Umsatz der Sparte Gas?", passages(SALES), Alike(), SETTINGS)
     assert not found.answerable
+
+
+async def test_row_of_a_longer_name_is_no_answer() -> None:
+    port = "Name: Trinidad; Capital: Port of Spain; TLD: .tt"
+    for question in ("What is the TLD of Spain?", "What is the capital of Spain?"):
+        assert not (await answer(question, passages(port), Alike(), SETTINGS)).answerable
+    assert ".es" in await quoted(
+        "What is the TLD of Spain?", f"{port}\nName: Spain; Official name: Kingdom of Spain; TLD: .es"
+    )
+    assert ".tt" in await quoted("What is the TLD of Trinidad?", port)
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answers"),
+    [
+        ("Are dogs allowed on the Borealis?", "On board the Aurora dogs are not allowed.", False),
+        ("Are dogs allowed on the Aurora?", "On board the Aurora dogs are not allowed.", True),
+        ("Darf man Hunde auf die Fähre mitnehmen?", "An Bord darf man Hunde nur mit Leine mitnehmen.", True),
+    ],
+)
+async def test_what_is_so_of_others_is_no_answer(question: str, text: str, answers: bool) -> None:
+    assert (await answer(question, passages(text), Alike(), SETTINGS)).answerable is answers
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Where was Astrid Lie born?", "Her coach is Astrid Lie."),
+        ("How many goals did Jonas Solheim score?", "Jonas Solheim, his younger brother, was a goalkeeper."),
+    ],
+)
+async def test_what_has_of_the_question_its_names_only_is_no_answer(question: str, text: str) -> None:
+    assert not (await answer(question, passages(text), Alike(0.9), SETTINGS)).answerable
 
 
 def test_name_in_another_language_makes_no_namesake() -> None:

@@ -3,10 +3,12 @@
 import pytest
 
 from kit.language.detection import FastTextLanguages
+from kit.language.question_language import QuestionLanguages
 from services.orchestrator.answering.refusals import is_refusal, refusal
-from services.orchestrator.answering.wording import REFUSALS, wording
+from services.orchestrator.answering.wording import REFUSALS, reply, wording
+from services.orchestrator.modes.phrases import KINDS
 
-LANGUAGES = FastTextLanguages()
+LANGUAGES = QuestionLanguages(FastTextLanguages())
 
 
 @pytest.mark.parametrize(
@@ -19,11 +21,20 @@ LANGUAGES = FastTextLanguages()
         ("Кто написал эту книгу?", "В документах этого нет."),
         ("长城有多长?", "文档中没有说明。"),
         ("من كتب هذا الكتاب؟", "لا تذكر الوثائق ذلك."),
+        ("Que mangent les canards ?", "Les documents ne le disent pas."),
+        ("Was kostet das Mittagessen in der Kantine?", "Die Dokumente sagen dazu nichts."),
+        ("Was the harbour of Emden built by Die Zeit?", "The documents do not say."),
         ("R2D2 C3PO", "The documents do not say."),
     ],
 )
 def test_refusal_is_in_the_language_of_the_question(question: str, refused: str) -> None:
     assert wording(question, LANGUAGES).refusal == refused
+
+
+def test_small_talk_is_replied_to_in_each_language_in_which_it_is_known() -> None:
+    known = {(talk, language) for talk, language, _ in KINDS}
+    assert len(known) == 3 * 15
+    assert len({reply(talk, language) for talk, language in known}) == len(known)
 
 
 def test_every_refusal_is_known_as_one() -> None:

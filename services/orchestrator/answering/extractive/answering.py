@@ -9,14 +9,15 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from kit.language.cues import is_year
+from kit.language.anaphora import names_nobody
+from kit.language.cues import compares, is_year
 from kit.language.questions import AnswerKind, Question, read_question
 from kit.language.sentences import UnitKind
 from kit.language.terms import tokens
 from services.orchestrator.answering.extractive.answerability import probability
 from services.orchestrator.answering.extractive.features import Candidate, Evidence, gather, has_column_and_cell
 from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage, SentenceScorer
-from services.orchestrator.answering.extractive.rows import is_row, is_whole, shortened
+from services.orchestrator.answering.extractive.rows import is_row, is_shortened, is_whole, names_a_column, shortened
 from services.orchestrator.answering.extractive.scored import Scored
 from services.orchestrator.answering.extractive.scoring import prefilter, rank
 from services.orchestrator.answering.extractive.selection import select
@@ -24,7 +25,9 @@ from services.orchestrator.answering.extractive.settings import ExtractiveSettin
 from services.orchestrator.answering.extractive.signals import lacks_identifier, read_signals
 from services.orchestrator.answering.extractive.superseded import (
     judged_with_its_antecedent,
+    only_names,
     speaks_of_a_namesake,
+    speaks_of_others_only,
     without_superseded,
 )
 from services.orchestrator.answering.extractive.two_steps import find_bridge, read_two_steps
@@ -38,6 +41,11 @@ choice: the labelled data has few such questions."""
 LEAST_OF_FITTING_ROW = 0.6
 """A row with a column and a cell of the question answers it at least this often: 0.93 of 217 questions made from rows of tables had
 their value in the answer."""
+MOST_OF_THE_UNSAID = 0.45
+"""The most that is believed where the question does not say enough: "When did he join?" of whom, "Where is Ghana?" which of the
+sixty fields of a row. A choice: unlikely, and shown."""
+LEAST_OF_ANOTHER_NUMBER = 0.5
+"""What is about all that a yes or no question asks, and has another number, denies it. A choice: shown, and called uncertain."""
 MOST_OF_OTHER_ROW = 0.2
 """A row that lacks one of them, and a word of the question besides, is about something else."""
 CLOSEST_PASSAGES = 3
@@ -90,11 +98,16 @@ async def _in_one_step(
     semantics, degraded_reason = await score_candidates(read, candidates, scorer, settings)
     everything = rank(candidates, semantics, settings)
     ranked = without_superseded(read, everything)
-    # How sure it is depends on all that was found: what is superseded is near, too.
-    best = judged_with_its_antecedent(evidence, ranked[0], everything)
-    sure = _confidence(read, evidence, [best, *(each for each in everything if each is not ranked[0])])
+    sure = _sure_of(read, evidence, ranked, everything)
     total = (settings.without_scorer if semantics is None else settings.with_scorer).total
-    if sure < (settings.min_confidence_by_words if semantics is None else settings.min_confidence):
+    least = settings.min_confidence_by_words if semantics is None else settings.min_confidence
+    sentences = [each for each in ranked if not _is_row(each) and each.value >= ranked[0].value - settings.broad_gap]
+    if sure < least and _is_row(ranked[0]) and sentences:
+        # Rows repeat the words of many questions: one that answers nothing hides no sentence that is as near and does.
+        surer = _sure_of(read, evidence, sentences, [each for each in everything if not _is_row(each)])
+        if surer >= least:
+            sure, ranked = surer, sentences
+    if sure < least:
         return ExtractiveAnswer(
             (), False, sure, WEAK_EVIDENCE, _closest(everything, total, read.stems), degraded_reason
         )
@@ -102,6 +115,16 @@ async def _in_one_step(
     return ExtractiveAnswer(
         tuple(_sentence(s, total, read.stems) for s in chosen), True, sure, degraded_reason=degraded_reason
     )
+
+
+def _sure_of(read: Question, evidence: Evidence, ranked: Sequence[Scored], everything: Sequence[Scored]) -> float:
+    """Of the best of `ranked`. It depends on all that was found: what is superseded is near, too."""
+    best = judged_with_its_antecedent(evidence, ranked[0], everything)
+    return _confidence(read, evidence, [best, *(each for each in everything if each is not ranked[0])])
+
+
+def _is_row(scored: Scored) -> bool:
+    return scored.candidate.unit.kind is UnitKind.ROW
 
 
 def render(extractive: ExtractiveAnswer) -> list[str]:
@@ -170,20 +193,47 @@ def _confidence(read: Question, evidence: Evidence, ranked: Sequence[Scored]) ->
     sure = probability(read_signals(read, evidence, ranked))
     best = ranked[0].candidate
     if best.unit.kind is UnitKind.ROW and is_row(best.unit.text):
-        if _lacks_year(read, best):
+        if _lacks_year(read, best) or _compares_nowhere(read, best):
             sure = min(sure, MOST_OF_OTHER_ROW)
         elif has_column_and_cell(read, best):
             sure = max(sure, LEAST_OF_FITTING_ROW)
         elif read.stems - best.nearby and not is_whole(best.unit.text):
             sure = min(sure, MOST_OF_OTHER_ROW)
-    is_other = lacks_identifier(read, evidence) or speaks_of_a_namesake(read, best)
+        elif is_shortened(best.unit.text) and not names_a_column(best.unit.text, read.stems):
+            sure = min(sure, MOST_OF_THE_UNSAID)
+    if names_nobody(read.text):
+        sure = min(sure, MOST_OF_THE_UNSAID)
+    denies = _tells_another_number(read, best)
+    if denies:
+        sure = max(sure, LEAST_OF_ANOTHER_NUMBER)
+    is_other = (
+        (lacks_identifier(read, evidence) and not denies)
+        or speaks_of_a_namesake(read, best)
+        or speaks_of_others_only(read, best)
+        or only_names(read, best)
+    )
     return round(min(sure, MOST_WITHOUT_IDENTIFIER) if is_other else sure, 3)
+
+
+def _tells_another_number(read: Question, best: Candidate) -> bool:
+    """Whether the unit answers a yes or no question by another number, and is about all else that is asked: "Was it built in 2007?"
+    by "It was built in 1998"."""
+    missing = [term for term in read.terms if term.stem not in best.about]
+    if read.kind is not AnswerKind.YES_NO or not missing or not all(term.is_number for term in missing):
+        return False
+    others = [token for token in tokens(best.unit.text) if token.is_number and token.stem not in read.stems]
+    return {is_year(term.surface) for term in missing} <= {is_year(token.surface) for token in others}
 
 
 def _lacks_year(read: Question, row: Candidate) -> bool:
     """Whether the question names a year that the row does not have, which has others."""
     years = {term.stem for term in read.terms if is_year(term.surface)}
     return bool(years - row.about) and any(is_year(token.surface) for token in tokens(row.unit.text))
+
+
+def _compares_nowhere(read: Question, row: Candidate) -> bool:
+    """Whether the question asks for the most or the least of several, which no single row tells that does not say so."""
+    return compares(read.text) and not compares(f"{row.caption} {row.unit.text}")
 
 
 def _overlaps(candidate: Candidate, quote: tuple[int, int, int]) -> bool:

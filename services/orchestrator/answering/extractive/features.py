@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kit.language.cues import is_year, type_cue, years_between
+from kit.language.anaphora import points_back, starts_with_anaphor
+from kit.language.cues import costs_nothing, is_year, type_cue, years_between
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import Unit, UnitKind, split_units
-from kit.language.terms import Token, points_back, starts_with_anaphor, tokens
+from kit.language.terms import Token, tokens
 from services.orchestrator.answering.extractive.models import Passage
-from services.orchestrator.answering.extractive.rows import fields, is_row, is_whole, names_a_whole
+from services.orchestrator.answering.extractive.rows import fields, is_row, is_whole, names_a_whole, row_tokens
 
 _DATED = re.compile(r"(?<!\d)(?:1\d|20)\d{2}(?!\d)")
 """A short line with a year is no title but the date of what stands around it."""
@@ -20,8 +21,13 @@ _THE_WHOLE = "the whole"
 _WORD = re.compile(r"[^\W\d_]{2}|[^\W\d_a-zA-Z]|\d")
 _ASKS = ("?", "？", "؟")
 _INTRODUCES = (":", "：")
+_EXCLAIMS = re.compile(r"\S+(?:\s+\S+)?!")
+_QUOTED = re.compile(r"([\"'`])[^\"'`]{3,}\1|[“„«][^“”„«»]{3,}[”“»]")
 NAME_BOOST = 1.5
 """A name or number of the question weighs this much more than a word: the answer is about *that* person or year."""
+TYPE_WEIGHT = 0.5
+"""The word behind "which" weighs this much of another one: the answer names one of the kind, and mostly not the kind. A choice:
+from 0.3 to 0.7 the sets of docs/evaluation.md are answered alike."""
 STEM_PREFIX = 5
 """Two stems that share this many first letters, and most of their length, are taken for one word family…"""
 FAMILY_WEIGHT = 0.7
@@ -111,15 +117,15 @@ def gather(question: Question, passages: Sequence[Passage]) -> Evidence:
 
 def _read(question: Question, passage: Passage) -> _Read:
     units = _whole_rows(passage.text, split_units(passage.text))
-    found = [_row_tokens(unit.text) if unit.kind is UnitKind.ROW else tokens(unit.text) for unit in units]
+    found = [row_tokens(unit.text) if unit.kind is UnitKind.ROW else tokens(unit.text) for unit in units]
     header = tokens(". ".join((passage.document_name.replace("_", " "), *passage.heading_path)))
-    matches = [_matches(question, t) | _within_spans(question, unit.text) for unit, t in zip(units, found, strict=True)]
+    matches = [
+        _matches(question, t)
+        | _within_spans(question, unit.text)
+        | dict.fromkeys(costs_nothing(question, unit.text), 1.0)
+        for unit, t in zip(units, found, strict=True)
+    ]
     return _Read(passage, units, found, matches, _captions(units), _heads(units), _matches(question, header))
-
-
-def _row_tokens(text: str) -> list[Token]:
-    """The words of a row, and those that the names of its columns are made of ("currency_name")."""
-    return tokens(text) + [token for name, _ in fields(text) if "_" in name for token in tokens(name.replace("_", " "))]
 
 
 def _within_spans(question: Question, text: str) -> dict[str, float]:
@@ -180,6 +186,8 @@ def _weights(question: Question, read: Sequence[_Read]) -> dict[str, float]:
     for term in question.terms:
         rarity = math.log(1 + (total - counts[term.stem] + 0.5) / (counts[term.stem] + 0.5))
         weights[term.stem] = (0.3 + rarity) * (NAME_BOOST if term.is_exact else 1.0)
+    if question.type_stem in weights and len(weights) > 1:
+        weights[question.type_stem] *= TYPE_WEIGHT
     return weights
 
 
@@ -200,9 +208,20 @@ def _says_something(question: Question, candidate: Candidate) -> bool:
         return False
     if unit.kind is UnitKind.PROSE and unit.text.endswith(_INTRODUCES):
         return False
+    if _EXCLAIMS.fullmatch(unit.text) or _quotes(question, unit.text):
+        return False
     if question.kind is AnswerKind.YES_NO or question.kind is AnswerKind.KEYWORDS:
         return True
-    return bool(candidate.stems - question.stems)
+    # "He reports to Ada" says who does to whom knows who he is.
+    return bool(candidate.stems - question.stems or candidate.antecedent)
+
+
+def _quotes(question: Question, text: str) -> bool:
+    """Whether the question itself stands in a text in quotation marks: an example of asking is no answer."""
+    wanted = question.stems
+    return len(wanted) > 1 and any(
+        wanted <= {token.stem for token in tokens(quoted[0])} and "?" in quoted[0] for quoted in _QUOTED.finditer(text)
+    )
 
 
 def _candidate(question: Question, part: _Read, index: int, evidence: Evidence, passage_coverage: float) -> Candidate:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from kit.language.cues import SHAPED_KINDS
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import UnitKind
 from kit.language.terms import words
@@ -29,12 +30,20 @@ def select(
         if gains[best] < ranked[0].value - gap:
             break
         following = rest.pop(best)
+        if _adds_nothing_asked(question, ranked[0].candidate, following.candidate):
+            continue
         if not any(_says_the_same(following.candidate, other.candidate, settings) for other in chosen):
             chosen.append(following)
             covered |= following.candidate.covered
     if question.kind in _STEPS:
         chosen = _with_next_steps(ranked, chosen, settings)
-    return _reading_order(_with_antecedents(evidence, chosen, settings))
+    return _reading_order(_with_antecedents(question, evidence, chosen, settings))
+
+
+def _adds_nothing_asked(question: Question, best: Candidate, further: Candidate) -> bool:
+    """Whether a further unit has neither a word of the question that the best one is not about, nor as clearly the kind of thing
+    that is asked for: after "It is 34 metres high", what has no number."""
+    return question.kind in SHAPED_KINDS and further.cue < best.cue and further.covered <= best.about
 
 
 def _limits(question: Question, settings: ExtractiveSettings) -> tuple[int, float]:
@@ -78,11 +87,13 @@ def _says_the_same(left: Candidate, right: Candidate, settings: ExtractiveSettin
     )
 
 
-def _with_antecedents(evidence: Evidence, chosen: Sequence[Scored], settings: ExtractiveSettings) -> list[Scored]:
+def _with_antecedents(
+    question: Question, evidence: Evidence, chosen: Sequence[Scored], settings: ExtractiveSettings
+) -> list[Scored]:
     """Adds the sentence that says what the pronoun at the start of another one stands for."""
     complete = list(chosen)
     for scored in chosen:
-        antecedent = _antecedent(evidence, scored.candidate)
+        antecedent = _antecedent(question, evidence, scored.candidate)
         if antecedent is None or len(complete) >= settings.max_units:
             continue
         if not any(_says_the_same(antecedent, other.candidate, settings) for other in complete):
@@ -90,13 +101,14 @@ def _with_antecedents(evidence: Evidence, chosen: Sequence[Scored], settings: Ex
     return complete
 
 
-def _antecedent(evidence: Evidence, candidate: Candidate) -> Candidate | None:
+def _antecedent(question: Question, evidence: Evidence, candidate: Candidate) -> Candidate | None:
     if candidate.unit.kind is not UnitKind.PROSE or not candidate.antecedent:
         return None
     for other in evidence.candidates:
         is_named = other.passage.number == candidate.passage.number and other.index == candidate.antecedent_index
         if is_named and other.unit.block == candidate.unit.block and other.unit.kind is UnitKind.PROSE:
-            return other if other.covered - candidate.covered else None
+            says_nothing_alone = candidate.stems <= question.stems
+            return other if other.covered - candidate.covered or says_nothing_alone else None
     return None
 
 

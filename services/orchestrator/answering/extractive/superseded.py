@@ -2,17 +2,19 @@
 what is asked for: of then and not of now, of a part and not of the whole, of what is not so, of a namesake. It is left out of the
 answer as long as the other is there. Where no other is, it stays: it may be all that the documents say."""
 
+import calendar
 import enum
 import itertools
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from kit.language.cues import is_negated, is_year
-from kit.language.history import asks_of_today, tells_of_the_past
+from kit.language.cues import SHAPED_KINDS, is_negated, is_year
+from kit.language.history import asks_for_the_latest, asks_of_today, tells_of_the_past
+from kit.language.question_language import language_by_words
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import UnitKind
-from kit.language.terms import STOPWORDS, Token, tokens, words
+from kit.language.terms import STOPWORDS, Token, stem, tokens, words
 from services.orchestrator.answering.extractive.features import Candidate, Evidence
 from services.orchestrator.answering.extractive.rows import fields, is_row, names_a_whole
 from services.orchestrator.answering.extractive.scored import Scored
@@ -33,6 +35,14 @@ _ONE_FACT = frozenset(
     }
 )
 """What asks for one thing that is so. "Is it allowed?" is answered by "It is not" as well."""
+_GERMAN = "de"
+_VERSION = re.compile(
+    r"(?:\b(?:v|versi[oó]n\w*|version\w*|release|edition|fassung|верси\w+)|版本)[\s.:]*(\d{1,4}(?:\.\d{1,4}){0,3})(?![\d.,]*\d)",
+    re.IGNORECASE,
+)
+"""The number must be said to be one of a version: 2.50 may be a price."""
+_LONGER_NAME = re.compile(r"(?P<first>[^\W\d_a-z][^\W\d_]+) (?:of|de|du|di|von) (?:the )?\Z")
+_MONTHS = frozenset(stem(month) for month in calendar.month_name if month)
 _NOT_ONLY = re.compile(r"\bnot (only|just|merely|necessarily)\b", re.IGNORECASE)
 _PARTS = words("each every per by which highest lowest most least largest smallest jede jeder chaque cada")
 """What asks for parts, or compares them."""
@@ -48,12 +58,15 @@ class Flaw(enum.Enum):
     NAMESAKE = "namesake"
     UNNAMED = "unnamed"
     ANOTHER_YEAR = "another year"
+    ANOTHER_KIND = "another kind"
+    EARLIER = "earlier"
 
 
 def without_superseded(question: Question, ranked: Sequence[Scored]) -> list[Scored]:
     """`ranked` (best first) without the units that another supersedes; at least one is left."""
     flaws = {id(each): _flaws(question, each.candidate, ranked) for each in ranked}
-    kept = [each for each in ranked if not any(_goes_on_from(other, each) for other in ranked)]
+    fitting = [each for each in ranked if Flaw.NAMESAKE not in flaws[id(each)]]
+    kept = [each for each in ranked if not any(_goes_on_from(other, each) for other in fitting)]
     kept = [
         each
         for each in kept
@@ -93,12 +106,38 @@ def judged_with_its_antecedent(evidence: Evidence, best: Scored, ranked: Sequenc
 
 
 def speaks_of_a_namesake(question: Question, candidate: Candidate) -> bool:
-    """Whether the unit is about another one than the question: "Apollo 11" and "Apollo 13", "Ada Byron" and "Anne Byron", or "He
-    was …" behind a sentence about somebody else."""
+    """Whether the unit is about another one than the question: "Apollo 11" and "Apollo 13", "Ada Byron" and "Anne Byron", "Spain"
+    and "Port of Spain" in a row, or "He was …" behind a sentence about somebody else."""
     return (
         _has_another_number(question, candidate)
         or _has_another_name(question, candidate)
         or _points_elsewhere(question, candidate)
+        or _has_a_longer_name(question, candidate)
+    )
+
+
+def speaks_of_others_only(question: Question, candidate: Candidate) -> bool:
+    """Whether the unit names something, and neither it nor its titles anything that the question names. German nouns tell nothing:
+    all look like names."""
+    asked = {term.stem for term in question.terms if term.is_name}
+    return (
+        _names_others_only(question, candidate)
+        and not asked & candidate.about
+        and language_by_words(question.text.lower()) != _GERMAN
+    )
+
+
+def only_names(question: Question, candidate: Candidate) -> bool:
+    """Whether the unit, with its titles, has of the question nothing but names, and nothing of the kind that is asked for: "Her
+    coach is Astrid Lie" says neither when nor where she was born. German nouns tell nothing: all look like names."""
+    names = {term.stem for term in question.terms if term.is_exact}
+    return (
+        question.kind in SHAPED_KINDS | {AnswerKind.PLACE}
+        and not candidate.cue
+        and bool(names & candidate.about)
+        and bool(question.stems - names)
+        and candidate.about <= names
+        and language_by_words(question.text.lower()) != _GERMAN
     )
 
 
@@ -141,6 +180,10 @@ def _flaws(question: Question, candidate: Candidate, ranked: Sequence[Scored]) -
         found.add(Flaw.UNNAMED)
     if {term.stem for term in question.terms if is_year(term.surface)} - candidate.about:
         found.add(Flaw.ANOTHER_YEAR)
+    if question.kind in SHAPED_KINDS and not candidate.cue:
+        found.add(Flaw.ANOTHER_KIND)
+    if asks_for_the_latest(question.text) and any(_came_later(each.candidate, candidate) for each in ranked):
+        found.add(Flaw.EARLIER)
     return frozenset(found)
 
 
@@ -152,6 +195,34 @@ def _names_others_only(question: Question, candidate: Candidate) -> bool:
     named = {token.stem for token in tokens(f"{candidate.antecedent} {candidate.unit.text}") if token.is_name}
     held = candidate.covered | {token.stem for token in tokens(candidate.antecedent)}
     return bool(asked and named) and not asked & held
+
+
+def _came_later(other: Candidate, candidate: Candidate) -> bool:
+    """Whether two units say the same of different versions, or else of different years, and the other one of a later: "Version 2.0
+    appeared in 2021", "Version 3.1 appeared in 2024"."""
+    if other.passage.document_id != candidate.passage.document_id or _template(other) != _template(candidate):
+        return False
+    versions = [_versions(each.unit.text) for each in (candidate, other)]
+    if all(versions):
+        return versions[0] < versions[1]
+    years = [
+        max((token.surface for token in tokens(each.unit.text) if is_year(token.surface)), default="")
+        for each in (candidate, other)
+    ]
+    return all(years) and years[0] < years[1]
+
+
+def _template(candidate: Candidate) -> frozenset[str]:
+    """The words of a unit without what counts or dates."""
+    return frozenset(
+        token.stem
+        for token in tokens(candidate.unit.text)
+        if not token.is_stopword and token.stem not in _MONTHS and not any(map(str.isdigit, token.surface))
+    )
+
+
+def _versions(text: str) -> list[tuple[int, ...]]:
+    return [tuple(map(int, found.split("."))) for found in _VERSION.findall(text)]
 
 
 def _is_part(question: Question, candidate: Candidate, ranked: Sequence[Scored]) -> bool:
@@ -210,6 +281,23 @@ def _has_another_name(question: Question, candidate: Candidate) -> bool:
         if len(run) > 1 and not run <= candidate.about and _names_beside(text, found, run, question.stems):
             return True
     return False
+
+
+def _has_a_longer_name(question: Question, candidate: Candidate) -> bool:
+    """Whether the cells of a row have the names of the question within longer ones only: "Port of Spain"."""
+    if candidate.unit.kind is not UnitKind.ROW:
+        return False
+    text = f"{candidate.caption}; {candidate.unit.text}"
+    columns = {token.stem for name, _ in fields(text) for token in tokens(name)}
+    names = {term.stem for term in question.terms if term.is_name} - columns
+    found = [token for token in tokens(text) if token.stem in names]
+    return bool(found) and all(_is_tail(text[: token.start], question) for token in found)
+
+
+def _is_tail(before: str, question: Question) -> bool:
+    """Whether what stands right before a name makes it the end of a longer one, whose beginning the question does not have."""
+    longer = _LONGER_NAME.search(before)
+    return longer is not None and stem(longer["first"]) not in question.stems
 
 
 def _runs(text: str, names: Sequence[Token]) -> list[frozenset[str]]:
