@@ -72,9 +72,9 @@ def visiting(browser: Browser, base_url: str, prepare: Callable[[Page], object] 
         context.close()
 
 
-def refusals_are_expected(visit: Visit) -> None:
-    """A browser notes each 401 in its console."""
-    visit.complaints[:] = [each for each in visit.complaints if "status of 401" not in each]
+def refusals_are_expected(visit: Visit, status: int = 401) -> None:
+    """A browser notes each of them in its console."""
+    visit.complaints[:] = [each for each in visit.complaints if f"status of {status}" not in each]
 
 
 def plain_http_is_expected(visit: Visit) -> None:

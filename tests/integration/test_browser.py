@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from kit.testing.openai import Reply
-from tests.browsing import WAIT_MS, Visit, browser, visiting
+from tests.browsing import WAIT_MS, Visit, browser, refusals_are_expected, visiting
+from tests.integration.api import Api
 from tests.integration.conftest import DATA, Model
 from tests.integration.scripting import calling
 from tests.integration.system import Groundwork
@@ -57,6 +58,43 @@ def test_upload_ask_and_open_the_citation(visit: Visit) -> None:
     expect(answer.get_by_test_id("citation")).to_have_count(0)
 
 
+def test_a_follow_up_to_documents_is_understood_until_another_conversation_begins(visit: Visit, api: Api) -> None:
+    collection_id = api.new_collection()
+    page = visit.page
+    page.reload()
+    page.get_by_label("Collection", exact=True).select_option(collection_id)
+    page.get_by_test_id("file-input").set_input_files(
+        {
+            "name": "teams.csv",
+            "mimeType": "text/csv",
+            "buffer": b"Team,Payroll,Wins\nReds,82.20,97\nYankees,197.96,95\n",
+        }
+    )
+    row = page.get_by_test_id("document-row").filter(has_text="teams.csv")
+    expect(row).to_have_attribute("data-status", "ready", timeout=WAIT_MS)
+    question, answer, said = (
+        page.get_by_test_id("question-input"),
+        page.get_by_test_id("answer"),
+        page.locator("#asked"),
+    )
+    for words in ("What was the payroll of the Yankees?", "How many wins did they have?"):
+        question.fill(words)
+        page.keyboard.press("Enter")
+        expect(said).to_have_text(words)
+        expect(answer).to_contain_text("Yankees", timeout=WAIT_MS)
+        expect(answer).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)
+    expect(page.get_by_test_id("message")).to_have_count(2)
+    expect(page.get_by_test_id("message").last).to_have_text("What was the payroll of the Yankees?")
+    expect(page.get_by_test_id("message-verdict")).to_contain_text("answers your question")
+    page.get_by_test_id("new-conversation").click()
+    expect(page.get_by_test_id("message")).to_have_count(0)
+    question.fill("How many wins did they have?")
+    page.keyboard.press("Enter")
+    expect(answer).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)
+    searched = page.get_by_test_id("step").filter(has_text="Searching for")
+    expect(searched).to_contain_text("Searching for “How many wins did they have?” …")
+
+
 def test_chat_with_tools_shows_its_steps(visit: Visit) -> None:
     page = visit.page
     page.get_by_test_id("mode-chat").check(force=True)
@@ -105,6 +143,20 @@ def test_a_file_that_cannot_be_read_and_markup_in_a_name_are_shown_as_text(visit
     row.get_by_role("button", name="Delete").click()
     row.get_by_role("button", name="Delete").click()
     expect(row).to_have_count(0)
+
+
+def test_what_was_not_answered_is_said_with_its_reason(visit: Visit, api: Api) -> None:
+    api.new_collection()
+    page = visit.page
+    page.reload()
+    question, said = page.get_by_test_id("question-input"), page.get_by_role("status")
+    question.fill("What is the boiling point of ethanol?")
+    page.keyboard.press("Enter")
+    expect(said.filter(has_text="only it was asked")).to_be_visible(timeout=WAIT_MS)
+    question.fill("why " * 2001)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert").filter(has_text="8000")).to_be_visible(timeout=WAIT_MS)
+    refusals_are_expected(visit, status=400)
 
 
 def test_the_page_fits_a_phone(visit: Visit) -> None:

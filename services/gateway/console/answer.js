@@ -20,8 +20,11 @@ export class AnswerView {
   #quotes = false;
   #steps = new StepTrace();
   #decisions = new Decisions();
+  #alone;
 
-  constructor(question) {
+  /** `alone` gives the name of the collection that is asked where there are others, which may not be known yet; "" otherwise. */
+  constructor(question, alone = () => "") {
+    this.#alone = alone;
     byId("answer-card").hidden = false;
     byId("answer").replaceChildren();
     byId("answer").setAttribute("aria-busy", "true");
@@ -35,6 +38,11 @@ export class AnswerView {
 
   say(text) {
     setText(byId("progress"), text);
+  }
+
+  /** Says below the answer what was done in a lesser way than asked. */
+  note(message) {
+    this.#note({ message, part: "conversation" });
   }
 
   /** Whether the run waits for a person, and can be left meanwhile. */
@@ -141,9 +149,10 @@ export class AnswerView {
 
   #done({ status }) {
     this.#decisions.end();
+    const alone = this.#alone();
     const words = {
       completed: "Answered.",
-      refused: "Nothing found that answers this.",
+      refused: alone ? `Nothing found in “${alone}” that answers this; only it was asked.` : "Nothing found that answers this.",
       cancelled: "Stopped.",
       timeout: "The time for this answer ran out. Ask again, perhaps more narrowly.",
       failed: "",

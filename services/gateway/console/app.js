@@ -2,8 +2,8 @@
 
 import { AnswerView } from "./answer.js";
 import { startApprovals } from "./approvals.js";
-import { collection, noticeCollection, isShown, showCollections, startCollections } from "./collections.js";
-import { send, showEarlier, useThread } from "./conversation.js";
+import { askedAlone, collection, isShown, noticeCollection, returnTo, showCollections, startCollections } from "./collections.js";
+import { over, send, showEarlier, withTools } from "./conversation.js";
 import { redrawDocuments, startLibrary } from "./documents.js";
 import { byId, setText } from "./dom.js";
 import { startKeys } from "./key.js";
@@ -19,14 +19,24 @@ const form = byId("ask");
 const question = byId("question");
 const stop = byId("stop");
 let current = null; // the run in the card, while it goes on
+let shownRun = ""; // the run in the card, also when it has ended
+let documents = over(collection());
 
 const isChat = () => byId("mode-chat").checked;
+
+/** What the next question belongs to. One that has not begun is over the collection that is chosen by then. */
+function conversation() {
+  if (isChat()) return withTools;
+  if (!documents.thread) documents = over(collection());
+  return documents;
+}
 
 /** Shows a run in the card: a new one that `start` begins, or the one that is known. The run before is left; it goes on. */
 async function follow(view, start, known = "") {
   current?.leaving.abort();
-  const mine = { view, leaving: new AbortController(), runId: known };
+  const mine = { view, leaving: new AbortController(), runId: known, isResumed: !start };
   current = mine;
+  shownRun = known;
   byId("ask-button").disabled = true;
   stop.hidden = false;
   stop.disabled = !known;
@@ -39,6 +49,7 @@ async function follow(view, start, known = "") {
       onRun: (id) => {
         mine.runId = id;
         if (current !== mine) return;
+        shownRun = id;
         stop.disabled = false;
         sessionStorage.setItem(RUN_KEY, id); // a reload of the page reads on
       },
@@ -49,21 +60,42 @@ async function follow(view, start, known = "") {
   } catch (error) {
     if (current === mine) view.fail(error.message);
   }
-  if (current !== mine) return;
+  if (current === mine) settle();
+}
+
+/** No run goes on in the card any more. */
+function settle() {
   current = null;
   sessionStorage.removeItem(RUN_KEY);
   stop.hidden = true;
   byId("ask-button").disabled = false;
 }
 
-function take({ view, runId }, event) {
-  if (event.event === "run" && event.data.mode === "chat") {
-    choose("chat");
-    useThread(event.data.thread_id);
-    showEarlier(runId);
-  }
+/** Empties the card. A run in it is left; it goes on. */
+function clearCard() {
+  current?.leaving.abort();
+  settle();
+  shownRun = "";
+  byId("answer-card").hidden = true;
+  setText(byId("progress"), "");
+}
+
+function take({ view, runId, isResumed }, event) {
+  if (event.event === "run") goOnWith(event.data, runId, isResumed);
   view.take(event);
   byId("ask-button").disabled = !view.isWaiting;
+}
+
+/** What is asked next belongs to the conversation of the run that the card shows, also when it is shown again after a reload. */
+function goOnWith({ mode, thread_id: thread, collection_ids: [asked] = [] }, runId, isResumed) {
+  if (mode === "chat") {
+    choose("chat");
+    withTools.thread = thread;
+  } else if (mode === "grounded" && isResumed) {
+    returnTo(asked);
+    if (asked === collection()) documents = { ...over(asked), thread: thread || "" };
+  }
+  showEarlier(conversation(), runId);
 }
 
 function ask() {
@@ -72,14 +104,29 @@ function ask() {
     question.focus();
     return;
   }
-  if (isChat()) {
-    question.value = "";
-    follow(new AnswerView(text), (signal) => send(text, signal));
-    return;
-  }
-  const body = JSON.stringify({ question: text, collection_ids: [collection()] });
-  const headers = { "Content-Type": "application/json", Accept: "text/event-stream" };
-  follow(new AnswerView(text), (signal) => call("/v1/qa", { method: "POST", headers, body, signal }));
+  const [asked, view] = [conversation(), new AnswerView(text, isChat() ? undefined : askedAlone)];
+  question.value = "";
+  follow(view, async (signal) => {
+    try {
+      return await send(asked, text, { signal, onNote: (note) => view.note(note) });
+    } catch (error) {
+      if (!signal.aborted) question.value ||= text; // to be mended, or sent again
+      throw error;
+    }
+  });
+}
+
+/** Another conversation begins, with an empty card. */
+function beginAnew() {
+  if (isChat()) withTools.thread = "";
+  else documents = over(collection());
+  clearCard();
+  showEarlier(conversation());
+}
+
+function changeCollection() {
+  if (isChat()) documents = over(collection());
+  else beginAnew();
 }
 
 const HEADS = {
@@ -95,23 +142,21 @@ function choose(mode) {
   setText(byId("lead"), lead);
   byId(mode === "chat" ? "mode-chat" : "mode-documents").checked = true;
   showCollections(!isChat());
-  if (!isChat()) byId("earlier").hidden = true;
 }
 
 function startModes() {
   for (const each of document.querySelectorAll("input[name=mode]")) {
     each.addEventListener("change", () => {
       choose(each.value);
-      if (isChat()) showEarlier(current?.runId);
+      showEarlier(conversation(), shownRun);
     });
   }
   byId("new-conversation").addEventListener("click", () => {
-    useThread("");
-    showEarlier();
+    beginAnew();
     question.focus();
   });
   choose(sessionStorage.getItem(MODE_KEY) === "chat" ? "chat" : "documents");
-  if (isChat()) showEarlier(sessionStorage.getItem(RUN_KEY) || "");
+  showEarlier(conversation(), sessionStorage.getItem(RUN_KEY) || "");
 }
 
 form.addEventListener("submit", (event) => {
@@ -160,7 +205,7 @@ startSamples((text) => {
 }, redrawDocuments);
 startModes();
 startApprovals((runId) => current?.runId !== runId && follow(new AnswerView(""), null, runId));
-startCollections(redrawDocuments);
 startSystem();
+await startCollections({ onChange: redrawDocuments, onMove: changeCollection });
 const unfinished = sessionStorage.getItem(RUN_KEY);
-if (unfinished) follow(new AnswerView(""), null, unfinished);
+if (unfinished && !current) follow(new AnswerView(""), null, unfinished);

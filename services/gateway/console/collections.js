@@ -11,7 +11,8 @@ let ownDefault = "default"; // another id for each user
 let matters = true;
 let asked = null; // the one request for the list that is under way
 const sought = new Set(); // ids that the list was asked for; some, such as that of the tools' notes, it never has
-let changed = () => {};
+let heard = { onChange: () => {}, onMove: () => {} };
+let told = ""; // the collection that was chosen when it was last looked
 
 /** The id of the collection that is chosen. */
 export const collection = () => select.value || "default";
@@ -25,23 +26,36 @@ export const ownNamed = (name) => {
   return [...known.values()].find((each) => each.name === name && each.owner === owner)?.id;
 };
 
-/** Lists the collections; without a list everything goes to the default one. `onChange` hears of another choice. */
-export async function startCollections(onChange) {
-  changed = onChange;
+/** The name of the chosen collection where there are others, which a question to it does not ask; "" where there are none. */
+export const askedAlone = () => (select.options.length > 1 ? select.selectedOptions[0].textContent : "");
+
+/**
+ * Lists the collections; without a list everything goes to the default one. `onChange` hears whenever other documents may be shown than
+ * before, `onMove` when another collection is chosen.
+ */
+export async function startCollections(given) {
+  heard = given;
   select.addEventListener("change", choose);
   shared.addEventListener("change", changeSharing);
   await listCollections();
 }
 
 /** Lists them anew, and chooses that one, or keeps what is chosen. */
-export async function listCollections(chosen = select.value) {
+export async function listCollections(chosen = "") {
   try {
     asked ||= list().finally(() => (asked = null));
     await asked;
   } catch {
     return; // the list comes with the next visit
   }
-  select.value = known.has(chosen) ? chosen : ownDefault;
+  if (known.has(chosen)) select.value = chosen;
+  choose();
+}
+
+/** Chooses the collection of a run that is shown again, which is no move to another one. */
+export function returnTo(id) {
+  if (!known.has(id)) return;
+  told = select.value = id;
   choose();
 }
 
@@ -57,25 +71,31 @@ async function list() {
   ownDefault = await defaultAmong(collections);
   known = new Map(collections.map((each) => [each.id, each]));
   const options = collections.map(({ id, name }) => make("option", { value: id, attributes: { dir: "auto" } }, name || id));
+  const kept = select.value; // now: it may have been chosen while the list was under way
   select.replaceChildren(...options);
+  select.value = known.has(kept) ? kept : ownDefault;
 }
 
 function choose() {
   showSharing();
   showCollections(matters);
+  const before = told;
+  told = select.value;
+  if (before && before !== told) heard.onMove();
 }
 
 /** Shows the choice where it matters, and where there is one. */
 export function showCollections(matter) {
   matters = matter;
   byId("collection-bar").hidden = !matters || select.options.length < 2;
-  changed();
+  byId("all-collections").hidden = matters || select.options.length < 2;
+  heard.onChange();
 }
 
-/** The id of the user's own default collection. Who sees all sees those of others too. */
+/** The id of the user's own default collection. Who sees all sees those of others too, also where there is none of their own. */
 async function defaultAmong(collections) {
   const ids = collections.map(({ id }) => id).filter((id) => DEFAULT.test(id));
-  return ids.length === 1 ? ids[0] : (await (await call("/v1/collections/default")).json()).id;
+  return ids.includes("default") ? "default" : (await (await call("/v1/collections/default")).json()).id;
 }
 
 function showSharing() {

@@ -1,58 +1,90 @@
-// The chat's thread: made with its first message, kept over a reload, and shown below the answer.
+// Conversations: each has a thread, made with its first message; what was said on it before is shown below the answer.
 
 import { mark } from "./citations.js";
 import { byId, make } from "./dom.js";
 import { Problem, call } from "./sse.js";
 import { pieces } from "./text.js";
+import { confidence, support } from "./verdicts.js";
 
 const THREAD_KEY = "groundwork.thread";
 const SHOWN = 40;
 const JSON_BODY = { "Content-Type": "application/json" };
 
-/** The thread in use; empty for none. */
-export const threadId = () => sessionStorage.getItem(THREAD_KEY) || "";
+/** With all tools: kept over a reload. */
+export const withTools = {
+  path: "/v1/chat",
+  get thread() {
+    return sessionStorage.getItem(THREAD_KEY) || "";
+  },
+  set thread(id) {
+    if (id) sessionStorage.setItem(THREAD_KEY, id);
+    else sessionStorage.removeItem(THREAD_KEY);
+  },
+};
 
-/** Continues that thread from now on. */
-export const useThread = (id) => (id ? sessionStorage.setItem(THREAD_KEY, id) : sessionStorage.removeItem(THREAD_KEY));
+/** A new one over a collection: it ends with the page. */
+export const over = (collection) => ({ path: `/v1/collections/${encodeURIComponent(collection)}/chat`, thread: "" });
 
-/** Sends a message on the thread, and makes one where there is none, or where it is gone. Returns the stream's response. */
-export async function send(message, signal) {
+const FORGOTTEN = "The conversation so far is gone: this question was read by itself.";
+const FORGETFUL = "Conversations cannot be kept now: the next question will be read by itself, not as a follow-up.";
+
+/**
+ * Sends a message on the conversation's thread, and makes one where there is none, or where it is gone. Without its service a
+ * conversation begins without a thread. `onNote` hears what was not understood, or will not be. Returns the stream's response.
+ */
+export async function send(conversation, message, { signal, onNote }) {
+  if (conversation.thread) {
+    try {
+      return await sendOn(conversation, message, signal);
+    } catch (error) {
+      if (error.reason !== "THREAD_NOT_FOUND") throw error;
+      onNote(FORGOTTEN);
+    }
+  }
+  await makeThread(conversation, () => onNote(FORGETFUL));
+  return sendOn(conversation, message, signal);
+}
+
+async function makeThread(conversation, onAway) {
+  conversation.thread = "";
   try {
-    return await sendOn(threadId() || (await newThread()), message, signal);
+    const { id } = await (await call("/v1/threads", { method: "POST", headers: JSON_BODY, body: "{}" })).json();
+    conversation.thread = id;
   } catch (error) {
-    if (!(error instanceof Problem) || error.reason !== "THREAD_NOT_FOUND") throw error;
-    return sendOn(await newThread(), message, signal);
+    if (!(error instanceof Problem && error.retryable && error.status >= 500)) throw error;
+    onAway();
   }
 }
 
-async function newThread() {
-  const { id } = await (await call("/v1/threads", { method: "POST", headers: JSON_BODY, body: "{}" })).json();
-  useThread(id);
-  return id;
+function sendOn({ path, thread }, message, signal) {
+  const body = JSON.stringify({ message, thread_id: thread || null });
+  return call(path, { method: "POST", headers: { ...JSON_BODY, Accept: "text/event-stream" }, body, signal });
 }
 
-function sendOn(thread, message, signal) {
-  const body = JSON.stringify({ message, thread_id: thread });
-  return call("/v1/chat", { method: "POST", headers: { ...JSON_BODY, Accept: "text/event-stream" }, body, signal });
-}
+let drawing = 0;
 
-/** Shows what was said before on the thread, newest first, without the run that the card shows. */
-export async function showEarlier(exceptRun = "") {
-  const thread = threadId();
+/** Shows what was said before in the conversation, newest first, without the run that the card shows, and how to begin another one. */
+export async function showEarlier(conversation, exceptRun = "") {
+  const mine = ++drawing;
+  const { thread } = conversation;
   let messages = [];
   try {
     if (thread) ({ messages } = await (await call(`/v1/threads/${encodeURIComponent(thread)}?limit=${SHOWN}`)).json());
   } catch {
     // without its history the conversation goes on all the same
   }
-  if (thread !== threadId()) return;
+  if (mine !== drawing) return;
   const shown = messages.filter((each) => !exceptRun || each.run_id !== exceptRun).reverse();
   byId("messages").replaceChildren(...shown.map(line));
   byId("earlier").hidden = !shown.length;
+  byId("new-conversation").hidden = !thread;
 }
 
-function line({ role, text, citations }) {
+function line(message) {
+  const { role, text, citations } = message;
   const cited = new Map(citations.map((each) => [each.number, each]));
   const drawn = pieces(text, (number) => cited.has(number)).map((piece) => piece.text ?? mark(cited.get(piece.number)));
+  const said = citations.length ? [support(message).text, confidence(message).text].filter(Boolean).join(" ") : "";
+  if (said) drawn.push(make("p", { className: "hint", dataset: { testid: "message-verdict" }, attributes: { dir: "ltr" } }, said));
   return make("li", { className: "message", dataset: { testid: "message", role: role || "" }, attributes: { dir: "auto" } }, ...drawn);
 }

@@ -3,13 +3,20 @@
 import { byId, make, setText } from "./dom.js";
 import { keyHeaders } from "./key.js";
 import { Problem, call, followForever, lost } from "./sse.js";
-import { size } from "./text.js";
+import { size, startAndEnd } from "./text.js";
 
 const SHOWN = 200;
 const AT_ONCE = 3;
 const ARMED_MS = 5000;
 const WORDS = { queued: "Waiting", processing: "Reading", ready: "Ready", failed: "Failed" };
 const STAGES = { parse: "Reading", clean: "Cleaning", chunk: "Splitting", embed: "Understanding", index: "Indexing", activate: "Finishing" };
+
+// Reasons of a failure that stays the same whenever that file is read; what helps is another file.
+const FINAL = new Set([
+  "ARCHIVE_BOMB", "EMPTY_FILE", "FILE_DAMAGED", "FILE_ENCRYPTED", "FILE_LOST", "IMAGE_BROKEN", "IMAGE_TOO_LARGE", "MAIL_BROKEN",
+  "NO_TEXT", "OCR_SCRIPT_UNSUPPORTED", "PARSE_CRASHED", "PARSE_TIMEOUT", "PARSE_TOO_LARGE", "PDF_BROKEN", "PDF_ENCRYPTED",
+  "TOO_MANY_PAGES", "UNSAFE_XML", "UNSUPPORTED_TYPE",
+]);
 
 const documents = new Map();
 const rows = new Map();
@@ -113,7 +120,7 @@ function summarise(all) {
 }
 
 function newRow(id) {
-  const name = make("span", { className: "name", attributes: { dir: "auto" } });
+  const name = nameBox();
   const status = make("span", { className: "status" });
   const detail = make("p", { className: "hint detail" });
   const bar = make("progress", { max: 1, attributes: { "aria-label": "Progress" } });
@@ -134,21 +141,30 @@ function newRow(id) {
   );
   const update = (each) => {
     element.dataset.status = each.status;
-    setText(name, each.name);
-    name.title = each.name;
+    showName(name, each.name);
     setText(status, each.status === "processing" ? STAGES[each.stage] || WORDS.processing : WORDS[each.status]);
     bar.hidden = each.status !== "processing";
     bar.value = each.progress;
     setText(detail, describe(each));
     setText(failure, each.error ? each.error.message : "");
     failure.hidden = !each.error;
-    retry.hidden = each.status !== "failed" && !each.error;
+    retry.hidden = FINAL.has(each.error?.reason) || (each.status !== "failed" && !each.error);
     named(each.name);
     download.setAttribute("aria-label", `Download ${each.name}`);
   };
   const row = { element, update };
   rows.set(id, row);
   return row;
+}
+
+const nameBox = () => make("span", { className: "name", attributes: { dir: "auto" } });
+
+/** Shows a name that is cut in its middle where it is too long, and whole when it is pointed at. */
+function showName(box, name) {
+  if (box.title === name) return;
+  box.title = name;
+  const [start, end] = startAndEnd(name);
+  box.replaceChildren(make("span", { className: "name-start" }, start), make("span", { className: "name-end" }, end));
 }
 
 function describe({ status, report, size_bytes: bytes }) {
@@ -228,7 +244,9 @@ function uploadLine(file) {
   const status = make("span", { className: "status" }, "Sending");
   const failure = make("p", { className: "failure", hidden: true, attributes: { role: "alert" } });
   const dismiss = make("button", { type: "button", className: "link", hidden: true }, "Dismiss");
-  const head = make("div", { className: "row-head" }, make("span", { className: "name", attributes: { dir: "auto" } }, file.name), status);
+  const name = nameBox();
+  showName(name, file.name);
+  const head = make("div", { className: "row-head" }, name, status);
   const element = make("li", { className: "row", dataset: { testid: "upload-row", status: "sending" } }, head, bar, failure, dismiss);
   dismiss.addEventListener("click", () => element.remove());
   const fail = (message) => {

@@ -1,10 +1,11 @@
 // The API key, where the server asks for one: asked for once, kept until the tab is closed, shown with every request.
 
 import { byId, make, setText } from "./dom.js";
-import { call, useKeys } from "./sse.js";
+import { Problem, call, useKeys } from "./sse.js";
 
 const STORED = "groundwork.api-key";
 let asking = null; // the one question that all refused requests wait for
+let isPassing = false; // whether the download that was refused last may be served once the system is well
 
 /** The header that shows the key; none where there is no key. */
 export function keyHeaders() {
@@ -70,15 +71,23 @@ async function download(event) {
   event.preventDefault();
   const refused = byId("download-refused");
   refused.hidden = true;
+  isPassing = false;
   try {
     const response = await call(link.getAttribute("href"));
     const href = URL.createObjectURL(await response.blob());
     make("a", { href, download: fileName(response) }).click();
     setTimeout(() => URL.revokeObjectURL(href), 60000);
   } catch (error) {
-    setText(refused, error.message);
+    isPassing = !(error instanceof Problem) || error.retryable;
+    // That the server does not answer stands beside it.
+    setText(refused, error instanceof Problem ? error.message : "The download was interrupted: press it again later.");
     refused.hidden = false;
   }
+}
+
+/** The system is well again: what was said of a download that it did not serve meanwhile is out of date. */
+export function forgetRefusedDownload() {
+  if (isPassing) byId("download-refused").hidden = true;
 }
 
 /** As the server names it (RFC 6266). */

@@ -1,7 +1,7 @@
 // How the system is: a line at the top as soon as something is wrong, and a list of all services on request.
 
 import { byId, make, setText } from "./dom.js";
-import { keyHeaders } from "./key.js";
+import { forgetRefusedDownload, keyHeaders } from "./key.js";
 import { whenLost } from "./sse.js";
 
 const WELL_MS = 15000;
@@ -27,9 +27,12 @@ export function startSystem() {
 }
 
 async function watch() {
+  let wasWell = true;
   for (;;) {
     const woken = new Promise((resolve) => (wake = resolve)); // also while the question is under way
     const isWell = await look();
+    if (isWell && !wasWell) forgetRefusedDownload();
+    wasWell = isWell;
     await Promise.race([woken, new Promise((resolve) => setTimeout(resolve, isWell ? WELL_MS : UNWELL_MS))]);
     if (!isWell) await new Promise((resolve) => setTimeout(resolve, UNWELL_MS / 3)); // what fails again and again asks no faster
   }

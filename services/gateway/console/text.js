@@ -75,6 +75,19 @@ export function dollars(amount) {
   return `$${amount.toFixed(amount < 1 ? 4 : 2)}`;
 }
 
+const END_LENGTH = 14;
+const JOINED_SCRIPTS = /[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Mongolian}\p{Script=Nko}]/u;
+
+/**
+ * A name as [start, end]: where there is no room for both, the start gives way, so that names which begin alike can be told apart. The
+ * end is empty for a short name, and for one in a script whose letters join: they would look different at the cut.
+ */
+export function startAndEnd(name) {
+  const letters = Array.from(new Intl.Segmenter().segment(name), ({ segment }) => segment);
+  if (letters.length < 2 * END_LENGTH || JOINED_SCRIPTS.test(name)) return [name, ""];
+  return [letters.slice(0, -END_LENGTH), letters.slice(-END_LENGTH)].map((part) => part.join(""));
+}
+
 /** 182044 → "178 kB". */
 export function size(bytes) {
   if (bytes < 1024) return `${bytes} B`;

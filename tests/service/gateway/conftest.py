@@ -114,7 +114,7 @@ async def keys_of(stack: AsyncExitStack, settings: GatewaySettings, clocks: Cloc
     keys = Keys(settings, now=clocks.now, clock=clocks.clock)
     following = asyncio.create_task(keys.run())
     stack.push_async_callback(_cancelled, following)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await keys.ring.wait_fresh()
     return keys
 

@@ -315,6 +315,13 @@ class FakeStore(store_pb2_grpc.StoreServiceServicer):
 
 
 class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
+    def __init__(self) -> None:
+        self.thread_ids: list[str] = []
+        """Of the threads that are made next; one id for all of them where none is left."""
+        self.failure: GroundworkError | None = None
+        """Of each thread that is to be made."""
+        self.gone = {"ffffffffffff"}
+
     async def ForgetAnswer(self, request: Any, context: Any) -> memory_pb2.ForgetAnswerResponse:
         return memory_pb2.ForgetAnswerResponse()
 
@@ -322,11 +329,14 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
         return memory_pb2.Thread(thread_id=thread_id, title=title, created_at=AT, updated_at=AT, message_count=1)
 
     async def CreateThread(self, request: Any, context: Any) -> memory_pb2.CreateThreadResponse:
-        return memory_pb2.CreateThreadResponse(thread=self._thread(title=request.title))
+        if self.failure is not None:
+            raise self.failure
+        thread_id = self.thread_ids.pop(0) if self.thread_ids else "0123456789ab"
+        return memory_pb2.CreateThreadResponse(thread=self._thread(thread_id, request.title))
 
     async def GetThread(self, request: Any, context: Any) -> memory_pb2.GetThreadResponse:
-        if request.thread_id == "ffffffffffff":
-            raise NotFound("there is no thread ffffffffffff", reason="THREAD_NOT_FOUND")
+        if request.thread_id in self.gone:
+            raise NotFound(f"there is no thread {request.thread_id}", reason="THREAD_NOT_FOUND")
         return memory_pb2.GetThreadResponse(thread=self._thread(request.thread_id))
 
     async def ListThreads(self, request: Any, context: Any) -> memory_pb2.ListThreadsResponse:
@@ -340,7 +350,10 @@ class FakeMemory(memory_pb2_grpc.MemoryServiceServicer):
 
     async def GetHistory(self, request: Any, context: Any) -> memory_pb2.GetHistoryResponse:
         message = memory_pb2.Message(message_id="m1", role=memory_pb2.ROLE_USER, text="How long?", run_id=RUN_ID, at=AT)
-        return memory_pb2.GetHistoryResponse(messages=[message])
+        judged = {"method": "extractive", "answer_confidence": 0.5, "answer_status": "uncertain"}
+        answer = memory_pb2.Message(message_id="m2", role=memory_pb2.ROLE_ASSISTANT, text="A day.", at=AT, **judged)
+        answer.support_status = "of a newer version"
+        return memory_pb2.GetHistoryResponse(messages=[message, answer])
 
 
 def event(seq: int, **payload: Any) -> run_pb.RunEvent:

@@ -309,7 +309,7 @@ async def test_process_serves_on_during_the_drain_delay_and_says_that_it_is_not_
         lines = stream.aiter_lines()
         await _read_until(lines, "event: snapshot_complete")
         signal.raise_signal(signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await http.get("/readyz")).status_code != 503:
                 pass
         assert (await http.post("/v1/search", json={"query": "notice"})).status_code == 200
@@ -329,7 +329,7 @@ async def test_door_closes_once_the_drain_delay_is_over(settings: Settings, worl
         await _read_until(lines, "event: snapshot_complete")
         signal.raise_signal(signal.SIGTERM)
         assert [line async for line in lines if line.startswith("event:")] == []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await _is_refused(http):
                 pass
 

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 from groundwork.ingest.v1 import ingest_pb2
+from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 from groundwork.retriever.v1 import retriever_pb2
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browsing import Visit, browser, visiting
-from tests.service.gateway.fakes import answered_run, chunk, document
+from kit.errors import Unavailable
+from tests.browsing import Visit, browser, refusals_are_expected, visiting
+from tests.service.gateway.fakes import RUN_ID, answered_run, chunk, document, event
 from tests.service.gateway.test_console import Site, site
 
 __all__ = ["browser", "site"]
@@ -58,6 +60,145 @@ def direction(page: Page, selector: str) -> list[str]:
     return words
 
 
+def asked(site: Site) -> list[tuple[str, str, str]]:
+    """What was asked: words, collection and thread."""
+    return [(each.question, each.collection_ids[0], each.thread_id) for each in site.world.orchestrator.requests]
+
+
+def test_questions_to_documents_are_one_conversation_until_another_begins(visit: Visit, site: Site) -> None:
+    site.world.memory.thread_ids = ["a" * 12, "b" * 12, "c" * 12, "d" * 12]
+    page = visit.page
+    another = page.get_by_test_id("new-conversation")
+    expect(another).to_be_hidden()
+    ask(page, "Payroll of the Yankees?")
+    expect(page.get_by_test_id("question-input")).to_have_value("")
+    ask(page, "And the Reds?")
+    expect(page.get_by_test_id("answer")).to_contain_text("Four weeks")
+    another.click()
+    expect(page.locator("#answer-card")).to_be_hidden()
+    expect(another).to_be_hidden()
+    expect(page.get_by_test_id("question-input")).to_be_focused()
+    ask(page, "How long?")
+    page.get_by_label("Collection", exact=True).select_option("recipes")
+    expect(page.locator("#answer-card")).to_be_hidden()
+    ask(page, "Which soup?")
+    page.reload()
+    expect(another).to_be_hidden()
+    ask(page, "How long is it?")
+    assert asked(site) == [
+        ("Payroll of the Yankees?", "default", "a" * 12),
+        ("And the Reds?", "default", "a" * 12),
+        ("How long?", "default", "b" * 12),
+        ("Which soup?", "recipes", "c" * 12),
+        ("How long is it?", "default", "d" * 12),
+    ]
+    assert {each.mode for each in site.world.orchestrator.requests} == {run_pb.RUN_MODE_GROUNDED}
+
+
+def test_who_sees_all_asks_their_own_collection_and_not_the_only_one_that_is_listed(visit: Visit, site: Site) -> None:
+    page = visit.page
+    theirs = {**COLLECTIONS[1], "id": "default-0000aaaa", "owner": "anna"}
+    page.route("**/v1/collections", lambda route: route.fulfill(json={"collections": [theirs]}))
+    own = {**COLLECTIONS[0], "id": "default-0000bbbb"}
+    page.route("**/v1/collections/default", lambda route: route.fulfill(json=own))
+    with page.expect_response("**/v1/collections/default"):
+        page.reload()
+    ask(page)
+    (asked,) = site.world.orchestrator.requests
+    assert list(asked.collection_ids) == ["default"]
+
+
+def test_documents_and_tools_have_conversations_of_their_own(visit: Visit, site: Site) -> None:
+    site.world.memory.thread_ids = ["a" * 12, "b" * 12]
+    page = visit.page
+    ask(page, "How long?")
+    page.get_by_test_id("mode-chat").check(force=True)
+    expect(page.get_by_test_id("all-collections")).to_have_text("All collections are searched.")
+    ask(page, "Mail it")
+    page.get_by_test_id("mode-documents").check(force=True)
+    expect(page.get_by_test_id("all-collections")).to_be_hidden()
+    ask(page, "And then?")
+    assert [each.thread_id for each in site.world.orchestrator.requests] == ["a" * 12, "b" * 12, "a" * 12]
+
+
+def test_a_run_that_is_left_is_not_shown_in_the_conversation_after_it(visit: Visit, site: Site) -> None:
+    orchestrator = site.world.orchestrator
+    orchestrator.pause_after = 3
+    page = visit.page
+    page.get_by_test_id("question-input").fill("How long?")
+    page.get_by_test_id("ask-button").click()
+    expect(page.get_by_test_id("stop-button")).to_be_enabled()
+    page.get_by_label("Collection", exact=True).select_option("recipes")
+    expect(page.locator("#answer-card")).to_be_hidden()
+    expect(page.get_by_test_id("stop-button")).to_be_hidden()
+    assert page.evaluate("sessionStorage.getItem('groundwork.run')") is None
+    site.soon(lambda: vars(orchestrator).update(pause_after=None))
+    site.soon(orchestrator.resume.set)
+    ask(page, "Which soup?")
+    expect(page.locator("#answer-card")).to_be_visible()
+    assert [each[1] for each in asked(site)] == ["default", "recipes"]
+    assert not orchestrator.cancelled
+
+
+def test_a_question_that_goes_on_over_a_reload_keeps_its_collection_and_conversation(visit: Visit, site: Site) -> None:
+    orchestrator = site.world.orchestrator
+    started = run_pb.RunStarted(
+        mode=run_pb.RUN_MODE_GROUNDED, question="Which soup?", collection_ids=["recipes"], thread_id="a" * 12
+    )
+    orchestrator.log[0], orchestrator.pause_after = event(1, run=started), 3
+    site.world.memory.thread_ids = ["a" * 12]
+    page = visit.page
+    chosen = page.get_by_label("Collection", exact=True)
+    chosen.select_option("recipes")
+    page.get_by_test_id("question-input").fill("Which soup?")
+    page.get_by_test_id("ask-button").click()
+    expect(page.get_by_test_id("stop-button")).to_be_enabled()
+    page.reload()
+    expect(page.locator("#asked")).to_have_text("Which soup?")
+    expect(chosen).to_have_value("recipes")
+    with page.expect_response(f"**/v1/runs/{RUN_ID}/cancel"):
+        page.get_by_test_id("stop-button").click()
+    site.soon(orchestrator.resume.set)
+    expect(page.get_by_test_id("answer")).to_have_text("Four weeks1.")
+    assert orchestrator.cancelled == [RUN_ID]
+    ask(page, "And then?")
+    assert asked(site) == [("Which soup?", "recipes", "a" * 12), ("And then?", "recipes", "a" * 12)]
+
+
+def test_a_question_without_the_memory_of_conversations_is_answered_and_says_so(visit: Visit, site: Site) -> None:
+    site.world.memory.failure = Unavailable("the memory does not answer")
+    page = visit.page
+    ask(page)
+    expect(page.get_by_test_id("answer")).to_contain_text("Four weeks")
+    expect(page.locator("#notes")).to_contain_text("will be read by itself")
+    expect(page.get_by_test_id("new-conversation")).to_be_hidden()
+    site.world.memory.failure = None
+    ask(page, "How long is it?")
+    assert [each[2] for each in asked(site)] == ["", "0123456789ab"]
+    refusals_are_expected(visit, status=503)
+
+
+def test_a_conversation_that_is_gone_is_begun_anew_and_says_so(visit: Visit, site: Site) -> None:
+    site.world.memory.thread_ids = ["a" * 12, "b" * 12]
+    page = visit.page
+    ask(page)
+    site.world.memory.gone.add("a" * 12)
+    ask(page, "And then?")
+    expect(page.locator("#notes")).to_contain_text("this question was read by itself")
+    assert [each[2] for each in asked(site)] == ["a" * 12, "b" * 12]
+    refusals_are_expected(visit, status=404)
+
+
+def test_a_refused_question_stays_to_be_mended(visit: Visit, site: Site) -> None:
+    page = visit.page
+    page.get_by_test_id("question-input").fill("why " * 2001)
+    page.keyboard.press("Enter")
+    expect(page.locator("#answer-problem")).to_contain_text("8000")
+    expect(page.get_by_test_id("question-input")).to_have_value(("why " * 2001).strip())
+    assert not asked(site)
+    refusals_are_expected(visit, status=400)
+
+
 def test_documents_are_those_of_the_chosen_collection(visit: Visit, site: Site) -> None:
     put(site, ready(1, name="leave.md"), ready(2, name="soup.md", collection_id="recipes"))
     page = visit.page
@@ -70,6 +211,58 @@ def test_documents_are_those_of_the_chosen_collection(visit: Visit, site: Site) 
     expect(rows).to_have_count(1)
     page.get_by_test_id("mode-chat").check(force=True)
     expect(rows).to_have_count(2)
+
+
+def test_many_documents_scroll_within_their_list(visit: Visit, site: Site) -> None:
+    put(site, *(ready(number, name=f"{number}.md") for number in range(130)))
+    page = visit.page
+    page.reload()
+    rows = page.get_by_test_id("document-row")
+    expect(rows).to_have_count(130)
+    assert page.evaluate("document.documentElement.scrollHeight") < 2 * page.evaluate("innerHeight")
+    last = rows.last.get_by_role("link", name="Download")
+    last.focus()
+    expect(last).to_be_in_viewport()
+
+
+def test_a_long_name_is_cut_in_its_middle(visit: Visit, site: Site) -> None:
+    name = "docs/adr/0020-token-vectors-of-long-passages-are-kept-on-disk.md"
+    put(site, ready(1, name=name))
+    page = visit.page
+    page.reload()
+    shown = page.locator(".documents .name")
+    expect(shown).to_have_text(name)
+    expect(shown).to_have_attribute("title", name)
+    start, end = shown.locator(".name-start"), shown.locator(".name-end")
+    expect(end).to_have_text("ept-on-disk.md")
+    assert start.evaluate("(each) => each.scrollWidth > each.clientWidth"), "the start is what is cut"
+    head, box = page.locator(".documents .row-head").bounding_box(), end.bounding_box()
+    assert head
+    assert box
+    assert box["x"] + box["width"] <= head["x"] + head["width"], "the end is seen"
+    assert shown.evaluate("(each) => each.scrollWidth <= each.clientWidth")
+
+
+def test_another_try_is_offered_only_where_it_may_help(visit: Visit, site: Site) -> None:
+    failed = ingest_pb2.DOCUMENT_STATUS_FAILED
+    put(
+        site,
+        *(
+            document(
+                name=reason, document_id=f"d{number:07}", status=failed, error={"reason": reason, "message": reason}
+            )
+            for number, reason in enumerate(["PDF_ENCRYPTED", "EMPTY_FILE", "UNSUPPORTED_TYPE", "PARSER_STOPPED"])
+        ),
+        ready(9, name="as before", error={"reason": "PDF_ENCRYPTED", "message": "the new version has a password"}),
+        ready(10, name="fine"),
+    )
+    page = visit.page
+    page.reload()
+    rows = page.get_by_test_id("document-row")
+    expect(rows).to_have_count(6)
+    with_retry = rows.filter(has=page.get_by_role("button", name="Try again"))
+    expect(with_retry).to_have_count(1)
+    expect(with_retry).to_contain_text("PARSER_STOPPED")
 
 
 def test_a_delete_button_says_what_its_next_press_does(visit: Visit, site: Site) -> None:
@@ -97,6 +290,7 @@ def test_right_to_left_words_begin_on_the_right(visit: Visit, site: Site) -> Non
     page.reload()
     ask(page, HEBREW)
     page.get_by_test_id("source").wait_for()
+    page.get_by_test_id("question-input").fill(HEBREW)
     for selector in ("#question", "#asked", "#answer", ".source", ".documents .name"):
         assert direction(page, selector) == ["rtl", "start"], selector
     asked, answer = (page.locator(each).bounding_box() for each in ("#asked", "#answer"))
@@ -113,20 +307,25 @@ def test_right_to_left_words_begin_on_the_right(visit: Visit, site: Site) -> Non
 
 
 @pytest.mark.parametrize("width", [860, 960, 1280, 1600])
-def test_no_part_of_the_hint_below_a_question_is_cut_off(visit: Visit, site: Site, width: int) -> None:
+def test_the_hint_below_a_question_is_shown_whole_beside_all_else(visit: Visit, site: Site, width: int) -> None:
     put(site, ready(1, collection_id="recipes"))
     page = visit.page
     page.set_viewport_size({"width": width, "height": 800})
     page.reload()
     page.get_by_label("Collection", exact=True).select_option("recipes")
-    hint = page.locator("#question-hint")
-    room = hint.bounding_box()
-    assert room
-    for part in hint.locator("span").all():
-        box = part.bounding_box()
-        assert box
-        is_below = box["y"] >= room["y"] + room["height"]
-        assert is_below or box["x"] + box["width"] <= room["x"] + room["width"]
+    expect(page.get_by_test_id("shared")).to_be_visible()
+    # All at once: what is above may grow between two looks.
+    boxes = page.evaluate(
+        """() => [...document.querySelectorAll("#question-hint span, #question-hint")]
+          .map((part) => [part, part.matches("span") ? part.closest("#question-hint") : part.closest(".ask-bar")])
+          .map((pair) => pair.map((each) => each.getBoundingClientRect().toJSON()))"""
+    )
+    assert len(boxes) > 1
+    for inner, outer in boxes:
+        assert outer["left"] <= inner["left"]
+        assert inner["right"] <= outer["right"]
+        assert outer["top"] <= inner["top"]
+        assert inner["bottom"] <= outer["bottom"]
 
 
 def test_what_neighbouring_passages_share_is_shown_once(visit: Visit, site: Site) -> None:
@@ -186,6 +385,22 @@ def test_a_request_that_fails_has_the_server_looked_at(visit: Visit) -> None:
     page.get_by_test_id("ask-button").click()
     expect(page.locator("#system")).to_have_text("The server does not answer")
     visit.complaints[:] = [each for each in visit.complaints if "ERR_CONNECTION_REFUSED" not in each]
+
+
+def test_a_download_from_a_server_that_is_away_is_forgotten_once_it_is_back(visit: Visit, site: Site) -> None:
+    put(site, ready(1, name="leave.md"))
+    page = visit.page
+    page.reload()
+    download = page.get_by_test_id("document-row").get_by_role("link", name="Download")
+    expect(download).to_be_visible()
+    page.context.set_offline(True)
+    download.click()
+    expect(page.locator("#download-refused")).to_contain_text("The download was interrupted")
+    expect(page.locator(".top").get_by_text("server does not answer")).to_have_count(1)
+    page.context.set_offline(False)
+    expect(page.locator("#system")).to_be_hidden()
+    expect(page.locator("#download-refused")).to_be_hidden()
+    visit.complaints[:] = [each for each in visit.complaints if "ERR_INTERNET_DISCONNECTED" not in each]
 
 
 def test_no_link_leads_to_a_page_of_json(visit: Visit, site: Site) -> None:

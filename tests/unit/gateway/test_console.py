@@ -110,7 +110,7 @@ def test_pieces_marks_and_quotes_count_characters_as_the_api_does(tmp_path: Path
     run_script(
         tmp_path,
         r"""
-        import { applyToken, argumentText, dollars, pieces, quoted, place, size, stepCost } from "./text.mjs";
+        import { applyToken, argumentText, dollars, pieces, quoted, place, size, startAndEnd, stepCost } from "./text.mjs";
         assert.equal(applyToken("a🙂b", { text: "c", offset: 3 }), "a🙂bc");
         assert.equal(applyToken("a🙂bcd", { text: "X", offset: 2 }), "a🙂X");
         const known = (number) => number <= 2;
@@ -124,6 +124,10 @@ def test_pieces_marks_and_quotes_count_characters_as_the_api_does(tmp_path: Path
         assert.equal(place({ page: 3, heading_path: ["Terms", "Notice"] }), "Page 3 · Terms › Notice");
         assert.equal(place({ page: null, heading_path: [] }), "");
         assert.equal(size(182044), "178 kB");
+        assert.deepEqual(startAndEnd("docs/adr/0020-token-vectors.md"), ["docs/adr/0020-to", "ken-vectors.md"]);
+        assert.deepEqual(startAndEnd("👩‍👩‍👧".repeat(28)), Array(2).fill("👩‍👩‍👧".repeat(14)));
+        assert.deepEqual(startAndEnd("handbook.md"), ["handbook.md", ""]);
+        assert.deepEqual(startAndEnd("مرحبا".repeat(9)), ["مرحبا".repeat(9), ""]);
         assert.deepEqual([argumentText("a b"), argumentText(3), argumentText({ a: [1] })], ["a b", "3", '{"a":[1]}']);
         assert.deepEqual([dollars(0.00213), dollars(1.5)], ["$0.0021", "$1.50"]);
         const step = { seconds: 1.24, prompt_tokens: 1200, completion_tokens: 0, cost_usd: 0.01, model: "qwen" };
@@ -156,6 +160,15 @@ def test_every_element_that_the_modules_look_up_is_on_the_page() -> None:
     on_page = set(re.findall(r'\bid="([\w-]+)"', page))
     wanted = {name for path in CONSOLE.glob("*.js") for name in re.findall(r'byId\("([\w-]+)"\)', path.read_text())}
     assert wanted <= on_page
+
+
+def test_no_other_try_is_offered_for_a_file_that_ingest_rejects_for_good() -> None:
+    may_help = {"OCR_MISSING", "TOO_MANY_CHUNKS"}  # until another setting allows it
+    ingest = Path(str(resources.files("services.ingest")))
+    rejections = (re.findall(r'DocumentRejected\(\s*"([A-Z_]+)"', path.read_text()) for path in ingest.rglob("*.py"))
+    final = re.search(r"const FINAL = new Set\(\[(.*?)\]", (CONSOLE / "documents.js").read_text(), re.DOTALL)
+    assert final
+    assert set(re.findall(r"[A-Z_]+", final[1])) == {reason for each in rejections for reason in each} - may_help
 
 
 @needs_node

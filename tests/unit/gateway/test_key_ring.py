@@ -64,7 +64,7 @@ class Played:
     async def following(self) -> AsyncIterator[KeyRing]:
         task = asyncio.create_task(self.ring.follow(cast("ApiKeyStore", self.store)))
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 yield self.ring
         finally:
             task.cancel()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from scripts import gen_samples
 from services.gateway.routes.samples import load_samples
-from services.standalone.console import SAMPLE_QUESTION
 
 SAMPLES = Path(str(resources.files("services.gateway") / "samples"))
 
@@ -14,10 +13,6 @@ SAMPLES = Path(str(resources.files("services.gateway") / "samples"))
 def test_the_list_names_exactly_the_files_that_are_there() -> None:
     listed = json.loads((SAMPLES / "samples.json").read_text("utf-8"))
     assert sorted([*listed["documents"], "samples.json"]) == sorted(load_samples(SAMPLES))
-
-
-def test_the_question_that_the_start_prints_is_a_suggested_one() -> None:
-    assert SAMPLE_QUESTION in json.loads((SAMPLES / "samples.json").read_text("utf-8"))["questions"]
 
 
 def test_pdf_and_word_file_are_those_that_their_texts_make() -> None:
