@@ -7,12 +7,11 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from urllib.parse import quote
 
 import httpx
 
 from cli.errors import ApiError, CliError
-from cli.gateway import Gateway, Json
+from cli.gateway import Gateway, Json, in_path
 from cli.sse import Event
 
 RESUME_FOR_S = 60.0
@@ -43,7 +42,7 @@ class Question:
 
     def start(self) -> tuple[str, Json]:
         if len(self.collection_ids) == 1:
-            path = f"/v1/collections/{quote(self.collection_ids[0], safe='')}/chat"
+            path = f"/v1/collections/{in_path(self.collection_ids[0], 'collection')}/chat"
             return path, {"message": self.text, "thread_id": self.thread_id, "agent": self.agent}
         return "/v1/qa", {"question": self.text, "collection_ids": list(self.collection_ids)}
 
@@ -216,7 +215,7 @@ def _begin(asked: Asked) -> tuple[str, str, Json | None, Json]:
 
 
 def _read_on(position: Position) -> tuple[str, str, Json | None, Json]:
-    return "GET", f"/v1/runs/{quote(position.run_id, safe='')}/events", None, {"after": position.seq}
+    return "GET", f"/v1/runs/{in_path(position.run_id, 'run')}/events", None, {"after": position.seq}
 
 
 def _raise_unless_passing(gateway: Gateway, error: httpx.TransportError | ApiError, position: Position) -> None:
@@ -246,6 +245,6 @@ async def _fresh(events: AsyncIterator[Event], position: Position) -> AsyncItera
 async def cancel(gateway: Gateway, run_id: str) -> None:
     """Asks for the run to be stopped, and waits a moment for the answer."""
     # Shielded by its own task: we may be here because our own task was cancelled.
-    call = asyncio.ensure_future(gateway.request("POST", f"/v1/runs/{quote(run_id, safe='')}/cancel"))
+    call = asyncio.ensure_future(gateway.request("POST", f"/v1/runs/{in_path(run_id, 'run')}/cancel"))
     with contextlib.suppress(CliError, TimeoutError):
         await asyncio.wait_for(call, CANCEL_TIMEOUT_S)

@@ -7,15 +7,14 @@ import contextlib
 import sys
 from functools import partial
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
 from cli.answering import RunView
 from cli.approvals import Choice, choose, decide, waiting
 from cli.asking import Message, Position, cancel
-from cli.errors import WAITING, ApiError, ServerUnreachable, in_words
-from cli.gateway import Gateway, Json
+from cli.errors import UNAUTHENTICATED, WAITING, ApiError, CliError, ServerUnreachable, given, in_words
+from cli.gateway import Gateway, Json, in_path
 from cli.output import Output
 from cli.running import INTERRUPTED, exit_code_of, tell
 from cli.sse import Event
@@ -54,6 +53,8 @@ class Session:
         self._thread_id = thread_id
         self._tools = tools
         self._collection_ids = collection_ids
+        self._is_shut_out = False
+        """Whether the last message reached no server, or one that did not know the key."""
         self._interactive = sys.stdin.isatty() and not output.as_json
 
     def converse(self) -> int:
@@ -67,8 +68,8 @@ class Session:
         while (line := self._read()) is not None:
             if line.strip():
                 code = self.say(line.strip(), keep_thread=True) or code
-                if code == ServerUnreachable.exit_code and not self._interactive:
-                    break  # nobody is there to start the server before the next line
+                if self._is_shut_out and not self._interactive:
+                    break  # nobody is there to start the server, or to give a key, before the next line
         if self._interactive and self._thread_id:
             self._output.err.print(f"\nGo on with: groundwork chat --thread {self._thread_id}", markup=False)
         return 0 if self._interactive else code
@@ -79,14 +80,25 @@ class Session:
         view = RunView(self._output, with_steps=True)
 
         async def begin(gateway: Gateway) -> int:
-            said = in_words(text, "message")
-            if keep_thread and not self._thread_id:
-                self._thread_id = (await gateway.request("POST", "/v1/threads", json={}))["id"]
-            message = Message(said, self._thread_id, self._tools, self._collection_ids)
-            await view.follow(gateway, message, until=asks_person)
+            try:
+                message = await self._message(gateway, text, keep_thread=keep_thread)
+                await view.follow(gateway, message, until=asks_person)
+            except CliError as error:
+                self._is_shut_out = _is_same_for_all(error)
+                raise
             return 0
 
         return self.see_through(view, exit_code_of(begin, "Cancelled."))
+
+    async def _message(self, gateway: Gateway, text: str, *, keep_thread: bool) -> Message:
+        said = in_words(text, "message")
+        if keep_thread and not self._thread_id:
+            self._thread_id = (await gateway.request("POST", "/v1/threads", json={}))["id"]
+        if self._thread_id is not None:
+            given(self._thread_id, "thread")
+        for each in self._collection_ids or ():
+            given(each, "collection")
+        return Message(said, self._thread_id, self._tools, self._collection_ids)
 
     def see_through(self, view: RunView, code: int) -> int:
         """From where following stopped to the end of the run, deciding what it asks."""
@@ -114,8 +126,8 @@ class Session:
         return WAITING
 
     async def _look_up_thread(self, gateway: Gateway) -> int:
-        if self._thread_id:
-            await gateway.request("GET", f"/v1/threads/{quote(self._thread_id, safe='')}")
+        if self._thread_id is not None:
+            await gateway.request("GET", f"/v1/threads/{in_path(self._thread_id, 'thread')}")
         return 0
 
     def _read(self) -> str | None:
@@ -139,6 +151,7 @@ def follow(run_id: str, output: Output) -> int:
     session = Session(output, None, None, None)
 
     async def begin(gateway: Gateway) -> int:
+        given(run_id, "run")
         open_ = {each["id"] for each in await waiting(gateway) if each["run_id"] == run_id}
         await view.follow(gateway, until=lambda event: asks_person(event) and event.data["approval_id"] in open_)
         return 0
@@ -149,6 +162,11 @@ def follow(run_id: str, output: Output) -> int:
 def asks_person(event: Event) -> bool:
     """Whether a person is to decide now."""
     return event.kind == "approval" and event.data["decision"] == "pending"
+
+
+def _is_same_for_all(error: CliError) -> bool:
+    """Whether no other message would fare better: there is no server, or not with this key."""
+    return isinstance(error, ServerUnreachable) or (isinstance(error, ApiError) and error.status == UNAUTHENTICATED)
 
 
 def _last_asked(view: RunView) -> Json:

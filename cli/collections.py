@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
-from urllib.parse import quote
 
 import typer
 
 from cli.deleting import Yes, delete_each
 from cli.errors import CliError, UsageError
-from cli.gateway import Gateway, Json
+from cli.gateway import Gateway, Json, in_path
 from cli.output import Output
 from cli.program import command_line
 from cli.running import WHERE, run
@@ -151,7 +150,7 @@ async def _said(gateway: Gateway, method: str, path: str, body: Json | None, out
 
 
 def _path(collection_id: str) -> str:
-    return f"/v1/collections/{quote(collection_id, safe='')}"
+    return f"/v1/collections/{in_path(collection_id, 'collection')}"
 
 
 def _row(collection: Json) -> list[str]:

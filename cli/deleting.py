@@ -2,28 +2,40 @@
 
 from collections.abc import Sequence
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
-from cli.errors import UsageError
-from cli.gateway import Gateway
+from cli.errors import UsageError, given
+from cli.gateway import Gateway, in_path
 from cli.output import Output
+
+GONE = "{} is gone"
+"""Said where the server does not tell one that it deleted from one that was not there."""
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking first.")]
 
 
 async def delete_each(
-    gateway: Gateway, path: str, ids: Sequence[str], output: Output, *, what: str, yes: bool, also: str = ""
+    gateway: Gateway,
+    path: str,
+    ids: Sequence[str],
+    output: Output,
+    *,
+    what: str,
+    yes: bool,
+    also: str = "",
+    said: str = "deleted {}",
 ) -> int:
-    """Deletes `path`/id for each id, and says so. Unless `yes` it asks first, calling one of them `what`, naming what goes `also`.
-    Returns the exit code. Raises UsageError when the user says no, or nobody can be asked."""
+    """Deletes `path`/id for each id, and says so as in `said`. Unless `yes` it asks first, calling one of them `what`, naming what
+    goes `also`. Returns the exit code. Raises UsageError when an id is empty, the user says no, or nobody can be asked."""
+    for each in ids:
+        given(each, what)
     if not yes:
         _confirm(f"Delete {f'the {what} {ids[0]}' if len(ids) == 1 else f'{len(ids)} {what}s'}{also}?")
     for each in ids:
-        await gateway.request("DELETE", f"{path}/{quote(each, safe='')}")
+        await gateway.request("DELETE", f"{path}/{in_path(each, what)}")
         if not output.as_json:
-            output.out.print(f"deleted {each}", markup=False)
+            output.out.print(said.format(each), markup=False)
     if output.as_json:
         output.json({"deleted": list(ids)})
     return 0

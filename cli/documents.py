@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
 from cli.deleting import Yes, delete_each
-from cli.gateway import Gateway
+from cli.gateway import Gateway, in_path
 from cli.output import Output, describe_document
 from cli.running import WHERE, run
 
@@ -18,18 +18,27 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document in
 Collection = Annotated[str, typer.Option("--collection", "-c", help="Collection.")]
 
 
+class Status(StrEnum):
+    """Where a document may be on its way."""
+
+    QUEUED = "queued"
+    PROCESSING = "processing"
+    READY = "ready"
+    FAILED = "failed"
+
+
 @documents.command(name="list")
 def list_documents(
     collection: Collection = "default",
-    status: Annotated[list[str] | None, typer.Option(help="Only queued, processing, ready or failed.")] = None,
+    status: Annotated[list[Status] | None, typer.Option(help="Only those; repeatable.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Documents of a collection, newest first."""
     output = Output(as_json=as_json)
 
     async def command(gateway: Gateway) -> int:
-        path = f"/v1/collections/{quote(collection, safe='')}/documents"
-        found = await gateway.pages(path, "documents", {"status": status or []})
+        path = f"/v1/collections/{in_path(collection, 'collection')}/documents"
+        found = await gateway.pages(path, "documents", {"status": [each.value for each in status or ()]})
         if as_json:
             output.json({"documents": found})
         else:
@@ -46,7 +55,7 @@ def show_document(document_id: str, as_json: AsJson = False) -> None:
     output = Output(as_json=as_json)
 
     async def command(gateway: Gateway) -> int:
-        document = await gateway.request("GET", f"/v1/documents/{quote(document_id, safe='')}")
+        document = await gateway.request("GET", f"/v1/documents/{in_path(document_id, 'document')}")
         if as_json:
             output.json(document)
         else:

@@ -6,12 +6,11 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
 from cli.errors import UsageError
-from cli.gateway import Gateway, Json
+from cli.gateway import Gateway, Json, in_path
 from cli.output import Output
 from cli.running import WHERE, run
 
@@ -187,4 +186,4 @@ def _read(file: Path | None) -> list[Json]:
 
 
 def _path(collection: str) -> str:
-    return f"/v1/collections/{quote(collection, safe='')}/embedding"
+    return f"/v1/collections/{in_path(collection, 'collection')}/embedding"

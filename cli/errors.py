@@ -1,18 +1,21 @@
 """What ends a command early: printed as it is, without a traceback.
 
 Exit codes: 1 the server or a document said no, 2 the command, its API key or the machine must be put right first, 3 the answer is
-that the documents do not say, 4 the run waits for a person's decision, 130 Ctrl-C.
+that the documents do not say, 4 the run waits for a person's decision, 130 Ctrl-C, 141 nobody reads on what is printed.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-_UNAUTHENTICATED, _TOO_MANY = 401, 429
+UNAUTHENTICATED = 401
+_BAD_REQUEST, _TOO_MANY = 400, 429
 REFUSED = 3
 """Exit code of a command whose answer is that the documents do not say."""
 WAITING = 4
 """Exit code of a command whose run waits for a person's decision."""
+_DOCUMENT_ID = re.compile("[0-9a-f]{8,64}")
 _ARGUMENTS = {
     "message": "the question",
     "question": "the question",
@@ -24,6 +27,7 @@ _ARGUMENTS = {
     "filters.metadata": "--where",
     "filters.date_from": "--from",
     "filters.date_to": "--to",
+    "status": "--status",
     "scopes": "--scope",
     "expires_at": "--expires",
     "thread_id": "the thread",
@@ -61,7 +65,7 @@ class ApiError(CliError):
         self.problem = problem
         self.retry_after_s = retry_after_s
         self.reason = str(problem.get("reason", f"HTTP_{status}"))
-        if status == _UNAUTHENTICATED:
+        if status in {_BAD_REQUEST, UNAUTHENTICATED}:
             self.exit_code = UsageError.exit_code
         told = _wrong_words(problem) or problem.get("detail") or f"the server answered with HTTP {status}"
         super().__init__(f"{told} ({self.reason}){_advice(status, retry_after_s)}")
@@ -69,7 +73,7 @@ class ApiError(CliError):
 
 def _advice(status: int, retry_after_s: float | None) -> str:
     """What to do, where the server cannot know how this command is told things."""
-    if status == _UNAUTHENTICATED:
+    if status == UNAUTHENTICATED:
         return "\nGive your key to this command: export GROUNDWORK_API_KEY=gw_…"
     if status == _TOO_MANY and retry_after_s:
         return f"\nTry again in {retry_after_s:g} s."
@@ -96,4 +100,19 @@ def in_words(text: str, what: str) -> str:
     """The text, which must say something. Raises UsageError that names `what` is missing."""
     if not text.strip():
         raise UsageError(f"The {what} is empty. Write it in quotation marks behind the command.")
-    return text.encode("utf-8", "replace").decode()  # a broken byte on the command line is no text
+    # Bytes of the command line that the environment's encoding lacks come as surrogates; one that is no UTF-8 either is no text.
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def given(id_: str, what: str) -> str:
+    """The id of a collection, a document …, `what`, which must be there. Raises UsageError."""
+    if not id_:
+        raise UsageError(f"The id of the {what} is empty: write it, or check the variable that it comes from.")
+    return id_
+
+
+def document_id(id_: str) -> str:
+    """The id of a document, which must look like one: a search would find nothing in others. Raises UsageError."""
+    if not _DOCUMENT_ID.fullmatch(given(id_, "document")):
+        raise UsageError(f"--document {id_!r} is no document id; `groundwork documents list` shows them.")
+    return id_

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from cli.errors import ApiError, CliError, ServerUnreachable, UsageError
+from cli.errors import ApiError, CliError, ServerUnreachable, UsageError, given
 from cli.sse import Event, read_events
 
 Json = dict[str, Any]
@@ -26,6 +26,11 @@ STREAM_SILENCE_S = 60.0
 UPLOAD_TIMEOUT_S = 3600.0
 UPLOAD_ATTEMPTS = 8
 RETRY_DELAY_MAX_S = 15.0
+
+
+def in_path(id_: str, what: str) -> str:
+    """The id of `what` as a part of a path. Raises UsageError when it is empty: the path would lead elsewhere."""
+    return quote(given(id_, what), safe="")
 
 
 class Gateway:
@@ -106,7 +111,7 @@ class Gateway:
 
     async def _upload_once(self, collection_id: str, file: Path, name: str) -> Json:
         timeout = httpx.Timeout(UPLOAD_TIMEOUT_S, connect=5.0)
-        path = f"/v1/collections/{quote(collection_id, safe='')}/documents"
+        path = f"/v1/collections/{in_path(collection_id, 'collection')}/documents"
         with file.open("rb") as stream:
             response = await self._http.post(path, files={"file": (name, stream)}, timeout=timeout)
         if response.is_error:

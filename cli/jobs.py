@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
 from cli.errors import UsageError
-from cli.gateway import Gateway, Json
+from cli.gateway import Gateway, Json, in_path
 from cli.output import Output
 from cli.running import WHERE, run
 
@@ -116,7 +115,7 @@ async def _requeue_all(gateway: Gateway, only: Json) -> Json:
 
 
 def _path(dead_letter_id: str) -> str:
-    return f"/v1/jobs/dead/{quote(dead_letter_id, safe='')}/requeue"
+    return f"/v1/jobs/dead/{in_path(dead_letter_id, 'dead letter')}/requeue"
 
 
 def _row(letter: Json) -> list[str]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from cli.errors import UsageError, in_words
-from cli.gateway import Gateway, Json
+from cli.gateway import Gateway, Json, in_path
 from cli.output import Output
 from cli.running import WHERE, run
 
@@ -151,7 +150,7 @@ def _path(key_id: str) -> str:
         raise UsageError(
             "That is a key, not its id: the id is what stands between its two `_`. Keys belong on no command line."
         )
-    return f"/v1/keys/{quote(key_id, safe='')}"
+    return f"/v1/keys/{in_path(key_id, 'key')}"
 
 
 def _show_text(output: Output, made: Json, remark: str) -> None:

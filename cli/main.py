@@ -17,7 +17,7 @@ from cli.collections import collections, where_else
 from cli.demo import demo
 from cli.documents import documents
 from cli.embedding import embedding
-from cli.errors import REFUSED, UsageError, in_words
+from cli.errors import REFUSED, UsageError, document_id, given, in_words
 from cli.finding import find_files
 from cli.gateway import Gateway
 from cli.ingestion import ingest
@@ -25,6 +25,7 @@ from cli.jobs import jobs
 from cli.keys import keys
 from cli.models import models
 from cli.output import Output, bar_state
+from cli.process import OneText, Program
 from cli.program import program
 from cli.running import WHERE, use_key
 from cli.running import run as run_connected
@@ -37,6 +38,7 @@ from cli.tools import tools
 from kit.version import release
 
 app = typer.Typer(
+    cls=Program,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -55,7 +57,7 @@ app.add_typer(signing_keys, name="signing-keys")
 app.add_typer(approvals, name="approvals")
 app.add_typer(cluster, name="cluster")
 app.command(epilog=WHERE)(demo)
-app.command(epilog=WHERE)(chat)
+app.command(cls=OneText, epilog=WHERE)(chat)
 app.command(epilog=WHERE)(tools)
 app.command()(backup)
 app.command()(restore)
@@ -149,7 +151,7 @@ def ingest_command(
     )
 
 
-@app.command(name="ask", epilog=WHERE)
+@app.command(name="ask", cls=OneText, epilog=WHERE)
 def ask_command(
     question: Annotated[str, typer.Argument(help="The question.")],
     collection: Collections = ["default"],  # noqa: B006 - typer copies it
@@ -166,8 +168,10 @@ def ask_command(
     async def run(gateway: Gateway) -> int:
         if thread and len(collection) > 1:
             raise UsageError("A thread continues over one collection: give one --collection.")
+        asked = tuple(given(each, "collection") for each in collection)
+        continued = None if thread is None else given(thread, "thread")
         view = RunView(output)
-        await view.follow(gateway, Question(in_words(question, "question"), tuple(collection), thread, agent))
+        await view.follow(gateway, Question(in_words(question, "question"), asked, continued, agent))
         view.finish()
         if view.exit_code == REFUSED and not as_json:
             output.remarks(await where_else(gateway, collection))
@@ -176,7 +180,7 @@ def ask_command(
     run_connected(run, interrupted="Cancelled.")
 
 
-@app.command(epilog=WHERE)
+@app.command(cls=OneText, epilog=WHERE)
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     collection: Collections = ["default"],  # noqa: B006 - typer copies it
@@ -202,11 +206,11 @@ def search(
     async def run(gateway: Gateway) -> int:
         body = {
             "query": in_words(query, "query"),
-            "collection_ids": collection,
+            "collection_ids": [given(each, "collection") for each in collection],
             "top_k": top_k,
             "must": must,
             "filters": {
-                "document_ids": document,
+                "document_ids": [document_id(each) for each in document],
                 "metadata": metadata_of(where),
                 "date_from": date_from,
                 "date_to": date_to,

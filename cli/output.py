@@ -26,14 +26,21 @@ UNLIMITED_CHARACTERS = 1_000_000
 """Width of what is not a terminal: programs that read lines want each row on one."""
 
 
+class _Screen(Console):
+    """Lets a broken pipe end the command in the one place where it ends."""
+
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 - rich calls this while it handles BrokenPipeError
+
+
 class Output:
     """stdout and stderr."""
 
     def __init__(self, *, as_json: bool, json_lines: bool = False) -> None:
         self.as_json = as_json
         self._indent = None if json_lines else 2
-        self.out = Console(file=sys.stdout, highlight=False, soft_wrap=True)
-        self.err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
+        self.out = _Screen(file=sys.stdout, highlight=False, soft_wrap=True)
+        self.err = _Screen(file=sys.stderr, highlight=False, soft_wrap=True)
 
     def json(self, value: Any) -> None:
         """One JSON document on stdout; with `json_lines` on one line."""
@@ -60,7 +67,7 @@ class Output:
         for row in rows:
             table.add_row(*(escape(cell) for cell in row))
         width = max(self.out.width, _least_width(columns, rows, whole)) if sys.stdout.isatty() else UNLIMITED_CHARACTERS
-        console = Console(file=sys.stdout, highlight=False, soft_wrap=True, width=width)
+        console = _Screen(file=sys.stdout, highlight=False, soft_wrap=True, width=width)
         if sys.stdout.isatty():
             console.print(table)
             return
@@ -90,19 +97,22 @@ class Output:
 
     def grounds(self, outcome: Outcome) -> None:
         """Below the answer: its citations, what was degraded, how it ended."""
-        final = outcome.final or {}
-        for citation in final.get("citations", ()):
-            self.out.print(citation_line(citation))
-        if closest := final.get("closest", ()):
-            self.out.print("Closest passages:")
-        for passage in closest:
-            self.out.print(citation_line(passage))
-        self.remarks(verdict_lines(final))
+        self.sources(outcome.final or {})
         for degradation in outcome.degraded:
             self.err.print(f"[yellow]degraded[/yellow] {escape(degradation['part'])}: {escape(degradation['message'])}")
         if outcome.status in {"failed", "timeout", "cancelled"}:
             why = f": {outcome.error['message']} ({outcome.error['reason']})" if outcome.error else ""
             self.err.print(f"[red]The run ended as {outcome.status}[/red]{escape(why)}")
+
+    def sources(self, answer: Json) -> None:
+        """The passages that an answer cites and what they say of it; of a refusal those that come closest."""
+        for citation in answer.get("citations", ()):
+            self.out.print(citation_line(citation))
+        if closest := answer.get("closest", ()):
+            self.out.print("Closest passages:")
+        for passage in closest:
+            self.out.print(citation_line(passage))
+        self.remarks(verdict_lines(answer))
 
     def hits(self, answer: Json, *, explain: bool) -> None:
         """Search results, best first."""

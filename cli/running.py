@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
@@ -20,14 +19,24 @@ from kit.configuration import setting_problems
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells say it."""
+ASKS = "Asks the server at "
 WHERE = (
-    "Asks the server at http://127.0.0.1:8080, unless GROUNDWORK_PORT has another port or GROUNDWORK_URL another address "
+    f"{ASKS}http://127.0.0.1:8080, unless GROUNDWORK_PORT has another port or GROUNDWORK_URL another address "
     "(https://host:port)."
 )
-"""Ends the help of commands that ask a server."""
+"""Ends the help of commands that ask a server, where the environment names none."""
 
 
 _given_key: ContextVar[str] = ContextVar("given_key", default="")
+
+
+def where() -> str:
+    """Ends the help of commands that ask a server: which one that is now. Raises ValidationError."""
+    settings = CliSettings()
+    if not settings.model_fields_set & {"url", "port"}:
+        return WHERE
+    named_by = "GROUNDWORK_URL" if settings.url else "GROUNDWORK_PORT"
+    return f"{ASKS}{settings.base_url}, as {named_by} says."
 
 
 def use_key(api_key: str) -> None:
@@ -59,9 +68,6 @@ def exit_code_of(command: Callable[[Gateway], Coroutine[Any, Any, int]], interru
     except KeyboardInterrupt:
         sys.stderr.write(f"\n{interrupted}\n")
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: nothing left to say
-        return 1
 
 
 def tell(error: CliError) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
 from cli.chatting import follow
-from cli.deleting import Yes, delete_each
-from cli.gateway import Gateway, Json
-from cli.output import Output, citation_line
+from cli.deleting import GONE, Yes, delete_each
+from cli.gateway import Gateway, Json, in_path
+from cli.output import Output
 from cli.running import WHERE, run
 from cli.steps import cost_line
 from cli.terminal import escape
@@ -49,7 +48,7 @@ def show_run(run_id: Annotated[str, typer.Argument(help="The run.")], as_json: A
     output = Output(as_json=as_json)
 
     async def command(gateway: Gateway) -> int:
-        found = await gateway.request("GET", f"/v1/runs/{quote(run_id, safe='')}")
+        found = await gateway.request("GET", f"/v1/runs/{in_path(run_id, 'run')}")
         if as_json:
             output.json(found)
         else:
@@ -71,7 +70,7 @@ def delete_runs(
 ) -> None:
     """Remove runs and their events. What they put into a thread stays there."""
     output = Output(as_json=as_json)
-    run(lambda gateway: delete_each(gateway, "/v1/runs", run_ids, output, what="run", yes=yes))
+    run(lambda gateway: delete_each(gateway, "/v1/runs", run_ids, output, what="run", yes=yes, said=GONE))
 
 
 def _show(output: Output, found: Json) -> None:
@@ -91,5 +90,4 @@ def _show(output: Output, found: Json) -> None:
     output.table(["", ""], rows)
     if answer := found.get("answer"):
         output.out.print(f"\n{escape(answer['text'])}\n")
-        for each in (*answer["citations"], *answer["closest"]):
-            output.out.print(citation_line(each))
+        output.sources(answer)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
-from cli.deleting import Yes, delete_each
-from cli.gateway import Gateway, Json
-from cli.output import Output, citation_line
+from cli.deleting import GONE, Yes, delete_each
+from cli.gateway import Gateway, Json, in_path
+from cli.output import Output, citation_line, verdict_lines
 from cli.running import WHERE, run
 from cli.terminal import escape
 
@@ -54,7 +53,7 @@ def show_thread(
     output = Output(as_json=as_json)
 
     async def command(gateway: Gateway) -> int:
-        thread = await gateway.request("GET", f"/v1/threads/{quote(thread_id, safe='')}", params={"limit": limit})
+        thread = await gateway.request("GET", f"/v1/threads/{in_path(thread_id, 'thread')}", params={"limit": limit})
         if as_json:
             output.json(thread)
             return 0
@@ -72,7 +71,7 @@ def delete_threads(
 ) -> None:
     """Remove conversations, and within a minute the runs of their questions."""
     output = Output(as_json=as_json)
-    run(lambda gateway: delete_each(gateway, "/v1/threads", thread_ids, output, what="thread", yes=yes))
+    run(lambda gateway: delete_each(gateway, "/v1/threads", thread_ids, output, what="thread", yes=yes, said=GONE))
 
 
 def _say(output: Output, message: Json) -> None:
@@ -80,3 +79,4 @@ def _say(output: Output, message: Json) -> None:
     output.out.print(f"\n[bold]{speaker}:[/bold] {escape(message['text'])}")
     for citation in message.get("citations") or ():
         output.out.print(f"  {citation_line(citation)}")
+    output.remarks([f"  {line}" for line in verdict_lines(message)])

@@ -32,7 +32,8 @@ _NOT_SENT = (
 )
 """How gRPC's messages begin when no server was there to send a call to (1.85; a test asks it). There is no code for it."""
 _NOT_BEGUN = "Cancelling all calls"
-"""What gRPC says of calls that a server of ours has taken in and not begun when it closes: others have its word (kit.rpc.server)."""
+"""What gRPC says of calls that a server of ours has taken in and not begun when it closes; others have the server's own word
+(kit.rpc.server)."""
 _BROKEN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.INTERNAL})
 """What a stream of requests may end with when its connection breaks. INTERNAL: a write failed, and no status came."""
 _MOST_CUT_SHORT = 8

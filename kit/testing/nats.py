@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _READY = re.compile(rb"Listening for client connections on (\S+):(\d+)")
-_START_TIMEOUT_S = 20.0
+_START_TIMEOUT_S = 120.0
 
 
 def nats_server_binary() -> str:

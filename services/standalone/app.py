@@ -25,7 +25,7 @@ from kit.rpc.tls import BadCertificates, CertificateSource
 from services.standalone import first_key, topology
 from services.standalone.adapters.health import NetworkProbe
 from services.standalone.console import Console, keep_terminal_for_people, welcome
-from services.standalone.data_dir import DataDir, open_data_dir
+from services.standalone.data_dir import DataDir, is_in_use, open_data_dir
 from services.standalone.disk import Disk, require_room
 from services.standalone.errors import SettingsRefused, StandaloneError, StartRefused
 from services.standalone.free_ports import LOOPBACK, choose_free_ports, listen, require_loopback
@@ -57,16 +57,30 @@ def main(*, local_llm: bool = False, replicas: str | None = None, program: str =
     keep_terminal_for_people()
     try:
         settings = read_standalone_settings() if replicas is None else read_standalone_settings(replicas=replicas)
+        _require_machine(settings, local_llm=local_llm)
         with open_data_dir(settings.data_dir) as data_dir:
             require_room(data_dir.path)
             with listen(settings.host, settings.port) as door:
-                if settings.auth == "none":
-                    require_loopback(door)
                 asyncio.run(_run(settings, data_dir, door, console, local_llm=local_llm, program=program))
     except StandaloneError as error:
         sys.stderr.write(f"\n{error}\n")
         return error.exit_code
     return 0
+
+
+def _require_machine(settings: StandaloneSettings, *, local_llm: bool) -> None:
+    """What a start needs that has nothing to do with its data: one that is refused for it leaves no new data directory behind. Of a
+    directory that is in use more can be said than that the port is taken, so that is left to what opens it. Raises StartRefused."""
+    if not is_in_use(settings.data_dir.expanduser()):
+        with listen(settings.host, settings.port) as door:
+            if settings.auth == "none":
+                require_loopback(door)
+    _require_models(_models_dir(settings), local_llm=local_llm)
+    find_nats_server()
+
+
+def _models_dir(settings: StandaloneSettings) -> Path:
+    return settings.models_dir.expanduser().absolute()
 
 
 def read_standalone_settings(**given: str) -> StandaloneSettings:
@@ -222,8 +236,6 @@ async def _until_it_answers(door: socket.socket) -> None:
 def _installation(
     settings: StandaloneSettings, data_dir: DataDir, door: socket.socket, *, local_llm: bool
 ) -> topology.Installation:
-    models_dir = settings.models_dir.expanduser().absolute()
-    _require_models(models_dir, local_llm=local_llm)
     replicas, environment = parse_replicas(settings.replicas), inherited_environment()
     require_index_servers(replicas, environment)
     for folder in unused_folders(data_dir.path, replicas):
@@ -233,7 +245,7 @@ def _installation(
         listen_fd=door.fileno(),
         replicas=replicas,
         data_dir=data_dir.path,
-        models_dir=models_dir,
+        models_dir=_models_dir(settings),
         nats_server=find_nats_server(),
         nats_config=data_dir.path / "secrets" / "nats.conf",
         keys=_keys(data_dir),

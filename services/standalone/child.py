@@ -67,7 +67,7 @@ class Child:
         self._killed = False
         self._damage = re.compile(spec.damage_pattern) if spec.damage_pattern else None
         self._damaged = False
-        self._full_disk = re.compile(spec.full_disk_pattern) if spec.full_disk_pattern else None
+        self._write_failure = re.compile(spec.write_failure_pattern) if spec.write_failure_pattern else None
         self._cannot_write = asyncio.Event()
         self._between: Callable[[], None] | None = None
 
@@ -244,10 +244,10 @@ class Child:
 
     def _keep(self, stream: str, line: bytes) -> None:
         self._log.write(stream, line)
-        if self._damage is None and self._full_disk is None:
+        if self._damage is None and self._write_failure is None:
             return
         text = line.decode("utf-8", "replace")
-        if self._full_disk and self._full_disk.search(text) and not self._cannot_write.is_set():
+        if self._write_failure and self._write_failure.search(text) and not self._cannot_write.is_set():
             self._disk.report(f"{self.spec.name} says: {text}")
             self._cannot_write.set()
         if self._damage and not self._damaged and self._damage.search(text):

@@ -20,6 +20,7 @@ from typing import Any
 from kit.access.key_folder import KeyFolder
 from kit.access.keys import Jwk, KeySource, parse_public_keys
 from kit.access.tokens import TokenVerifier
+from kit.broken_pipe import reader_has_gone
 from kit.errors import GroundworkError
 from kit.file_source import FileSource
 from kit.jetstream import Nats, connect
@@ -29,7 +30,7 @@ from services.standalone.backup import folder
 from services.standalone.backup.archive import Manifest, opened
 from services.standalone.backup.backing_up import back_up
 from services.standalone.backup.restoring import restore_data_dir, restore_into
-from services.standalone.console import keep_terminal_for_people, reader_has_gone
+from services.standalone.console import keep_terminal_for_people
 from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, DataDir, open_data_dir
 from services.standalone.doctor import Diagnosis, examine, examine_copy
 from services.standalone.errors import BackupRefused, BackupUnusable, NotRunning, StandaloneError

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
@@ -18,7 +16,6 @@ from services.standalone.models import ChildEvent, ChildState
 
 COLORS = {ChildState.READY: "32", ChildState.DIED: "31", ChildState.KILLED: "33"}
 SHOWN = frozenset({ChildState.READY, ChildState.ENDED, ChildState.DIED, ChildState.STOPPED, ChildState.KILLED})
-SAMPLE_QUESTION = "When will the Skylark S3 be launched?"
 OWN_QUESTION = "How do I change the port?"
 
 
@@ -58,13 +55,6 @@ class Console:
         return f"\x1b[{code}m{text}\x1b[0m" if self._color and code else text
 
 
-def reader_has_gone() -> int:
-    """What remains to be done when nobody reads what a command prints, as with `| head`: nothing is said of it, also not by Python
-    when it ends. Returns the exit code."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 1
-
-
 def keep_terminal_for_people() -> None:
     """What the connection to the message store logs is for services: here the supervisor says in words what happens."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
@@ -83,13 +73,14 @@ def welcome(
     """The last thing the start prints: the address, and what to do in a first minute. `with_keys`: each command needs an API key.
     `own_documents`: Groundwork's, where they are; the question after them is one that they answer."""
     key = '-H "authorization: Bearer $GROUNDWORK_API_KEY" ' if with_keys else ""
-    body = json.dumps({"question": SAMPLE_QUESTION, "collection_ids": ["demo"]})
+    question = OWN_QUESTION if own_documents else "YOUR QUESTION"
+    body = json.dumps({"question": question})
     command = f"{environment}{program}"
     commands = {
         **({"key": "export GROUNDWORK_API_KEY=gw_…   (yours)"} if with_keys else {}),
         "see": f"{command} demo",
         "upload": f"{command} ingest {' '.join(own_documents) or 'FILES AND FOLDERS'}",
-        "ask": f"{command} ask {shlex.quote(OWN_QUESTION if own_documents else 'YOUR QUESTION')}",
+        "ask": f"{command} ask {shlex.quote(question)}",
         "curl": f"curl -s {url}/v1/qa {key}-H 'content-type: application/json' -d {shlex.quote(body)}",
     }
     return "\n".join(

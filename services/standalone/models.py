@@ -56,7 +56,7 @@ class ChildSpec:
     program that only warns, and then serves as if the data had never been there."""
     damage_advice: str = ""
     """What the user can do then."""
-    full_disk_pattern: str = ""
+    write_failure_pattern: str = ""
     """A line of its output that matches says that it could not write and will not write again: it is restarted once there is
     room. For a program that stays in that state although the disk has room again."""
     start_limits: StartLimits | None = None

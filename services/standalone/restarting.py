@@ -17,8 +17,8 @@ from typing import Any
 
 import psutil
 
+from kit.broken_pipe import reader_has_gone
 from services.standalone.app import read_standalone_settings
-from services.standalone.console import reader_has_gone
 from services.standalone.data_dir import DataDir
 from services.standalone.errors import NotRestarted, NotRunning, StandaloneError, StartRefused
 from services.standalone.replicas import REPLICABLE

@@ -20,6 +20,7 @@ NATS_DAMAGE = r"Stream metafile .* checksums do not match|Error (unmarshalling s
 NATS_FULL_DISK = (
     r"no space left on device|disk quota exceeded|read-only file system|out of \w* ?resources, will be DISABLED"
 )
+NATS_WRITE_FAILURE = rf"{NATS_FULL_DISK}|critical write error"
 """After such a write nats-server (2.15) refuses all others on that stream until it is restarted, however much room there is."""
 LOCAL_LLM = "local-llm"
 LOCAL_LLM_MODEL = "smollm2-135m-instruct"
@@ -238,7 +239,7 @@ def nats_child(
         probe=Probe(ProbeKind.NATS, LOOPBACK, port),
         damage_pattern=NATS_DAMAGE,
         damage_advice=damage_advice,
-        full_disk_pattern=NATS_FULL_DISK,
+        write_failure_pattern=NATS_WRITE_FAILURE,
         start_limits=limits,
         start_stage=NATS_START_STAGE,
         stop_stage=NATS_STOP_STAGE,

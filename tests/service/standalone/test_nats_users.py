@@ -56,7 +56,7 @@ async def greeting(server: NatsServer, credentials: dict[str, str]) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     try:
         writer.write(f"CONNECT {json.dumps({'verbose': True, **credentials})}\r\n".encode())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await reader.readline()  # what the server is
             return await reader.readline()
     finally:
@@ -75,7 +75,7 @@ def refused(logs: list[EventDict]) -> list[str]:
 
 
 async def until_refused(logs: list[EventDict], times: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(refused(logs)) < times:
             await asyncio.sleep(0.01)
 
@@ -88,7 +88,7 @@ async def whole_life_of_a_bucket(nats: Nats, name: str) -> None:
     entry = await bucket.get("local.one")
     assert entry is not None
     assert [entry.key async for entry in bucket.entries("local.>")] == ["local.one", "local.two"]
-    async with aclosing(bucket.watch("local.*")) as changes, asyncio.timeout(10):
+    async with aclosing(bucket.watch("local.*")) as changes, asyncio.timeout(60):
         while await anext(changes) is not None:
             pass
         await bucket.delete("local.two")
@@ -133,7 +133,7 @@ async def test_the_services_adapters_work(server: NatsServer, refusals: list[Eve
         await threads.purge_messages(owner, "t1")
         await JetStreamEventLog.open(orchestrator, retention_days=1)
         await orchestrator.js.publish("runs.local.r1", b"event")
-        async with aclosing(follow(orchestrator, "RUNS", "runs.local.r1")) as events, asyncio.timeout(10):
+        async with aclosing(follow(orchestrator, "RUNS", "runs.local.r1")) as events, asyncio.timeout(60):
             event = await anext(events)
             assert event is not None
             assert event.data == b"event"
@@ -177,7 +177,7 @@ async def test_jobs_go_from_the_ingest_api_to_the_worker(server: NatsServer, ref
         try:
             with use_principal(Principal("local", "ann")):
                 await queue.publish("local.d.r", b"data", job_id="r")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert (await done.get()).principal == Principal("local", "ann")
                 while await queue.pending():
                     await asyncio.sleep(0.01)

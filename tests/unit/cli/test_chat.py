@@ -90,6 +90,18 @@ def test_lines_of_a_pipe_are_a_conversation_on_one_thread(server: FakeServer, mo
     assert [json.loads(line)["answer"] for line in result.stdout.splitlines()] == ["Yes.", "Yes."]
 
 
+def test_a_line_that_the_server_refuses_does_not_end_what_is_piped_in(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROUNDWORK_URL", server.url)
+    server.on("POST", "/v1/threads", lambda http: http.json({"id": "0123456789ab"}, 201))
+    for status, asked in ((400, 2), (401, 1)):
+        server.requests.clear()
+        server.on("POST", "/v1/chat", lambda http, status=status: http.problem(status, "REFUSED", "no"))
+        result = CliRunner().invoke(app, ["chat"], input="One\nTwo\n", catch_exceptions=False)
+        assert (result.exit_code, server.asked("POST").count("/v1/chat")) == (2, asked)
+
+
 def test_a_thread_that_is_not_there_is_told_before_anything_is_said(server: FakeServer, groundwork: Command) -> None:
     server.on("GET", "/v1/threads/x", lambda http: http.problem(404, "THREAD_NOT_FOUND", "there is no thread x"))
     result = groundwork("chat", "--thread", "x")
@@ -126,7 +138,7 @@ def test_what_the_server_refuses_is_told_by_the_option_it_came_from(
     server.on("POST", "/v1/chat", lambda http: http.json(problem, 400))
     result = groundwork("chat", "Hi", "--tool", "a b")
     assert (result.exit_code, result.stderr) == (
-        1,
+        2,
         f"That cannot be asked: {called}: it is wrong (VALIDATION_FAILED)\n",
     )
 

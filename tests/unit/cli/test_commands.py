@@ -278,13 +278,13 @@ def test_search_sends_what_narrows_it_and_shows_what_was_decided(server: FakeSer
         "--from",
         "2024-01-01",
         "-d",
-        "d1",
+        "0f3a5c7e9b1d",
     )
     result = groundwork("search", "leave", *narrowed, "--strategy", "lexical", "--diversity", "0.5", "--explain")
     assert result.exit_code == 0, result.stderr
     sent = json.loads(server.requests[0][2])
     assert sent["filters"] == {
-        "document_ids": ["d1"],
+        "document_ids": ["0f3a5c7e9b1d"],
         "metadata": {"author": ["Ann", "Bo"]},
         "date_from": "2024-01-01",
         "date_to": None,
@@ -318,6 +318,10 @@ def test_documents_are_listed_over_all_pages_shown_and_deleted(server: FakeServe
     assert [each["id"] for each in json.loads(listed.stdout)["documents"]] == ["a", "b"]
     assert "M (R)" in groundwork("documents", "show", "a").stdout
     assert groundwork("documents", "delete", "a", "--yes").stdout == "deleted a\n"
+    wrong = {"status": 400, "reason": "VALIDATION_FAILED", "errors": [{"field": "document_id", "message": "is no id"}]}
+    server.on("GET", "/v1/documents/wrong", lambda http: http.json(wrong, 400))
+    refused = groundwork("documents", "show", "wrong")
+    assert (refused.exit_code, "the document: is no id" in refused.stderr) == (2, True)
     missing = groundwork("documents", "show", "zzz")
     assert (missing.exit_code, "ROUTE_NOT_FOUND" in missing.stderr) == (1, True)
 
@@ -331,7 +335,7 @@ def test_runs_are_listed_and_deleted(server: FakeServer, groundwork: Command) ->
     assert [line.split()[:2] for line in lines[1:]] == [["r1", "completed"], ["r2", "forgotten"]]
     assert server.asked("GET") == ["/v1/runs?page_size=2"]
     assert json.loads(groundwork("runs", "list", "--json").stdout) == listed
-    assert groundwork("runs", "delete", "r1", "--yes").stdout == "deleted r1\n"
+    assert groundwork("runs", "delete", "r1", "--yes").stdout == "r1 is gone\n"
     assert json.loads(groundwork("runs", "delete", "r1", "-y", "--json").stdout) == {"deleted": ["r1"]}
 
 
@@ -405,6 +409,18 @@ def test_a_certificate_that_is_not_trusted_is_told_apart_from_a_server_that_does
     "group",
     ["approvals", "collections", "documents", "embedding", "jobs", "keys", "models", "runs", "threads"],
 )
-def test_help_of_commands_that_ask_a_server_says_which(groundwork: Command, group: str) -> None:
-    told = " ".join(groundwork(group, "--help").stdout.split())
-    assert "unless GROUNDWORK_PORT has another port or GROUNDWORK_URL another address" in told
+def test_help_of_commands_that_ask_a_server_says_which(
+    groundwork: Command, monkeypatch: pytest.MonkeyPatch, group: str
+) -> None:
+    def told() -> str:
+        return " ".join(groundwork(group, "--help").stdout.split())
+
+    monkeypatch.delenv("GROUNDWORK_URL")
+    monkeypatch.delenv("GROUNDWORK_PORT", raising=False)
+    assert "unless GROUNDWORK_PORT has another port or GROUNDWORK_URL another address" in told()
+    monkeypatch.setenv("GROUNDWORK_PORT", "28700")
+    assert "Asks the server at http://127.0.0.1:28700, as GROUNDWORK_PORT says." in told()
+    monkeypatch.setenv("GROUNDWORK_URL", "https://docs.example.org")
+    assert "Asks the server at https://docs.example.org, as GROUNDWORK_URL says." in told()
+    monkeypatch.setenv("GROUNDWORK_PORT", "no")
+    assert "Asks the server at http://127.0.0.1:8080, unless" in told()

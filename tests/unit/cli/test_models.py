@@ -56,6 +56,6 @@ def test_a_refusal_is_told_and_a_name_without_a_provider_is_not_asked(server: Fa
     told = "there is no provider 'z'; there are gpu"
     server.on("PUT", "/v1/models/answer", lambda http: http.problem(400, "UNKNOWN_MODEL", told))
     refused = groundwork("models", "set", "answer", "z/m")
-    assert (refused.exit_code, refused.stderr) == (1, f"{told} (UNKNOWN_MODEL)\n")
+    assert (refused.exit_code, refused.stderr) == (2, f"{told} (UNKNOWN_MODEL)\n")
     assert groundwork("models", "set", "answer", "mini").exit_code == 2
     assert len(server.requests) == 1

@@ -63,6 +63,105 @@ def test_a_run_is_shown_with_its_answer(server: FakeServer, groundwork: Command)
     assert json.loads(groundwork("runs", "show", "r1", "--json").stdout) == shown
 
 
+def test_a_run_says_of_its_answer_what_was_said_when_it_was_asked(server: FakeServer, groundwork: Command) -> None:
+    said = {"support_status": "supported", "method": "extractive", "answer_status": "likely", "answer_confidence": 0.9}
+    answer = {"text": "30 days. [1]", "citations": [CITATION], "closest": [], **said}
+    shown = {**RUN, "answer": answer, "usage": None, "error": None}
+    server.on("GET", "/v1/runs/r1", lambda http: http.json(shown))
+    told = groundwork("runs", "show", "r1").stderr
+    assert told == "Quoted word for word.\nLikely answers your question (90%).\n"
+
+
+def test_a_run_that_refused_shows_what_came_closest_as_such(server: FakeServer, groundwork: Command) -> None:
+    answer = {
+        "text": "The documents do not say.",
+        "citations": [],
+        "closest": [CITATION],
+        "support_status": "insufficient",
+    }
+    shown = {**RUN, "status": "refused", "answer": answer, "usage": None, "error": None}
+    server.on("GET", "/v1/runs/r1", lambda http: http.json(shown))
+    told = groundwork("runs", "show", "r1")
+    assert told.stdout.endswith("The documents do not say.\n\nClosest passages:\n[1] a.md: “30 days.”\n")
+    assert told.stderr == ""
+
+
+def test_a_message_of_a_thread_says_how_its_sources_carry_it(server: FakeServer, groundwork: Command) -> None:
+    message = {"role": "assistant", "text": "30 days. [1]", "citations": [CITATION], "support_status": "partial"}
+    server.on("GET", "/v1/threads/t1", lambda http: http.json({**THREAD, "messages": [message]}))
+    assert groundwork("threads", "show", "t1").stderr == "  Some sentences are not fully carried by their sources.\n"
+    sure = {
+        "support_status": "supported",
+        "method": "extractive",
+        "answer_status": "uncertain",
+        "answer_confidence": 0.6,
+    }
+    server.on("GET", "/v1/threads/t1", lambda http: http.json({**THREAD, "messages": [message | sure]}))
+    told = groundwork("threads", "show", "t1").stderr
+    assert told == "  Quoted word for word.\n  May answer your question (60%).\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("documents", "list", "-c", ""), "collection"),
+        (("documents", "show", ""), "document"),
+        (("documents", "delete", "", "--yes"), "document"),
+        (("collections", "show", ""), "collection"),
+        (("embedding", "status", "-c", ""), "collection"),
+        (("ingest", __file__, "-c", "", "--no-wait"), "collection"),
+        (("ask", "Who?", "-c", ""), "collection"),
+        (("ask", "Who?", "-c", "a", "-c", ""), "collection"),
+        (("ask", "Who?", "--thread", ""), "thread"),
+        (("search", "who", "-c", ""), "collection"),
+        (("search", "who", "-d", ""), "document"),
+        (("chat", "Hi", "--thread", ""), "thread"),
+        (("chat", "Hi", "-c", ""), "collection"),
+        (("threads", "show", ""), "thread"),
+        (("threads", "delete", "", "--yes"), "thread"),
+        (("runs", "show", ""), "run"),
+        (("runs", "follow", ""), "run"),
+        (("keys", "show", ""), "key"),
+        (("jobs", "requeue", ""), "dead letter"),
+    ],
+)
+def test_an_empty_id_is_told_in_a_sentence(
+    server: FakeServer, groundwork: Command, arguments: tuple[str, ...], what: str
+) -> None:
+    told = groundwork(*arguments)
+    assert (told.exit_code, server.requests) == (2, [])
+    assert told.stderr.startswith(f"The id of the {what} is empty")
+
+
+def test_a_search_in_what_is_no_document_is_told_instead_of_finding_nothing(
+    server: FakeServer, groundwork: Command
+) -> None:
+    told = groundwork("search", "leave", "-d", "nope")
+    assert (told.exit_code, server.requests) == (2, [])
+    assert "--document 'nope' is no document id" in told.stderr
+
+
+def test_a_status_that_is_none_is_told_with_the_choices(server: FakeServer, groundwork: Command) -> None:
+    told = groundwork("documents", "list", "--status", "foo")
+    assert (told.exit_code, server.requests) == (2, [])
+    for words in ("--status", "foo", "queued", "processing", "ready", "failed"):
+        assert words in told.stderr
+    server.on("GET", "/v1/collections/default/documents", lambda http: http.json({"documents": []}))
+    assert groundwork("documents", "list", "--status", "ready", "--status", "failed").exit_code == 0
+    assert "status=ready&status=failed" in server.asked("GET")[0]
+
+
+@pytest.mark.parametrize(("command", "what"), [("ask", "question"), ("search", "query"), ("chat", "message")])
+def test_a_text_without_quotation_marks_is_told_to_be_put_in_some(
+    server: FakeServer, groundwork: Command, command: str, what: str
+) -> None:
+    told = groundwork(command, "How", "many", "days?")
+    shown = " ".join(told.stderr.replace("│", " ").split())
+    assert (told.exit_code, server.requests) == (2, [])
+    assert f"Put the {what} in quotation marks:" in shown
+    assert f"{command} 'How many days?'" in shown
+
+
 def test_a_run_that_failed_is_shown_with_its_reason(server: FakeServer, groundwork: Command) -> None:
     error = {"message": "search is down", "reason": "SEARCH_UNAVAILABLE"}
     shown = {**RUN, "status": "failed", "answer": None, "usage": None, "error": error}
@@ -152,5 +251,4 @@ def test_version_and_where_the_server_is_are_told(groundwork: Command) -> None:
         ("documents",),
     ):
         text = groundwork(*command, "--help").stdout
-        assert "GROUNDWORK_PORT" in text
-        assert "GROUNDWORK_URL" in text
+        assert "as GROUNDWORK_URL says" in " ".join(text.split())

@@ -20,7 +20,7 @@ from services.standalone.models import ChildEvent, ChildSpec, ChildState, Probe,
 from services.standalone.supervisor import Supervisor
 from tests.unit.standalone.stores import Store
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 POLICY = RestartPolicy(backoff_initial_s=0.05, backoff_max_s=0.2, start_crashes_max=3)
 SLEEPER = "import signal; signal.pause()"
 ENDS_WHEN_TOLD = """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.broken_pipe import READER_GONE
 from services.standalone import commands
 
 
@@ -55,4 +56,4 @@ def test_nothing_is_said_of_a_reader_that_has_gone() -> None:
         )
     finally:
         os.close(writing)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (READER_GONE, "")

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -182,7 +183,7 @@ async def test_a_program_that_stays_unable_to_write_is_restarted_once_there_is_r
         command=[sys.executable, "-I", "-S", "-c", SAYS_DISK_FULL_ONCE, str(tmp_path / "marker")],
         environment=dict(os.environ),
         probe=Probe(ProbeKind.HTTP, "127.0.0.1", 1),
-        full_disk_pattern=topology.NATS_FULL_DISK,
+        write_failure_pattern=topology.NATS_WRITE_FAILURE,
     )
     room = asyncio.Event()
     monkeypatch.setattr(disk_module, "has_room", lambda folder: room.is_set())
@@ -199,6 +200,24 @@ async def test_a_program_that_stays_unable_to_write_is_restarted_once_there_is_r
         await running.stopped()
 
 
+@pytest.mark.parametrize(
+    ("line", "fails"),
+    [
+        (
+            "[ERR] JetStream stream '$G > KV_RUNS' critical write error: write /data/1.blk: no space left on device",
+            True,
+        ),
+        (
+            "[ERR] JetStream stream '$G > KV_RUNS' critical write error: sequence numbers for cache load did not match",
+            True,
+        ),
+        ("[WRN] Filestore [KV_RUNS] Stream state outdated, last block has additional entries, will rebuild", False),
+    ],
+)
+def test_write_failures_are_known_by_what_nats_server_says(line: str, fails: bool) -> None:
+    assert bool(re.search(topology.NATS_WRITE_FAILURE, line)) is fails
+
+
 async def test_the_message_store_writes_again_once_the_disk_has_room(tmp_path: Path, small_disk: SmallDisk) -> None:
     port, store = free_port(), small_disk.folder / "nats"
     config = tmp_path / "nats.conf"
@@ -209,7 +228,7 @@ async def test_the_message_store_writes_again_once_the_disk_has_room(tmp_path: P
         command=[nats_server_binary(), "--config", str(config)],
         environment=dict(os.environ),
         probe=Probe(ProbeKind.NATS, "127.0.0.1", port),
-        full_disk_pattern=topology.NATS_FULL_DISK,
+        write_failure_pattern=topology.NATS_WRITE_FAILURE,
     )
     observed, disk = Observed(), FakeDisk(small_disk.folder)
 

@@ -113,6 +113,35 @@ def test_such_an_address_ends_the_start_before_anything_runs(
         monkeypatch.setenv(f"GROUNDWORK_{name}", value)
     assert app.main() == StartRefused.exit_code
     assert "GROUNDWORK_AUTH=api_keys" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("lacks", ["port", "models"])
+def test_a_start_that_is_refused_for_the_machine_leaves_no_data_directory_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lacks: str
+) -> None:
+    monkeypatch.setattr(app, "keep_terminal_for_people", lambda: None)
+    free = choose_free_ports(1, random.Random(11), reserved=8080)[0]
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1] if lacks == "port" else free
+        for name, value in {"PORT": str(port), "DATA_DIR": str(tmp_path / "data"), "MODELS_DIR": str(tmp_path)}.items():
+            monkeypatch.setenv(f"GROUNDWORK_{name}", value)
+        assert app.main() == StartRefused.exit_code
+    told = capsys.readouterr().err
+    assert (f"Port {port} is taken" in told, "The model folder" in told) == (lacks == "port", lacks == "models")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_data_directory_in_use_is_told_rather_than_that_its_port_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(app, "keep_terminal_for_people", lambda: None)
+    monkeypatch.setattr(app, "_require_models", lambda *_, **__: None)
+    with listen("127.0.0.1", 0) as taken, open_data_dir(tmp_path):
+        for name, value in {"PORT": str(taken.getsockname()[1]), "DATA_DIR": str(tmp_path)}.items():
+            monkeypatch.setenv(f"GROUNDWORK_{name}", value)
+        assert app.main() == StartRefused.exit_code
+    assert "in use by another Groundwork" in capsys.readouterr().err
 
 
 def test_free_ports_are_different_and_below_the_range_of_outgoing_connections() -> None:

@@ -30,6 +30,13 @@ def test_commands_come_in_the_order_of_a_first_minute() -> None:
     assert "GROUNDWORK_PORT=8081 groundwork demo" in text
 
 
+def test_curl_asks_what_the_command_line_asks_and_needs_no_samples() -> None:
+    for own_documents, question in ((("README.md", "docs/"), "How do I change the port?"), ((), "YOUR QUESTION")):
+        text = shown(own_documents=own_documents)
+        assert f"groundwork ask '{question}'" in text
+        assert text.count(f"""-d '{{"question": "{question}"}}'""") == 1
+
+
 def test_where_there_are_no_documents_of_ours_none_are_named() -> None:
     text = shown()
     assert "README" not in text
