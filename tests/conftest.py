@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import structlog
 from blockbuster import BlockBuster, blockbuster_ctx
@@ -13,6 +14,11 @@ from blockbuster import BlockBuster, blockbuster_ctx
 from kit.jetstream import Nats, connect
 from kit.testing.harness import public_keys_text, signing_key_text
 from kit.testing.nats import NatsServer, nats_server
+
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -252,7 +252,7 @@ def _answers(url: str) -> bool:
 
 
 def wait_until(
-    condition: Callable[[], bool], what: str, *, timeout_s: float = 30.0, more: Callable[[], str] = str
+    condition: Callable[[], bool], what: str, *, timeout_s: float = 60.0, more: Callable[[], str] = str
 ) -> None:
     """Polls: another process offers no event to wait on."""
     give_up_at = time.monotonic() + timeout_s

@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -50,6 +51,11 @@ def test_one_press_loads_the_samples_and_another_asks_them(browser: Browser, emp
         answer.get_by_test_id("citation").first.click()
         expect(page.get_by_test_id("passage")).to_contain_text("skylark-s2-manual.pdf")
         expect(page.get_by_test_id("passage")).to_contain_text("Page 2")
+
+
+def test_the_curl_that_the_start_prints_is_answered_before_there_are_documents(empty: Groundwork) -> None:
+    answer = _asked_by_curl(empty)
+    assert (answer["answer"], answer["citations"]) == ("The documents do not say.", [])
 
 
 def test_the_demo_loads_what_is_missing_and_answers(empty: Groundwork) -> None:
@@ -102,7 +108,13 @@ def test_our_own_pages_answer_what_a_new_user_asks(own_documents: Groundwork, qu
     assert told["citations"]
 
 
-def test_the_curl_that_the_start_prints_is_answered_with_citations(loaded: Groundwork) -> None:
-    (command,) = re.findall(r"^ +curl +(curl .+)$", loaded.printed(), re.MULTILINE)
+def test_the_curl_that_the_start_prints_is_answered_with_citations(own_documents: Groundwork) -> None:
+    assert _asked_by_curl(own_documents)["citations"]
+
+
+def _asked_by_curl(system: Groundwork) -> dict[str, Any]:
+    """What the printed command answers."""
+    (command,) = re.findall(r"^ +curl +(curl .+)$", system.printed(), re.MULTILINE)
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=90, check=True)
-    assert json.loads(done.stdout)["citations"]
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

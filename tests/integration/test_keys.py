@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, FilePayload, expect
 
 from tests.browsing import WAIT_MS, browser, refusals_are_expected, visiting
 from tests.integration.conftest import DATA, UNHURRIED
@@ -94,15 +94,17 @@ def test_the_console_asks_for_a_key_keeps_it_in_the_tab_and_signs_out(
         page.get_by_test_id("key-submit").click()
         expect(dialog).to_be_hidden()
 
-        page.get_by_test_id("file-input").set_input_files(DATA / "handbook.md")
-        row = page.get_by_test_id("document-row").filter(has_text="handbook.md").first
+        # A name of its own: who sees all may see what others uploaded, until the collections are listed.
+        handbook = FilePayload(name="guide.md", mimeType="text/markdown", buffer=(DATA / "handbook.md").read_bytes())
+        page.get_by_test_id("file-input").set_input_files(handbook)
+        row = page.get_by_test_id("document-row").filter(has_text="guide.md").first
         expect(row).to_have_attribute("data-status", "ready", timeout=WAIT_MS)
         page.get_by_test_id("question-input").fill(QUESTION)
         page.get_by_test_id("ask-button").click()
         expect(page.get_by_test_id("answer")).to_contain_text("two weeks", timeout=WAIT_MS)
         with page.expect_download() as download:
             row.get_by_role("link", name="Download").click()
-        assert download.value.suggested_filename == "handbook.md"
+        assert download.value.suggested_filename == "guide.md"
 
         page.reload()
         expect(page.get_by_test_id("document-row").first).to_be_visible()

@@ -63,11 +63,9 @@ def test_cancel_stops_the_model_and_the_run_stays_cancelled(model_api: Api, hand
     assert events[-1].data["status"] == "cancelled"
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert not [event for event in events if event.kind == "answer"]
-    wait_until(scripted.scripted.hung_up.is_set, "the connection to the model is closed", timeout_s=3)
+    wait_until(scripted.scripted.hung_up.is_set, "the connection to the model is closed")
     run_id = events[0].data["run_id"]
-    wait_until(
-        lambda: model_api.get(f"/v1/runs/{run_id}")["status"] == "cancelled", "the run is cancelled", timeout_s=3
-    )
+    wait_until(lambda: model_api.get(f"/v1/runs/{run_id}")["status"] == "cancelled", "the run is cancelled")
     assert model_api.replay(run_id) == events
     assert model_api.post(f"/v1/runs/{run_id}/cancel")["status"] == "cancelled", "a second wish is harmless"
 

@@ -119,6 +119,9 @@ def test_a_follow_up_is_understood_from_the_thread(api: Api, library: Library) -
     assert [message["role"] for message in thread["messages"]] == ["user", "assistant", "user", "assistant"]
     assert thread["messages"][2]["text"] == "And when was it switched off?"
     assert thread["messages"][3]["text"] == shown_text(second)
+    said = only(second, "answer").data
+    for name in ("method", "answer_confidence", "answer_status"):
+        assert thread["messages"][3][name] == said[name]
     assert thread["title"].startswith("When was the lighthouse")
 
 

@@ -183,7 +183,7 @@ def test_a_service_that_dies_is_started_again_and_answers_as_before(
     model_system.wait_until_ready()
     assert f"{name:<15} died" in model_system.printed()
     # The others' connections come back within a second of backoff; until then answers are degraded, and say so.
-    wait_until(lambda: is_found_by_both_engines(model_api, handbook), "search is whole again", timeout_s=10)
+    wait_until(lambda: is_found_by_both_engines(model_api, handbook), "search is whole again")
     document = model_api.ingest(handbook, f"after-{name}.txt", f"After the death of {name} life goes on.".encode())
     model_api.http.delete(f"/v1/documents/{document['id']}").raise_for_status()
 

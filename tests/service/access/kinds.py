@@ -67,6 +67,8 @@ NO_IDS = frozenset(
             "document_name",
             "heading_path",
             "support_status",
+            "answer_status",
+            "method",
             "language",
             "languages",
         ),

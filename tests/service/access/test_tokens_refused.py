@@ -84,7 +84,7 @@ async def refusal(channel: grpc.aio.Channel, method: MethodDescriptor, token: st
     """What a call with the token is told; Unimplemented when it came to the handler."""
     metadata = ((TOKEN_METADATA_KEY, token),) if token else ()
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await ask(channel, method, request_class(method)(), metadata=metadata, timeout=10)
+        await ask(channel, method, request_class(method)(), metadata=metadata, timeout=60)
     return from_rpc_error(caught.value)
 
 

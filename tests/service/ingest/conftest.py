@@ -17,7 +17,7 @@ from services.ingest import app
 from services.ingest.settings import IngestSettings
 from tests.service.ingest.backends import FakeReranker, FakeRetriever
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 @dataclass

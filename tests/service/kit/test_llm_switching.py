@@ -26,7 +26,7 @@ def replica(
 
 
 async def until_asked_first(switch: ModelSwitch, choice: Choice) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while switch.models.chain(Operation.ANSWER)[0] != choice:
             await asyncio.sleep(0.01)
 

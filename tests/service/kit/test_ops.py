@@ -16,7 +16,7 @@ def door() -> Iterator[OpsServer]:
 
 
 def ask(door: OpsServer, host: str | None, path: str = "/metrics") -> tuple[int, str]:
-    connection = HTTPConnection("127.0.0.1", door.port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", door.port, timeout=60)
     connection.putrequest("GET", path, skip_host=True)
     if host is not None:
         connection.putheader("Host", host)

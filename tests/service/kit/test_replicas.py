@@ -73,7 +73,7 @@ async def test_opening_what_is_there_changes_nothing(cluster: NatsCluster) -> No
             await kind.open(nats)
             await kind.open(replace(nats, replicas=1))
         await KeyValue.open(nats, "LEASES", ttl_s=30.0)
-        assert (await changes.next_msg(timeout=10)).subject.endswith(".KV_LEASES")
+        assert (await changes.next_msg(timeout=60)).subject.endswith(".KV_LEASES")
 
 
 async def test_backup_is_restored_on_as_many_servers_as_the_settings_say(cluster: NatsCluster, jetstream: Nats) -> None:
@@ -151,9 +151,8 @@ async def eventually(reading: Awaitable[Entry | None]) -> Entry | None:
 async def test_consumers_of_a_queue_have_as_many_replicas_as_their_queue(cluster: NatsCluster) -> None:
     async with connect(cluster.url, name="test", replicas=3) as nats:
         await WorkQueue.open(nats, QUEUE, make_signer(), make_verifier())
-        made = await nats.js.add_consumer(
-            "WORK", api.ConsumerConfig(durable_name="acme", ack_policy=api.AckPolicy.EXPLICIT)
-        )
+        config = api.ConsumerConfig(durable_name="acme", ack_policy=api.AckPolicy.EXPLICIT)
+        made = await nats.persist("stream WORK", lambda _: nats.js.add_consumer("WORK", config))
         assert made.cluster is not None
         assert len(made.cluster.replicas or []) == 2
 

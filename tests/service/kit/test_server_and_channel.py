@@ -47,16 +47,16 @@ async def served() -> AsyncIterator[tuple[Servicer, Channel]]:
 async def test_principal_and_deadline_arrive() -> None:
     async with served() as (servicer, channel):
         with use_principal(Principal("acme", "ann", frozenset({"query"}))):
-            await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="t"), timeout=5)
+            await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="t"), timeout=60)
     principal, remaining_s = servicer.seen[0]
     assert principal == Principal("acme", "ann", frozenset({"query"}))
-    assert 4 < remaining_s <= 5.5
+    assert 30 < remaining_s <= 60.5
 
 
 async def test_error_arrives_as_the_same_class_with_reason_and_metadata() -> None:
     async with served() as (_, channel):
         with pytest.raises(NotFound, match="does not exist") as caught:
-            await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="missing"), timeout=5)
+            await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="missing"), timeout=60)
     assert caught.value.reason == "THREAD_NOT_FOUND"
     assert caught.value.metadata == {"thread_id": "missing"}
     assert caught.value.retryable is False
@@ -65,7 +65,7 @@ async def test_error_arrives_as_the_same_class_with_reason_and_metadata() -> Non
 async def test_unknown_error_shows_a_trace_id_and_no_internals() -> None:
     async with served() as (_, channel):
         with pytest.raises(Internal) as caught:
-            await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="broken"), timeout=5)
+            await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="broken"), timeout=60)
     assert "secret" not in caught.value.message
     assert len(caught.value.metadata["trace_id"]) == 32
 
@@ -95,7 +95,7 @@ async def test_forged_token_is_refused() -> None:
         with use_principal(Principal("acme", "mallory")):
             async with open_channel(address, forger) as channel:
                 with pytest.raises(Unauthenticated):
-                    await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="t"), timeout=5)
+                    await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="t"), timeout=60)
 
 
 @asynccontextmanager
@@ -104,7 +104,7 @@ async def retriever_without_a_key(models_address: str) -> AsyncIterator[str]:
 
     class Retriever(retriever_rpc.RetrieverServiceServicer):
         async def Search(self, request: Any, context: Any) -> Any:
-            await reranker_rpc.RerankerServiceStub(models).Embed(reranker_pb.EmbedRequest(), timeout=5)
+            await reranker_rpc.RerankerServiceStub(models).Embed(reranker_pb.EmbedRequest(), timeout=60)
             return retriever_pb.SearchResponse()
 
     async with (
@@ -129,10 +129,10 @@ async def test_a_service_without_a_key_asks_on_in_the_name_of_its_caller() -> No
         search = retriever_pb.SearchRequest()
         with use_principal(Principal("acme", "ann", USER_SCOPES)):
             async with open_channel(address, make_signer(), passed_on_to=["reranker"]) as channel:
-                await retriever_rpc.RetrieverServiceStub(channel).Search(search, timeout=5)
+                await retriever_rpc.RetrieverServiceStub(channel).Search(search, timeout=60)
             async with open_channel(address, make_signer()) as channel:
                 with pytest.raises(Unauthenticated, match=r"[Aa]udience"):
-                    await retriever_rpc.RetrieverServiceStub(channel).Search(search, timeout=5)
+                    await retriever_rpc.RetrieverServiceStub(channel).Search(search, timeout=60)
     assert callers == [Principal("acme", "ann", USER_SCOPES)]
 
 

@@ -19,7 +19,7 @@ from services.orchestrator.log.events import Done, Retrieval, RunMode, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord, RunRequest, Turn
 from services.orchestrator.runs.forgetting import CUT_OFF_AFTER, GRACE, RECHECK_S, SETTLE, note_older_runs
-from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, now
+from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect, now, without_ids
 from tests.service.orchestrator.test_runs import GatedModel, until
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeModel, FakeSearcher
 
@@ -54,7 +54,7 @@ async def is_over(orchestrator: Orchestrator, key: RunKey) -> None:
     async def is_finished() -> bool:
         return (await orchestrator.runs.get(key)).finished_at is not None
 
-    await until(is_finished, seconds=20)
+    await until(is_finished)
 
 
 async def forget(orchestrator: Orchestrator, source: Source, *, asked: timedelta = timedelta(0)) -> float | None:
@@ -72,7 +72,7 @@ async def stored(jetstream: Nats) -> str:
                 message = await jetstream.js.get_msg(stream, seq=seq)
             except Exception:  # deleted
                 continue
-            found.append(f"{message.subject} {(message.data or b'').decode(errors='replace')}")
+            found.append(without_ids(message.data))
     return "\n".join(found)
 
 
@@ -172,7 +172,7 @@ async def test_run_is_deleted_for_its_user_while_the_tools_service_is_away(orche
     async def are_forgotten() -> bool:
         return ("acme", key.run_id) in orchestrator.tools.forgotten
 
-    await until(are_forgotten, seconds=20)
+    await until(are_forgotten)
 
 
 async def test_run_that_was_shown_an_answer_is_erased_with_it(start_orchestrator: Start) -> None:
@@ -439,13 +439,13 @@ async def test_queue_is_worked_on_until_everything_is_forgotten(start_orchestrat
             return True
         return False
 
-    await until(is_gone, seconds=20)
+    await until(is_gone)
     assert "tower" not in (await stored(jetstream)).lower()
 
     async def is_the_unknown_job_all_that_waits() -> bool:
         return await orchestrator.queue.queue.pending() == 1
 
-    await until(is_the_unknown_job_all_that_waits, seconds=20)
+    await until(is_the_unknown_job_all_that_waits)
 
 
 async def test_run_that_is_deleted_while_it_goes_on_is_cancelled_and_gone(start_orchestrator: Start) -> None:
@@ -461,7 +461,7 @@ async def test_run_that_is_deleted_while_it_goes_on_is_cancelled_and_gone(start_
     async def is_gone() -> bool:
         return not (await orchestrator.runs.list("acme", 10, "")).runs
 
-    await until(is_gone, seconds=20)
+    await until(is_gone)
 
 
 async def test_deletion_that_cannot_be_made_sure_of_is_refused(orchestrator: Orchestrator) -> None:

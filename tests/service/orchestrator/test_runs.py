@@ -33,7 +33,7 @@ from services.orchestrator.errors import (
 from services.orchestrator.log.events import Answer, Budgets, Done, RunEvent, RunMode, RunStatus, Thinking, Token
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord, RunRequest, ToolSelection
-from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect
+from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, collect
 
 Start = Callable[..., Awaitable[Orchestrator]]
 
@@ -174,16 +174,16 @@ async def test_run_that_nobody_watches_is_finished_too(start_orchestrator: Start
     key, _ = await first.runs.start(ANN, QUESTION)
     await model.speaking.wait()
     await first.die()
-    await until(lambda: _has_status(second, key, RunStatus.COMPLETED), seconds=10 * LEASE_S)
+    await until(lambda: _has_status(second, key, RunStatus.COMPLETED))
 
 
 async def test_run_of_a_stopped_orchestrator_is_handed_over_at_once(start_orchestrator: Start) -> None:
     model = GatedModel()
-    first, second = await start_orchestrator(model), await start_orchestrator()
+    first, second = await start_orchestrator(model, lease_s=60.0), await start_orchestrator(lease_s=60.0)
     key, _ = await first.runs.start(ANN, QUESTION)
     await model.speaking.wait()
     await first.stop()
-    async with asyncio.timeout(LEASE_S * 0.9):
+    async with asyncio.timeout(50.0):
         assert status_of(await collect(second.runs.attach(key, 0))) is RunStatus.COMPLETED
 
 
@@ -249,12 +249,12 @@ async def test_cancel_and_sweep_work_after_the_message_store_was_restarted(
     assert status_of(await collect(events)) is RunStatus.CANCELLED
     cancelled.gate.set()
     await first.die()
-    await until(lambda: _has_status(third, orphan, RunStatus.COMPLETED), seconds=10 * LEASE_S)
+    await until(lambda: _has_status(third, orphan, RunStatus.COMPLETED))
 
 
 async def _started(orchestrator: Orchestrator) -> tuple[RunKey, AsyncIterator[RunEvent]]:
     """Starts a run as soon as the message store takes it."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             try:
                 return await orchestrator.runs.start(ANN, QUESTION)
@@ -357,7 +357,7 @@ async def test_run_that_cannot_be_read_does_not_stop_the_sweep(start_orchestrato
     key, _ = await first.runs.start(ANN, QUESTION)
     await model.speaking.wait()
     await first.die()
-    await until(lambda: _has_status(second, key, RunStatus.COMPLETED), seconds=10 * LEASE_S)
+    await until(lambda: _has_status(second, key, RunStatus.COMPLETED))
 
 
 async def test_start_that_is_hung_up_on_leaves_no_owner(start_orchestrator: Start) -> None:
@@ -413,7 +413,7 @@ async def _has_status(orchestrator: Orchestrator, key: RunKey, status: RunStatus
     return (await orchestrator.runs.get(key)).status is status
 
 
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not await condition():
             await asyncio.sleep(0.02)

@@ -91,7 +91,7 @@ async def test_a_run_that_has_ended_is_counted_once_also_when_it_was_ended_twice
 
     first.runs._store.finish = lost  # type: ignore[method-assign,assignment]
     key, _ = await first.runs.start(ANN, QUESTION)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await failed.wait()
     await first.die()
     first.runs._store.finish = finish  # type: ignore[method-assign]
@@ -99,7 +99,7 @@ async def test_a_run_that_has_ended_is_counted_once_also_when_it_was_ended_twice
     await collect(second.runs.attach(key, 0))
     today = datetime.now(UTC).date()
     period = Period(today - timedelta(days=1), today)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await second.runs.get(key)).finished_at is None:
             await asyncio.sleep(0.01)
     found = await account(second.tally, "acme", "ann", period, GroupBy.DAY)

@@ -34,7 +34,7 @@ async def _call(stub: Any, name: str, **arguments: Any) -> pb.ToolResult:
 
 
 async def test_tools_are_listed_with_schema_and_policy(stub: Any) -> None:
-    tools = {tool.name: tool for tool in (await stub.ListTools(pb.ListToolsRequest(), timeout=5)).tools}
+    tools = {tool.name: tool for tool in (await stub.ListTools(pb.ListToolsRequest(), timeout=60)).tools}
     assert list(tools) == sorted(tools)
     assert tools.keys() >= {"math_eval", "time_now"}
     schema = json_format.MessageToDict(tools["math_eval"].parameters)

@@ -17,7 +17,7 @@ async def test_loop_that_is_blocked_is_seen_to_be_late() -> None:
     watching = asyncio.create_task(watch_loop(interval_s=0.01))
     await asyncio.sleep(0.05)
     time.sleep(0.2)  # noqa: ASYNC251 - the blocking is what is measured
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while lags("+Inf") - lags("0.1") == slow:
             await asyncio.sleep(0.01)
     watching.cancel()

@@ -92,7 +92,7 @@ def test_plan_of_a_question_about_a_channel_and_a_month() -> None:
         "date_to": "2023-09-01T00:00:00+03:00",
         "channel": ["durov", "@durov"],
     }
-    assert (planned["must_phrases"], planned["should_phrases"], planned["strategy"]) == ([], ["Telegram"], "hybrid")
+    assert (planned["must_phrases"], planned["should_phrases"], planned["strategy"]) == ([], ["Telegram"], "lexical")
 
 
 def test_open_period_gives_one_date() -> None:

@@ -68,7 +68,7 @@ async def test_what_happens_behind_the_end_takes_nothing_from_the_answer(breaks:
     end = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
     reply = Reply(["The tower.", end, "x"])
     reply = replace(reply, break_after=2) if breaks else replace(reply, gate=asyncio.Event(), gate_at=2)
-    deltas = await answer_to(reply, stall_timeout_s=0.5)
+    deltas = await answer_to(reply, stall_timeout_s=5.0)
     assert (text_of(deltas), finish_of(deltas).reason) == ("The tower.", FinishReason.STOP)
     assert finish_of(deltas).usage.estimated
 
@@ -132,7 +132,7 @@ async def test_closing_the_stream_hangs_up_and_what_was_written_is_counted() -> 
     async with asked(reply) as (script, endpoint):
         async with aclosing(endpoint.complete(replace(QUESTION, meter=meter))) as deltas:
             assert await anext(deltas) == TextDelta("a beginning ")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await script.hung_up.wait()
     assert meter.total.estimated
     assert meter.total.prompt_tokens > 0
@@ -143,7 +143,7 @@ async def test_cancelled_while_the_model_is_silent_what_was_sent_is_counted() ->
     meter = Meter()
     async with asked(Reply(["a"], gate=asyncio.Event())) as (script, endpoint):
         task = asyncio.create_task(answer(endpoint, replace(QUESTION, meter=meter)))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not script.requests:
                 await asyncio.sleep(0.01)
         task.cancel()
