@@ -18,7 +18,7 @@ from kit.jetstream import connect
 from services.gateway.api import create_api
 from services.gateway.backends import open_backends
 from services.gateway.settings import GatewaySettings
-from tests.service.access.kinds import UNKNOWN, kind_of, masked
+from tests.service.access.kinds import UNKNOWN, kind_of, masked, without_progress
 from tests.service.access.world import World
 from tests.service.gateway.conftest import keys_of
 from tests.service.gateway.key_desk import KeyDesk, bearer
@@ -206,7 +206,11 @@ def told(answer: httpx.Response, *forms: str) -> str:
 
 
 def _body(answer: httpx.Response) -> str:
-    """Of an event stream only how the run ended: the rest comes in as many pieces as it likes."""
-    if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+    """Of an event stream only how the run ended: the rest comes in as many pieces as it likes. Of a new document what was uploaded:
+    it is being read already."""
+    content_type = answer.headers.get("content-type", "")
+    if content_type == "application/json" and answer.content:
+        return json.dumps(without_progress(answer.json()), ensure_ascii=False)
+    if not content_type.startswith("text/event-stream"):
         return answer.text
     return "\n".join(line for line in answer.text.splitlines() if '"status"' in line or '"citations"' in line)

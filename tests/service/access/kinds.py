@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from kit.access.principal import ADMIN, OPERATOR, Principal
 from kit.testing.harness import USER_SCOPES
@@ -141,6 +142,17 @@ _MASKS = (
     (r"\b[0-9a-f]{12,}\b", "<hex>"),
     (r"\d+(?:\.\d+)?(?:e-?\d+)?", "<number>"),
 )
+
+
+_MADE_BY_READING = {"status", "stage", "progress", "error", "report", "revision_id"}
+
+
+def without_progress(answer: Any) -> Any:
+    """An answer about a document that was just uploaded, as far as it does not follow from how much of it has been read by now."""
+    if not isinstance(answer, dict) or not isinstance(document := answer.get("document"), dict):
+        return answer
+    kept = {name: value for name, value in document.items() if name not in _MADE_BY_READING}
+    return {**answer, "document": kept}
 
 
 def masked(text: str, id_: str) -> str:

@@ -3,6 +3,7 @@ id that nothing has, and Ann has everything as before. Which field holds which k
 method or field is tried too, or this fails and says what to add."""
 
 import itertools
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from kit.access.principal import ADMIN, INGEST, QUERY, Principal, use_principal
 from kit.access.scopes import scope_of
 from kit.errors import GroundworkError
 from tests.service.access.contracts import call_name, methods, path_of, request_class, stub_of
-from tests.service.access.kinds import STRANGERS, UNKNOWN, Stranger, kind_of, masked
+from tests.service.access.kinds import STRANGERS, UNKNOWN, Stranger, kind_of, masked, without_progress
 from tests.service.access.world import ANN, SECRET, TIMEOUT_S, World, upload_parts
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -134,7 +135,7 @@ async def told(world: World, place: Place, value: str) -> str:
     answer = getattr(stub, place.method.name)(request_of(place, value, world), timeout=TIMEOUT_S)
     try:
         if not place.method.server_streaming:
-            return _text(await answer)
+            return json.dumps(without_progress(json.loads(_text(await answer))), ensure_ascii=False)
         return "\n".join([_text(each) async for each in _to_the_end(answer)])
     except GroundworkError as error:
         return f"{error.code.name} {error.reason} {error.message} {error.metadata}"
