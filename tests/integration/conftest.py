@@ -156,7 +156,8 @@ def model_system(
     settings = {
         **UNHURRIED,
         "GROUNDWORK_LLM_PROVIDERS": json.dumps({"scripted": provider}),
-        "GROUNDWORK_LLM_STALL_TIMEOUT_S": "4",
+        # A model that falls silent is waited for so long. Less, and one is given up whose machine stood still for a moment.
+        "GROUNDWORK_LLM_STALL_TIMEOUT_S": "20",
         "GROUNDWORK_RUN_LEASE_S": "1",
         "GROUNDWORK_SMTP_HOST": "127.0.0.1",
         "GROUNDWORK_SMTP_PORT": str(mailbox.port),
