@@ -39,16 +39,35 @@ async def open_journal() -> tuple[Journal, MemoryLog]:
     return await Journal.open(KEY, log, lambda: datetime.now(UTC)), log
 
 
-async def drafted(model: FakeModel, *, shows_thinking: bool = False) -> tuple[Draft, list[Payload]]:
+async def drafted(
+    model: FakeModel, *, question: str = QUESTION, shows_thinking: bool = False
+) -> tuple[Draft, list[Payload]]:
     journal, log = await open_journal()
-    question = Question(QUESTION, (), EVIDENCE, 600, shows_thinking=shows_thinking)
-    draft = await Drafter(FakeScorer(), Generator(model)).write(question, journal)
+    asked = Question(question, (), EVIDENCE, 600, shows_thinking=shows_thinking)
+    draft = await Drafter(FakeScorer(), Generator(model)).write(asked, journal)
     assert journal.progress.shown == draft.text
     return draft, [event.payload for event in log.events[KEY]]
 
 
 def degradations(payloads: list[Payload]) -> list[str]:
     return [each.degraded.reason for each in payloads if isinstance(each, Thinking) and each.degraded]
+
+
+@pytest.mark.parametrize("question", [QUESTION, "What makes visitors of the tower (16) happy?"])
+async def test_model_that_fails_in_the_middle_leaves_what_is_carried_where_quotes_answer_nothing(question: str) -> None:
+    model = FakeModel([FACT, " It is", " the tall"], ModelUnavailable("it fell silent", reason="LLM_TIMEOUT"))
+    draft, payloads = await drafted(model, question=question)
+    assert draft.text == FACT
+    assert degradations(payloads) == ["LLM_TIMEOUT"]
+    told = (EXTRACTIVE, SupportStatus.SUPPORTED) if question == QUESTION else (MODEL, SupportStatus.PARTIAL)
+    assert (draft.method, draft.support_status) == told
+
+
+async def test_model_that_fails_in_the_middle_leaves_nothing_that_no_document_carries() -> None:
+    model = FakeModel(["Visitors adore the view. [1] It"], ModelUnavailable("it fell silent", reason="LLM_TIMEOUT"))
+    draft, payloads = await drafted(model, question="What makes visitors of the tower (16) happy?")
+    assert draft.is_refusal
+    assert degradations(payloads) == ["LLM_TIMEOUT"]
 
 
 NOT_WHOLE = {
