@@ -99,6 +99,7 @@ def gateway_settings(world: World) -> GatewaySettings:
         auth="api_keys",
         nats_url=world.nats_url,
         wrong_api_keys_per_minute=1_000_000,
+        health_timeout_s=60,  # whether there is such a collection is asked for so long, and left open then
         bootstrap_key=BOOTSTRAP_KEY,
         **addresses,
     )

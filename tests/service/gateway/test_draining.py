@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -164,7 +165,8 @@ async def test_a_silent_connection_holds_no_gateway_up(settings: Settings, door:
 
 
 class Visitors:
-    """Clients of both kinds: of one connection for all they ask, and of a new one each time."""
+    """Clients of both kinds: of one connection for all they ask, and of a new one each time. One that has been silent for a second,
+    because this machine stood still, may meet a connection that is just being closed: that is no failure."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -191,14 +193,23 @@ class Visitors:
 
     async def _visit(self, keeps: bool) -> None:
         limits = httpx.Limits(max_keepalive_connections=1 if keeps else 0)
+        answered_at = sent_at = time.monotonic()
+
+        async def note_sent(event: str, _: object) -> None:
+            nonlocal sent_at
+            if event == "http11.send_request_headers.complete":
+                sent_at = time.monotonic()
+
         async with httpx.AsyncClient(base_url=self._address, limits=limits, timeout=60, trust_env=False) as client:
             while not self._stopping:
                 try:
-                    answer = await client.post("/v1/search", json={"query": "notice"})
+                    answer = await client.post("/v1/search", json={"query": "notice"}, extensions={"trace": note_sent})
                     if answer.status_code != 200:
                         self.failures.append(answer.text)
                 except httpx.HTTPError as error:
-                    self.failures.append(repr(error))
+                    if sent_at - answered_at < connections._LAST_REQUEST_S:
+                        self.failures.append(repr(error))
+                answered_at = time.monotonic()
                 self.answers += 1
                 async with self._more:
                     self._more.notify_all()

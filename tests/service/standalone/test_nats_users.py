@@ -249,11 +249,11 @@ FOREIGN = [
 async def test_a_service_neither_reads_nor_writes_the_bucket_of_another(
     user: str, bucket: str, server: NatsServer, refusals: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "REQUEST_TIMEOUT_S", SILENCE_S)
-    monkeypatch.setattr(connection, "PATIENCE_S", SILENCE_S)
     async with connected(server, ADMINISTRATOR) as administrator:
         mine = await KeyValue.open(administrator, bucket)
         await mine.put("local.one", b"1")
+        monkeypatch.setattr(opening, "REQUEST_TIMEOUT_S", SILENCE_S)
+        monkeypatch.setattr(connection, "PATIENCE_S", SILENCE_S)
         stream, subject = f"KV_{bucket}", f"$KV.{bucket}.local.one"
         async with connected(server, user) as nats:
             attempts: list[Callable[[], Awaitable[object]]] = [
@@ -271,6 +271,7 @@ async def test_a_service_neither_reads_nor_writes_the_bucket_of_another(
                 with pytest.raises((Unavailable, NatsTimeoutError)):
                     await attempt()
             await until_refused(refusals, len(attempts))
+        monkeypatch.undo()
         entry = await mine.get("local.one")
         assert entry is not None
         assert entry.value == b"1"
