@@ -13,7 +13,7 @@ from tests.integration.system import Groundwork, wait_until
 from tests.integration.test_cli import groundwork
 from tests.service.tools.mail_server import MailServer
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 ANN, BOB = "ann.harbour@example.com", "bob.harbour@example.com"
 """No other test writes to them."""

@@ -26,7 +26,7 @@ from tests.integration.api import Api, Json, ok
 from tests.integration.system import Groundwork, running, suspended, wait_until
 from tests.integration.test_kill import corpus_stats, jobs_left, kill, unique_word
 
-pytestmark = [pytest.mark.integration, pytest.mark.kill, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.kill, pytest.mark.timeout(900)]
 
 KILLED = {"ingest-worker": 12, "retriever": 17, "reranker": 17, "nats": 18}
 """How often each."""
@@ -118,7 +118,7 @@ def test_killed_services_lose_and_double_no_document(model_system: Groundwork, m
     failed = [document for document in documents.values() if document["status"] != "ready" or document["error"]]
     assert not failed, json.dumps(failed, indent=1)
     assert model_api.get("/v1/jobs/dead")["dead_letters"] == []
-    wait_until(lambda: asyncio.run(jobs_left(model_system)) == 0, "the queue is empty", timeout_s=40)
+    wait_until(lambda: asyncio.run(jobs_left(model_system)) == 0, "the queue is empty", timeout_s=120)
     chunks = sum(document["report"]["chunk_count"] for document in documents.values())
     assert asyncio.run(corpus_stats(model_system, library.collection_id)) == (len(documents), chunks)
     for number, document in documents.items():
@@ -203,9 +203,9 @@ def test_job_delivered_five_times_is_done_once(model_system: Groundwork, model_a
     first = model_api.settled(queued["id"])
     assert first["status"] == "ready"
     assert "job_refused" not in model_system.log("ingest-worker")
-    wait_until(lambda: asyncio.run(jobs_left(model_system)) == 0, "the queue is empty", timeout_s=20)
+    wait_until(lambda: asyncio.run(jobs_left(model_system)) == 0, "the queue is empty", timeout_s=120)
     asyncio.run(deliver_again(model_system, queued["id"], times=5, revision_id=first["revision_id"]))
-    wait_until(lambda: asyncio.run(jobs_left(model_system)) == 0, "the queue is empty", timeout_s=20)
+    wait_until(lambda: asyncio.run(jobs_left(model_system)) == 0, "the queue is empty", timeout_s=120)
     after = model_api.get(f"/v1/documents/{queued['id']}")
     assert (after["revision_id"], after["updated_at"]) == (first["revision_id"], first["updated_at"])
     assert asyncio.run(corpus_stats(model_system, collection)) == (1, first["report"]["chunk_count"])
@@ -249,7 +249,7 @@ def test_documents_whose_index_was_removed_are_made_again_from_the_stored_files(
             now = api.get(f"/v1/documents/{document['id']}")
             return now["status"] == "ready" and now["revision_id"] != document["revision_id"]
 
-        wait_until(lambda: all(is_back(each) for each in documents.values()), "all are back", timeout_s=40)
+        wait_until(lambda: all(is_back(each) for each in documents.values()), "all are back", timeout_s=120)
         library = Library(collection, system.base_url)
         for number, before in enumerate(documents.values()):
             library.upload(number)  # the same file: the same document

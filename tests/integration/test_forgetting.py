@@ -11,7 +11,7 @@ from tests.integration.api import Api, Event, Json, only, problem
 from tests.integration.system import Groundwork, wait_until
 from tests.integration.test_kill import kill
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 WITHIN_S = 60.0
 SECRET = "zqvorlux"

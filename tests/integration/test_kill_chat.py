@@ -23,7 +23,7 @@ from tests.integration.system import POLL_S, Groundwork, wait_until
 from tests.integration.test_kill import kill
 from tests.service.tools.mail_server import MailServer
 
-pytestmark = [pytest.mark.integration, pytest.mark.kill, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.kill, pytest.mark.timeout(900)]
 
 KILLS = 8
 CHATS_A_KILL = 4

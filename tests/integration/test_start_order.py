@@ -21,7 +21,7 @@ from kit.errors import DeadlineExceeded, Unavailable
 from kit.testing.harness import free_port, open_test_channel
 from kit.testing.nats import NatsServer
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 COMMANDS = {
     "ingest": ("services.ingest", "api"),
     "ingest-worker": ("services.ingest", "worker"),

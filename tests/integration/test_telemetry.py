@@ -349,7 +349,7 @@ def _log_lines(system: Groundwork) -> list[dict[str, Any]]:
     return [line for line in lines if "event" in line and "service" in line]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_series_do_not_grow_with_tenants_documents_and_runs(observed: Observed) -> None:
     observed.model.will(ANSWERING)
     ids: set[str] = set()

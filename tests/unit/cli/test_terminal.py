@@ -7,8 +7,10 @@ import pty
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +72,13 @@ def at_terminal(server: FakeServer, *arguments: str) -> Iterator[tuple[Terminal,
             os.close(ours)
 
 
+def wait_until_it_waits(process: subprocess.Popen[bytes]) -> None:
+    """Until the command sleeps: `input()` does not notice a signal that comes just before it begins to wait."""
+    status = Path(f"/proc/{process.pid}/stat")
+    while status.exists() and status.read_text().rpartition(")")[2].split()[0] == "R":
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def waiting(server: FakeServer) -> FakeServer:
     wait_for_a_person(server)
@@ -129,6 +138,7 @@ def test_ctrl_c_at_the_question_cancels_the_run(waiting: FakeServer) -> None:
     waiting.on("GET", "/v1/runs/r1/events", lambda http: http.stream(ended))
     with at_terminal(waiting, "chat", "Mail it") as (terminal, process):
         terminal.expect("[l]ater: ")
+        wait_until_it_waits(process)
         terminal.type("\x03")
         terminal.expect("ended as cancelled")
         assert process.wait(60) == 1
