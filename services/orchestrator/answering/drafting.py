@@ -188,7 +188,7 @@ class Drafter:
         try:
             draft = await self._generate(self._generator, question, journal, screen)
         except GroundworkError as error:
-            return await self._without(error, question, journal, screen)
+            return await self._fallen_back(error, question, journal, screen)
         if draft.is_refusal or draft.carries_something:
             return draft
         await journal.write(Thinking("verify", f"{_UNSUPPORTED.message} Quoting the documents instead.", _UNSUPPORTED))
@@ -220,13 +220,13 @@ class Drafter:
         text = attribute(await finished_text(generated.text, generated.reason, journal), judge)
         return _as_far_as_it_got(await self._checked(text, verify(text, judge), question), generated.reason)
 
-    async def _without(self, error: GroundworkError, question: Question, journal: Journal, screen: Screen) -> Draft:
+    async def _fallen_back(self, error: GroundworkError, question: Question, journal: Journal, screen: Screen) -> Draft:
         """The answer of a model that has failed: quotes, or what it had written where no quote answers."""
         found = await self._quotes(question)
         kept = None if found.answerable else await self._kept(journal.progress.shown, question)
         said = "Quoting the documents instead." if kept is None else "Keeping what it had written until then."
         await journal.write(degraded("answer", "llm", error, said))
-        return kept or await self._shown(found, question, journal, screen)
+        return kept or await self._show_quotes(found, question, journal, screen)
 
     async def _kept(self, shown: str, question: Question) -> Draft | None:
         """The finished sentences of an answer that goes no further; None where the documents carry none of them."""
@@ -236,9 +236,9 @@ class Drafter:
         return _as_far_as_it_got(draft, FinishReason.INCOMPLETE) if draft.carries_something else None
 
     async def _extract(self, question: Question, journal: Journal, screen: Screen) -> Draft:
-        return await self._shown(await self._quotes(question), question, journal, screen)
+        return await self._show_quotes(await self._quotes(question), question, journal, screen)
 
-    async def _shown(
+    async def _show_quotes(
         self, found: extractive.ExtractiveAnswer, question: Question, journal: Journal, screen: Screen
     ) -> Draft:
         if found.degraded_reason:

@@ -73,7 +73,7 @@ def at_terminal(server: FakeServer, *arguments: str) -> Iterator[tuple[Terminal,
 
 
 def wait_until_it_waits(process: subprocess.Popen[bytes]) -> None:
-    """Until the command sleeps: `input()` does not notice a signal that comes just before it begins to wait."""
+    """Until the command sleeps: `readline()` does not notice a signal that comes just before it begins to wait."""
     status = Path(f"/proc/{process.pid}/stat")
     while status.exists() and status.read_text().rpartition(")")[2].split()[0] == "R":
         time.sleep(0.01)
