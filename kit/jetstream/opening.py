@@ -21,6 +21,7 @@ from kit.errors import Unavailable
 from kit.file_source import FileSource
 from kit.jetstream.cluster import ServerChoice
 from kit.jetstream.connection import REQUEST_TIMEOUT_S, Nats
+from kit.jetstream.failures import cancellation_kept
 from kit.jetstream.metrics import CONNECTED, RECONNECTIONS
 from kit.jetstream.names import KnownAddresses, Transport
 from kit.waiting import Waiting
@@ -123,7 +124,7 @@ def _place(server: str) -> str:
 
 
 class _Client(Client):
-    """The library's client (2.16), mended in four places."""
+    """The library's client (2.16), mended in five places."""
 
     def __init__(self, tls: FileSource[ssl.SSLContext] | None, addresses: KnownAddresses) -> None:
         super().__init__()
@@ -155,7 +156,12 @@ class _Client(Client):
             self._transport.close()  # type: ignore[no-untyped-call] # the library leaves it untyped
         s.last_attempt = time.monotonic()
         self._transport = Transport(self._addresses)
-        await self._transport.connect(s.uri, DEFAULT_BUFFER_SIZE, self.options["connect_timeout"])
+        with cancellation_kept():
+            await self._transport.connect(s.uri, DEFAULT_BUFFER_SIZE, self.options["connect_timeout"])
+
+    async def _process_connect_init(self) -> None:
+        with cancellation_kept():
+            await super()._process_connect_init()
 
 
 class _Events:

@@ -16,8 +16,9 @@ from kit.jetstream import Entry, Job, KeyValue, Nats, WorkQueue, WorkQueueConfig
 from kit.jetstream.failures import cancellation_kept
 from kit.jetstream.reading import stored_messages
 from kit.service import _CHECK_TIMEOUT_S as CHECK_TIMEOUT_S
-from kit.testing.harness import make_signer, make_verifier
+from kit.testing.harness import free_port, make_signer, make_verifier
 from kit.testing.nats import NatsServer
+from kit.waiting import Waiting
 
 
 async def test_compare_and_set_lets_one_writer_win(jetstream: Nats) -> None:
@@ -411,6 +412,24 @@ async def test_cancellation_that_meets_an_error_is_not_forgotten() -> None:
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
+
+
+async def test_connecting_ends_at_whatever_moment_it_is_told_to() -> None:
+    """Also at that where the server has just refused the connection."""
+    address = f"nats://127.0.0.1:{free_port()}"
+
+    async def connected() -> None:
+        async with connect(address, name="test", waiting=Waiting()):
+            pass
+
+    for moment in range(100):
+        connecting = asyncio.create_task(connected())
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        connecting.cancel()
+        async with asyncio.timeout(60):
+            await asyncio.wait({connecting})
+        assert connecting.cancelled()
 
 
 async def test_reader_ends_when_this_process_closes_its_connection(jetstream: Nats) -> None:
