@@ -18,6 +18,8 @@ from services.ingest.settings import IngestSettings
 from tests.service.ingest.backends import FakeReranker, FakeRetriever
 
 TIMEOUT_S = 60.0
+FOREVER_S = 3600.0
+"""No lease ends by itself, however long the machine stands still."""
 
 
 @dataclass
@@ -85,7 +87,7 @@ async def system(nats_url: str, tmp_path: Path) -> AsyncIterator[System]:
             data_dir=tmp_path,
             local_subject=TEST_PRINCIPAL.subject,
             upload_limit_bytes=5 * 1024 * 1024,
-            ingest_lease_ttl_s=2.0,
+            ingest_lease_ttl_s=FOREVER_S,
             parse_time_limit_s=20.0,
         )
         address = await stack.enter_async_context(running_service(app.run_api, settings))

@@ -11,10 +11,9 @@ from nats.aio.msg import Msg
 
 from kit.jetstream import Nats
 from services.ingest.work import tracking
-from tests.service.ingest.conftest import TIMEOUT_S, System
+from tests.service.ingest.conftest import FOREVER_S, TIMEOUT_S, System
 
 READY, FAILED = ingest_pb2.DOCUMENT_STATUS_READY, ingest_pb2.DOCUMENT_STATUS_FAILED
-FOREVER_S = 3600.0
 
 UPLOAD = {
     "look whether the collection is still there": 1,
@@ -91,12 +90,12 @@ async def _heard(system: System, jetstream: Nats, data: bytes, name: str) -> Req
 async def test_small_document_takes_these_round_trips_and_no_more(
     system: System, jetstream: Nats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slow machine tells of progress and renews leases, which is not counted here."""
+    """A slow machine tells of progress, which is not counted here."""
     monkeypatch.setattr(tracking, "REPORT_INTERVAL_S", FOREVER_S)
     await system.stub.CreateCollection(
         ingest_pb2.CreateCollectionRequest(collection_id="notes", name="Notes"), timeout=TIMEOUT_S
     )
-    async with system.worker(ingest_lease_ttl_s=FOREVER_S):
+    async with system.worker():
         await _heard(system, jetstream, b"The first starts the parser.", "first.txt")
         made = _calls(system)
         requests = await _heard(system, jetstream, b"The second is counted.", "second.txt")

@@ -62,6 +62,11 @@ def _is_all_ready(listed: dict[str, Any]) -> bool:
     return [document["state"] for document in listed["documents"]] == ["ready"]
 
 
+def _is_by_meaning(found: dict[str, Any]) -> bool:
+    """However long the vectors took; whether there was time to rerank as well is left to the machine."""
+    return not any(each.startswith("Found by words") for each in found.get("degraded", ()))
+
+
 async def test_a_note_is_found_by_its_own_tenant_until_it_is_forgotten(
     nats_url: str, model_server: str, tmp_path: Path
 ) -> None:
@@ -98,13 +103,9 @@ async def test_projects_are_found_by_what_they_mean_and_by_words_when_the_model_
 ) -> None:
     query = "Which part turns scanned paper into text?"
     async with running_tools(nats_url, reranker_address=model_server) as tools:
-        found = await _until(
-            lambda: tools.call("search_projects", query=query, top_k=3), lambda found: "degraded" not in found
-        )
-        assert found["projects"][0]["id"] == "ingest", found
-        other = await _until(
-            lambda: tools.call("search_projects", query="a recipe for apple pie"), lambda found: "degraded" not in found
-        )
+        found = await _until(lambda: tools.call("search_projects", query=query, top_k=1), _is_by_meaning)
+        assert [project["id"] for project in found["projects"]] == ["ingest"]
+        other = await _until(lambda: tools.call("search_projects", query="a recipe for apple pie"), _is_by_meaning)
         assert other["projects"] == []
     async with running_tools(nats_url) as tools:
         found = await tools.call("search_projects", query="tantivy")
