@@ -12,7 +12,7 @@ import gc
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Self
 
 import grpc
@@ -44,6 +44,7 @@ _MAX_DETAIL_CHARS = 1000
 _LISTEN_AFTER_S = 10.0
 """A process that waits for longer opens its port, to tell its health. Not before: who calls is patient for about as long with an
 address where nobody listens, so that a start which an election of NATS holds up fails no call."""
+_PORT_HELD_FOR_S = 5.0
 _SETTLED_AFTER_S = 15.0
 """By then a process has imported and opened what it needs."""
 
@@ -167,6 +168,7 @@ class Service:
         self._tasks: set[asyncio.Task[None]] = set()
         self._group = asyncio.TaskGroup()
         self._requirements: dict[str, Callable[[], Awaitable[object]]] = {}
+        self._holding_port: set[str] = set()
         self._servicers: list[tuple[Callable[[Any, Any], None], object, ServiceDescriptor]] = []
         self._health = DetailedHealth()
         self._not_open = _NotOpen(self.waiting)
@@ -239,9 +241,12 @@ class Service:
             )
         )
 
-    def require(self, name: str, check: Callable[[], Awaitable[object]]) -> None:
-        """Holds SERVING back until `check` has returned once without raising."""
+    def require(self, name: str, check: Callable[[], Awaitable[object]], *, holds_port: bool = False) -> None:
+        """Holds SERVING back until `check` has returned once without raising. One that `holds_port` keeps the port closed for some
+        seconds, too: callers wait for who is not there yet, and are sent away by who is there and knows nothing."""
         self._requirements[name] = check
+        if holds_port:
+            self._holding_port.add(name)
 
     def report(self, troubles: Callable[[], Sequence[Trouble]]) -> None:
         """Has this asked about once a second. What it returns is shown by /readyz and by the health check; a trouble that
@@ -262,6 +267,7 @@ class Service:
 
     async def serve(self) -> None:
         """Binds, turns SERVING once every requirement has answered, and returns after an orderly drain."""
+        await self._hold_port()
         self._opening = None
         if self.stopping.is_set():
             return
@@ -279,6 +285,12 @@ class Service:
         await asyncio.sleep(drain_delay_s)
         self.closing.set()
         await server.stop(self.settings.drain_grace_s)
+
+    async def _hold_port(self) -> None:
+        checks = (self._requirements[name]() for name in self._holding_port)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PORT_HELD_FOR_S):
+                await asyncio.gather(*checks, return_exceptions=True)  # readiness tells of what fails
 
     async def _listen(self, *, with_servicers: bool = False) -> grpc.aio.Server:
         """Opens the port, where health is told from now on; all that there is no servicer for yet is refused until `serve`."""

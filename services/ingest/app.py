@@ -4,7 +4,6 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -63,7 +62,6 @@ _LEASES = "INGEST_LEASES"
 _DUTIES_LEASE = "duties.worker"
 _LEASE_CHECK_INTERVAL_S = 1.0
 _LEAD_RETRY_AFTER_S = 2.0
-_RIGHTS_KNOWN_WITHIN_S = 5.0
 
 Duty = Callable[[], Coroutine[Any, Any, None]]
 """Runs until cancelled."""
@@ -111,7 +109,7 @@ async def run_api(settings: IngestSettings) -> None:
         )
         service.spawn(lasting("clearing", shared.clearing.run))
         service.spawn(lasting("collections", shared.collections.follow))
-        service.require("collections", shared.collections.wait_known)
+        service.require("collections", shared.collections.wait_known, holds_port=True)
         service.add_servicer(
             ingest_pb2_grpc.add_IngestServiceServicer_to_server,
             IngestServicer(
@@ -133,10 +131,6 @@ async def run_api(settings: IngestSettings) -> None:
             StoreServicer(shared.condition),
             store_pb2.DESCRIPTOR.services_by_name["StoreService"],
         )
-        # Callers wait for a service that is not there yet; one that is there and knows no rights would send them away.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_RIGHTS_KNOWN_WITHIN_S):
-                await shared.collections.wait_known()
         await service.serve()
 
 

@@ -145,9 +145,9 @@ async def run(settings: RetrieverSettings) -> None:
         service.spawn(lasting("reconciling", reconciler.run))
         service.spawn(refiller.run())
         _take_care(service, [Caretaker(part, index, revisions, gaps) for part, index in own.items()])
-        service.require("revisions", revisions.wait_loaded)
-        service.require("collections", collections.wait_known)
-        service.require("fresh revisions", freshness.wait_confirmed)
+        service.require("revisions", revisions.wait_loaded, holds_port=True)
+        service.require("collections", collections.wait_known, holds_port=True)
+        service.require("fresh revisions", freshness.wait_confirmed, holds_port=True)
         service.require("compared indexes", reconciler.wait_compared)
         service.add_servicer(
             add_RetrieverServiceServicer_to_server,
@@ -163,7 +163,7 @@ async def _change_models(
     leases = await NatsLeases.open(nats, _LEASES, ttl_s=_LEASE_TTL_S)
     service.spawn(lasting("collection models", lambda: known.follow(store)))
     service.spawn(lasting("embedding", lambda: builder.run(leases.hold)))
-    service.require("collection models", known.wait_loaded)
+    service.require("collection models", known.wait_loaded, holds_port=True)
 
 
 def _take_care(service: Service, caretakers: Sequence[Caretaker]) -> None:
