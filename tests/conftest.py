@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 import structlog
 from blockbuster import BlockBuster, blockbuster_ctx
+from xdist.scheduler import LoadFileScheduling
 
 from kit.jetstream import Nats, connect
 from kit.testing.harness import public_keys_text, signing_key_text
@@ -21,12 +22,26 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("any machine")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+_SYSTEM_TESTS = "tests/integration/"
 
 
 def pytest_configure() -> None:
     """Who is started in the background ignores Ctrl-C, and so does all that it starts: not the programs that are tested."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class _OneSystemAtATime(LoadFileScheduling):
+    """Test files side by side, but those of the whole system one after the other: each starts some fifteen processes, and three of
+    them on two cores wait for each other more than they work."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _SYSTEM_TESTS if nodeid.startswith(_SYSTEM_TESTS) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
+    return _OneSystemAtATime(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 Json = dict[str, Any]
-INGEST_TIMEOUT_S = 60.0
+INGEST_TIMEOUT_S = 300.0
 SETTLED = {"ready", "failed"}
 EVENT_STREAM = {"Accept": "text/event-stream"}
 
@@ -34,7 +34,7 @@ class Api:
     @classmethod
     @contextmanager
     def open(cls, base_url: str) -> Iterator["Api"]:
-        with httpx.Client(base_url=base_url, timeout=60.0, trust_env=False) as http:
+        with httpx.Client(base_url=base_url, timeout=300, trust_env=False) as http:
             yield cls(http)
 
     def get(self, path: str, **parameters: Any) -> Json:

@@ -38,10 +38,10 @@ REPORT_PAGES = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test of the whole system has ten minutes, unless it says otherwise: on a busy machine a start alone takes one."""
+    """A test of the whole system has half an hour, unless it says otherwise: on a busy machine a start alone takes a minute."""
     for item in items:
         if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(900))
+            item.add_marker(pytest.mark.timeout(1800))
 
 
 @pytest.fixture(scope="session")

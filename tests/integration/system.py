@@ -21,8 +21,8 @@ from kit.access.keys import KeySource, parse_signing_key
 from kit.access.tokens import TokenSigner
 from kit.testing.harness import free_port
 
-START_TIMEOUT_S = 120.0
-STOP_TIMEOUT_S = 45.0
+START_TIMEOUT_S = 300.0
+STOP_TIMEOUT_S = 120.0
 POLL_S = 0.05
 
 
@@ -252,7 +252,7 @@ def _answers(url: str) -> bool:
 
 
 def wait_until(
-    condition: Callable[[], bool], what: str, *, timeout_s: float = 60.0, more: Callable[[], str] = str
+    condition: Callable[[], bool], what: str, *, timeout_s: float = 300.0, more: Callable[[], str] = str
 ) -> None:
     """Polls: another process offers no event to wait on."""
     give_up_at = time.monotonic() + timeout_s

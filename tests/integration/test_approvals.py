@@ -13,7 +13,7 @@ from tests.integration.system import Groundwork, wait_until
 from tests.integration.test_cli import groundwork
 from tests.service.tools.mail_server import MailServer
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration]
 
 ANN, BOB = "ann.harbour@example.com", "bob.harbour@example.com"
 """No other test writes to them."""
@@ -58,7 +58,7 @@ def test_allowed_call_is_made_once_and_denied_one_never_also_after_a_restart_of_
 
     model_system.kill()
     model_system.start()
-    wait_until(lambda: len(listed(model_api)) == 2, "both calls wait again", timeout_s=60)
+    wait_until(lambda: len(listed(model_api)) == 2, "both calls wait again")
     assert listed(model_api) == {each["id"]: each["arguments_hash"] for each in approvals.values()}
     assert (sent_to(mailbox, ANN), sent_to(mailbox, BOB)) == (0, 0)
 

@@ -20,7 +20,7 @@ def command(system: Groundwork, *arguments: str) -> "subprocess.CompletedProcess
         env=system.environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 
@@ -54,7 +54,7 @@ def test_everything_is_there_again_after_the_data_directory_was_lost(tmp_path: P
             now: Json = api.get(f"/v1/documents/{document['id']}")
             return now["status"] == "ready" and now["revision_id"] != document["revision_id"]
 
-        wait_until(is_made_again, "the document is indexed again", timeout_s=60)
+        wait_until(is_made_again, "the document is indexed again")
         assert "two weeks" in api.qa("default", QUESTION)["answer"]
         again = api.upload("default", "handbook.md", handbook)
         assert (again["id"], again["status"]) == (document["id"], "ready")

@@ -20,7 +20,7 @@ def test_call_waits_for_a_person_and_its_run_goes_on_after_the_decision(
     call = {"tool_calls": [{"index": 0, "id": "c1", "function": FORGET}]}
     scripted.will(Reply([call], finish_reason="tool_calls"), Reply(["Nothing was removed."]))
     message = {"message": "Forget the handbook", "collection_ids": [handbook], "tools": ["rag_forget"]}
-    with httpx.Client(base_url=model_system.base_url, trust_env=False, timeout=60) as http:
+    with httpx.Client(base_url=model_system.base_url, trust_env=False, timeout=300) as http:
         answer = http.post("/v1/chat", json=message, headers={"Accept": "application/json"})
     waiting = answer.json()
     assert (answer.status_code, waiting["status"]) == (202, "waiting"), waiting

@@ -84,7 +84,6 @@ def test_calls_are_made_told_shown_and_paid(model_api: Api, lighthouse: Lighthou
     assert model_api.replay(run_of(events)) == events
 
 
-@pytest.mark.timeout(900)
 def test_deleted_document_is_forgotten_by_the_chat_and_by_the_tools(
     model_system: Groundwork, model_api: Api, lighthouse: Lighthouse, scripted: Model
 ) -> None:

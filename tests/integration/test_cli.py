@@ -22,7 +22,7 @@ def groundwork(port: int, *arguments: str, exit_code: int = 0, given: str = "") 
         input=given,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
     assert result.returncode == exit_code, f"{result.returncode}\n{result.stdout}\n{result.stderr}"

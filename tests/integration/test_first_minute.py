@@ -115,6 +115,6 @@ def test_the_curl_that_the_start_prints_is_answered_with_citations(own_documents
 def _asked_by_curl(system: Groundwork) -> dict[str, Any]:
     """What the printed command answers."""
     (command,) = re.findall(r"^ +curl +(curl .+)$", system.printed(), re.MULTILINE)
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=90, check=True)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=300, check=True)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

@@ -11,9 +11,9 @@ from tests.integration.api import Api, Event, Json, only, problem
 from tests.integration.system import Groundwork, wait_until
 from tests.integration.test_kill import kill
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration]
 
-WITHIN_S = 60.0
+WITHIN_S = 300.0
 SECRET = "zqvorlux"
 TEXT = f"The password of the lighthouse on Wangerooge is {SECRET}. The lighthouse is red and white."
 QUESTION = "What is the password of the lighthouse on Wangerooge?"

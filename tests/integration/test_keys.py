@@ -42,7 +42,7 @@ def groundwork(system: Groundwork, key: str, *arguments: str, exit_code: int = 0
         env={**system.environment, "GROUNDWORK_API_KEY": key, "NO_COLOR": "1", "COLUMNS": "160"},
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
     assert result.returncode == exit_code, f"{result.returncode}\n{result.stdout}\n{result.stderr}"

@@ -19,7 +19,7 @@ from kit.rpc.channel import open_channel
 from tests.integration.api import Api
 from tests.integration.system import Groundwork
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 300.0
 FILE = b"The ferry Wangerooge was docked for nine weeks because of a cracked propeller shaft.\n"
 QUESTION = "Why was the ferry Wangerooge docked?"
 

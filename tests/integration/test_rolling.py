@@ -12,7 +12,7 @@ from bench.traffic import Tally
 from tests.integration.conftest import SEVERAL
 from tests.integration.system import Groundwork, running
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration]
 
 PATIENT = {
     "GROUNDWORK_CONNECTION_PATIENCE_S": "200",

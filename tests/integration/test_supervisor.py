@@ -41,7 +41,7 @@ def up(groundwork: Groundwork, **changes: str) -> "subprocess.CompletedProcess[s
     """Another `groundwork up`, which is expected to give up at once."""
     environment = {**groundwork.environment, **changes}
     return subprocess.run(
-        [groundwork_command(), "up"], env=environment, capture_output=True, text=True, timeout=30, check=False
+        [groundwork_command(), "up"], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
 
 

@@ -70,5 +70,5 @@ def _refuses_strangers(address: str, authority: Authority) -> None:
     trusting = grpc.ssl_channel_credentials(authority.pem)
     for channel in (grpc.insecure_channel(address), grpc.secure_channel(address, trusting)):
         with channel, pytest.raises(grpc.RpcError) as caught:
-            health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=20)  # type: ignore[no-untyped-call]
+            health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=60)  # type: ignore[no-untyped-call]
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
