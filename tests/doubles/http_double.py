@@ -78,7 +78,7 @@ class HttpDouble(ABC):
         """Serves on a free port of `host`; `url` is where. The test is skipped on a machine that lacks the other address."""
         app = web.Application(client_max_size=100_000_000)
         app.router.add_route("*", "/{path:.*}", self._handle)
-        runner = web.AppRunner(app, access_log=None)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)  # one that hangs is not waited for
         await runner.setup()
         try:
             await web.TCPSite(runner, host, 0).start()
