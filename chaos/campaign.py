@@ -30,6 +30,8 @@ class Plan:
     askers: int = 2
     calm_s: float = 2.0
     """Longest time between two faults, in seconds."""
+    pause_s: float = 0.2
+    """Longest time between two writes of a writer. A short one builds up a queue that a busy machine works on for long."""
 
 
 class Campaign:
@@ -65,9 +67,10 @@ class Campaign:
         return verdict
 
     def _clients(self, ledger: Ledger) -> list[Client]:
-        kinds: list[type[Client]] = [Writer] * self._plan.writers + [Asker] * self._plan.askers
+        plan, url = self._plan, self._system.url
         return [
-            kind(self._system.url, COLLECTION_ID, number, self._plan.seed, ledger) for number, kind in enumerate(kinds)
+            *(Writer(url, COLLECTION_ID, n, plan.seed, ledger, plan.pause_s) for n in range(plan.writers)),
+            *(Asker(url, COLLECTION_ID, plan.writers + n, plan.seed, ledger) for n in range(plan.askers)),
         ]
 
     def _fault(self, number: int, done: list[str], left_out: Counter[str]) -> None:

@@ -19,12 +19,16 @@ _LETTERS = "bcdfghjkmp"
 class Client(ABC):
     """One user in a thread of their own."""
 
-    def __init__(self, url: str, collection_id: str, number: int, seed: int, ledger: Ledger) -> None:
+    def __init__(
+        self, url: str, collection_id: str, number: int, seed: int, ledger: Ledger, pause_s: float = _PAUSE_S
+    ) -> None:
+        """`pause_s`: longest time between two acts."""
         self._url = url
         self._collection_id = collection_id
         self._number = number
         self._rng = random.Random(seed * 1000 + number)
         self._ledger = ledger
+        self._pause_s = pause_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"client-{number}")
 
@@ -40,7 +44,7 @@ class Client(ABC):
         with httpx.Client(base_url=self._url, timeout=_TIMEOUT_S, trust_env=False) as http:
             while not self._stop.is_set():
                 self._act(http)
-                self._stop.wait(self._rng.uniform(0.0, _PAUSE_S))
+                self._stop.wait(self._rng.uniform(0.0, self._pause_s))
 
     @abstractmethod
     def _act(self, http: httpx.Client) -> None:
@@ -62,8 +66,10 @@ class Client(ABC):
 class Writer(Client):
     """Writes documents under names of its own."""
 
-    def __init__(self, url: str, collection_id: str, number: int, seed: int, ledger: Ledger) -> None:
-        super().__init__(url, collection_id, number, seed, ledger)
+    def __init__(
+        self, url: str, collection_id: str, number: int, seed: int, ledger: Ledger, pause_s: float = _PAUSE_S
+    ) -> None:
+        super().__init__(url, collection_id, number, seed, ledger, pause_s)
         self._names: list[str] = []
         self._count = 0
 

@@ -11,7 +11,7 @@ from chaos.system import ChaosSystem
 
 pytestmark = [pytest.mark.integration, pytest.mark.kill, pytest.mark.timeout(3600)]
 
-PLAN = Plan(seed=20261122, rounds=12)
+PLAN = Plan(seed=20261122, rounds=12, pause_s=2.0)
 
 
 def test_short_campaign_loses_doubles_and_keeps_nothing_it_should_not() -> None:
