@@ -42,7 +42,6 @@ async def node(port: int, data: Path) -> AsyncIterator[asyncio.subprocess.Proces
         await process.wait()
 
 
-@pytest.mark.timeout(900)
 async def test_what_was_committed_outlives_a_kill_and_callers_wait_meanwhile(tmp_path: Path) -> None:
     port = free_port()
     committed = [RevisionKey("local", "d", f"r{number}") for number in range(20)]

@@ -19,8 +19,8 @@ from services.tools.projects.records import Record, Records
 EMBED_TIME_S = 2.5
 """Seconds that a search may spend on vectors: of the query, and of records that have none yet."""
 RERANK_TIME_S = 1.5
-_BATCH = 8
-"""Records embedded in one call: a tenth of a second of an idle laptop's model, so that a search whose time runs out has got on."""
+_BATCH = 2
+"""Records embedded in one call: so few that a busy model answers within a search's time, which then has got on when it runs out."""
 _TEXT_CHARACTERS = 1500
 """More than the usual embedder's window of 256 tokens."""
 _WORDS_SHARE_MIN = 0.3

@@ -24,7 +24,6 @@ from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import RunEvent, Token
 from services.orchestrator.models import RunKey
 
-pytestmark = pytest.mark.timeout(900)
 QUEUE = WorkQueueConfig(stream="WORK", subject="work", backoff_s=(0.01,))
 ANN = Principal("acme", "ann")
 PROGRESS = 5

@@ -17,7 +17,6 @@ from kit.testing.nats_cluster import NatsCluster, nats_cluster
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.standalone.nats_users import ACCESS, ADMINISTRATOR, authorization
 
-pytestmark = pytest.mark.timeout(900)
 QUEUE = WorkQueueConfig(stream="WORK", subject="work")
 
 

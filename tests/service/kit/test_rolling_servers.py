@@ -17,7 +17,6 @@ from kit.testing.harness import free_port, open_test_channel, public_keys_text
 from tests.service.kit.callers import Callers
 from tests.service.kit.served import CONTRACTS, Servicer, serve
 
-pytestmark = pytest.mark.timeout(900)
 ROUNDS = 10
 NEVER_S = 600.0
 """No call of these takes so long: a limit that a slow machine does not meet."""

@@ -21,7 +21,7 @@ from tests.service.orchestrator.test_runs import until
 
 Start = Callable[..., Awaitable[Orchestrator]]
 WATCHERS = 1000
-THOUSAND_S = 240.0
+THOUSAND_S = 800.0
 """For that many, which take 5 s on a quiet machine, on one that is busy with other tests."""
 
 
@@ -119,7 +119,7 @@ def heard_of(nats: Nats) -> list[str]:
     return [each.subject for each in nats.nc._subs.values() if each.subject.startswith("logged.")]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 async def test_a_thousand_followers_of_one_run_cost_one_subscription_and_no_consumer(
     start_orchestrator: Start, jetstream: Nats, nats_url: str
 ) -> None:
@@ -139,7 +139,7 @@ async def test_a_thousand_followers_of_one_run_cost_one_subscription_and_no_cons
         await follower.stop()
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 async def test_followers_of_a_thousand_runs_cost_no_consumer(start_orchestrator: Start, jetstream: Nats) -> None:
     speaker = Speaker(pieces=3)
     limits = {"lease_s": THOUSAND_S, "max_concurrent_runs": WATCHERS}

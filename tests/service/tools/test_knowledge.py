@@ -52,7 +52,7 @@ async def _until(
     call: Callable[[], Awaitable[dict[str, Any]]], is_so: Callable[[dict[str, Any]], bool]
 ) -> dict[str, Any]:
     """What comes out once it is so: a busy machine answers later, or does without what takes too long."""
-    async with asyncio.timeout(100):
+    async with asyncio.timeout(600):
         while not is_so(output := await call()):
             await asyncio.sleep(0.1)
     return output

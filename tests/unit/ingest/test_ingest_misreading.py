@@ -82,7 +82,9 @@ def test_greek_stays_where_the_recogniser_reads_it() -> None:
 
 def parsed(path: Path, recognizer: TextRecognizer) -> ParsedDocument:
     media_type = detection.detect_media_type(io.BytesIO(path.read_bytes()), path.name)
-    return parse(path, media_type, path.name, OcrBudget(recognizer, OcrLimits(), time.perf_counter))
+    return parse(
+        path, media_type, path.name, OcrBudget(recognizer, OcrLimits(page_time_limit_s=1800.0), time.perf_counter)
+    )
 
 
 def test_report_says_how_many_lines_of_a_page_were_not_read(tmp_path: Path) -> None:

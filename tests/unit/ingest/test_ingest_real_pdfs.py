@@ -20,6 +20,8 @@ from tests.unit.ingest.recognizers import OffTheMainThread
 
 DOCUMENTS = Path(os.environ.get("TEST_DOCUMENTS_DIR", Path(__file__).resolve().parents[4] / "shared" / "data" / "docs"))
 Read = Callable[[str], tuple[ParsedDocument, CleanDocument]]
+UNHURRIED = OcrLimits(page_time_limit_s=1800.0)
+"""However busy the machine is: a page is read to its end."""
 
 pytestmark = pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="set TEST_DOCUMENTS_DIR")
 
@@ -32,7 +34,7 @@ def read() -> Read:
     def read(name: str) -> tuple[ParsedDocument, CleanDocument]:
         path = DOCUMENTS / name
         media_type = detection.detect_media_type(io.BytesIO(path.read_bytes()), path.name)
-        parsed = parse(path, media_type, path.name, OcrBudget(recognizer, OcrLimits(), time.perf_counter))
+        parsed = parse(path, media_type, path.name, OcrBudget(recognizer, UNHURRIED, time.perf_counter))
         return parsed, clean(parsed)
 
     return read
