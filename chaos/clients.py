@@ -66,9 +66,7 @@ class Client(ABC):
 class Writer(Client):
     """Writes documents under names of its own."""
 
-    def __init__(
-        self, url: str, collection_id: str, number: int, seed: int, ledger: Ledger, pause_s: float = _PAUSE_S
-    ) -> None:
+    def __init__(self, url: str, collection_id: str, number: int, seed: int, ledger: Ledger, pause_s: float) -> None:
         super().__init__(url, collection_id, number, seed, ledger, pause_s)
         self._names: list[str] = []
         self._count = 0

@@ -45,6 +45,7 @@ _LISTEN_AFTER_S = 10.0
 """A process that waits for longer opens its port, to tell its health. Not before: who calls is patient for about as long with an
 address where nobody listens, so that a start which an election of NATS holds up fails no call."""
 _PORT_HELD_FOR_S = 5.0
+"""Half of the patience of callers: one that learns nothing for longer says so itself."""
 _SETTLED_AFTER_S = 15.0
 """By then a process has imported and opened what it needs."""
 

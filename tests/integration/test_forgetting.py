@@ -13,7 +13,8 @@ from tests.integration.test_kill import kill
 
 pytestmark = [pytest.mark.integration]
 
-WITHIN_S = 300.0
+WITHIN_S = 60.0
+"""What is promised (docs/security.md), however slow the machine."""
 SECRET = "zqvorlux"
 TEXT = f"The password of the lighthouse on Wangerooge is {SECRET}. The lighthouse is red and white."
 QUESTION = "What is the password of the lighthouse on Wangerooge?"

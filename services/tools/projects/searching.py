@@ -19,8 +19,9 @@ from services.tools.projects.records import Record, Records
 EMBED_TIME_S = 2.5
 """Seconds that a search may spend on vectors: of the query, and of records that have none yet."""
 RERANK_TIME_S = 1.5
-_BATCH = 2
-"""Records embedded in one call: so few that a busy model answers within a search's time, which then has got on when it runs out."""
+_FIRST_BATCH, _LARGEST_BATCH = 2, 32
+"""Records embedded in one call, twice as many each time: at first so few that a busy model answers within a search's time, so that
+one whose time runs out has got on."""
 _TEXT_CHARACTERS = 1500
 """More than the usual embedder's window of 256 tokens."""
 _WORDS_SHARE_MIN = 0.3
@@ -122,10 +123,12 @@ class RecordSearch:
             if model != self._model:
                 self._vectors, self._model = {}, model
             missing = [record for record in self.records.all if record.id not in self._vectors]
-            for start in range(0, len(missing), _BATCH):
-                some = missing[start : start + _BATCH]
+            size = _FIRST_BATCH
+            while missing:
+                some, missing = missing[:size], missing[size:]
                 vectors = await models.embed_passages([record.text[:_TEXT_CHARACTERS] for record in some], model)
                 self._vectors |= {record.id: vector for record, vector in zip(some, vectors, strict=True)}
+                size = min(2 * size, _LARGEST_BATCH)
             return np.stack([self._vectors[record.id] for record in self.records.all])
 
     async def _reranked(

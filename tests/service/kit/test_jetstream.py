@@ -414,9 +414,13 @@ async def test_cancellation_that_meets_an_error_is_not_forgotten() -> None:
         await asking
 
 
-async def test_connecting_ends_at_whatever_moment_it_is_told_to() -> None:
-    """Also at that where the server has just refused the connection."""
-    address = f"nats://127.0.0.1:{free_port()}"
+@pytest.mark.parametrize("listens", [False, True], ids=["nobody there", "hangs up"])
+async def test_connecting_ends_at_whatever_moment_it_is_told_to(listens: bool) -> None:
+    """Also at that where the server has just refused the connection, or ended it."""
+    port = free_port()
+    address = f"nats://127.0.0.1:{port}"
+    if listens:
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", port)
 
     async def connected() -> None:
         async with connect(address, name="test", waiting=Waiting()):
@@ -430,6 +434,9 @@ async def test_connecting_ends_at_whatever_moment_it_is_told_to() -> None:
         async with asyncio.timeout(60):
             await asyncio.wait({connecting})
         assert connecting.cancelled()
+    if listens:
+        server.close()
+        await server.wait_closed()
 
 
 async def test_reader_ends_when_this_process_closes_its_connection(jetstream: Nats) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
@@ -83,54 +84,47 @@ async def test_service_is_not_serving_until_its_dependencies_have_answered() -> 
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_port_is_closed_until_what_holds_it_is_known_though_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kit.service, "_PORT_HELD_FOR_S", 0.1)
+@asynccontextmanager
+async def starting(check: Callable[[], Awaitable[object]]) -> AsyncIterator[Any]:
+    """A service whose port waits for the check, as asked for its health."""
     settings = ServiceSettings(grpc_address=f"127.0.0.1:{free_port()}", drain_grace_s=0)
-    never = asyncio.Event()
 
-    async def run(settings: ServiceSettings) -> None:
+    async def run() -> None:
         async with Service("test", settings) as service:
-            service.require("never", never.wait, holds_port=True)
+            service.require("map", check, holds_port=True)
             await service.serve()
 
-    running = asyncio.create_task(run(settings))
-    async with grpc.aio.insecure_channel(settings.grpc_address) as channel:
-        stub: Any = health_pb2_grpc.HealthStub(channel)
-        found = await stub.Check(health_pb2.HealthCheckRequest(), timeout=60, wait_for_ready=True)
-        assert found.status == health_pb2.HealthCheckResponse.NOT_SERVING
-        never.set()
-        async with asyncio.timeout(60):
-            while (await stub.Check(health_pb2.HealthCheckRequest(), timeout=60)).status != found.SERVING:
-                await asyncio.sleep(0.01)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    running = asyncio.create_task(run())
+    try:
+        async with grpc.aio.insecure_channel(settings.grpc_address) as channel:
+            yield health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_port_opens_only_when_what_holds_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_port_opens_when_what_holds_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kit.service, "_PORT_HELD_FOR_S", 600.0)
-    settings = ServiceSettings(grpc_address=f"127.0.0.1:{free_port()}", drain_grace_s=0)
     asked, known = asyncio.Event(), asyncio.Event()
 
     async def check() -> None:
         asked.set()
         await known.wait()
 
-    async def run(settings: ServiceSettings) -> None:
-        async with Service("test", settings) as service:
-            service.require("map", check, holds_port=True)
-            await service.serve()
-
-    running = asyncio.create_task(run(settings))
-    await asyncio.wait_for(asked.wait(), 60)
-    async with grpc.aio.insecure_channel(settings.grpc_address) as channel:
-        stub: Any = health_pb2_grpc.HealthStub(channel)
+    async with starting(check) as health:
+        await asyncio.wait_for(asked.wait(), 60)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.Check(health_pb2.HealthCheckRequest(), timeout=60)
+            await health.Check(health_pb2.HealthCheckRequest(), timeout=60)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         known.set()
-        await stub.Check(health_pb2.HealthCheckRequest(), timeout=60, wait_for_ready=True)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+        await health.Check(health_pb2.HealthCheckRequest(), timeout=60, wait_for_ready=True)
+
+
+async def test_port_is_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kit.service, "_PORT_HELD_FOR_S", 0.1)
+    async with starting(asyncio.Event().wait) as health:
+        found = await health.Check(health_pb2.HealthCheckRequest(), timeout=60, wait_for_ready=True)
+        assert found.status == found.NOT_SERVING
 
 
 async def test_troubles_are_shown_and_only_those_that_stop_the_service_take_it_out() -> None:

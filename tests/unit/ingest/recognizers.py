@@ -8,6 +8,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from services.ingest.reading.recognition import (
+    OcrLimits,
     Picture,
     RecognitionFailed,
     RecognizedLine,
@@ -15,6 +16,9 @@ from services.ingest.reading.recognition import (
     RecognizerMissing,
     TextRecognizer,
 )
+
+UNHURRIED = OcrLimits(page_time_limit_s=1800.0)
+"""However busy the machine is: a page is read to its end."""
 
 
 class OffTheMainThread:

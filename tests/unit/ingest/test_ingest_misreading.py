@@ -12,8 +12,8 @@ from services.ingest.reading import detection
 from services.ingest.reading.misreading import with_misread_lines_unread
 from services.ingest.reading.models import ParsedDocument
 from services.ingest.reading.parsers.registry import parse
-from services.ingest.reading.recognition import OcrBudget, OcrLimits, RecognizedLine, RecognizedPicture, TextRecognizer
-from tests.unit.ingest.recognizers import OffTheMainThread, ScriptedRecognizer, bytes_of, picture_of
+from services.ingest.reading.recognition import OcrBudget, RecognizedLine, RecognizedPicture, TextRecognizer
+from tests.unit.ingest.recognizers import UNHURRIED, OffTheMainThread, ScriptedRecognizer, bytes_of, picture_of
 
 PICTURES = Path(__file__).resolve().parents[2] / "data" / "pictures"
 SCRIPTS = "Latin, Chinese and Japanese"
@@ -82,9 +82,7 @@ def test_greek_stays_where_the_recogniser_reads_it() -> None:
 
 def parsed(path: Path, recognizer: TextRecognizer) -> ParsedDocument:
     media_type = detection.detect_media_type(io.BytesIO(path.read_bytes()), path.name)
-    return parse(
-        path, media_type, path.name, OcrBudget(recognizer, OcrLimits(page_time_limit_s=1800.0), time.perf_counter)
-    )
+    return parse(path, media_type, path.name, OcrBudget(recognizer, UNHURRIED, time.perf_counter))
 
 
 def test_report_says_how_many_lines_of_a_page_were_not_read(tmp_path: Path) -> None:

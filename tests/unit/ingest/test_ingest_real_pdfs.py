@@ -15,13 +15,11 @@ from services.ingest.reading import detection
 from services.ingest.reading.cleaning import clean
 from services.ingest.reading.models import BlockKind, CleanDocument, ParsedDocument
 from services.ingest.reading.parsers.registry import parse
-from services.ingest.reading.recognition import OcrBudget, OcrLimits
-from tests.unit.ingest.recognizers import OffTheMainThread
+from services.ingest.reading.recognition import OcrBudget
+from tests.unit.ingest.recognizers import UNHURRIED, OffTheMainThread
 
 DOCUMENTS = Path(os.environ.get("TEST_DOCUMENTS_DIR", Path(__file__).resolve().parents[4] / "shared" / "data" / "docs"))
 Read = Callable[[str], tuple[ParsedDocument, CleanDocument]]
-UNHURRIED = OcrLimits(page_time_limit_s=1800.0)
-"""However busy the machine is: a page is read to its end."""
 
 pytestmark = pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="set TEST_DOCUMENTS_DIR")
 

@@ -177,8 +177,8 @@ async def test_records_are_embedded_once(models: FakeModels) -> None:
 async def test_a_search_that_runs_out_of_time_keeps_what_is_embedded(
     models: FakeModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "_BATCH", 1)
-    embed_passages, given_up_after = models.embed_passages, 2
+    monkeypatch.setattr(searching, "_FIRST_BATCH", 1)
+    embed_passages, given_up_after = models.embed_passages, 1
 
     async def slow(texts: Sequence[str], model: str = "") -> Sequence[Vector]:
         if len(models.embedded) == given_up_after:
