@@ -124,7 +124,7 @@ def _place(server: str) -> str:
 
 
 class _Client(Client):
-    """The library's client (2.16), mended in five places."""
+    """The library's client (2.16), mended in six places."""
 
     def __init__(self, tls: FileSource[ssl.SSLContext] | None, addresses: KnownAddresses) -> None:
         super().__init__()
@@ -150,10 +150,20 @@ class _Client(Client):
         else:
             await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
 
-    async def _connect_to_server(self, s: Any) -> None:
-        # It forgets to close the socket of a connection that was refused, and where servers were while no name server answers.
+    async def close(self) -> None:
+        # It leaves the last connection open where the one before it had been refused.
+        await super().close()
+        self._hang_up()
+        if self._transport is not None:
+            await self._transport.wait_closed()  # type: ignore[no-untyped-call] # the library leaves it untyped
+
+    def _hang_up(self) -> None:
         if isinstance(self._transport, TcpTransport):
             self._transport.close()  # type: ignore[no-untyped-call] # the library leaves it untyped
+
+    async def _connect_to_server(self, s: Any) -> None:
+        # It forgets to close the socket of a connection that was refused, and where servers were while no name server answers.
+        self._hang_up()
         s.last_attempt = time.monotonic()
         self._transport = Transport(self._addresses)
         with cancellation_kept():

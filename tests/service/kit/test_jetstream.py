@@ -439,6 +439,34 @@ async def test_connecting_ends_at_whatever_moment_it_is_told_to(listens: bool) -
         await server.wait_closed()
 
 
+async def test_connection_that_is_not_yet_made_when_its_owner_leaves_is_closed() -> None:
+    """Also where the one before it was refused: the socket would stay open until it is collected."""
+    ends: list[bytes] = []
+    refused, kept = asyncio.Event(), asyncio.Event()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if refused.is_set():
+            kept.set()
+            ends.append(await reader.read())
+        refused.set()
+        writer.close()
+
+    async def connected(address: str) -> None:
+        async with connect(address, name="test", waiting=Waiting()):
+            pass
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, asyncio.timeout(60):
+        connecting = asyncio.create_task(connected(f"nats://127.0.0.1:{port}"))
+        await kept.wait()
+        connecting.cancel()
+        await asyncio.wait({connecting})
+        while not ends:
+            await asyncio.sleep(0.01)
+    assert ends == [b""]
+
+
 async def test_reader_ends_when_this_process_closes_its_connection(jetstream: Nats) -> None:
     bucket = await KeyValue.open(jetstream, "closing")
     async with aclosing(bucket.watch()) as changes, asyncio.timeout(60):
