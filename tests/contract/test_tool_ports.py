@@ -60,7 +60,7 @@ async def held(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         await running.publish("r1", TEXTS, metadata=metadata, page=2, heading_path=["House"])
 
         async def delete() -> None:
-            await running.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=20)
+            await running.stub.DeleteDocument(pb.DeleteDocumentRequest(document_id="d1"), timeout=60)
 
         async with open_test_channel(address) as channel:
             yield _Held(

@@ -157,7 +157,7 @@ async def over_http(
         server = HttpServer(app, door, connection_limits(settings), grace_s=1)
         serving = asyncio.create_task(server.serve(closing, closing))
         try:
-            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as client:
                 yield client
         finally:
             closing.set()

@@ -274,7 +274,7 @@ async def test_process_with_few_open_files_outlives_a_crowd_of_idle_sockets(sett
     )
     try:
         async with (
-            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as http,
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as http,
             AsyncExitStack() as stack,
         ):
             async with asyncio.timeout(60):
@@ -303,7 +303,7 @@ async def test_process_serves_on_during_the_drain_delay_and_says_that_it_is_not_
     changed = settings(port=port, grpc_address=f"127.0.0.1:{free_port()}", drain_delay_s=NEVER_S)
     async with (
         running_service(run, changed),
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as http,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as http,
         http.stream("GET", "/v1/events") as stream,
     ):
         lines = stream.aiter_lines()
@@ -322,7 +322,7 @@ async def test_door_closes_once_the_drain_delay_is_over(settings: Settings, worl
     changed = settings(port=port, grpc_address=f"127.0.0.1:{free_port()}", drain_delay_s=0.1, drain_grace_s=1)
     async with (
         running_service(run, changed),
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as http,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as http,
         http.stream("GET", "/v1/events") as stream,
     ):
         lines = stream.aiter_lines()

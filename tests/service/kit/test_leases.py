@@ -11,7 +11,7 @@ from kit.jetstream.leases import LeaseLost, NatsLeases
 
 
 async def test_second_holder_waits_for_the_first(jetstream: Nats) -> None:
-    leases = await NatsLeases.open(jetstream, "LEASES", ttl_s=5.0)
+    leases = await NatsLeases.open(jetstream, "LEASES", ttl_s=60.0)
     order: list[str] = []
 
     async def hold(who: str, held: asyncio.Event, let_go: asyncio.Event) -> None:
@@ -34,7 +34,7 @@ async def test_second_holder_waits_for_the_first(jetstream: Nats) -> None:
 
 
 async def test_lease_taken_away_is_reported_as_lost(jetstream: Nats) -> None:
-    leases = await NatsLeases.open(jetstream, "LEASES", ttl_s=1.0)
+    leases = await NatsLeases.open(jetstream, "LEASES", ttl_s=9.0)
     async with leases.hold("document.local.a") as lease:
         bucket = lease._bucket
         await bucket.put("document.local.a", b"somebody else")
@@ -53,7 +53,7 @@ async def test_lease_taken_away_is_reported_as_lost(jetstream: Nats) -> None:
 async def test_lease_that_cannot_be_given_back_holds_nobody_up(
     jetstream: Nats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leases = await NatsLeases.open(jetstream, "LEASES", ttl_s=5.0)
+    leases = await NatsLeases.open(jetstream, "LEASES", ttl_s=60.0)
     left: list[float | None] = []
 
     async def delete(*_: object) -> None:

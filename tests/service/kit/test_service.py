@@ -74,7 +74,7 @@ async def test_service_is_not_serving_until_its_dependencies_have_answered() -> 
     async with grpc.aio.insecure_channel(process.settings.grpc_address) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)
         request = health_pb2.HealthCheckRequest()
-        first = await stub.Check(request, timeout=5, wait_for_ready=True)
+        first = await stub.Check(request, timeout=60, wait_for_ready=True)
         assert first.status == health_pb2.HealthCheckResponse.NOT_SERVING
         process.dependency.set()
         async with asyncio.timeout(60):
@@ -175,11 +175,11 @@ async def test_a_service_that_listens_everywhere_is_asked_at_any_address_of_its_
 
     async with (
         running_service(run, settings),
-        httpx.AsyncClient(trust_env=False, timeout=20) as http,
+        httpx.AsyncClient(trust_env=False, timeout=60) as http,
         grpc.aio.insecure_channel(f"127.0.0.2:{port}") as channel,
     ):
         stub: Any = health_pb2_grpc.HealthStub(channel)
-        answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
+        answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=60)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
         for path in ("livez", "readyz", "metrics"):
             assert (await http.get(f"http://127.0.0.2:{ops_port}/{path}")).status_code == 200
@@ -193,7 +193,7 @@ async def test_stream_in_flight_is_given_the_grace_when_told_to_stop(ends_in_tim
         running_service(process.run, process.settings) as address,
         open_test_channel(address) as channel,
     ):
-        stream = rpc.OrchestratorServiceStub(channel).AttachRun(pb.AttachRunRequest(), timeout=20)
+        stream = rpc.OrchestratorServiceStub(channel).AttachRun(pb.AttachRunRequest(), timeout=60)
         assert (await anext(stream)).event.seq == 1
         signal.raise_signal(signal.SIGTERM)
         if ends_in_time:

@@ -68,7 +68,7 @@ def pair(tmp_path: Path) -> Pair:
 
 async def ask(channel: Channel, name: str = "t") -> str:
     request = memory_pb2.GetThreadRequest(thread_id=name)
-    answer = await memory_pb2_grpc.MemoryServiceStub(channel).GetThread(request, timeout=20)
+    answer = await memory_pb2_grpc.MemoryServiceStub(channel).GetThread(request, timeout=60)
     return str(answer.thread.thread_id)
 
 
@@ -122,7 +122,7 @@ async def test_client_without_a_certificate_is_refused(pair: Pair, with_tls: boo
         async with channel:
             stub: Any = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
+                await stub.Check(health_pb2.HealthCheckRequest(), timeout=60)
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
@@ -267,7 +267,7 @@ async def test_a_service_speaks_tls_by_its_settings(pair: Pair, monkeypatch: pyt
     async with running_service(run, settings), grpc.aio.insecure_channel(address) as plain:
         stub: Any = health_pb2_grpc.HealthStub(plain)  # type: ignore[no-untyped-call]
         with pytest.raises(grpc.aio.AioRpcError):
-            await stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
+            await stub.Check(health_pb2.HealthCheckRequest(), timeout=60)
 
 
 @pytest.mark.parametrize(

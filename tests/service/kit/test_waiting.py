@@ -88,7 +88,7 @@ class Process:
 
     async def title(self) -> str:
         async with open_test_channel(self.settings.grpc_address) as channel:
-            answer = await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="t"), timeout=20)
+            answer = await rpc.MemoryServiceStub(channel).GetThread(pb.GetThreadRequest(thread_id="t"), timeout=60)
             return str(answer.thread.title)
 
 

@@ -19,7 +19,7 @@ from kit.testing.harness import make_signer, make_verifier
 from kit.testing.telemetry import recorded_spans
 
 ANN = Principal("acme", "ann")
-QUEUE = WorkQueueConfig(stream="WORK", subject="work", ack_wait_s=1.0, backoff_s=(0.01,), refills_itself=True)
+QUEUE = WorkQueueConfig(stream="WORK", subject="work", ack_wait_s=60.0, backoff_s=(0.01,), refills_itself=True)
 
 
 async def open_queue(jetstream: Nats, ack_wait_s: float = QUEUE.ack_wait_s) -> WorkQueue:
@@ -115,14 +115,15 @@ async def test_job_comes_back_when_its_handler_says_so_and_after_every_error(jet
 
 
 async def test_long_job_is_not_given_to_another_worker(jetstream: Nats) -> None:
-    queue = await open_queue(jetstream)
+    ack_wait_s = 5.0
+    queue = await open_queue(jetstream, ack_wait_s)
     done, starts = asyncio.Event(), []
     with use_principal(ANN):
         await queue.publish("acme.j1", b"", job_id="j1")
 
     async def handler(job: Job) -> None:
         starts.append(job.delivery)
-        await asyncio.sleep(2.5 * QUEUE.ack_wait_s)
+        await asyncio.sleep(1.5 * ack_wait_s)
         done.set()
 
     await consume_until(queue, handler, done)
@@ -130,7 +131,7 @@ async def test_long_job_is_not_given_to_another_worker(jetstream: Nats) -> None:
 
 
 async def test_job_of_a_stopped_worker_goes_to_another_at_once(jetstream: Nats) -> None:
-    queue = await open_queue(jetstream, ack_wait_s=60.0)
+    queue = await open_queue(jetstream)
     started, done = asyncio.Event(), asyncio.Event()
     with use_principal(ANN):
         await queue.publish("acme.j1", b"", job_id="j1")

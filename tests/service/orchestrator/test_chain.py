@@ -37,7 +37,7 @@ def catalog_of(first: ScriptedModel, second: ScriptedModel) -> str:
 async def test_the_next_model_answers_and_that_is_said(
     reply: Reply, reason: str, start_orchestrator: Callable[..., Awaitable[Orchestrator]]
 ) -> None:
-    opener = endpoint_opener(EgressGuard(), stall_timeout_s=20.0, completion_timeout_s=20.0)
+    opener = endpoint_opener(EgressGuard(), stall_timeout_s=60.0, completion_timeout_s=60.0)
     async with scripted_model(reply) as first, scripted_model(Reply(GOOD)) as second:
         catalog = make_catalog(parse_providers(catalog_of(first, second)))
         async with open_models(catalog, opener) as models:

@@ -51,7 +51,7 @@ async def tools(nats_url: str) -> AsyncIterator[GrpcTools]:
         running_service(run_tools, settings) as address,
         open_test_channel(address, services=services) as channel,
     ):
-        yield GrpcTools(channel, list_timeout_s=20.0)
+        yield GrpcTools(channel, list_timeout_s=60.0)
 
 
 Worker = Callable[[ScriptedModel | None], Awaitable[ByMode]]
@@ -153,7 +153,7 @@ async def test_unknown_tool_is_refused_before_there_is_a_run(
             await told(stub, "Hello!", tools=pb.ToolSelection(names=["math_eval", "mathe"]))
         with pytest.raises(Unimplemented, match="use auto"):
             await told(stub, "Hello!", memory="agentic")
-        assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=20)).runs
+        assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=60)).runs
         events = await told(stub, "Hello!", tools=pb.ToolSelection(), memory="auto")
         assert next(event.thinking.text for event in events if event.step == "tools") == "No tools."
 

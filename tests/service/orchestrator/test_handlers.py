@@ -46,7 +46,7 @@ def request(**changes: object) -> pb.StartRunRequest:
 
 async def test_run_over_the_wire_tells_everything(stub: rpc.OrchestratorServiceStub) -> None:
     events = [
-        r.event async for r in stub.StartRun(request(budgets=pb.Budgets(wall_clock=Duration(seconds=9))), timeout=20)
+        r.event async for r in stub.StartRun(request(budgets=pb.Budgets(wall_clock=Duration(seconds=9))), timeout=60)
     ]
     kinds = [event.WhichOneof("payload") for event in events]
     assert kinds == ["run", "plan", "retrieval", "token", "verification", "answer", "usage", "done"]
@@ -56,7 +56,7 @@ async def test_run_over_the_wire_tells_everything(stub: rpc.OrchestratorServiceS
     assert events[5].answer.citations[0].number == 1
     assert events[5].answer.support_status == pb.SUPPORT_STATUS_SUPPORTED
     run_id = events[0].run_id
-    again = [r.event async for r in stub.AttachRun(pb.AttachRunRequest(run_id=run_id, after_seq=5), timeout=20)]
+    again = [r.event async for r in stub.AttachRun(pb.AttachRunRequest(run_id=run_id, after_seq=5), timeout=60)]
     assert again == events[5:]
     run = (await stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=60)).run
     assert (run.question, run.mode) == ("When was the tower built?", pb.RUN_MODE_QA)
@@ -65,7 +65,7 @@ async def test_run_over_the_wire_tells_everything(stub: rpc.OrchestratorServiceS
 
 
 async def test_deleted_run_is_gone_at_once_and_may_be_deleted_again(stub: rpc.OrchestratorServiceStub) -> None:
-    events = [r.event async for r in stub.StartRun(request(), timeout=20)]
+    events = [r.event async for r in stub.StartRun(request(), timeout=60)]
     run_id = events[0].run_id
     with use_principal(Principal("other", "eve", USER_SCOPES)):
         await stub.DeleteRun(pb.DeleteRunRequest(run_id=run_id), timeout=60)
@@ -80,7 +80,7 @@ async def test_deleted_run_is_gone_at_once_and_may_be_deleted_again(stub: rpc.Or
 
 
 async def test_run_has_its_answer_once_it_has_ended_and_a_listing_has_not(stub: rpc.OrchestratorServiceStub) -> None:
-    events = [r.event async for r in stub.StartRun(request(), timeout=20)]
+    events = [r.event async for r in stub.StartRun(request(), timeout=60)]
     run_id = events[0].run_id
     async with asyncio.timeout(60):
         while not (run := (await stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=60)).run).HasField("finished_at"):
@@ -95,7 +95,7 @@ async def test_run_has_its_answer_once_it_has_ended_and_a_listing_has_not(stub: 
 
 
 async def test_run_of_another_subject_does_not_exist(stub: rpc.OrchestratorServiceStub) -> None:
-    events = [r.event async for r in stub.StartRun(request(), timeout=20)]
+    events = [r.event async for r in stub.StartRun(request(), timeout=60)]
     run_id = events[0].run_id
     calls = (
         lambda: stub.GetRun(pb.GetRunRequest(run_id=run_id), timeout=60),
@@ -116,21 +116,21 @@ async def test_run_of_another_subject_does_not_exist(stub: rpc.OrchestratorServi
 
 
 async def _attached(stub: rpc.OrchestratorServiceStub, run_id: str) -> list[pb.RunEvent]:
-    return [r.event async for r in stub.AttachRun(pb.AttachRunRequest(run_id=run_id), timeout=20)]
+    return [r.event async for r in stub.AttachRun(pb.AttachRunRequest(run_id=run_id), timeout=60)]
 
 
 async def test_start_that_is_asked_for_again_over_the_wire_is_the_same_run(stub: rpc.OrchestratorServiceStub) -> None:
     asked = request(idempotency_key="3f2b")
-    events = [r.event async for r in stub.StartRun(asked, timeout=20)]
-    assert [r.event async for r in stub.StartRun(asked, timeout=20)] == events
+    events = [r.event async for r in stub.StartRun(asked, timeout=60)]
+    assert [r.event async for r in stub.StartRun(asked, timeout=60)] == events
     with pytest.raises(AlreadyExists, match="another question") as told:
-        [r async for r in stub.StartRun(request(idempotency_key="3f2b", question="Else?"), timeout=20)]
+        [r async for r in stub.StartRun(request(idempotency_key="3f2b", question="Else?"), timeout=60)]
     assert told.value.reason == "IDEMPOTENCY_KEY_REUSED"
     assert told.value.metadata["run_id"] == events[0].run_id
 
 
 async def test_other_tenant_cannot_see_the_run(stub: rpc.OrchestratorServiceStub) -> None:
-    events = [r.event async for r in stub.StartRun(request(), timeout=20)]
+    events = [r.event async for r in stub.StartRun(request(), timeout=60)]
     with use_principal(Principal("other", "eve", USER_SCOPES)):
         with pytest.raises(NotFound, match="does not exist"):
             await stub.GetRun(pb.GetRunRequest(run_id=events[0].run_id), timeout=60)
@@ -159,7 +159,7 @@ async def test_bad_start_is_refused(
 
 async def test_run_may_name_as_many_documents_as_the_contract_says(stub: rpc.OrchestratorServiceStub) -> None:
     named = request(document_ids=["a" * 124 + f"{n:04}" for n in range(1000)])
-    events = [r.event async for r in stub.StartRun(named, timeout=20)]
+    events = [r.event async for r in stub.StartRun(named, timeout=60)]
     assert events[-1].done.status == pb.RUN_STATUS_COMPLETED
 
 

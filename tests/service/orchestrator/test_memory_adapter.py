@@ -47,7 +47,7 @@ async def test_history_is_what_users_and_assistants_say_and_is_not_forgotten() -
         running_servicer(rpc.add_MemoryServiceServicer_to_server, memory) as address,
         open_test_channel(address) as channel,
     ):
-        threads = MemoryThreads(channel, timeout_s=5.0, write_timeout_s=5.0)
+        threads = MemoryThreads(channel, timeout_s=60.0, write_timeout_s=60.0)
         assert await threads.history("t1", 8) == (
             Turn("user", "How long?", "r1"),
             Turn("assistant", "Two weeks.", "r2"),
@@ -67,7 +67,7 @@ async def test_turn_is_remembered_with_its_citations_at_the_time_of_the_question
         running_servicer(rpc.add_MemoryServiceServicer_to_server, memory) as address,
         open_test_channel(address) as channel,
     ):
-        await MemoryThreads(channel, timeout_s=5.0, write_timeout_s=5.0).remember(record, answer)
+        await MemoryThreads(channel, timeout_s=60.0, write_timeout_s=60.0).remember(record, answer)
     (appended,) = memory.appended
     question, said = appended.messages
     assert (appended.thread_id, question.text, said.text) == ("t1", "How long?", "Two weeks [1].")

@@ -37,7 +37,7 @@ def wanted(model: str, **fields: object) -> pb.SetModelRequest:
 
 
 async def test_everybody_sees_what_each_operation_asks_and_what_there_is(stub: rpc.OrchestratorServiceStub) -> None:
-    found = await stub.GetModels(pb.GetModelsRequest(), timeout=20)
+    found = await stub.GetModels(pb.GetModelsRequest(), timeout=60)
     assert {each.operation: each.chain[0].model for each in found.operations} == dict.fromkeys(
         ("plan", "answer", "verify", "summarise", "facts"), "m"
     )
@@ -48,24 +48,24 @@ async def test_everybody_sees_what_each_operation_asks_and_what_there_is(stub: r
 
 async def test_an_operator_sets_and_resets_a_model(stub: rpc.OrchestratorServiceStub) -> None:
     with use_principal(OLGA):
-        done = (await stub.SetModel(wanted("away", force=True), timeout=20)).operation
+        done = (await stub.SetModel(wanted("away", force=True), timeout=60)).operation
         assert [each.model for each in done.chain] == ["away", "m"]
         assert (done.set, done.set_by, done.set_at.ToDatetime(tzinfo=SET_AT.tzinfo)) == (True, "olga", SET_AT)
-        reset = (await stub.SetModel(pb.SetModelRequest(operation="answer"), timeout=20)).operation
+        reset = (await stub.SetModel(pb.SetModelRequest(operation="answer"), timeout=60)).operation
     assert ([each.model for each in reset.chain], reset.set) == (["m"], False)
 
 
 async def test_nobody_else_may(stub: rpc.OrchestratorServiceStub) -> None:
     with pytest.raises(PermissionDenied) as caught:
-        await stub.SetModel(wanted("m"), timeout=20)
+        await stub.SetModel(wanted("m"), timeout=60)
     assert caught.value.reason == "SCOPE_MISSING"
 
 
 async def test_what_cannot_be_set_is_told_with_what_there_is(stub: rpc.OrchestratorServiceStub) -> None:
     with use_principal(OLGA):
         with pytest.raises(InvalidArgument, match="a has no model 'x'; it has m, away"):
-            await stub.SetModel(wanted("x", force=True), timeout=20)
+            await stub.SetModel(wanted("x", force=True), timeout=60)
         with pytest.raises(InvalidArgument, match="there is no operation 'dream'; there are plan, answer"):
-            await stub.SetModel(wanted("m", operation="dream"), timeout=20)
+            await stub.SetModel(wanted("m", operation="dream"), timeout=60)
         with pytest.raises(FailedPrecondition, match=r"away.*force"):
-            await stub.SetModel(wanted("away"), timeout=20)
+            await stub.SetModel(wanted("away"), timeout=60)

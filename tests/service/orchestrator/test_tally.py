@@ -165,14 +165,14 @@ async def stub(
 async def test_a_user_asks_for_their_own_costs_and_an_operator_for_all(stub: rpc.OrchestratorServiceStub) -> None:
     asked = pb.GetUsageRequest(since="2026-01-01", until="2026-01-31", group_by="subject")
     with use_principal(Principal("acme", "bob", USER_SCOPES)):
-        own = await stub.GetUsage(asked, timeout=20)
+        own = await stub.GetUsage(asked, timeout=60)
         assert [(row.key, row.runs) for row in own.rows] == [("bob", 1)]
         for other in (pb.GetUsageRequest(subject="ann"), pb.GetUsageRequest(all_subjects=True)):
             with pytest.raises(PermissionDenied):
-                await stub.GetUsage(other, timeout=20)
+                await stub.GetUsage(other, timeout=60)
         with pytest.raises(InvalidArgument, match="use day, subject, thread, model"):
-            await stub.GetUsage(pb.GetUsageRequest(group_by="mood"), timeout=20)
+            await stub.GetUsage(pb.GetUsageRequest(group_by="mood"), timeout=60)
     with use_principal(Principal("acme", "olga", frozenset({OPERATOR}))):
         asked.all_subjects = True
-        everybody = await stub.GetUsage(asked, timeout=20)
+        everybody = await stub.GetUsage(asked, timeout=60)
     assert (everybody.total.runs, everybody.total.cost_usd) == (3, pytest.approx(1.5))

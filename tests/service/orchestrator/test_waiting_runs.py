@@ -183,24 +183,24 @@ async def test_approvals_over_the_wire(start_orchestrator: Start, jetstream: Nat
         serving(servicer(orchestrator, switch)) as stub,
     ):
         key, asked = await parked(orchestrator, Principal("local", "tester"))
-        (found,) = (await stub.ListApprovals(pb.ListApprovalsRequest(), timeout=20)).approvals
+        (found,) = (await stub.ListApprovals(pb.ListApprovalsRequest(), timeout=60)).approvals
         assert (found.run_id, found.subject, found.yours_to_decide) == (key.run_id, "tester", True)
         assert found.approval.approval_id == asked.approval_id
         assert found.approval.arguments["amount"] == 3
         request = pb.ResolveApprovalRequest(approval_id=asked.approval_id, arguments_hash=asked.arguments_hash)
         with pytest.raises(InvalidArgument, match="allowed or denied"):
-            await stub.ResolveApproval(request, timeout=20)
+            await stub.ResolveApproval(request, timeout=60)
         request.decision = pb.APPROVAL_DECISION_ALLOWED
         for _ in range(2):
-            decided = (await stub.ResolveApproval(request, timeout=20)).approval
+            decided = (await stub.ResolveApproval(request, timeout=60)).approval
             assert decided.approval.decision == pb.APPROVAL_DECISION_ALLOWED
         request.decision = pb.APPROVAL_DECISION_DENIED
         with pytest.raises(FailedPrecondition) as closed:
-            await stub.ResolveApproval(request, timeout=20)
+            await stub.ResolveApproval(request, timeout=60)
         assert (closed.value.reason, closed.value.metadata["decision"]) == ("APPROVAL_CLOSED", "allowed")
         request.approval_id = "nothing"
         with pytest.raises(NotFound) as missing:
-            await stub.ResolveApproval(request, timeout=20)
+            await stub.ResolveApproval(request, timeout=60)
         assert missing.value.reason == "APPROVAL_NOT_FOUND"
 
 

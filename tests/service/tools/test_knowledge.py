@@ -85,7 +85,7 @@ async def test_a_note_is_found_by_its_own_tenant_until_it_is_forgotten(
 
         assert (await tools.call("query_local_kb", **question))["error"] == "NO_KNOWLEDGE_BASE"
         request = ingest_pb2.CreateCollectionRequest(collection_id="knowledge-base")
-        await documents.CreateCollection(request, timeout=20)
+        await documents.CreateCollection(request, timeout=60)
         assert (await tools.call("query_local_kb", **question))["passages"] == []
         into_kb: dict[str, Any] = {"text": text, "title": "Handbook", "collection_id": "knowledge-base"}
         await tools.call("rag_index", "run1/call2", **into_kb)

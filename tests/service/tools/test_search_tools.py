@@ -56,7 +56,7 @@ class Tools:
         request.arguments.update(arguments)
         async with open_test_channel(self._address, principal) as channel:
             stub: Any = tools_pb2_grpc.ToolsServiceStub(channel)
-            events = [event async for event in stub.CallTool(request, timeout=20)]
+            events = [event async for event in stub.CallTool(request, timeout=60)]
         result: pb.ToolResult = events[-1].result
         return result
 
@@ -108,7 +108,7 @@ async def _publish(
     header.first_batch.CopyFrom(index_batch(document_id, f"{document_id}-r1", texts, **fields))
     header.activate.CopyFrom(retriever_pb2.Activation(revision_number=1, expected_chunk_count=len(texts)))
     request = retriever_pb2.IndexChunksRequest(header=header)
-    await retriever.stub.IndexChunks(iter([request]), timeout=20)
+    await retriever.stub.IndexChunks(iter([request]), timeout=60)
     return [chunk.chunk_id for chunk in header.first_batch.chunks]
 
 
@@ -186,7 +186,7 @@ async def test_a_deleted_document_is_not_returned_by_any_tool(tools: Tools, loca
     ids = await _publish(local, "rules", NOTICE)
     asked: dict[str, Any] = {"queries": ["notice period"]}
     assert _ids(await tools.told("search", **asked)) == ids
-    await local.stub.DeleteDocument(retriever_pb2.DeleteDocumentRequest(document_id="rules"), timeout=20)
+    await local.stub.DeleteDocument(retriever_pb2.DeleteDocumentRequest(document_id="rules"), timeout=60)
     assert (await tools.told("search", **asked))["hits"] == []
     assert await tools.refusal("fetch_docs", chunk_ids=ids) == "PASSAGES_NOT_FOUND"
     assert await tools.refusal("fetch_docs", document_id="rules") == "DOCUMENT_NOT_FOUND"

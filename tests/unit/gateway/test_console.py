@@ -18,7 +18,7 @@ def run_script(folder: Path, script: str) -> None:
         shutil.copy(CONSOLE / name, folder / name.replace(".js", ".mjs"))
     assert _NODE
     (folder / "test.mjs").write_text(f'import assert from "node:assert/strict";\n{script}')
-    done = subprocess.run([_NODE, "test.mjs"], cwd=folder, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([_NODE, "test.mjs"], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -210,10 +210,10 @@ async def test_a_brought_endpoint_is_refused_with_the_reason_and_an_allowed_one_
     async with scripted_model(Reply(["hello"])) as server:
         address = Address("yours", "", server.base_url, SecretStr("k"), "m", is_brought=True)
         with pytest.raises(ModelRejected) as caught:
-            async with endpoint_opener(EgressGuard(), stall_timeout_s=5.0, completion_timeout_s=5.0)(address):
+            async with endpoint_opener(EgressGuard(), stall_timeout_s=60.0, completion_timeout_s=60.0)(address):
                 pass
         assert caught.value.reason == "ADDRESS_REFUSED"
         private = EgressGuard(parse_networks("127.0.0.0/8"))
-        async with endpoint_opener(private, stall_timeout_s=5.0, completion_timeout_s=5.0)(address) as endpoint:
+        async with endpoint_opener(private, stall_timeout_s=60.0, completion_timeout_s=60.0)(address) as endpoint:
             deltas = [delta async for delta in endpoint.complete(Request((), 16))]
     assert deltas[0] == TextDelta("hello")

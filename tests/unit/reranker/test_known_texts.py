@@ -215,7 +215,7 @@ async def test_disk_that_is_too_slow_loses_entries_and_what_waits_stays_bounded(
     large = TextVectors(np.ones((100_000, 96), np.uint8), np.ones(2, np.float32))
     async with run_known(store) as known:
         known.keep(b"first", large)
-        assert await asyncio.to_thread(store.writes.acquire, timeout=20)
+        assert await asyncio.to_thread(store.writes.acquire, timeout=60)
         for n in range(10):
             known.keep(b"%d" % n, large)
         assert (await known.find([b"0"])).vectors.keys() == {b"0"}, "what waits is known already"
@@ -237,7 +237,7 @@ async def test_what_is_forgotten_is_found_nowhere_even_if_it_was_on_its_way_to_t
     store = StuckStore()
     async with run_known(store) as known:
         known.keep(gone, ENTRY)
-        assert await asyncio.to_thread(store.writes.acquire, timeout=20)
+        assert await asyncio.to_thread(store.writes.acquire, timeout=60)
         known.keep(stand_in_key(gone), ENTRY)
         known.keep(stays, ENTRY)
         for key in (gone, stand_in_key(gone), stays):

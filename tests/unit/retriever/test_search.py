@@ -122,7 +122,7 @@ async def test_a_defect_in_a_part_degrades_too(core: Core) -> None:
 
 async def test_an_engine_that_hangs_is_left_out_in_time(core: Core) -> None:
     await core.publish(OLD, ["solar panel"])
-    core.options = replace(core.options, engine_timeout_s=1.0)
+    core.options = replace(core.options, engine_timeout_s=3.0)
     core.lexical.gate = asyncio.Event()
     result = await core.search("solar panel")
     assert texts(result) == ["solar panel"]

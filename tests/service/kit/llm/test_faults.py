@@ -203,7 +203,7 @@ async def test_server_that_falls_silent_is_given_up() -> None:
 
 async def test_model_that_thinks_in_silence_is_waited_for_as_long_as_there_is_time() -> None:
     reply = Reply(["a"], gate=asyncio.Event())
-    settings = {"stall_timeout_s": 0.1, "completion_timeout_s": 0.5, "preset": "openai"}
+    settings = {"stall_timeout_s": 0.1, "completion_timeout_s": 2.0, "preset": "openai"}
     with pytest.raises(ModelUnavailable, match="fell silent"):
         await answer_to(reply, model="gpt-4.1-mini", **settings)
     with pytest.raises(ModelUnavailable, match="did not answer within"):
@@ -233,7 +233,7 @@ async def test_fast_stream_that_says_nothing_is_bounded_too() -> None:
 
 
 async def test_slow_answer_is_cut_off_with_what_came() -> None:
-    deltas = await answer_to(Reply(["word "], endless=True, pause_s=0.02), completion_timeout_s=0.3)
+    deltas = await answer_to(Reply(["word "], endless=True, pause_s=0.02), completion_timeout_s=2.0)
     assert text_of(deltas).startswith("word ")
     assert finish_of(deltas).reason is FinishReason.CUT_OFF
     assert finish_of(deltas).usage.estimated

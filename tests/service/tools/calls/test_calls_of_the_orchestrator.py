@@ -44,7 +44,7 @@ def once(tmp_path: Path) -> dict[str, Any]:
 
 async def test_tools_are_offered_with_what_the_loop_needs_to_know(tools: GrpcTools) -> None:
     transfers = await named(tools, "transfers")
-    assert (transfers.effect, transfers.timeout_s) == (EffectClass.ONCE, 1.0)
+    assert (transfers.effect, transfers.timeout_s) == (EffectClass.ONCE, 5.0)
     assert transfers.parameters["required"] == ["file"]
     assert (await named(tools, "math_eval")).effect is EffectClass.NONE
 

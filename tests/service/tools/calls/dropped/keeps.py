@@ -9,7 +9,7 @@ SCHEMA: dict[str, Any] = {
     "type": "function",
     "function": {"name": "keeps", "description": "Keeps.", "parameters": SCHEMA_OF_FILE},
 }
-POLICY = Policy(timeout_s=1.0, effect=Effect.IDEMPOTENT)
+POLICY = Policy(timeout_s=5.0, effect=Effect.IDEMPOTENT)
 
 
 async def keeps(file: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ SCHEMA: dict[str, Any] = {
     "type": "function",
     "function": {"name": "transfers", "description": "Transfers.", "parameters": SCHEMA_OF_FILE},
 }
-POLICY = Policy(timeout_s=1.0, effect=Effect.ONCE)
+POLICY = Policy(timeout_s=5.0, effect=Effect.ONCE)
 
 
 async def transfers(file: str) -> dict[str, Any]:
