@@ -58,9 +58,9 @@ class Report:
             "on": f"{datetime.now(UTC):%Y-%m-%d}",
             "revision": _revision(),
         }
-        KEPT.write_text(json.dumps(self.sections, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
     def write(self) -> None:
+        KEPT.write_text(json.dumps(self.sections, indent=1, ensure_ascii=False) + "\n", "utf-8")
         PAGE.write_text(self.page(), "utf-8")
 
     def page(self) -> str:
