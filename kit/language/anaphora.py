@@ -3,22 +3,38 @@ another one ("Where was she born?")."""
 
 import itertools
 import re
+from collections.abc import Collection
 
 from kit.language.question_language import function_words, language_by_words
 from kit.language.terms import Token, tokens, words
 
+_ENGLISH, _GERMAN = "en", "de"
 _ANAPHORS = words(
     "it its he his him she her hers they their them this these those such both neither otherwise therefore thus "
-    "hence consequently however moreover furthermore additionally also "
-    # Of other languages, but for those that are something else in another one: "El" and "O" are articles, "On" is English.
-    "er sie es ihn ihm ihr ihre ihrer ihren sein seine seiner seinen dieser diese dieses dort dabei dadurch damit daher deshalb "
-    "dennoch jedoch zudem außerdem ferner elle ils elles ses leur leurs celui-ci celle-ci cela ceci cette ces cependant toutefois "
-    "él ella ellos ellas sus este esta esto estos estas ese esa eso egli lui loro suo sua suoi esso essa questo questa ciò "
-    "ele ela eles elas seu seus sua suas isso isto esse essa hij zij ze hun zijn haar dit deze daarom echter "
-    "hon hans hennes dess deras denna detta dessa ona oni jego jej jednak jeho její jejich tento tato toto však "
-    "acesta aceasta lui он она оно они его её ее их этот эта это эти поэтому однако він вона воно вони його її їх цей ця це "
-    "bu bunlar onun onlar ayrıca αυτός αυτή αυτό αυτοί هو هي هم هذا هذه वह वे यह ये उसका उसकी उनका उनकी"
+    "hence consequently however moreover furthermore additionally also"
 )
+_ANAPHORS_ELSEWHERE = {
+    _GERMAN: words(
+        "er sie es ihn ihm ihr ihre ihrer ihren sein seine seiner seinen dieser diese dieses dort dabei dadurch damit daher "
+        "deshalb dennoch jedoch zudem außerdem ferner"
+    ),
+    "fr": words("elle ils elles ses leur leurs celui-ci celle-ci cela ceci cette ces cependant toutefois"),
+    "es": words("él ella ellos ellas sus este esta esto estos estas ese esa eso"),
+    "it": words("egli lui loro suo sua suoi esso essa questo questa ciò"),
+    "pt": words("ele ela eles elas seu seus sua suas isso isto esse essa este esta"),
+    "nl": words("hij zij ze hun zijn haar dit deze daarom echter"),
+    "sv": words("hon hans hennes dess deras denna detta dessa"),
+    "pl": words("ona oni jego jej jednak"),
+    "cs": words("ona oni jeho její jejich tento tato toto však"),
+    "ro": words("acesta aceasta lui"),
+    "tr": words("bu bunlar onun onlar ayrıca"),
+    "ru": words("он она оно они его её ее их этот эта это эти поэтому однако"),
+    "uk": words("він вона воно вони його її їх цей ця це"),
+    "el": words("αυτός αυτή αυτό αυτοί"),
+    "ar": words("هو هي هم هذا هذه"),
+    "hi": words("वह वे यह ये उसका उसकी उनका उनकी"),
+}
+"""Without those that are something else in another language: "El" and "O" are articles, "On" is English."""
 _ANAPHORS_WITHOUT_SPACES = re.compile(
     r"[他她它]|这|這|该|其(?!他)|彼|これ|それ|この|その|เขา|เธอ|มัน|그는|그녀|그의|이는"
 )
@@ -26,8 +42,14 @@ _NO_NAME = re.compile(r"(?:[Ss]u|[Hh]an) (?=[^\W\d_A-ZÅÄÖ])")
 """Spanish "Su casa", Swedish "Han föddes"; Su Shi and Han Kang are people."""
 _FRENCH_HE = re.compile(r"il (?:est|était|fut|sera|a|avait|eut|aura|doit|peut|se|ne|en)\b|il [ns]['’]", re.IGNORECASE)
 """Italian sentences begin with "Il" too, which is an article."""
-_VERB_FIRST = re.compile(r"(?!però\b|ciò\b|può\b)\w{2,}[óò]\b|\w{3,}(?:ou|eu|iu)\b", re.IGNORECASE)
-"""Spanish, Italian and Portuguese leave the pronoun out: "Nació en Sevilla", "Morì a Roma", "Morreu em Lisboa"."""
+_VERB_FIRST = re.compile(
+    r"(?:(?!però\b|ciò\b|può\b)\w{2,}[óò]|\w{3,}(?:ou|eu|iu)) (?!a (?:fost|\w*é)\b)"
+    r"(?:a|en|em|al\w*|à|aos?|del?\w*|d[oa]|n[oa]s?|nel\w*|il|las?|los?|el|os?|as|una?|uma?|por|per|com|con)\b",
+    re.IGNORECASE,
+)
+"""Spanish, Italian and Portuguese leave the pronoun out: "Nació en Sevilla", "Tornò a Roma", "Morreu em Lisboa". Guangzhou and
+Richelieu end like such verbs, and what follows them is another word."""
+_WITHOUT_PRONOUNS = ("es", "it", "pt")
 _BEHIND_A_TIME = re.compile(
     r"(?i:in|on|from|until|since|after|before|by|during|at) [^.!?,;:]{1,30}?,? (?:it|they) "
     r"|(?i:im|in|am|seit|nach|vor|bis|von|ab|ende|anfang|mitte|dann|danach|dort|später|damals) (?:[^.!?,;:]{1,30} )?"
@@ -40,6 +62,12 @@ _BEHIND_A_TIME = re.compile(
 """What stands before a pronoun and names nothing that it could stand for: "In 2023 it cost …", "Im Jahr 2023 kostete er …"."""
 _PERSONAL = words("he his him she her hers")
 _POSSESSIVE = words("his her its their")
+_SOMEBODY = re.compile(
+    r"\b(?:an?|each|every|any|some|no) [a-z]|\b(?:some|any|every|no)(?:body|one)\b"
+    r"|^\W*who (?!(?:is|are|was|were|did|does|do|has|had|can|could|will|would)\b)",
+    re.IGNORECASE,
+)
+"""Of whom a question speaks itself: "an employee", "every guest", "Who lost his job?"."""
 _VERBS = words("is was are were has had have")
 _SUBJECT_WORDS = 5
 _OPENING_CHARS = 60
@@ -47,13 +75,29 @@ _OPENING_CHARS = 60
 
 
 def starts_with_anaphor(text: str) -> bool:
-    """Whether `text` begins with a word that points back to the sentence before ("It", "This", "However")."""
-    first = text.split(maxsplit=1)
-    if not first:
-        return False
-    if first[0].strip("\"'“‘«(,").lower() in _ANAPHORS:
+    """Whether `text` begins with a word that points back to the sentence before ("It", "This", "However"), in the language that
+    the text is in: "Ella" and "Hans" are names in others."""
+    first, *after = text.split(maxsplit=2)[:2] or [""]
+    word = first.strip("\"'“‘«(,")
+    if len(word) > 1 and word.isupper():
+        return False  # "ESA", "IT"
+    if word.lower() in _ANAPHORS or _is_anaphor_elsewhere(word.lower(), after[0] if after else "", text):
         return True
-    return any(pattern.match(text) for pattern in (_ANAPHORS_WITHOUT_SPACES, _NO_NAME, _FRENCH_HE, _VERB_FIRST))
+    if _VERB_FIRST.match(text) and _may_be_in(_WITHOUT_PRONOUNS, text):
+        return True
+    return any(pattern.match(text) for pattern in (_ANAPHORS_WITHOUT_SPACES, _NO_NAME, _FRENCH_HE))
+
+
+def _is_anaphor_elsewhere(word: str, following: str, text: str) -> bool:
+    """Whether a word points back in a language other than English; a name behind it makes it one: "Ella Fitzgerald"."""
+    languages = [language for language, known in _ANAPHORS_ELSEWHERE.items() if word in known]
+    is_name = following[:1].isupper() and _GERMAN not in languages
+    return bool(languages) and not is_name and _may_be_in(languages, text)
+
+
+def _may_be_in(languages: Collection[str], text: str) -> bool:
+    found = language_by_words(text.lower())
+    return not found or found in languages
 
 
 def points_back(text: str) -> bool:
@@ -69,10 +113,9 @@ def points_back(text: str) -> bool:
     return first is not None and not first.is_name
 
 
-_ENGLISH = "en"
 _POINTERS = {
     _ENGLISH: words("it its he she his her him they them their this that these those one same former latter"),
-    "de": words(
+    _GERMAN: words(
         "er sie ihn ihm ihr ihre ihrer ihrem ihren seine seiner seinem seinen seines dessen deren dieser diese dieses diesem "
         "diesen dort davon dafür dabei dazu daran darin"
     ),
@@ -137,15 +180,12 @@ does "Is there parking?"."""
 def leans_on_the_last(question: str) -> bool:
     """Whether a question cannot be understood without the one before it: it has a pronoun for what it is about, or names nothing
     ("And in 2020?")."""
-    language = language_by_words(question.lower())
-    pointers = _POINTERS.get(language or _ENGLISH, frozenset())
-    found = tokens(question)
-    if any(_is_pointer(token, place, pointers, language) for place, token in enumerate(found)):
+    if has_pointer(question):
         return True
     if _POINTERS_WITHOUT_SPACES.search(question) or _POINTING.search(question) or starts_with_anaphor(question):
         return True
-    known = function_words(language)
-    content = [token for token in found if not token.is_stopword and token.surface.lower() not in known]
+    known = function_words(language_by_words(question.lower()))
+    content = [token for token in tokens(question) if not token.is_stopword and token.surface.lower() not in known]
     return (
         _trails(question)
         or bool(_WHAT_ABOUT.search(question))
@@ -155,10 +195,21 @@ def leans_on_the_last(question: str) -> bool:
 
 
 def names_nobody(question: str) -> bool:
-    """Whether a question is about "him" or "her" and names nobody, not behind it in brackets either."""
+    """Whether a question is about "him" or "her" and names nobody, not behind it in brackets either. In "What does an employee get
+    when his child is born?" it is said whose child."""
     found = tokens(question)
-    is_personal = any(token.surface.lower() in _PERSONAL for token in found)
-    return is_personal and not any(token.is_name for token in found) and not question.rstrip().endswith(")")
+    place = next((token.start for token in found if token.surface.lower() in _PERSONAL), None)
+    if place is None or any(token.is_name for token in found) or question.rstrip().endswith(")"):
+        return False
+    is_possessive = question[place : place + 3].lower() in _POSSESSIVE
+    return not _SOMEBODY.search(question if is_possessive else question[:place])
+
+
+def has_pointer(question: str) -> bool:
+    """Whether a question has a word that stands for something named before: "And its capital?"."""
+    language = language_by_words(question.lower())
+    pointers = _POINTERS.get(language or _ENGLISH, frozenset())
+    return any(_is_pointer(token, place, pointers, language) for place, token in enumerate(tokens(question)))
 
 
 def repeats_the_last(question: str) -> bool:
@@ -185,5 +236,5 @@ def named_subject(question: str) -> str:
 
 def _is_pointer(token: Token, place: int, pointers: frozenset[str], language: str) -> bool:
     """German writes "Sie" and "Ihr" with a capital where somebody is spoken to."""
-    is_formal = language == "de" and place > 0 and token.surface[0].isupper()
+    is_formal = language == _GERMAN and place > 0 and token.surface[0].isupper()
     return token.surface.lower() in pointers and not is_formal

@@ -39,12 +39,17 @@ _PRICE = re.compile(
     re.IGNORECASE,
 )
 _FREE = re.compile(
-    r"(?<![\w-])free(?=\s+(?:of charge|for|to|with|admission|entry|entrance|parking|delivery|shipping|access)\b|\s*(?:[.,;:!?)]|$))"
+    r"(?<![\w-])free(?=\s+(?:of charge|for|with|admission|entry|entrance|parking|delivery|shipping|access)\b)"
     r"|\b(?:no charge|kosten(?:los|frei)\w*|gebührenfrei|gratis|umsonst|gratuit\w*|бесплатн\w+)\b"
-    r"|(?<![\w-])frei(?=\s+für\b|\s*(?:[.,;:!?)]|$))|免费|無料|무료",
+    r"|(?<![\w-])frei(?=\s+für\b)|免费|無料|무료",
     re.IGNORECASE,
 )
 """What costs nothing, not what is sugar-free or free on Mondays."""
+_FREE_AT_THE_END = re.compile(r"(?<![\w-])(?:free|frei)(?=\s*(?:[.,;:!?)]|$))", re.IGNORECASE)
+_NOT_TAKEN = re.compile(
+    r"\b(?:again|still|from|until|feel|seats?|spaces?|places?|wieder|noch|ab|bis|platz|plätze)\b", re.IGNORECASE
+)
+"""Beside "free" what nobody has taken or reserved: "Three seats are free.", "Das Zimmer ist ab Montag wieder frei."."""
 _SPAN = re.compile(
     r"(\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|twelve|several|few|many)\b)[\w.,\- ]{0,14}"
     r"\b(second|minute|hour|day|night|week|month|year|decade|centur|generation)",
@@ -85,15 +90,17 @@ _SUPERLATIVE = re.compile(
     r"|самая|самое)\b|最(?!新|近|后|後)",
     re.IGNORECASE,
 )
+_LIMIT = re.compile(r"\b(?:max|min|(?:maxim|minim)(?:um|al)\w*)\b", re.IGNORECASE)
 STRICT_KINDS = frozenset({AnswerKind.QUANTITY, AnswerKind.DURATION})
 """Kinds whose answer nearly always has a shape that a pattern sees: without it, it is no answer."""
 SHAPED_KINDS = STRICT_KINDS | {AnswerKind.TIME}
 """Kinds whose answer has a shape that a pattern sees, where another sentence has it."""
 
 
-def compares(text: str) -> bool:
-    """Whether `text` says what is the most or the least of several."""
-    return bool(_SUPERLATIVE.search(text))
+def compares(text: str, *, but_limits: bool = False) -> bool:
+    """Whether `text` says what is the most or the least of several; `but_limits`: by another word than "minimum" and "maximum",
+    which may be what one thing has."""
+    return bool(_SUPERLATIVE.search(_LIMIT.sub("", text) if but_limits else text))
 
 
 def is_negated(text: str, *, loosely: bool = False) -> bool:
@@ -115,7 +122,7 @@ def years_between(text: str) -> frozenset[str]:
 
 def costs_nothing(question: Question, text: str) -> frozenset[str]:
     """Stems of the words by which a question asks for a price, where `text` says that there is none: "Admission is free"."""
-    if not _FREE.search(text):
+    if not _FREE.search(text) and (not _FREE_AT_THE_END.search(text) or _NOT_TAKEN.search(text)):
         return frozenset()
     return frozenset(term.stem for term in question.terms if _PRICE.search(term.surface))
 

@@ -158,10 +158,10 @@ _GREETING = re.compile(
     r"^\s*(?:hi|hello|hey|good (?:morning|afternoon|evening)|hallo|guten (?:tag|morgen|abend)|moin|servus|bonjour|bonsoir|salut"
     r"|hola|buenos días|buenas (?:tardes|noches)|ciao|buongiorno|buonasera|olá|bom dia|boa (?:tarde|noite)|hej|cześć|dzień dobry"
     r"|ahoj|здравствуйте|привет|добрый день|привіт|merhaba|selam|γεια(?: σας)?|مرحبا|שלום|नमस्ते|你好|您好|こんにちは|안녕하세요)"
-    r"(?: (?:there|zusammen|again))?\s*[,.!;:，。！、،-]+\s*(?=\w[^\s]*\s*\S)",
+    r"(?: (?:there|zusammen|again))?(?:\s*[,.!;:]+\s|\s*[，。！、،]|\s-+\s)\s*(?=\w[^\s]*\s*\S)",
     re.IGNORECASE,
 )
-"""What somebody says before they ask: "Hi, how many …"."""
+"""What somebody says before they ask: "Hi, how many …". "Hi-Fi" is a word."""
 
 MAX_QUESTION_CHARS = 2_000
 """Longer questions are read up to here: a pasted document must not cost seconds."""

@@ -137,6 +137,11 @@ def _starts_sentence(text: str, start: int) -> bool:
     return not before or before[-1] in ".!?:。！？؟"
 
 
+def irregular_forms(stem_: str) -> frozenset[str]:
+    """The words, folded, that have a stem which they need not begin with: "purchase" has that of "buy". Empty for most stems."""
+    return _IRREGULAR_FORMS.get(stem_, frozenset())
+
+
 @lru_cache(maxsize=32_768)
 def stem(word: str) -> str:
     """Stem of one word: lower case, no accents, no possessive, no common English ending."""
@@ -163,3 +168,6 @@ def stem(word: str) -> str:
 def _fold(word: str) -> str:
     decomposed = unicodedata.normalize("NFKD", word.casefold())
     return "".join(char for char in decomposed if not unicodedata.combining(char)) or word.casefold()
+
+
+_IRREGULAR_FORMS = {stem(family.split()[0]): words(family) for family in _SAME_WORD}

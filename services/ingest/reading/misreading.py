@@ -24,6 +24,9 @@ _MIN_WORD = 3
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGIT_WITHIN = re.compile(r"[a-z]\d+[a-z]|^\d[a-z]{3,}|\d[a-z]{2,}\d", re.IGNORECASE)
+_CODE_DIGITS, _CODE_DIGIT_SHARE = 2, 0.4
+"""Of what is no word but the number of a part ("M8x20", "E7F8G"). Misread letters have a digit here and there ("LI4LO")."""
+_WRITTEN_SO = frozenset(("gmbh", "mbh", "phd", "khz", "mhz", "ghz", "kwh", "mwh"))
 _CAPITAL_WITHIN = re.compile(r"[a-z][A-Z]")
 _VOWEL = re.compile(r"[aeiouyøæœı]")
 _ODD_RUN = re.compile(r"[aeiouy]{4}|^[aeiou]{3,}$|(.)\1\1|[^aeiouy]{5}|^uu|[uia]uu|iu[iaou]")
@@ -68,9 +71,14 @@ def _odd_share(text: str) -> float:
 def _is_odd(word: str) -> bool:
     """Whether no language writes a word so: digits or capitals within it, no vowel, or too many vowels or consonants together."""
     plain = "".join(char for char in unicodedata.normalize("NFD", word) if not unicodedata.combining(char))
-    if any(map(str.isdigit, plain)):
+    digits = sum(map(str.isdigit, plain))
+    if digits >= _CODE_DIGITS and digits >= _CODE_DIGIT_SHARE * len(plain):
+        return False
+    if digits:
         return bool(_DIGIT_WITHIN.search(plain))
     lower = plain.lower()
+    if lower in _WRITTEN_SO:
+        return False
     return bool(_CAPITAL_WITHIN.search(plain) or not _VOWEL.search(lower) or _ODD_RUN.search(lower))
 
 

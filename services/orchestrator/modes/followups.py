@@ -3,12 +3,13 @@ only; the words that a follow-up leaves out come from the last question that sta
 
 from collections.abc import Sequence
 
-from kit.language.anaphora import leans_on_the_last, named_subject, repeats_the_last
+from kit.language.anaphora import has_pointer, leans_on_the_last, named_subject, repeats_the_last
 from kit.language.question_language import language_by_words
-from kit.language.terms import Token, tokens
+from kit.language.terms import Token, tokens, words
 from services.orchestrator.models import Turn
 
 _GERMAN = "de"
+_ARTICLES = words("the a an le la les l un une el los las una il lo gli i uno o os as um uma de het een")
 
 
 def search_queries(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
@@ -32,10 +33,11 @@ def stand_alone(question: str, history: Sequence[Turn]) -> str:
 
 
 def _kept(content: Sequence[Token], anchor: str, question: str) -> list[Token]:
-    """What "And the Reds?" leaves of the question before: all but its names, as "And in 2020?" all but its numbers. In German,
-    where every noun looks like a name, nothing is known to go."""
+    """What "And the Reds?" leaves of the question before: all but its names, as "And in 2020?" all but its numbers. Of what is
+    asked about the same ("And its capital?") nothing but the names is left; in German, where every noun looks like a name, nothing
+    is known to go."""
     own = [token for token in tokens(question) if token.is_exact]
-    if not repeats_the_last(question) or language_by_words(question.lower()) == _GERMAN:
+    if not repeats_the_last(question) or has_pointer(question) or language_by_words(question.lower()) == _GERMAN:
         return []
     if not own:
         return _before_the_same_word(content, anchor, question)
@@ -50,11 +52,16 @@ def _kept(content: Sequence[Token], anchor: str, question: str) -> list[Token]:
 
 def _before_the_same_word(content: Sequence[Token], anchor: str, question: str) -> list[Token]:
     """Of "the limit for hotels" what "And for taxis?" leaves: what stands before the "for"; of "the price of tea" what "And
-    coffee?" does: all but the last word."""
-    asked = [token.surface.lower() for token in tokens(question)[1:]]
-    same = [token.start for token in tokens(anchor) if token.is_stopword and token.surface.lower() in asked]
-    end = same[-1] if same else content[-1].start
-    return [token for token in content if token.start < end]
+    coffee?" does: all but the last word. Names are kept; "And the capital?" asks something else of them."""
+    asked = [token.surface.lower() for token in tokens(question)[1:] if token.surface.lower() != "about"]
+    others = frozenset(asked) - _ARTICLES
+    same = [token.start for token in tokens(anchor) if token.is_stopword and token.surface.lower() in others]
+    common = [token.start for token in content if not token.is_exact]
+    is_attribute = not same and len(common) < len(content) and not _ARTICLES.isdisjoint(asked[:1])
+    if not common or is_attribute:
+        return []
+    end = same[-1] if same else common[-1]
+    return [token for token in content if token.start < end or token.is_exact]
 
 
 def _anchor(question: str, history: Sequence[Turn]) -> str:

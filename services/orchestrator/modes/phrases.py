@@ -132,11 +132,17 @@ _POLITE = (
     "|(?:can|could|would|will) you|kannst du|können sie|könnte(?:st du|n sie)|peux tu|pouvez vous|puedes|podrías|puoi|kun je|kunt u"
     "|можешь|можете) )"
 )
-_ACT = r"""
-    (?:keep|make|take|write(?: down)?|save|add|create) (?:me )?(?:an? |this )(?:short |quick |new )?(?:note|memo|reminder)(?: .*)?
+_GOES_ON = (
+    r"(?! (?:queues?|brokers?|bus|digests?|boards?|templates?|formats?|letters?|servers?|services?|fields?|headers?|apps?)\b)"
+    r"(?: .*)?"
+)
+"""Behind "a note" and "a message": "a message queue" is something else."""
+_ACT = rf"""
+    (?:keep|make|take|write(?: down)?|save|add|create) (?:me )?(?:an? |this )(?:short |quick |new )?(?:note|memo|reminder){_GOES_ON}
     note down .*; remember (?:that|this|my|for me|to) .*; remind me .*; don t forget (?:that|to) .*
-    (?:send|write|draft) (?:\w+ )?(?:an?|the|this) (?:short |quick )?(?:e ?mail|mail|message)(?: .*)?
-    (?:send|write) (?:e ?mail|mail) to .*; (?:send|e ?mail|mail) (?:me|him|her|them|us|it|this|that) .*
+    (?:send|write|draft) (?:\w+ )?(?:an?|the|this) (?:short |quick )?(?:e ?mail|mail|message){_GOES_ON}
+    (?:send|write) (?:e ?mail|mail) to .*; (?:send|e ?mail|mail) (?:me|him|her|them|us) .*
+    (?:send|e ?mail|mail|forward) (?:it|this|that) to (?:\w+ ?){{1,3}}
     (?:delete|forget) (?:the|this|that|my) (?:document|file|note)(?: .*)?
 
     merke? dir .*; merken sie sich .*; notier(?:e|en sie)?(?: dir| mir)? .*

@@ -44,12 +44,15 @@ async def test_a_write_that_fails_later_does_not_hide_the_status_of_the_call() -
         call = ingest_pb2_grpc.IngestServiceStub(channel).UploadDocument(parts(), timeout=60)
         asked = asyncio.ensure_future(answer_of(call))
         await asyncio.sleep(0)
-        overwritten: list[bool] = []
+        is_overwriting = False
 
         def overwrite(ended: Any) -> None:
-            if not overwritten:
-                overwritten.append(True)
+            """Whatever has ended the call; what is set here calls back, too."""
+            nonlocal is_overwriting
+            if not is_overwriting:
+                is_overwriting = True
                 ended._cython_call.set_internal_error("as grpc.aio does when a write fails")
+                is_overwriting = False
 
         call.add_done_callback(overwrite)
         with pytest.raises(grpc.aio.AioRpcError) as caught:

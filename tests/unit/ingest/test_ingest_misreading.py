@@ -52,6 +52,14 @@ READ = {
     "noisy Turkish": picture(("Pantters savunmasi igdeko derecesi altinci srada olarak sadece 308", 0.82)),
     "Vietnamese capitals": picture(("THU'VIN THÀNH PH M CA MÕI NGÀY. GIÁM ĐC THUVIN", 0.94)),
     "codes": picture(("S/N C02XK1ZZJG5H", 0.98), ("BIC COBADEFF", 0.99), ("C6H12O6 + CH3CH2OH", 0.96)),
+    "parts": picture(
+        ("A12B flange 4", 0.92),
+        ("C33D bolt 8", 0.92),
+        ("E7F8G washer", 0.92),
+        ("M8x20 screw", 0.92),
+        ("SKU C3D4E", 0.88),
+    ),
+    "a company": picture(("Schwartz GmbH", 0.88), ("Please name the number of the invoice with your payment", 0.97)),
     "acronyms": picture(("HTTP TCP DNS", 0.99), ("XML XSLT CSS", 0.99)),
     "numbers": picture(("12,842 11,905", 0.85), ("2006", 0.9)),
     "formulas": picture(

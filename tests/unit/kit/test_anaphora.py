@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.language.anaphora import leans_on_the_last, named_subject, points_back, starts_with_anaphor
+from kit.language.anaphora import leans_on_the_last, named_subject, names_nobody, points_back, starts_with_anaphor
 
 LEANING = [
     "Where was she born?",
@@ -83,6 +83,19 @@ def test_question_that_names_its_subject_stands_alone(question: str) -> None:
         ("Она родилась в Киеве.", True),
         ("她出生在北京。", True),
         ("On Monday it is closed.", False),
+        ("Ella nació en Sevilla.", True),
+        ("Ella Fitzgerald was born in Newport News.", False),
+        ("Ella sang jazz in the city.", False),
+        ("Este is a town in Italy.", False),
+        ("Hans wurde 1950 in Bonn geboren.", False),
+        ("Hans bok kom ut 1950.", True),
+        ("ESA was founded in 1975.", False),
+        ("Morreu a 3 de maio.", True),
+        ("Tornò a Roma nel 1950.", True),
+        ("Guangzhou has a population of 18 million.", False),
+        ("Richelieu was born in Paris in 1585.", False),
+        ("Richelieu a été nommé en 1622.", False),
+        ("Sibiu a fost fondat în 1150.", False),
     ],
 )
 def test_sentences_begin_by_pointing_back(text: str, back: bool) -> None:
@@ -112,3 +125,20 @@ def test_subject_is_what_a_question_asks_for_alone() -> None:
 )
 def test_sentence_with_a_pronoun_behind_a_time_points_back(sentence: str, points: bool) -> None:
     assert points_back(sentence) is points
+
+
+@pytest.mark.parametrize(
+    ("question", "nobody"),
+    [
+        ("When did he join?", True),
+        ("In which year did he join the company?", True),
+        ("Who is her coach?", True),
+        ("When was Ada's daughter born, and where did she live?", False),
+        ("When was she born? (Ada Byron)", False),
+        ("How many days of leave does an employee get when his child is born?", False),
+        ("How long before her due date does a pregnant employee stop working?", False),
+        ("Who lost his job?", False),
+    ],
+)
+def test_question_names_nobody_when_no_one_is_said_whom_its_pronoun_stands_for(question: str, nobody: bool) -> None:
+    assert names_nobody(question) is nobody

@@ -370,9 +370,36 @@ async def test_what_costs_nothing_answers_what_it_costs(question: str, text: str
 
 
 async def test_what_is_free_of_something_is_not_free_of_charge() -> None:
-    for text in ("The kiosk sells sugar-free drinks.", "The drink is free on Mondays from sugar."):
+    for text in (
+        "The kiosk sells sugar-free drinks.",
+        "The drink is free on Mondays from sugar.",
+        "Please feel free to ask for a drink.",
+        "You are free to take the drink with you.",
+        "The table with the drink is free again.",
+    ):
         found = await answer("How much does the drink cost?", passages(text), FakeScorer(otherwise=0.6), SETTINGS)
         assert not found.answerable
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Darf man hier parken?", "Parken verboten!"),
+        ("Ist der Eintritt frei?", "Eintritt frei!"),
+        ("Was kostet der Eintritt?", "Eintritt frei!"),
+    ],
+)
+async def test_notice_answers_what_it_is_about(question: str, text: str) -> None:
+    notices = f"Hinweise\n\n{text}\n\nDie Haustür wird um zehn Uhr abgeschlossen."
+    found = await answer(question, passages(notices), FakeScorer({text: 0.8}), SETTINGS)
+    assert shown(found) == [text]
+
+
+async def test_exclamation_says_nothing_about_what_is_asked() -> None:
+    found = await answer(
+        "Who is Ada?", passages("Welcome Ada!\n\nAda is the cook."), FakeScorer({"Ada": 0.8}), SETTINGS
+    )
+    assert shown(found) == ["Ada is the cook."]
 
 
 async def test_row_that_does_not_answer_hides_no_sentence_that_does() -> None:

@@ -43,6 +43,10 @@ AGAIN = [
     (asked("What is the limit per day for hotels?"), "And for taxis?", "limit day"),
     (asked("What is the limit per day for hotels?"), "And meals?", "limit day"),
     (asked("How much is the coffee?"), "What about tea?", "coffee"),
+    (asked("What is the price of tea in Ghana?"), "And coffee?", "price Ghana"),
+    (asked("What is the population of Ghana?"), "And its capital?", "Ghana"),
+    (asked("Who makes the Zenith X200?"), "And the price?", "Zenith X200"),
+    (asked("Who makes the Zenith X200?"), "What about the price?", "Zenith X200"),
     (asked("What is Acme?"), "And who is the director?", "Acme"),
     (asked("Who is Ada?", "Where was she born?"), "And when?", "Ada"),
     (asked("Wie hoch war der Umsatz in Berlin?"), "Und in Hamburg?", "Umsatz Berlin"),
@@ -54,6 +58,11 @@ def test_question_that_is_asked_again_of_something_else_keeps_the_rest(
     history: list[Turn], question: str, added: str
 ) -> None:
     assert stand_alone(question, history) == f"{question} ({added})"
+
+
+@pytest.mark.parametrize("question", ["And the tower?", "what about parking?", "And?"])
+def test_question_behind_one_of_stop_words_only_stands_as_it_is(question: str) -> None:
+    assert stand_alone(question, asked("How are you?")) == question
 
 
 def test_without_history_nothing_is_added() -> None:

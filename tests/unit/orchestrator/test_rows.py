@@ -50,6 +50,13 @@ async def test_the_most_of_several_is_told_by_no_single_row() -> None:
     assert (await answer("Which region had the fewest orders?", [passage(told)], None, ExtractiveSettings())).answerable
 
 
+async def test_the_least_that_one_thing_takes_is_told_by_its_row() -> None:
+    text = "Course: Diving; Age from: 14; Price: 90 euros\nCourse: Sailing; Age from: 10; Price: 70 euros"
+    found = await answer("What is the minimum age for diving?", [passage(text)], None, ExtractiveSettings())
+    assert [each.text for each in found.sentences] == ["Course: Diving; Age from: 14; Price: 90 euros"]
+    assert not (await answer("What is the minimum age?", [passage(text)], None, ExtractiveSettings())).answerable
+
+
 async def test_what_a_thing_costs_stands_under_its_price() -> None:
     text = "Name: Birne; Preis: 2,35; Menge: 15\nName: Apfel; Preis: 1,20; Menge: 40"
     for question in ("Was kostet eine Birne?", "What is the price of a Birne?"):

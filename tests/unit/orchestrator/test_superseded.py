@@ -213,6 +213,10 @@ async def test_answer_is_judged_with_the_sentence_that_names_whom_it_is_about() 
         ("How did Ada Byron live?", "They say that Anne Byron lived in Kirkby.", True),
         ("How did Ada Byron live?", "They say that Lady Byron lived in Kirkby.", False),
         ("How did Ada Byron live?", "They say that Ada lived in London.", False),
+        ("What is the area of Spain?", "City: Port of Spain; Area: 12", True),
+        ("What is the capital of Ghana?", "Name: Republic of Ghana; Capital: Accra", False),
+        ("When was de Gaulle born?", "Name: Charles de Gaulle; Born: 1890", False),
+        ("Which office does Berg have?", "Name: Anna von Berg; Office: 214", False),
     ],
 )
 def test_namesake_is_told_from_who_is_asked_about(question: str, text: str, another: bool) -> None:

@@ -34,6 +34,11 @@ def test_forms_of_a_word_are_the_word() -> None:
     assert nearness("painted bridges", ["He paints a bridge.", "They are painting the bridges."]) == [1.0, 1.0]
 
 
+def test_word_whose_stem_is_that_of_another_is_found_as_it_is_written() -> None:
+    assert nearness("purchase order number", ["The purchase order number is 7.", "You buy order things."]) == [1.0, 0.5]
+    assert nearness("price list 2024", ["the price list 2024", "the cost list 2024", "a list"]) == [1.0, 1.0, 0.0]
+
+
 def test_of_words_that_begin_alike_the_longer_one_is_meant() -> None:
     assert nearness("car carpet", ["a carpet for the car", "carpets"]) == [1.0, 0.0]
 

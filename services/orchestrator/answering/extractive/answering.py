@@ -15,6 +15,7 @@ from kit.language.questions import AnswerKind, Question, read_question
 from kit.language.sentences import UnitKind
 from kit.language.terms import tokens
 from services.orchestrator.answering.extractive.answerability import probability
+from services.orchestrator.answering.extractive.denials import tells_another_number
 from services.orchestrator.answering.extractive.features import Candidate, Evidence, gather, has_column_and_cell
 from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage, SentenceScorer
 from services.orchestrator.answering.extractive.rows import is_row, is_shortened, is_whole, names_a_column, shortened
@@ -193,7 +194,7 @@ def _confidence(read: Question, evidence: Evidence, ranked: Sequence[Scored]) ->
     sure = probability(read_signals(read, evidence, ranked))
     best = ranked[0].candidate
     if best.unit.kind is UnitKind.ROW and is_row(best.unit.text):
-        if _lacks_year(read, best) or _compares_nowhere(read, best):
+        if _lacks_year(read, best) or _compares_nowhere(read, evidence, best):
             sure = min(sure, MOST_OF_OTHER_ROW)
         elif has_column_and_cell(read, best):
             sure = max(sure, LEAST_OF_FITTING_ROW)
@@ -203,7 +204,7 @@ def _confidence(read: Question, evidence: Evidence, ranked: Sequence[Scored]) ->
             sure = min(sure, MOST_OF_THE_UNSAID)
     if names_nobody(read.text):
         sure = min(sure, MOST_OF_THE_UNSAID)
-    denies = _tells_another_number(read, best)
+    denies = tells_another_number(read, best)
     if denies:
         sure = max(sure, LEAST_OF_ANOTHER_NUMBER)
     is_other = (
@@ -215,25 +216,20 @@ def _confidence(read: Question, evidence: Evidence, ranked: Sequence[Scored]) ->
     return round(min(sure, MOST_WITHOUT_IDENTIFIER) if is_other else sure, 3)
 
 
-def _tells_another_number(read: Question, best: Candidate) -> bool:
-    """Whether the unit answers a yes or no question by another number, and is about all else that is asked: "Was it built in 2007?"
-    by "It was built in 1998"."""
-    missing = [term for term in read.terms if term.stem not in best.about]
-    if read.kind is not AnswerKind.YES_NO or not missing or not all(term.is_number for term in missing):
-        return False
-    others = [token for token in tokens(best.unit.text) if token.is_number and token.stem not in read.stems]
-    return {is_year(term.surface) for term in missing} <= {is_year(token.surface) for token in others}
-
-
 def _lacks_year(read: Question, row: Candidate) -> bool:
     """Whether the question names a year that the row does not have, which has others."""
     years = {term.stem for term in read.terms if is_year(term.surface)}
     return bool(years - row.about) and any(is_year(token.surface) for token in tokens(row.unit.text))
 
 
-def _compares_nowhere(read: Question, row: Candidate) -> bool:
-    """Whether the question asks for the most or the least of several, which no single row tells that does not say so."""
-    return compares(read.text) and not compares(f"{row.caption} {row.unit.text}")
+def _compares_nowhere(read: Question, evidence: Evidence, row: Candidate) -> bool:
+    """Whether the question asks for the most or the least of several, which no single row tells that does not say so. "The minimum
+    age for diving" is one of the only row about diving."""
+    if not compares(read.text) or compares(f"{row.caption} {row.unit.text}"):
+        return False
+    rows = [each for each in evidence.candidates if each.unit.kind is UnitKind.ROW and each.covered >= row.covered]
+    is_of_one = has_column_and_cell(read, row) and len(rows) == 1
+    return not is_of_one or compares(read.text, but_limits=True)
 
 
 def _overlaps(candidate: Candidate, quote: tuple[int, int, int]) -> bool:

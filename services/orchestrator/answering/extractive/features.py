@@ -208,12 +208,20 @@ def _says_something(question: Question, candidate: Candidate) -> bool:
         return False
     if unit.kind is UnitKind.PROSE and unit.text.endswith(_INTRODUCES):
         return False
-    if _EXCLAIMS.fullmatch(unit.text) or _quotes(question, unit.text):
+    if (_EXCLAIMS.fullmatch(unit.text) and not _is_notice(question, candidate)) or _quotes(question, unit.text):
         return False
     if question.kind is AnswerKind.YES_NO or question.kind is AnswerKind.KEYWORDS:
         return True
     # "He reports to Ada" says who does to whom knows who he is.
     return bool(candidate.stems - question.stems or candidate.antecedent)
+
+
+def _is_notice(question: Question, candidate: Candidate) -> bool:
+    """Whether what a short exclamation says of a word of the question may be the answer: "Parken verboten!", "Eintritt frei!"."""
+    asks_for_it = question.kind in (AnswerKind.YES_NO, AnswerKind.KEYWORDS) or costs_nothing(
+        question, candidate.unit.text
+    )
+    return bool(candidate.covered and asks_for_it)
 
 
 def _quotes(question: Question, text: str) -> bool:

@@ -41,7 +41,11 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 """The number must be said to be one of a version: 2.50 may be a price."""
-_LONGER_NAME = re.compile(r"(?P<first>[^\W\d_a-z][^\W\d_]+) (?:of|de|du|di|von) (?:the )?\Z")
+_LONGER_NAME = re.compile(
+    r"(?<![^\W\d_])(?!(?:Republic|Kingdom|Union|Federation|Commonwealth|Emirate|Sultanate|States?|Province|County|Region|District"
+    r"|Municipality|City|Town|Village|University|Isle|Principality|Duchy)\b)(?P<first>[^\W\d_a-z][^\W\d_]+) of (?:the )?\Z"
+)
+"""What makes a name the end of another one: "Port of" Spain. The Republic of Ghana is Ghana."""
 _MONTHS = frozenset(stem(month) for month in calendar.month_name if month)
 _NOT_ONLY = re.compile(r"\bnot (only|just|merely|necessarily)\b", re.IGNORECASE)
 _PARTS = words("each every per by which highest lowest most least largest smallest jede jeder chaque cada")
