@@ -47,9 +47,16 @@ _FREE = re.compile(
 """What costs nothing, not what is sugar-free or free on Mondays."""
 _FREE_AT_THE_END = re.compile(r"(?<![\w-])(?:free|frei)(?=\s*(?:[.,;:!?)]|$))", re.IGNORECASE)
 _NOT_TAKEN = re.compile(
-    r"\b(?:again|still|from|until|feel|seats?|spaces?|places?|wieder|noch|ab|bis|platz|plätze)\b", re.IGNORECASE
+    r"\b(?:again|still|from|until|feel|smoke|sugar|gluten|lactose|alcohol|barrier|seats?|spaces?|places?|wieder|noch|ab|bis|platz|plätze)\b",
+    re.IGNORECASE,
 )
 """Beside "free" what nobody has taken or reserved: "Three seats are free.", "Das Zimmer ist ab Montag wieder frei."."""
+_MONEY = re.compile(
+    r"\d\s?(?:€|\$|£|¥|₽|円|元|원|zł|kč|kr\b|(?:euros?|eur|cents?|dollars?|usd|pounds?|gbp|franken|chf|francs?|рубл\w+|руб|євро|евро)\b)"
+    r"|[€$£¥]\s?\d|\b(?:eur|usd|gbp|chf)\s?\d",
+    re.IGNORECASE,
+)
+_PAY = "pay"
 _SPAN = re.compile(
     r"(\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|twelve|several|few|many)\b)[\w.,\- ]{0,14}"
     r"\b(second|minute|hour|day|night|week|month|year|decade|centur|generation)",
@@ -124,6 +131,17 @@ def costs_nothing(question: Question, text: str) -> frozenset[str]:
     """Stems of the words by which a question asks for a price, where `text` says that there is none: "Admission is free"."""
     if not _FREE.search(text) and (not _FREE_AT_THE_END.search(text) or _NOT_TAKEN.search(text)):
         return frozenset()
+    return _price_words(question)
+
+
+def names_a_price(question: Question, text: str) -> frozenset[str]:
+    """The same where `text` has an amount of money, which may be the price: "A massage is 60 euros". "What do we pay for?" asks for
+    none."""
+    asked = _price_words(question) if _MONEY.search(text) else frozenset()
+    return asked if question.kind is AnswerKind.QUANTITY else asked - {_PAY}
+
+
+def _price_words(question: Question) -> frozenset[str]:
     return frozenset(term.stem for term in question.terms if _PRICE.search(term.surface))
 
 

@@ -64,8 +64,9 @@ _SAME_WORD = (
     "become became", "rise rose", "wear wore", "drive drove", "big large bigger larger",
     "biggest largest", "company companies firm firms",
     # What a thing costs is asked with a verb and stands under a noun, in other languages too (written as they are folded).
-    ("cost costs price prices priced kosten kostet kostete preis preise couter coute coutent coutait prix costar cuesta cuestan "
-    "costaba precio precios prezzo prezzi custa custam custava preco precos стоит стоят стоил стоила стоимость цена цены"),
+    ("cost costs price prices priced fee fees kosten kostet kostete preis preise gebuhr gebuhren couter coute coutent coutait prix "
+    "costar cuesta cuestan costaba precio precios prezzo prezzi custa custam custava preco precos стоит стоят стоил стоила "
+    "стоимость цена цены"),
     # Short names of days and months, as tables have them, but for those that are words of their own ("sat", "sun", "mar", "may").
     "monday mon", "tuesday tue tues", "wednesday wed", "thursday thu thur thurs", "friday fri", "january jan", "february feb",
     "april apr", "june jun", "july jul", "august aug", "september sep sept", "october oct", "november nov", "december dec",

@@ -369,6 +369,20 @@ async def test_what_costs_nothing_answers_what_it_costs(question: str, text: str
     assert shown(found) == [text]
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What is the price of a massage?", "A massage is 60 euros an hour."),
+        ("How much does membership cost?", "The yearly fee for membership is $40."),
+        ("Was kostet die Unterkunft?", "Für die Unterkunft zahlen Gäste 80 Euro pro Nacht."),
+    ],
+)
+async def test_amount_of_money_answers_what_something_costs(question: str, text: str) -> None:
+    other = "The massage, the membership and die Unterkunft are booked at the desk."
+    found = await answer(question, passages(f"{other} {text}"), FakeScorer({text: 0.8, other: 0.6}), SETTINGS)
+    assert shown(found)[0] == text
+
+
 async def test_what_is_free_of_something_is_not_free_of_charge() -> None:
     for text in (
         "The kiosk sells sugar-free drinks.",

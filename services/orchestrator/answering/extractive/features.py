@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kit.language.anaphora import points_back, starts_with_anaphor
-from kit.language.cues import costs_nothing, is_year, type_cue, years_between
+from kit.language.cues import costs_nothing, is_year, names_a_price, type_cue, years_between
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import Unit, UnitKind, split_units
 from kit.language.terms import Token, tokens
@@ -34,6 +34,8 @@ FAMILY_WEIGHT = 0.7
 """…and count this much of an exact match ("politic" and "politician")."""
 SPAN_WEIGHT = 0.9
 """A year that lies within a span of years is held by this much."""
+PRICE_WEIGHT = 0.9
+"""An amount of money holds the word for the price that is asked for by this much."""
 ANAPHOR_WEIGHT = 0.5
 """A sentence that starts with a pronoun holds the words of the sentence before it by this much."""
 TITLE_WEIGHT = 0.8
@@ -120,7 +122,8 @@ def _read(question: Question, passage: Passage) -> _Read:
     found = [row_tokens(unit.text) if unit.kind is UnitKind.ROW else tokens(unit.text) for unit in units]
     header = tokens(". ".join((passage.document_name.replace("_", " "), *passage.heading_path)))
     matches = [
-        _matches(question, t)
+        dict.fromkeys(names_a_price(question, unit.text), PRICE_WEIGHT)
+        | _matches(question, t)
         | _within_spans(question, unit.text)
         | dict.fromkeys(costs_nothing(question, unit.text), 1.0)
         for unit, t in zip(units, found, strict=True)
