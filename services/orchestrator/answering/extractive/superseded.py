@@ -110,13 +110,14 @@ def judged_with_its_antecedent(evidence: Evidence, best: Scored, ranked: Sequenc
 
 
 def speaks_of_a_namesake(question: Question, candidate: Candidate) -> bool:
-    """Whether the unit is about another one than the question: "Apollo 11" and "Apollo 13", "Ada Byron" and "Anne Byron", "Spain"
-    and "Port of Spain" in a row, or "He was …" behind a sentence about somebody else."""
+    """Whether the unit is about another one than the question: "Apollo 11" and "Apollo 13", "Ada Byron" and "Anne Byron", in a row
+    "Spain" and "Port of Spain" or "Aquila Three" and "Aquila One", or "He was …" behind a sentence about somebody else."""
     return (
         _has_another_number(question, candidate)
         or _has_another_name(question, candidate)
         or _points_elsewhere(question, candidate)
         or _has_a_longer_name(question, candidate)
+        or _has_another_second_name(question, candidate)
     )
 
 
@@ -285,6 +286,20 @@ def _has_another_name(question: Question, candidate: Candidate) -> bool:
         if len(run) > 1 and not run <= candidate.about and _names_beside(text, found, run, question.stems):
             return True
     return False
+
+
+def _has_another_second_name(question: Question, candidate: Candidate) -> bool:
+    """Whether a row has the first word of a name of the question with another word behind it, and that of the question nowhere."""
+    if candidate.unit.kind is not UnitKind.ROW:
+        return False
+    text = candidate.unit.text
+    followed = {
+        left.stem
+        for left, right in itertools.pairwise(tokens(text))
+        if text[left.end : right.start] == " " and right.surface[0].isupper() and right.stem not in question.stems
+    }
+    names = [token for token in tokens(question.text) if token.is_name]
+    return any(run - candidate.about and run & followed for run in _runs(question.text, names))
 
 
 def _has_a_longer_name(question: Question, candidate: Candidate) -> bool:
