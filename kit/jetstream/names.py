@@ -4,6 +4,7 @@ in a cluster the only one may have run on the machine that is lost."""
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import ParseResult
 
@@ -11,6 +12,7 @@ from nats.aio.transport import TcpTransport
 
 _LOOK_UP_TIMEOUT_S = 1.0
 """A name server takes a millisecond. One that has gone takes the resolver of the C library ten seconds and more."""
+_CLOSED_WITHIN_S = 1.0
 LookUp = Callable[[str, int], Awaitable[Sequence[Any]]]
 
 
@@ -59,3 +61,9 @@ class Transport(TcpTransport):
         address = await self._addresses.of(uri.hostname or "", uri.port or 0)
         place = f"[{address}]:{uri.port}" if ":" in address else f"{address}:{uri.port}"
         await super().connect(uri._replace(netloc=place), buffer_size, connect_timeout)
+
+    async def wait_closed(self) -> None:
+        # The stream on which a TLS handshake fails never hears that its connection has gone: it would be waited for for ever.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSED_WITHIN_S):
+                await super().wait_closed()  # type: ignore[no-untyped-call] # the library leaves it untyped

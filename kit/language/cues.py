@@ -46,11 +46,11 @@ _FREE = re.compile(
 )
 """What costs nothing, not what is sugar-free or free on Mondays."""
 _FREE_AT_THE_END = re.compile(r"(?<![\w-])(?:free|frei)(?=\s*(?:[.,;:!?)]|$))", re.IGNORECASE)
-_NOT_TAKEN = re.compile(
+_FREE_OTHERWISE = re.compile(
     r"\b(?:again|still|from|until|feel|smoke|sugar|gluten|lactose|alcohol|barrier|seats?|spaces?|places?|wieder|noch|ab|bis|platz|plätze)\b",
     re.IGNORECASE,
 )
-"""Beside "free" what nobody has taken or reserved: "Three seats are free.", "Das Zimmer ist ab Montag wieder frei."."""
+"""Beside a "free" that says nothing of money: "Three seats are free.", "Das Zimmer ist ab Montag wieder frei.", "smoke free"."""
 _MONEY = re.compile(
     r"\d\s?(?:€|\$|£|¥|₽|円|元|원|zł|kč|kr\b|(?:euros?|eur|cents?|dollars?|usd|pounds?|gbp|franken|chf|francs?|рубл\w+|руб|євро|евро)\b)"
     r"|[€$£¥]\s?\d|\b(?:eur|usd|gbp|chf)\s?\d",
@@ -129,7 +129,7 @@ def years_between(text: str) -> frozenset[str]:
 
 def costs_nothing(question: Question, text: str) -> frozenset[str]:
     """Stems of the words by which a question asks for a price, where `text` says that there is none: "Admission is free"."""
-    if not _FREE.search(text) and (not _FREE_AT_THE_END.search(text) or _NOT_TAKEN.search(text)):
+    if not _FREE.search(text) and (not _FREE_AT_THE_END.search(text) or _FREE_OTHERWISE.search(text)):
         return frozenset()
     return _price_words(question)
 

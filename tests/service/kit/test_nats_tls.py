@@ -113,6 +113,30 @@ async def test_a_client_without_a_certificate_is_not_let_in(world: World) -> Non
                 pass
 
 
+async def test_a_server_that_falls_silent_in_the_handshake_is_asked_again_and_can_be_left(world: World) -> None:
+    asked = asyncio.Semaphore(0)
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"server_id": "x", "tls_required": true}\r\n')
+        await reader.read(1)
+        asked.release()
+        await reader.read()
+        writer.close()
+
+    async def connected(url: str) -> None:
+        tls = nats_context(url, ca_file=world.service.ca_file, cert_file=None, key_file=None)
+        async with connect(url, name="test", waiting=Waiting(), tls=tls):
+            pass
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    async with server, asyncio.timeout(60):
+        connecting = asyncio.create_task(connected(f"tls://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+        for _ in range(2):
+            await asked.acquire()
+        connecting.cancel()
+        await asyncio.wait({connecting})
+
+
 async def test_a_server_without_tls_is_not_told_the_password(world: World) -> None:
     async with nats_server() as server:
         assert "does not require TLS" in await _problem(world, server)

@@ -290,7 +290,9 @@ def _has_another_name(question: Question, candidate: Candidate) -> bool:
 
 def _has_another_second_name(question: Question, candidate: Candidate) -> bool:
     """Whether a row has the first word of a name of the question with another word behind it, and that of the question nowhere."""
-    if candidate.unit.kind is not UnitKind.ROW:
+    names = [token for token in tokens(question.text) if token.is_name]
+    lacking = [run for run in _runs(question.text, names) if run - candidate.about]
+    if candidate.unit.kind is not UnitKind.ROW or not lacking:
         return False
     text = candidate.unit.text
     followed = {
@@ -298,8 +300,7 @@ def _has_another_second_name(question: Question, candidate: Candidate) -> bool:
         for left, right in itertools.pairwise(tokens(text))
         if text[left.end : right.start] == " " and right.surface[0].isupper() and right.stem not in question.stems
     }
-    names = [token for token in tokens(question.text) if token.is_name]
-    return any(run - candidate.about and run & followed for run in _runs(question.text, names))
+    return any(run & followed for run in lacking)
 
 
 def _has_a_longer_name(question: Question, candidate: Candidate) -> bool:
