@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import json
 import ssl
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
+import h11
 import httpx
 
 from cli.errors import ApiError, CliError, ServerUnreachable, UsageError, given
@@ -113,7 +115,13 @@ class Gateway:
         timeout = httpx.Timeout(UPLOAD_TIMEOUT_S, connect=5.0)
         path = f"/v1/collections/{in_path(collection_id, 'collection')}/documents"
         with file.open("rb") as stream:
-            response = await self._http.post(path, files={"file": (name, stream)}, timeout=timeout)
+            try:
+                response = await self._http.post(path, files={"file": (name, stream)}, timeout=timeout)
+            except (h11.LocalProtocolError, httpx.LocalProtocolError) as error:
+                # Its size is said before it is sent; the client lets one of these through and wraps the other.
+                raise OSError(
+                    errno.EBUSY, "it changed while it was read; ingest it again when it is complete"
+                ) from error
         if response.is_error:
             raise _api_error(response)
         document: Json = response.json()["document"]

@@ -209,6 +209,23 @@ def test_a_key_that_may_not_follow_what_it_uploads_is_told_so_instead_of_waiting
     assert "--no-wait" in result.stderr
 
 
+def test_a_file_that_grows_while_it_is_sent_is_told_and_stops_no_other(
+    server: FakeServer, groundwork: Command, tmp_path: Path
+) -> None:
+    growing = Path("/proc/self/status")
+    if not growing.exists():
+        pytest.skip("no file here has more in it than its size says")
+    (tmp_path / "a.txt").write_text("a")
+    path = "/v1/collections/default/documents"
+    server.on("POST", path, lambda http: http.json({"document": _document("a", "queued")}, 202))
+
+    result = groundwork("ingest", "--no-wait", str(growing), str(tmp_path / "a.txt"))
+
+    assert result.exit_code == 1
+    assert "it changed while it was read" in result.output
+    assert "1 failed" in result.output
+
+
 @pytest.mark.parametrize("later", ["2026-01-01T00:00:00.123Z", "2026-01-01T00:00:00.123456Z"])
 def test_a_state_a_fraction_after_a_whole_second_is_the_newer_one(
     server: FakeServer, groundwork: Command, tmp_path: Path, later: str
