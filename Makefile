@@ -16,8 +16,15 @@ IMAGE_REGISTRY ?= localhost
 IMAGE_TAG ?= dev
 IMAGES ?= gateway orchestrator retriever reranker ingest memory tools cli nats
 
+# A suite is a list of folders. CONTRIBUTING.md says what belongs where.
+TEST_FOLDERS := tests/unit tests/contract tests/service tests/chart tests/images tests/integration
+TEST_SYSTEM_FOLDERS := tests/system tests/browser
+TEST_CHART_FOLDERS := tests/mutations
+TEST_CLUSTER_FOLDERS := tests/cluster
+
 # Test files run side by side, more than there are cores because most tests wait for processes. ARGS='-n 0': one after the other.
 TEST_PROCESSES ?= 3
+PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
 
 export GROUNDWORK_PORT ?= 8080
 export GROUNDWORK_DATA_DIR ?= ./data
@@ -40,18 +47,26 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: setup run test test-cluster lint type check bench eval chaos gen constraints images test-images help
+.PHONY: setup run test test-system test-chart test-cluster test-all lint type check bench eval chaos gen constraints images test-images help
 
 setup: $(STANDALONE) ## Create .venv, install Groundwork and its models (LLM=local: the local language model too)
 
 run: setup ## Start everything on this machine; Ctrl-C stops it (GROUNDWORK_PORT, GROUNDWORK_DATA_DIR, LLM=local)
 	@exec $(BIN)/groundwork up $(if $(LLM),--llm $(LLM))
 
-test: $(DEV) $(LOCAL_LLM) $(HELM) ## Run the test suite (ARGS='-k search' for a part)
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(ARGS)
+test: $(DEV) $(LOCAL_LLM) $(HELM) ## Run the tests that need minutes, not hours (ARGS='-k search' for a part)
+	$(PYTEST) $(TEST_FOLDERS) $(ARGS)
+
+test-system: $(DEV) $(LOCAL_LLM) ## Start whole systems, kill, freeze, fill and restart them, and drive a browser (ARGS='-k kill' for a part)
+	$(PYTEST) $(TEST_SYSTEM_FOLDERS) $(ARGS)
+
+test-chart: $(DEV) $(HELM) ## Break renderings of the chart: each property that is tested notices its break
+	$(PYTEST) $(TEST_CHART_FOLDERS) $(ARGS)
 
 test-cluster: $(DEV) ## Install the chart on the cluster of KUBECONFIG, use it and break it there (ARGS=--long for all of it and a report)
-	GROUNDWORK_TEST_CLUSTER=1 $(BIN)/python -m pytest tests/cluster $(ARGS)
+	GROUNDWORK_TEST_CLUSTER=1 $(BIN)/python -m pytest $(TEST_CLUSTER_FOLDERS) $(ARGS)
+
+test-all: test test-system test-chart test-cluster ## Run all tests (those on a cluster where KUBECONFIG names one)
 
 lint: $(DEV) $(HELM) ## Check style, formatting, import rules, contracts, the chart and generated files
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("any machine")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-_SYSTEM_TESTS = "tests/integration/"
+_SYSTEM_TESTS = ("tests/integration/", "tests/system/")
 
 
 def pytest_configure() -> None:
@@ -32,16 +32,24 @@ def pytest_configure() -> None:
 
 
 class _OneSystemAtATime(LoadFileScheduling):
-    """Test files side by side, but those of the whole system one after the other: each starts some fifteen processes, and three of
-    them on two cores wait for each other more than they work."""
+    """Test files side by side, but those of the whole system one after the other: they share two systems of some fifteen processes,
+    and three of them on two cores wait for each other more than they work."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _SYSTEM_TESTS if nodeid.startswith(_SYSTEM_TESTS) else super()._split_scope(nodeid)
+        folders = (folder for folder in _SYSTEM_TESTS if nodeid.startswith(folder))
+        return next(folders, super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
     return _OneSystemAtATime(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test of the whole system has half an hour, unless it says otherwise: on a busy machine a start alone takes a minute."""
+    for item in items:
+        if item.nodeid.startswith(_SYSTEM_TESTS) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(1800))
 
 
 @pytest.fixture(autouse=True)

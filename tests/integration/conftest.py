@@ -29,19 +29,11 @@ UNHURRIED = {
     "GROUNDWORK_RUN_TOOLS_TIMEOUT_S": "20",
 }
 """However busy the machine is: an answer goes without no part of the system that is only slow."""
-HERE = Path(__file__).resolve().parent
-DATA = HERE.parent / "data" / "integration"
+DATA = Path(__file__).resolve().parents[1] / "data" / "integration"
 REPORT_PAGES = (
     ("Annual report", "", "The fleet carried 4812 passengers in the first quarter."),
     ("Repairs", "", "The ferry Wangerooge was docked for nine weeks because of a cracked propeller shaft."),
 )
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test of the whole system has half an hour, unless it says otherwise: on a busy machine a start alone takes a minute."""
-    for item in items:
-        if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(1800))
 
 
 @pytest.fixture(scope="session")

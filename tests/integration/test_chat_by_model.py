@@ -10,7 +10,7 @@ from tests.integration.api import Api, Json, assert_complete, only
 from tests.integration.conftest import Model
 from tests.integration.scripting import calling, data_of, kinds, observations_in
 from tests.integration.system import Groundwork, wait_until
-from tests.integration.test_forgetting import WITHIN_S, is_forgotten, run_of, stored
+from tests.integration.test_forgetting import is_forgotten, run_of, stored
 
 pytestmark = pytest.mark.integration
 
@@ -99,10 +99,10 @@ def test_deleted_document_is_forgotten_by_the_chat_and_by_the_tools(
     assert stored(model_system, lighthouse.secret)
 
     assert model_api.http.delete(f"/v1/documents/{lighthouse.document['id']}").status_code == 204
-    wait_until(lambda: is_forgotten(model_api, run_of(events)), "the run is forgotten", timeout_s=WITHIN_S)
+    wait_until(lambda: is_forgotten(model_api, run_of(events)), "the run is forgotten")
     _, notice = model_api.get(f"/v1/threads/{thread_id}")["messages"]
     assert notice["forgotten"]
-    wait_until(lambda: stored(model_system, lighthouse.secret) == [], "nothing of its text is left", timeout_s=WITHIN_S)
+    wait_until(lambda: stored(model_system, lighthouse.secret) == [], "nothing of its text is left")
     for name in ("gateway", "orchestrator", "tools", "memory", "retriever"):
         assert lighthouse.secret not in model_system.log(name)
 

@@ -1,5 +1,5 @@
-"""Forgetting, seen from outside: what quotes a deleted document or belongs to a deleted thread is gone within a minute, from the
-API and from the message store, also when the orchestrator is killed meanwhile."""
+"""Forgetting, seen from outside: what quotes a deleted document or belongs to a deleted thread is gone from the API and from the
+message store."""
 
 import asyncio
 
@@ -9,12 +9,9 @@ from nats.js.errors import NotFoundError
 from kit.jetstream import connect
 from tests.integration.api import Api, Event, Json, only, problem
 from tests.integration.system import Groundwork, wait_until
-from tests.integration.test_kill import kill
 
 pytestmark = [pytest.mark.integration]
 
-WITHIN_S = 60.0
-"""What is promised (docs/security.md), however slow the machine."""
 SECRET = "zqvorlux"
 TEXT = f"The password of the lighthouse on Wangerooge is {SECRET}. The lighthouse is red and white."
 QUESTION = "What is the password of the lighthouse on Wangerooge?"
@@ -71,7 +68,7 @@ def test_deleted_document_is_forgotten_by_runs_threads_and_the_message_store(
     assert api.http.delete(f"/v1/documents/{document['id']}").status_code == 204
     for events in (in_thread, alone):
         run_id = run_of(events)
-        wait_until(lambda run_id=run_id: is_forgotten(api, run_id), "the run is forgotten", timeout_s=WITHIN_S)
+        wait_until(lambda run_id=run_id: is_forgotten(api, run_id), "the run is forgotten")
         assert api.get(f"/v1/runs/{run_id}")["question"] == QUESTION
     answer = answer_in(api, thread_id)
     assert answer["forgotten"]
@@ -86,9 +83,7 @@ def test_deleted_thread_takes_its_runs_and_questions_with_it(api: Api, collectio
     run_id = run_of(list(api.chat(collection, QUESTION, thread_id=thread_id)))
     other = run_of(list(api.ask(collection, QUESTION)))
     assert api.http.delete(f"/v1/threads/{thread_id}").status_code == 204
-    wait_until(
-        lambda: api.http.get(f"/v1/runs/{run_id}").status_code == 404, "the thread's run is gone", timeout_s=WITHIN_S
-    )
+    wait_until(lambda: api.http.get(f"/v1/runs/{run_id}").status_code == 404, "the thread's run is gone")
     problem(api.http.get(f"/v1/runs/{run_id}/events"), 404, "RUN_NOT_FOUND")
     listed = {run["id"] for run in api.get("/v1/runs")["runs"]}
     assert other in listed
@@ -102,15 +97,3 @@ def test_deleted_run_is_gone_at_once(api: Api, collection: str) -> None:
         assert api.http.delete(f"/v1/runs/{run_id}").status_code == 204
     problem(api.http.get(f"/v1/runs/{run_id}"), 404, "RUN_NOT_FOUND")
     problem(api.http.delete("/v1/runs/*"), 400, "VALIDATION_FAILED")
-
-
-@pytest.mark.kill
-def test_forgetting_survives_the_death_of_the_orchestrator(model_system: Groundwork, model_api: Api) -> None:
-    collection = model_api.new_collection()
-    document = model_api.ingest(collection, "lighthouse.txt", TEXT.encode())
-    runs = [run_of(list(model_api.ask(collection, QUESTION))) for _ in range(5)]
-    assert model_api.http.delete(f"/v1/documents/{document['id']}").status_code == 204
-    model_system.wait_until_up("orchestrator", not_pid=kill(model_system, "orchestrator"))
-    for run_id in runs:
-        wait_until(lambda run_id=run_id: is_forgotten(model_api, run_id), "the run is forgotten", timeout_s=WITHIN_S)
-    assert stored(model_system) == []

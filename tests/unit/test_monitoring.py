@@ -1,5 +1,5 @@
 """Dashboards, alerts and runbook agree with each other; whether they agree with the system is asked of a live one
-(tests/integration/test_telemetry.py)."""
+(tests/system/test_telemetry.py)."""
 
 import re
 import shutil

@@ -1,6 +1,6 @@
 """What is wrong with a pod: its rights, its secrets, its life."""
 
-from tests.chart.breaks import GATEWAY, MAIN, MEMORY, NATS, POD, REMOVED, WORKER, Break, env
+from tests.mutations.breaks import GATEWAY, MAIN, MEMORY, NATS, POD, REMOVED, WORKER, Break, env
 
 SECURITY = (
     Break("no_pod_shares_a_namespace_of_its_node", MEMORY, f"{POD}.hostPID", True),

@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.api import Api
 from tests.integration.system import Groundwork, running, wait_until
-from tests.integration.test_backup import command
+from tests.system.test_backup import command
 
 pytestmark = pytest.mark.integration
 DISK = "256m"

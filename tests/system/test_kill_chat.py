@@ -20,8 +20,8 @@ from tests.integration.api import EVENT_STREAM, Api, Event, Json, assert_complet
 from tests.integration.conftest import Model
 from tests.integration.scripting import calling, data_of, question_in, rounds_in
 from tests.integration.system import POLL_S, Groundwork, wait_until
-from tests.integration.test_kill import kill
 from tests.service.tools.mail_server import MailServer
+from tests.system.test_kill import kill
 
 pytestmark = [pytest.mark.integration, pytest.mark.kill]
 

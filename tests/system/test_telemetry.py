@@ -23,9 +23,9 @@ from tests.integration.api import Api, assert_complete
 from tests.integration.conftest import UNHURRIED, Model, in_a_thread
 from tests.integration.scripting import calling
 from tests.integration.system import Groundwork, running, wait_until
-from tests.integration.telemetry_matrix import METRICS, TRACES, MetricLine, SpanLine
-from tests.integration.test_keys import KEY
 from tests.promql import Expression, Selector, expressions, grouping_labels, selectors
+from tests.system.telemetry_matrix import METRICS, TRACES, MetricLine, SpanLine
+from tests.system.test_keys import KEY
 from tests.third_party_metrics import ALL
 
 pytestmark = pytest.mark.integration

@@ -10,9 +10,9 @@ from groundwork.retriever.v1 import retriever_pb2
 from playwright.sync_api import Browser, Page, Route, expect
 
 from kit.errors import Unavailable
+from tests.browser.test_console import Site, site
 from tests.browsing import Visit, browser, refusals_are_expected, visiting
 from tests.service.gateway.fakes import RUN_ID, answered_run, chunk, document, event
-from tests.service.gateway.test_console import Site, site
 
 __all__ = ["browser", "site"]
 pytestmark = [pytest.mark.browser]

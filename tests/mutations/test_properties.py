@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.chart import breaks_of_choices, breaks_of_pods, breaks_of_wiring
-from tests.chart.breaks import Break
+from tests import chart
 from tests.chart.manifests import Manifest
 from tests.chart.release import PROPERTIES, Release
+from tests.mutations import breaks_of_choices, breaks_of_pods, breaks_of_wiring
+from tests.mutations.breaks import Break
 
 BREAKS = (*breaks_of_pods.BREAKS, *breaks_of_wiring.BREAKS, *breaks_of_choices.BREAKS)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _all_properties_are_known() -> None:
-    for path in Path(__file__).parent.glob("test_*.py"):
-        importlib.import_module(f"{__package__}.{path.stem}")
+    for path in Path(*chart.__path__).glob("test_*.py"):
+        importlib.import_module(f"{chart.__name__}.{path.stem}")
 
 
 @pytest.mark.parametrize(

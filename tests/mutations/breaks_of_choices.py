@@ -1,6 +1,6 @@
 """What is wrong with that which the values choose: TLS, the way in, GPUs."""
 
-from tests.chart.breaks import GATEWAY, MAIN, MEMORY, POD, REMOVED, Break, env
+from tests.mutations.breaks import GATEWAY, MAIN, MEMORY, POD, REMOVED, Break, env
 
 TLS = "TLS by cert-manager"
 CERTIFICATE = "Certificate/groundwork-memory"

@@ -1,6 +1,6 @@
 """What is wrong between objects: what one names and another is not, and who may connect to whom."""
 
-from tests.chart.breaks import GATEWAY, MAIN, MEMORY, NATS, REMOVED, RETRIEVER, Break, env
+from tests.mutations.breaks import GATEWAY, MAIN, MEMORY, NATS, REMOVED, RETRIEVER, Break, env
 
 POLICY = "NetworkPolicy/groundwork-memory"
 ANYBODY = {"to": [{"namespaceSelector": {}}]}

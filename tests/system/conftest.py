@@ -1,0 +1,15 @@
+"""The two shared systems of tests/integration, here for tests that kill and freeze parts of them."""
+
+from tests.integration.conftest import (
+    api,
+    collection,
+    handbook,
+    library,
+    mailbox,
+    model_api,
+    model_system,
+    scripted,
+    system,
+)
+
+__all__ = ["api", "collection", "handbook", "library", "mailbox", "model_api", "model_system", "scripted", "system"]
