@@ -39,18 +39,17 @@ from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.extractive import ExtractiveSettings
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
-from services.orchestrator.log.events import Budgets
 from services.orchestrator.metrics import FORGET_QUEUE
 from services.orchestrator.models import RunLimits
-from services.orchestrator.modes.by_mode import ByMode
-from services.orchestrator.modes.chat import Chat, ChatLimits
-from services.orchestrator.modes.grounded import Limits, Pipeline
+from services.orchestrator.modes.mode import ModeServices
+from services.orchestrator.modes.serving import Modes, discover_modes
+from services.orchestrator.modes.threads import Threads
 from services.orchestrator.runs.brought_models import BroughtModels
+from services.orchestrator.runs.execution import RunServices
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion, note_older_runs
 from services.orchestrator.runs.service import Runs
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.usage import Metered
-from services.orchestrator.toolloop.task import LoopLimits
 
 _log = structlog.get_logger()
 _RETRY_AFTER_S = 2.0
@@ -65,16 +64,18 @@ async def run(settings: OrchestratorSettings) -> None:
         state = await _State.open(nats, settings, service)
         memory = await _memory(service, settings)
         guard = EgressGuard(parse_networks(settings.egress_allowed_networks))
-        switch = await _models(service, settings, nats, guard)
+        switch = await _model_switch(service, settings, nats, guard)
         tools = await _tools(service, settings)
-        worker = await _worker(service, settings, memory, state.sources, switch.models, tools)
+        modes = await _modes(service, settings, memory, state.sources, switch.models, tools)
         credentials = await SealedModelStore.open(
             nats, Sealer(settings.signing_key()), life_s=settings.model_credentials_life_s
         )
         limits = RunLimits(settings.run_wall_clock_s, settings.run_lease_s, settings.max_concurrent_runs)
         tally = await KeyValueTally.open(nats, retention_days=settings.usage_retention_days)
         brought = BroughtModels(credentials, guard)
-        runs = Runs(state.store, state.markers, state.log, state.sources, worker, limits, brought, tally)
+        runs = Runs(
+            RunServices(state.store, state.markers, state.log, state.sources, modes, limits, brought, tally, _now)
+        )
         forgetting = Forgetting(state.store, state.log, state.sources, memory, credentials, tools, now=_now)
         service.stack.push_async_callback(runs.close)
         service.spawn(lasting("forgetting", lambda: _forget(state, forgetting)))
@@ -148,7 +149,9 @@ async def _tools(service: Service, settings: OrchestratorSettings) -> GrpcTools:
     return GrpcTools(channel, list_timeout_s=settings.run_tools_timeout_s)
 
 
-async def _models(service: Service, settings: OrchestratorSettings, nats: Nats, guard: EgressGuard) -> ModelSwitch:
+async def _model_switch(
+    service: Service, settings: OrchestratorSettings, nats: Nats, guard: EgressGuard
+) -> ModelSwitch:
     """The language models. Without a provider there are none but those that users bring."""
     opener = endpoint_opener(
         guard,
@@ -159,14 +162,14 @@ async def _models(service: Service, settings: OrchestratorSettings, nats: Nats, 
     return await ModelSwitch.open(nats, models, _now)
 
 
-async def _worker(
+async def _modes(
     service: Service,
     settings: OrchestratorSettings,
     memory: MemoryThreads,
     sources: KeyValueRunSources,
     models: Models,
     tools: GrpcTools,
-) -> ByMode:
+) -> Modes:
     catalog = settings.model_catalog()
     prices = catalog.prices() if catalog else PriceTable({})
     retriever = await service.channel(
@@ -184,48 +187,8 @@ async def _worker(
         languages=QuestionLanguages(FastTextLanguages()),
     )
     searcher = RetrieverSearcher(retriever, timeout_s=settings.run_search_timeout_s)
-    return ByMode(
-        Pipeline(searcher, memory, sources, drafter, _limits(settings)),
-        Chat(metered, tools, memory, sources, drafter, _chat_limits(settings), held=models.held),
-    )
-
-
-def _limits(settings: OrchestratorSettings) -> Limits:
-    return Limits(
-        evidence_top_k=settings.evidence_top_k,
-        history_turns=settings.history_turns,
-        budgets=_budgets(settings),
-    )
-
-
-def _chat_limits(settings: OrchestratorSettings) -> ChatLimits:
-    return ChatLimits(
-        budgets=_budgets(settings),
-        usual=Budgets(
-            reasoning_steps=settings.chat_reasoning_steps,
-            tool_calls=settings.chat_tool_calls,
-            parallel_calls=settings.chat_parallel_calls,
-        ),
-        history_turns=settings.history_turns,
-        tool_calling=settings.chat_tool_calling,
-        agentic_runs_max=settings.agentic_runs_max,
-        tool_choice=settings.chat_tool_choice,
-        loop=LoopLimits(approval_timeout_s=settings.approval_life_s),
-        brought_model_life_s=settings.model_credentials_life_s,
-    )
-
-
-def _budgets(settings: OrchestratorSettings) -> Budgets:
-    return Budgets(
-        wall_clock_s=settings.run_wall_clock_s,
-        answer_tokens=settings.answer_tokens,
-        steps=settings.run_max_steps,
-        tool_calls=settings.run_max_tool_calls,
-        parallel_calls=settings.run_max_parallel_calls,
-        tokens=settings.run_max_tokens,
-        cost_usd=settings.run_max_cost_usd,
-        reasoning_steps=settings.run_max_reasoning_steps,
-    )
+    threads = Threads(memory, sources, turns=settings.history_turns)
+    return discover_modes(ModeServices(searcher, tools, sources, threads, metered, drafter, models.held), settings)
 
 
 def _now() -> datetime:

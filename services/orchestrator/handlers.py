@@ -31,6 +31,7 @@ from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import BroughtName, RunKey, RunRecord, RunRequest, ToolSelection
+from services.orchestrator.modes.serving import Modes, listed
 from services.orchestrator.runs.approvals import Question
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.requests import check_tools
@@ -54,7 +55,7 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
         self._tools = tools
 
     async def StartRun(self, request: pb.StartRunRequest, context: Any) -> AsyncIterator[pb.StartRunResponse]:
-        principal, key, asked = current_principal(), request.idempotency_key, _request(request)
+        principal, key, asked = current_principal(), request.idempotency_key, _request(request, self._runs.modes)
         await self._check_tools(asked)
         _, events = await self._runs.start(principal, asked, key, _brought(request))
         async with aclosing(events) as run:  # type: ignore[type-var] # a generator in fact
@@ -158,9 +159,9 @@ def _row(row: Row) -> pb.UsageRow:
     )
 
 
-def _request(message: pb.StartRunRequest) -> RunRequest:
+def _request(message: pb.StartRunRequest, modes: Modes) -> RunRequest:
     if message.mode == pb.RUN_MODE_UNSPECIFIED:
-        raise InvalidRequest("no mode is named; use chat, grounded or qa", field="mode")
+        raise InvalidRequest(f"no mode is named; use {listed(modes.all)}", field="mode")
     mode_descriptor = message.DESCRIPTOR.fields_by_name["mode"].enum_type
     return RunRequest(
         mode=enum_from_number(mode_descriptor, message.mode, RunMode),

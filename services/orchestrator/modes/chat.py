@@ -1,19 +1,17 @@
-"""Mode chat: history → tools → plan → tool loop, or what the words of the message ask for → verify → answer → usage → remember. It
-reads as a plain program: what stands in `once` is done once, whoever works on the run."""
+"""Mode chat: history → tools → plan → tool loop, or what the words of the message ask for → verify."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
 from kit.grounding import let_go_of_texts
-from kit.llm import LanguageModel, Operation
+from kit.llm import Operation
 from services.orchestrator.answering.drafting import (
     EXTRACTIVE,
     MODEL,
     Draft,
-    Drafter,
     Question,
     degraded,
 )
@@ -24,24 +22,22 @@ from services.orchestrator.log.events import (
     Degradation,
     Plan,
     RunMode,
-    RunStarted,
-    RunStatus,
     SupportStatus,
     Thinking,
 )
-from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.metrics import SHED_CHATS
-from services.orchestrator.models import RunRecord, RunRequest
+from services.orchestrator.models import RunRecord
 from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked
 from services.orchestrator.modes.intents import Route, read_intent
+from services.orchestrator.modes.mode import Mode, ModeServices
 from services.orchestrator.modes.proactive import Asked, Proactive, plan_for
 from services.orchestrator.modes.prompts import tool_messages
-from services.orchestrator.modes.threads import Threads, forgotten_documents
+from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.modes.toolboxes import Toolbox, Toolboxes
-from services.orchestrator.ports import Memory, RunSources, Tools
-from services.orchestrator.steps.budgets import in_force
-from services.orchestrator.steps.run import Run, check_not_breaking, end, just, status_of, tell_time_is_up
+from services.orchestrator.settings import OrchestratorSettings
+from services.orchestrator.steps.budgets import most_budgets
+from services.orchestrator.steps.run import Run, just, tell_time_is_up
 from services.orchestrator.toolloop.loop import (
     LoopEnd,
     LoopLimits,
@@ -75,7 +71,6 @@ class ChatLimits:
     usual: Budgets = Budgets(reasoning_steps=3, tool_calls=6, parallel_calls=3)
     """What a request gets that does not say."""
 
-    history_turns: int = 8
     tool_calling: bool = True
     agentic_runs_max: int = 64
     tool_choice: Literal["auto", "required"] = "auto"
@@ -85,50 +80,49 @@ class ChatLimits:
     brought_model_life_s: float = 3600.0
     """How long the key of a model that a user brought is kept: a run that waits for a person longer could not go on with it."""
 
+    @classmethod
+    def of(cls, settings: OrchestratorSettings) -> "ChatLimits":
+        return cls(
+            budgets=most_budgets(settings),
+            usual=Budgets(
+                reasoning_steps=settings.chat_reasoning_steps,
+                tool_calls=settings.chat_tool_calls,
+                parallel_calls=settings.chat_parallel_calls,
+            ),
+            tool_calling=settings.chat_tool_calling,
+            agentic_runs_max=settings.agentic_runs_max,
+            tool_choice=settings.chat_tool_choice,
+            loop=LoopLimits(approval_timeout_s=settings.approval_life_s),
+            brought_model_life_s=settings.model_credentials_life_s,
+        )
 
-class Chat:
-    """Runs the mode chat."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        tools: Tools,
-        memory: Memory,
-        sources: RunSources,
-        drafter: Drafter,
-        limits: ChatLimits,
-        *,
-        held: Callable[[], AbstractContextManager[None]] = nullcontext,
-    ) -> None:
-        """`drafter` asks the same model. One without a name is none. Within `held()` the model stays the same one."""
-        self._model = model
-        self._tools = tools
-        self._sources = sources
-        self._drafter = drafter
+class Chat(Mode):
+    """Serves the mode chat."""
+
+    name = RunMode.CHAT
+    description = "The next message of a conversation in which the model may use tools."
+    needs_collections = False
+    takes_documents = False
+    takes_tools = True
+    answers_late = True
+
+    def __init__(self, services: ModeServices, limits: ChatLimits) -> None:
+        self.budgets, self.usual = limits.budgets, limits.usual
+        self._model = services.model
+        self._tools = services.tools
+        self._sources = services.sources
+        self._threads = services.threads
+        self._drafter = services.drafter
         self._limits = limits
-        self._held = held
-        self._threads = Threads(memory, sources, turns=limits.history_turns)
-        self._proactive = Proactive(tools, sources, drafter, Generator(model, held=held))
-        self._toolboxes = Toolboxes(tools, model)
+        self._held = services.held
+        generator = Generator(services.model, held=services.held)
+        self._proactive = Proactive(services.tools, services.sources, services.drafter, generator)
+        self._toolboxes = Toolboxes(services.tools, services.model)
         self._agentic = 0
 
-    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
-        """Takes the run from where its log ends to `done`. Returns how it ended. Raises Parked when a call waits for a person."""
-        if journal.progress.done is not None:
-            return journal.progress.done.status
-        if (broken := check_not_breaking(journal)) is not None:
-            return await end(journal, RunStatus.FAILED, broken)
-        with self._served(journal.progress.mode) as mode:
-            run = await Run.begin(journal, self._started(record.request, mode))
-            if mode is not RunMode.CHAT:
-                await run.say(Thinking("load", "Answering with one search.", _SHED))
-            answer = await run.once("answer", partial(self._answer, run, record, mode), Answer, of_steps=True)
-            await run.tell_usage()
-            await self._threads.remember(run, record, answer)
-            return await run.end(RunStatus.TIMEOUT if journal.progress.is_time_up else status_of(answer))
-
     @contextmanager
-    def _served(self, decided: RunMode | None) -> Iterator[RunMode]:
+    def admitted(self, decided: RunMode | None) -> Iterator[RunMode]:
         """How the run is served: as was decided when it began, or else by how many are served with tools here. Where no model calls
         tools nothing is saved."""
         is_full = self._calls_tools and 0 < self._limits.agentic_runs_max <= self._agentic
@@ -147,30 +141,18 @@ class Chat:
         """Whether there is a model now that may call tools."""
         return self._limits.tool_calling and bool(self._model_name)
 
-    def _started(self, request: RunRequest, mode: RunMode) -> RunStarted:
-        asked, usual = request.budgets, self._limits.usual
-        asked = replace(
-            asked,
-            reasoning_steps=asked.reasoning_steps or usual.reasoning_steps,
-            tool_calls=asked.tool_calls or usual.tool_calls,
-            parallel_calls=asked.parallel_calls or usual.parallel_calls,
-        )
-        return RunStarted(
-            mode=mode,
-            question=request.question,
-            thread_id=request.thread_id,
-            collection_ids=request.collection_ids,
-            budgets=in_force(asked, self._limits.budgets),
-            model=self._model_name,
-        )
+    async def prepare(self, run: Run, record: RunRecord) -> None:  # noqa: ARG002 - see Mode
+        """Says that the run is served in a lesser way, where it is."""
+        if run.journal.progress.mode is not self.name:
+            await run.say(Thinking("load", "Answering with one search.", _SHED))
 
     @property
     def _model_name(self) -> str:
         return self._model.info(Operation.ANSWER).model
 
-    async def _answer(self, run: Run, record: RunRecord, mode: RunMode) -> Answer:
+    async def answer(self, run: Run, record: RunRecord) -> Answer:
         history = await self._threads.history(run, record, for_model=bool(self._model_name))
-        by_model = mode is RunMode.CHAT and self._calls_tools
+        by_model = run.journal.progress.mode is self.name and self._calls_tools
         toolbox = await run.once(
             "tools",
             partial(self._toolboxes.listed, run, record.request, for_model=by_model),
@@ -247,3 +229,7 @@ class Chat:
             await tell_time_is_up(run.journal)
         draft = result.draft or Draft(result.text, EXTRACTIVE, None, SupportStatus.UNAVAILABLE)
         return answer_of(draft, result.evidence)
+
+
+def build_mode(services: ModeServices, settings: OrchestratorSettings) -> Mode:
+    return Chat(services, ChatLimits.of(settings))

@@ -1,148 +1,38 @@
-"""Modes qa and grounded: agent → history → plan → retrieve → draft → answer → usage → remember. It reads as a plain program: what
-stands in `once` is done once, whoever works on the run."""
+"""Mode grounded: an agent answers the next message of a conversation over documents."""
 
-from dataclasses import dataclass, replace
 from functools import partial
 
-from kit import deadline
-from kit.errors import DeadlineExceeded, Internal, ResourceExhausted, Unavailable
-from kit.grounding import let_go_of_texts
-from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, Drafter, degraded
-from services.orchestrator.answering.refusals import SEARCH_DOWN
-from services.orchestrator.log.events import (
-    AgentChosen,
-    Answer,
-    Budgets,
-    Plan,
-    Retrieval,
-    RunMode,
-    RunStarted,
-    RunStatus,
-    SupportStatus,
-    Thinking,
-)
-from services.orchestrator.log.journal import Journal
-from services.orchestrator.log.screen import Screen
-from services.orchestrator.models import RunRecord, RunRequest, SearchQuery
-from services.orchestrator.modes.drafts import answer_of, checked, write_draft
-from services.orchestrator.modes.followups import search_queries
-from services.orchestrator.modes.intents import Route, read_intent
-from services.orchestrator.modes.second_search import search_in_two_steps
-from services.orchestrator.modes.threads import Threads, forgotten_documents
-from services.orchestrator.ports import Memory, RunSources, Searcher
-from services.orchestrator.steps.budgets import in_force
-from services.orchestrator.steps.run import Run, check_not_breaking, end, just, status_of
+from services.orchestrator.log.events import AgentChosen, Answer, RunMode
+from services.orchestrator.models import RunRecord, RunRequest
+from services.orchestrator.modes.documents import DocumentAnswers, Limits
+from services.orchestrator.modes.mode import Mode, ModeServices
+from services.orchestrator.settings import OrchestratorSettings
+from services.orchestrator.steps.run import Run, just
 
 DEFAULT_AGENT = "reasoning"
-_SEARCH_OUTAGES = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)
-"""The retriever is away, hangs, is overloaded or broken. Any other error is the question's: the run fails and says why."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Numbers of the modes; see settings.py for their reasons."""
+class Grounded(Mode):
+    """Serves the mode grounded."""
 
-    evidence_top_k: int = 8
-    history_turns: int = 8
-    budgets: Budgets = Budgets(wall_clock_s=120.0, answer_tokens=600)
+    name = RunMode.GROUNDED
+    description = "The next message of a conversation over documents, answered by an agent."
+    takes_agents = True
 
+    def __init__(self, services: ModeServices, limits: Limits) -> None:
+        self.budgets = limits.budgets
+        self._documents = DocumentAnswers(services, limits)
 
-class Pipeline:
-    """Runs the modes qa and grounded."""
+    async def prepare(self, run: Run, record: RunRecord) -> None:
+        """Chooses the agent."""
+        await run.once("agent", partial(just, _agent(record.request)), AgentChosen)
 
-    def __init__(
-        self,
-        searcher: Searcher,
-        memory: Memory,
-        sources: RunSources,
-        drafter: Drafter,
-        limits: Limits,
-    ) -> None:
-        self._searcher = searcher
-        self._threads = Threads(memory, sources, turns=limits.history_turns)
-        self._sources = sources
-        self._drafter = drafter
-        self._limits = limits
-
-    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
-        """Takes the run from where its log ends to `done`. Returns how it ended."""
-        if journal.progress.done is not None:
-            return journal.progress.done.status
-        if (broken := check_not_breaking(journal)) is not None:
-            return await end(journal, RunStatus.FAILED, broken)
-        run = await Run.begin(journal, self._started(record.request))
-        if record.request.mode is RunMode.GROUNDED:
-            await run.once("agent", partial(just, _agent(record.request)), AgentChosen)
-        answer = await run.once("answer", partial(self._answer, run, record), Answer, of_steps=True)
-        await run.tell_usage()
-        await self._threads.remember(run, record, answer)
-        return await run.end(status_of(answer))
-
-    def _started(self, request: RunRequest) -> RunStarted:
-        return RunStarted(
-            mode=request.mode,
-            question=request.question,
-            thread_id=request.thread_id,
-            collection_ids=request.collection_ids,
-            budgets=in_force(request.budgets, self._limits.budgets),
-            model=self._drafter.model_name,
-        )
-
-    async def _answer(self, run: Run, record: RunRecord) -> Answer:
-        if _is_small_talk(record.request.question):
-            return await self._greeted(run, record.request.question)
-        history = await self._threads.history(run, record, for_model=bool(self._drafter.model_name))
-        queries = search_queries(record.request.question, history)
-        plan = await run.once("plan", partial(just, Plan("hybrid", queries)), Plan)
-        retrieval = await self._evidence(run, record, plan)
-        if retrieval is None:
-            await Screen(run.journal).settle(SEARCH_DOWN)
-            return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
-        try:
-            draft = await run.once(
-                "draft",
-                partial(write_draft, run, self._drafter, record.request.question, history, retrieval),
-                Draft,
-                show=checked,
-            )
-        finally:
-            let_go_of_texts()
-        return answer_of(draft, retrieval.evidence)
-
-    async def _greeted(self, run: Run, question: str) -> Answer:
-        """Small talk asks nothing of the documents."""
-        text = read_intent(question).reply or await self._drafter.greeting(question)
-        await Screen(run.journal).settle(text)
-        return Answer(text, (), None, EXTRACTIVE)
-
-    async def _evidence(self, run: Run, record: RunRecord, plan: Plan) -> Retrieval | None:
-        """The evidence set; None when search is down."""
-        try:
-            retrieval = await run.once("retrieve", partial(self._retrieve, run, record, plan), Retrieval)
-        except _SEARCH_OUTAGES as error:
-            if deadline.is_spent():
-                raise
-            await run.say(degraded("retrieve", "search", error, "Search does not answer."))
-            return None
-        for part in retrieval.degraded:
-            await run.say(Thinking("retrieve", part.message, part))
-        return retrieval
-
-    async def _retrieve(self, run: Run, record: RunRecord, plan: Plan) -> Retrieval:
-        """The evidence without documents that were deleted while it was searched for. What cannot be noted is not logged."""
-        request = record.request
-        top_k = request.top_k or self._limits.evidence_top_k
-        query = SearchQuery(plan.queries, request.collection_ids, request.document_ids, top_k)
-        retrieval = await search_in_two_steps(self._searcher, query, plan.queries[0])
-        forgotten = await forgotten_documents(run, record, self._sources, retrieval.evidence)
-        kept = [hit for hit in retrieval.evidence if hit.document_id not in forgotten]
-        return replace(
-            retrieval, evidence=tuple(replace(hit, number=number) for number, hit in enumerate(kept, start=1))
-        )
+    async def answer(self, run: Run, record: RunRecord) -> Answer:
+        return await self._documents.answer(run, record)
 
 
-def _is_small_talk(message: str) -> bool:
-    return read_intent(message).route is Route.TALK and any(map(str.isalnum, message))
+def build_mode(services: ModeServices, settings: OrchestratorSettings) -> Mode:
+    return Grounded(services, Limits.of(settings))
 
 
 def _agent(request: RunRequest) -> AgentChosen:

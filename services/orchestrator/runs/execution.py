@@ -3,9 +3,9 @@ left to another orchestrator with a log that can be continued."""
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
-from typing import Protocol
 
 import structlog
 
@@ -13,19 +13,19 @@ from kit import deadline
 from kit.errors import DeadlineExceeded, GroundworkError, Unavailable
 from kit.telemetry import current_trace_id
 from services.orchestrator.errors import BudgetSpent, FencedOff, Parked, signal_in
-from services.orchestrator.log.events import RunError, RunMode, RunStatus
+from services.orchestrator.log.events import RunError, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import DEGRADED_RUNS, LOST_RUNS, RUN_SECONDS, RUNS, part_label
 from services.orchestrator.models import RunLimits, RunRecord
-from services.orchestrator.ports import RunStore
+from services.orchestrator.modes.serving import Modes
+from services.orchestrator.ports import EventLog, Markers, RunSources, RunStore
+from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.tally import Tally, cost_of
 from services.orchestrator.steps.run import end, end_lost, status_of, tell_time_is_up
 
 _log = structlog.get_logger()
 _FINISHING_S = 10.0
 """For what follows a logged answer: usage, the thread, `done`; and for the answer of a run whose time is up."""
-_ANSWERS_WITH_WHAT_WAS_FOUND = (RunMode.CHAT,)
-"""Modes that are asked for an answer when their time is up; see `Progress.is_time_up`."""
 _LOST_LOG_RETRY_S = 1.0
 _OUT_OF_TIME = RunError("DEADLINE_EXCEEDED", "RUN_TIMEOUT", "the run took longer than its budget", retryable=True)
 LOG_LOST = RunError(
@@ -36,10 +36,19 @@ LOG_LOST = RunError(
 )
 
 
-class Worker(Protocol):
-    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
-        """Takes a run to its end; see modes. Raises Parked when the run waits for somebody."""
-        ...
+@dataclass(frozen=True)
+class RunServices:
+    """What runs are kept, served and counted with."""
+
+    store: RunStore
+    markers: Markers
+    log: EventLog
+    sources: RunSources
+    modes: Modes
+    limits: RunLimits
+    brought: BroughtModels
+    tally: Tally
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 class Ending(Enum):
@@ -63,11 +72,7 @@ class Execution:
         self,
         record: RunRecord,
         journal: Journal,
-        store: RunStore,
-        tally: Tally,
-        worker: Worker,
-        limits: RunLimits,
-        now: Callable[[], datetime],
+        services: RunServices,
         *,
         is_resumed: bool = False,
         is_log_lost: bool = False,
@@ -75,11 +80,7 @@ class Execution:
         self.record = record
         self.journal = journal
         self.task: asyncio.Task[None] | None = None
-        self._store = store
-        self._tally = tally
-        self._worker = worker
-        self._limits = limits
-        self._now = now
+        self._services = services
         self._is_resumed = is_resumed
         self._is_log_lost = is_log_lost
         self._cancel_requested = False
@@ -137,17 +138,19 @@ class Execution:
         if not self.journal.durable:
             await self._end_lost_log(status)
         await self._count_cost()
-        await self._store.finish(self.record.finished(status, self._now(), self.journal.progress.outcome))
+        await self._services.store.finish(
+            self.record.finished(status, self._services.now(), self.journal.progress.outcome)
+        )
         self._count(status)
         return Ending.SETTLED
 
     async def _is_cancelled(self) -> bool:
-        return await self._store.is_cancelled(self.record.key)
+        return await self._services.store.is_cancelled(self.record.key)
 
     async def _count_cost(self) -> None:
         """Before the end is stored: after a crash in between whoever ends the run again counts it again, as the same."""
         if (usage := self.journal.progress.usage) is not None:
-            await self._tally.put(cost_of(self.record, usage))
+            await self._services.tally.put(cost_of(self.record, usage))
 
     async def _work(self) -> RunStatus:
         """Raises FencedOff when another orchestrator has the run, Parked when it waits, CancelledError when this process stops."""
@@ -187,7 +190,7 @@ class Execution:
 
     async def _worked(self) -> RunStatus:
         try:
-            return await self._worker.run(self.record, self.journal)
+            return await self._services.modes.run(self.record, self.journal)
         except BaseExceptionGroup as group:
             # A mode's own group of tasks: a signal must not be lost in it.
             raise signal_in(group) or group from None
@@ -205,7 +208,7 @@ class Execution:
                 return await self._end(RunStatus.TIMEOUT, _OUT_OF_TIME)
             return await self._end(RunStatus.TIMEOUT if progress.is_time_up else status_of(progress.answer))
         if progress.answer is None:
-            if self.record.request.mode not in _ANSWERS_WITH_WHAT_WAS_FOUND:
+            if not self._services.modes.named(self.record.request.mode).answers_late:
                 return await self._end(RunStatus.TIMEOUT, _OUT_OF_TIME)
             await tell_time_is_up(self.journal)
             await self.journal.say_nothing_twice()
@@ -218,8 +221,8 @@ class Execution:
             self._finishing = True
             return _FINISHING_S
         told = self.journal.progress.budgets
-        budget_s = told.wall_clock_s or self.record.request.budgets.wall_clock_s or self._limits.wall_clock_s
-        return max(0.0, min(budget_s, self._limits.wall_clock_s) - self.journal.worked_s)
+        budget_s = told.wall_clock_s or self.record.request.budgets.wall_clock_s or self._services.limits.wall_clock_s
+        return max(0.0, min(budget_s, self._services.limits.wall_clock_s) - self.journal.worked_s)
 
     async def _end_lost_log(self, status: RunStatus) -> None:
         """Ends the log as soon as it can be written again. Until then the run is ours: nobody is to do it a second time.
@@ -241,7 +244,7 @@ class Execution:
         RUNS.labels(mode=mode, status=status.value, degraded="yes" if parts else "no").inc()
         for part in parts:
             DEGRADED_RUNS.labels(part).inc()
-        RUN_SECONDS.labels(mode=mode).observe(max(0.0, (self._now() - self.record.created_at).total_seconds()))
+        RUN_SECONDS.labels(mode=mode).observe(max(0.0, (self._services.now() - self.record.created_at).total_seconds()))
 
 
 def _took_all_time(error: Exception) -> bool:

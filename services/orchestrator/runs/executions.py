@@ -2,8 +2,6 @@
 
 import asyncio
 import contextvars
-from collections.abc import Callable
-from datetime import datetime
 
 import structlog
 
@@ -11,13 +9,10 @@ from kit.access.principal import use_principal
 from kit.telemetry import continued_span
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.metrics import RUNS_IN_HAND
-from services.orchestrator.models import RunKey, RunLimits, RunRecord
-from services.orchestrator.ports import EventLog, RunStore
-from services.orchestrator.runs.brought_models import BroughtModels
-from services.orchestrator.runs.execution import Ending, Execution, Worker
+from services.orchestrator.models import RunKey, RunRecord
+from services.orchestrator.runs.execution import Ending, Execution, RunServices
 from services.orchestrator.runs.ownership import Ownership
 from services.orchestrator.runs.parking import Parking
-from services.orchestrator.runs.tally import Tally
 
 _log = structlog.get_logger()
 
@@ -25,27 +20,12 @@ _log = structlog.get_logger()
 class Executions:
     """Begins executions and sees them off."""
 
-    def __init__(
-        self,
-        store: RunStore,
-        log: EventLog,
-        worker: Worker,
-        limits: RunLimits,
-        now: Callable[[], datetime],
-        ownership: Ownership,
-        parking: Parking,
-        brought: BroughtModels,
-        tally: Tally,
-    ) -> None:
-        self._store = store
-        self._log = log
-        self._worker = worker
-        self._limits = limits
-        self._now = now
+    def __init__(self, services: RunServices, ownership: Ownership, parking: Parking) -> None:
+        self._services = services
+        self._log = services.log
+        self._brought = services.brought
         self._ownership = ownership
         self._parking = parking
-        self._brought = brought
-        self._tally = tally
         self._by_run: dict[RunKey, Execution] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -74,17 +54,7 @@ class Executions:
     def begin(
         self, record: RunRecord, journal: Journal, *, is_resumed: bool = False, is_log_lost: bool = False
     ) -> Execution:
-        execution = Execution(
-            record,
-            journal,
-            self._store,
-            self._tally,
-            self._worker,
-            self._limits,
-            self._now,
-            is_resumed=is_resumed,
-            is_log_lost=is_log_lost,
-        )
+        execution = Execution(record, journal, self._services, is_resumed=is_resumed, is_log_lost=is_log_lost)
         self._by_run[record.key] = execution
         self._log.hold(record.key)
         # A context of its own: the run outlives the call that started it, and must not inherit that call's deadline. What it does

@@ -8,12 +8,13 @@ from dataclasses import fields
 from datetime import datetime
 
 from kit.idempotency import KEY_PATTERN
-from services.orchestrator.errors import InvalidRequest, MemoryModeNotOffered, ModeNotOffered
-from services.orchestrator.log.events import Budgets, RunMode
+from services.orchestrator.errors import InvalidRequest, MemoryModeNotOffered
+from services.orchestrator.log.events import Budgets
 from services.orchestrator.models import RunRequest
 from services.orchestrator.modes.grounded import DEFAULT_AGENT
+from services.orchestrator.modes.mode import Mode
+from services.orchestrator.modes.serving import Modes, listed
 
-_OFFERED_MODES = (RunMode.QA, RunMode.GROUNDED, RunMode.CHAT)
 _MAX_QUESTION_CHARS = 8_000
 _MAX_COLLECTIONS = 64
 _MAX_DOCUMENTS = 1_000
@@ -25,9 +26,9 @@ _MAX_TOP_K = 200
 _IDEMPOTENCY_KEY = re.compile(KEY_PATTERN[1:-1])
 
 
-def check(request: RunRequest) -> None:
-    if request.mode not in _OFFERED_MODES:
-        raise ModeNotOffered(f"mode {request.mode.value} is not offered yet; use chat, grounded or qa")
+def check(request: RunRequest, modes: Modes) -> None:
+    """Raises ModeNotOffered, InvalidRequest, MemoryModeNotOffered."""
+    mode = modes.named(request.mode)
     if not request.question.strip():
         raise InvalidRequest("the question is empty; ask something", field="question")
     if len(request.question) > _MAX_QUESTION_CHARS:
@@ -35,14 +36,14 @@ def check(request: RunRequest) -> None:
             f"the question has {len(request.question)} characters; at most {_MAX_QUESTION_CHARS} are read",
             field="question",
         )
-    if not request.collection_ids and request.mode is not RunMode.CHAT:
+    if not request.collection_ids and mode.needs_collections:
         raise InvalidRequest("no collection is named; name at least one to search", field="collection_ids")
     _check_ids("collection_ids", request.collection_ids, _MAX_COLLECTIONS)
     _check_ids("document_ids", request.document_ids, _MAX_DOCUMENTS)
     if request.top_k > _MAX_TOP_K:
         raise InvalidRequest(f"top_k is {request.top_k}; at most {_MAX_TOP_K} passages are read", field="top_k")
     _check_budgets(request.budgets)
-    _check_chat(request)
+    _check_taken(request, mode, modes)
     if request.agent not in ("", "auto", DEFAULT_AGENT):
         raise InvalidRequest(f"agent {request.agent} does not exist; use auto or {DEFAULT_AGENT}", field="agent")
 
@@ -54,20 +55,22 @@ def _check_budgets(budgets: Budgets) -> None:
             raise InvalidRequest(f"budgets.{name} is {value}; give a number above 0, or leave it out", field="budgets")
 
 
-def _check_chat(request: RunRequest) -> None:
-    """What means something in chat only, or nothing there."""
+def _check_taken(request: RunRequest, mode: Mode, modes: Modes) -> None:
+    """What some modes take and others do not."""
+    name = mode.name.value
     if request.memory not in _MEMORY_MODES:
         raise MemoryModeNotOffered(
             f"memory mode {request.memory[:40]!r} is not offered yet; use auto, or leave it out: the thread is remembered"
         )
-    if request.mode is RunMode.CHAT:
-        if request.document_ids:
-            raise InvalidRequest(
-                "in chat the tools search whole collections; name collection_ids instead, or use grounded",
-                field="document_ids",
-            )
-    elif request.tools is not None:
-        raise InvalidRequest(f"mode {request.mode.value} uses no tools; leave them out, or use chat", field="tools")
+    if request.document_ids and not mode.takes_documents:
+        others = listed(each for each in modes.all if each.takes_documents)
+        raise InvalidRequest(
+            f"mode {name} searches whole collections; name collection_ids instead, or use {others}",
+            field="document_ids",
+        )
+    if request.tools is not None and not mode.takes_tools:
+        others = listed(each for each in modes.all if each.takes_tools)
+        raise InvalidRequest(f"mode {name} uses no tools; leave them out, or use {others}", field="tools")
     if request.tools is not None and len(request.tools.names) > _MAX_TOOLS:
         raise InvalidRequest(f"tools names {len(request.tools.names)}; name at most {_MAX_TOOLS}", field="tools")
 

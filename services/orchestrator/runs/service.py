@@ -2,10 +2,10 @@
 falls silent another orchestrator continues it from the log."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import structlog
 
@@ -29,17 +29,14 @@ from services.orchestrator.log.events import RunEvent, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.state import Progress
 from services.orchestrator.metrics import RESUMED_RUNS
-from services.orchestrator.models import Dependent, Page, RunKey, RunLimits, RunMarker, RunRecord, RunRequest, Wait
-from services.orchestrator.ports import EventLog, Markers, RunSources, RunStore
+from services.orchestrator.models import Dependent, Page, RunKey, RunMarker, RunRecord, RunRequest, Wait
 from services.orchestrator.runs.approvals import Approvals
-from services.orchestrator.runs.brought_models import BroughtModels
-from services.orchestrator.runs.execution import Execution, Worker
+from services.orchestrator.runs.execution import Execution, RunServices
 from services.orchestrator.runs.executions import Executions
 from services.orchestrator.runs.ownership import OwnedLog, Ownership
 from services.orchestrator.runs.parking import Parking
 from services.orchestrator.runs.requests import check, check_idempotency_key, new_run_id
 from services.orchestrator.runs.sweeping import Sweeper, patiently
-from services.orchestrator.runs.tally import Tally
 
 _log = structlog.get_logger()
 _RETRY_AFTER_S = 1.0
@@ -50,30 +47,20 @@ _NEW_FOR_S = 1.0
 class Runs:
     """Starts, follows, cancels, parks and takes over runs."""
 
-    def __init__(
-        self,
-        store: RunStore,
-        markers: Markers,
-        log: EventLog,
-        sources: RunSources,
-        worker: Worker,
-        limits: RunLimits,
-        brought: BroughtModels,
-        tally: Tally,
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self.ownership = Ownership(markers, limits.lease_s, now=now)
+    def __init__(self, services: RunServices) -> None:
+        store, log, limits, now = services.store, services.log, services.limits, services.now
+        self.modes = services.modes
+        self.ownership = Ownership(services.markers, limits.lease_s, now=now)
         self._store = store
         self._log = log
-        self._sources = sources
+        self._sources = services.sources
         self._limits = limits
-        self._brought = brought
+        self._brought = services.brought
         self._now = now
         self._parking = Parking(store, log, self.ownership)
-        self._executions = Executions(store, log, worker, limits, now, self.ownership, self._parking, brought, tally)
+        self._executions = Executions(services, self.ownership, self._parking)
         self._sweeper = Sweeper(
-            markers, self.ownership, self._take_over, self._executions.lose, limits.lease_s / 2, now=now
+            services.markers, self.ownership, self._take_over, self._executions.lose, limits.lease_s / 2, now=now
         )
         self.approvals = Approvals(store, log, self, now)
         self._starting = 0
@@ -92,7 +79,7 @@ class Runs:
         Raises InvalidRequest, ModeNotOffered, TooManyRuns, ThreadForgotten, IdempotencyConflict, IdempotencyInFlight, UrlRefused or
         AddressRefused for the model's address, or Unavailable when runs cannot be made durable.
         """
-        check(request)
+        check(request, self.modes)
         now = self._now()
         key = RunKey(principal.tenant_id, new_run_id(now))
         if idempotency_key:
@@ -326,7 +313,7 @@ class Runs:
                 self.ownership.drop(key)
                 await self._store.forget_active(key)
                 return
-            _check_known(record)
+            self._check_known(record)
             RESUMED_RUNS.labels("waited" if record.status is RunStatus.WAITING else "orphaned").inc()
             record = await self._running(record)
             if marker.is_legacy:
@@ -353,17 +340,16 @@ class Runs:
         with suppress(Unavailable):
             await self.ownership.release(key)
 
+    def _check_known(self, record: RunRecord) -> None:
+        if record.status is RunStatus.UNKNOWN or not self.modes.offers(record.request.mode):
+            raise RunOfNewerVersion(
+                f"run {record.key.run_id} is in a state or a mode of a newer version, which has to go on with it",
+                run_id=record.key.run_id,
+            )
+
     def _owned_log(self) -> OwnedLog:
         return OwnedLog(self._log, self.ownership)
 
 
 def _is_for(principal: Principal, record: RunRecord) -> bool:
     return record.subject == principal.subject or principal.sees_all
-
-
-def _check_known(record: RunRecord) -> None:
-    if record.status is RunStatus.UNKNOWN:
-        raise RunOfNewerVersion(
-            f"run {record.key.run_id} is in a state of a newer version, which has to go on with it",
-            run_id=record.key.run_id,
-        )

@@ -8,8 +8,23 @@ from typing import TypeVar
 from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import Budgets
 from services.orchestrator.log.journal import Journal
+from services.orchestrator.settings import OrchestratorSettings
 
 _Number = TypeVar("_Number", int, float)
+
+
+def most_budgets(settings: OrchestratorSettings) -> Budgets:
+    """The most that any run gets."""
+    return Budgets(
+        wall_clock_s=settings.run_wall_clock_s,
+        answer_tokens=settings.answer_tokens,
+        steps=settings.run_max_steps,
+        tool_calls=settings.run_max_tool_calls,
+        parallel_calls=settings.run_max_parallel_calls,
+        tokens=settings.run_max_tokens,
+        cost_usd=settings.run_max_cost_usd,
+        reasoning_steps=settings.run_max_reasoning_steps,
+    )
 
 
 def in_force(asked: Budgets, limits: Budgets) -> Budgets:

@@ -18,10 +18,8 @@ and may have
 A file whose name begins with an underscore is no tool.
 """
 
-import importlib
 import inspect
-import pkgutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,7 +27,8 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from services.tools.calling.folders import load_file
+from kit.dropped_in import BrokenModule, modules_in
+from services.tools.calling.folders import PREFIX
 from services.tools.errors import BrokenTool
 from services.tools.models import Effect, Policy, Tool
 from services.tools.settings import ToolsSettings
@@ -42,35 +41,12 @@ def discover(
 ) -> dict[str, Tool]:
     """Tools by name, sorted. Without settings all are taken for set up. Raises BrokenTool, naming the module and what is wrong with
     it."""
-    found: dict[str, Tool] = {}
-    for name, load in (*_in_package(toolbox), *_in_folders(folders)):
-        if name in found:
-            raise BrokenTool(f"two modules are called {name}; rename the one in the folder of GROUNDWORK_TOOLS_FOLDERS")
-        found[name] = _tool(_loaded(name, load), name, settings)
-    return dict(sorted(found.items()))
-
-
-def _in_package(toolbox: ModuleType) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
-    for module in pkgutil.iter_modules(toolbox.__path__):
-        full_name = f"{toolbox.__name__}.{module.name}"
-        if not module.name.startswith("_"):
-            yield module.name, lambda full_name=full_name: importlib.import_module(full_name)  # type: ignore[misc]
-
-
-def _in_folders(folders: Sequence[Path]) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
-    for folder in folders:
-        if not folder.is_dir():
-            raise BrokenTool(f"{folder} is not a folder; correct GROUNDWORK_TOOLS_FOLDERS")
-        for path in sorted(folder.glob("*.py")):
-            if not path.name.startswith("_"):
-                yield path.stem, lambda path=path: load_file(path.resolve())  # type: ignore[misc]
-
-
-def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
+    modules = modules_in(toolbox, folders, setting="GROUNDWORK_TOOLS_FOLDERS", prefix=PREFIX)
     try:
-        return load()
-    except Exception as error:
-        raise BrokenTool(f"{name}: the module cannot be imported ({error!r})") from error
+        found = {name: _tool(load(), name, settings) for name, load in modules}
+    except BrokenModule as error:
+        raise BrokenTool(error.message) from error
+    return dict(sorted(found.items()))
 
 
 def _tool(module: ModuleType, name: str, settings: ToolsSettings | None) -> Tool:

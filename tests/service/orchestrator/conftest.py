@@ -32,13 +32,15 @@ from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
-from services.orchestrator.modes.grounded import Limits, Pipeline
+from services.orchestrator.modes.serving import discover_modes
 from services.orchestrator.runs.brought_models import BroughtModels
-from services.orchestrator.runs.execution import Worker
+from services.orchestrator.runs.execution import RunServices
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.service import Runs
+from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.usage import Metered, Price, free
-from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher, FakeTools
+from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeTools
+from tests.unit.orchestrator.serving import WorkedBy, Worker, mode_services
 
 ANN = Principal("acme", "ann")
 QUESTION = RunRequest(RunMode.QA, "When was the tower built?", ("default",))
@@ -114,7 +116,7 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             generator = Generator(Metered(model, price)) if model else None
             memory = FakeMemory()
             sources = await KeyValueRunSources.open(nats, retention_days=1)
-            pipeline = Pipeline(FakeSearcher(), memory, sources, Drafter(FakeScorer(), generator), Limits())
+            services = mode_services(Drafter(FakeScorer(), generator), memory=memory, sources=sources)
             store = await KeyValueRunStore.open(nats, retention_days=1)
             markers = await KeyValueMarkers.open(nats, lease_s=limits.get("lease_s", LEASE_S))
             log = await JetStreamEventLog.open(nats, retention_days=1)
@@ -126,7 +128,8 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             forgetting = Forgetting(store, log, sources, memory, credentials, tools, now=now)
             brought = BroughtModels(credentials, EgressGuard())
             tally = await KeyValueTally.open(nats, retention_days=1)
-            runs = Runs(store, markers, log, sources, worker or pipeline, run_limits, brought, tally)
+            modes = WorkedBy(worker) if worker else discover_modes(services, OrchestratorSettings())
+            runs = Runs(RunServices(store, markers, log, sources, modes, run_limits, brought, tally))
             orchestrator = Orchestrator(runs, forgetting, queue, memory, tally, tools)
             stack.push_async_callback(orchestrator.stop)
             return orchestrator

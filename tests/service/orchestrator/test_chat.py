@@ -26,17 +26,16 @@ from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import Answer, RunMode, ToolCall
 from services.orchestrator.models import RunRequest
-from services.orchestrator.modes.by_mode import ByMode
-from services.orchestrator.modes.chat import Chat, ChatLimits
-from services.orchestrator.modes.grounded import Limits, Pipeline
+from services.orchestrator.modes.serving import Modes, discover_modes
+from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.usage import Metered
 from services.tools.app import run as run_tools
 from services.tools.settings import ToolsSettings
 from tests.service.orchestrator.conftest import ANN, Orchestrator, collect, servicer
 from tests.service.orchestrator.test_handlers import serving
 from tests.unit.kit.llm_fakes import Script, catalog, following_switch
-from tests.unit.orchestrator.chatting import NoModel
-from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
+from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer
+from tests.unit.orchestrator.serving import NoModel, mode_services
 
 Start = Callable[..., Awaitable[Orchestrator]]
 SUM = {"name": "math_eval", "arguments": json.dumps({"expression": "6*7"})}
@@ -54,7 +53,7 @@ async def tools(nats_url: str) -> AsyncIterator[GrpcTools]:
         yield GrpcTools(channel, list_timeout_s=60.0)
 
 
-Worker = Callable[[ScriptedModel | None], Awaitable[ByMode]]
+Worker = Callable[[ScriptedModel | None], Awaitable[Modes]]
 
 
 @pytest.fixture
@@ -62,7 +61,7 @@ async def make_worker(tools: GrpcTools, jetstream: Nats) -> AsyncIterator[Worker
     """Workers that serve all modes, with the model at an address or none."""
     async with AsyncExitStack() as stack:
 
-        async def make(server: ScriptedModel | None) -> ByMode:
+        async def make(server: ScriptedModel | None) -> Modes:
             opener = endpoint_opener(EgressGuard(), stall_timeout_s=60.0, completion_timeout_s=60.0)
             model: Any = NoModel()
             if server is not None:
@@ -72,17 +71,15 @@ async def make_worker(tools: GrpcTools, jetstream: Nats) -> AsyncIterator[Worker
             metered = Metered(model)
             drafter, memory = Drafter(FakeScorer(), Generator(metered)), FakeMemory()
             sources = await KeyValueRunSources.open(jetstream, retention_days=1)
-            return ByMode(
-                Pipeline(FakeSearcher(), memory, sources, drafter, Limits()),
-                Chat(metered, tools, memory, sources, drafter, ChatLimits()),
-            )
+            services = mode_services(drafter, model=metered, tools=tools, memory=memory, sources=sources)
+            return discover_modes(services, OrchestratorSettings())
 
         yield make
 
 
 @asynccontextmanager
 async def chatting(
-    start_orchestrator: Start, jetstream: Nats, tools: GrpcTools, worker: ByMode
+    start_orchestrator: Start, jetstream: Nats, tools: GrpcTools, worker: Modes
 ) -> AsyncIterator[rpc.OrchestratorServiceStub]:
     orchestrator = await start_orchestrator(worker=worker)
     async with (

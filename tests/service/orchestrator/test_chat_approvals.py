@@ -27,11 +27,11 @@ async def test_chat_waits_for_a_person_and_answers_on_another_orchestrator(
     start_orchestrator: Start, *, allowed: bool
 ) -> None:
     tools = FakeTools([PAY])
-    first = await start_orchestrator(worker=chatting(tools).worker)
+    first = await start_orchestrator(worker=chatting(tools).modes)
     key, _ = await first.runs.start(ANN, CHAT)
     await until(lambda: is_listed(first, key), seconds=LONG_S)
     await first.stop()
-    second = await start_orchestrator(worker=chatting(tools).worker)
+    second = await start_orchestrator(worker=chatting(tools).modes)
     (asked,) = await listed(second)
     assert (asked.approval.tool, asked.approval.arguments) == ("pay", {"amount": 3})
     assert tools.made == []
@@ -44,7 +44,7 @@ async def test_chat_waits_for_a_person_and_answers_on_another_orchestrator(
 
 async def test_chat_goes_on_without_the_call_that_nobody_decided_about(start_orchestrator: Start) -> None:
     tools = FakeTools([PAY])
-    orchestrator = await start_orchestrator(worker=chatting(tools, expiry_s=0.5).worker)
+    orchestrator = await start_orchestrator(worker=chatting(tools, expiry_s=0.5).modes)
     _, events = await orchestrator.runs.start(ANN, CHAT)
     told = await collect(events)
     decisions = [event.payload.decision for event in told if isinstance(event.payload, Approval)]

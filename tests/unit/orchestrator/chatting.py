@@ -4,17 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kit.llm import ModelInfo, Operation, Request
+from kit.llm import Request
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import Answer, Budgets, Done, EffectClass, Payload, RunMode, RunStatus, Thinking
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import BroughtName, RunRecord, RunRequest, Tool, ToolSelection
 from services.orchestrator.modes.chat import Chat, ChatLimits
+from services.orchestrator.modes.mode import ModeServices
+from services.orchestrator.modes.serving import Modes
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.usage import Metered, Price, free
 from tests.unit.orchestrator.cutting import AT, KEY, now
 from tests.unit.orchestrator.fakes import EVIDENCE, FakeMemory, FakeScorer, FakeSources, FakeTools, MemoryLog
+from tests.unit.orchestrator.serving import NoModel, mode_services
 from tests.unit.orchestrator.toolloop.scripting import Reply, ScriptedReplies
 
 QUESTION = "When was the tower built?"
@@ -40,19 +43,6 @@ def answered(name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
             return ToolOutcome(True, content, "Thursday")
         case _:
             return ToolOutcome(True, {"done": True}, f"{name} is done.")
-
-
-class NoModel:
-    """An installation without a language model: nobody may ask it."""
-
-    def info(self, operation: Operation) -> ModelInfo:
-        return ModelInfo("", "", 4096)
-
-    async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:
-        raise AssertionError("there is no model")
-
-    def complete(self, request: Request) -> Any:
-        raise AssertionError("there is no model")
 
 
 class RepeatedReplies(ScriptedReplies):
@@ -95,16 +85,24 @@ class Chatting:
         return RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
 
     @property
-    def worker(self) -> Chat:
-        model = Metered(self.model, self.price)
-        drafter = Drafter(FakeScorer(), Generator(model))
-        chat = Chat(model, self.tools, self.memory, self.sources, drafter, self.limits)
+    def mode(self) -> Chat:
+        chat = Chat(self._services, self.limits)
         chat._agentic = self.others
         return chat
 
+    @property
+    def _services(self) -> ModeServices:
+        model = Metered(self.model, self.price)
+        drafter = Drafter(FakeScorer(), Generator(model))
+        return mode_services(drafter, model=model, tools=self.tools, memory=self.memory, sources=self.sources)
+
+    @property
+    def modes(self) -> Modes:
+        return Modes([self.mode], self._services)
+
     async def work(self, journal: Journal) -> RunStatus:
         """One worker: everything of the process is new."""
-        return await self.worker.run(self.record, journal)
+        return await self.modes.run(self.record, journal)
 
     async def run(self) -> list[Payload]:
         await self.work(await Journal.open(KEY, self.log, now))

@@ -1,6 +1,7 @@
 """Mode chat against fakes: what a model does with tools, what is judged and cited, what is said of limits."""
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -25,12 +26,13 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import BroughtName, Tool, ToolSelection, Turn
-from services.orchestrator.modes.chat import ChatLimits
+from services.orchestrator.modes.chat import Chat, ChatLimits
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.toolloop.loop import LoopLimits
 from tests.unit.orchestrator.chatting import (
     MATH,
     PAY,
+    QUESTION,
     SEARCH,
     TOOLS,
     Chatting,
@@ -264,11 +266,11 @@ async def test_call_that_changes_something_is_not_tried_again() -> None:
 
 async def test_call_that_needs_a_person_parks_the_run_without_holding_a_place() -> None:
     chat = Chatting(RepeatedReplies([calls(call("pay", "{}")), "Paid."]), FakeTools([PAY]))
-    worker = chat.worker
+    modes = chat.modes
     with pytest.raises(Parked):
-        await worker.run(chat.record, await Journal.open(KEY, chat.log, now))
+        await modes.run(chat.record, await Journal.open(KEY, chat.log, now))
     assert isinstance(chat.payloads[-1], Approval)
-    assert worker._agentic == 0
+    assert cast("Chat", modes.named(RunMode.CHAT))._agentic == 0
 
 
 async def test_question_to_a_person_expires_before_the_key_of_the_users_model_does() -> None:
@@ -307,18 +309,18 @@ async def test_chat_whose_model_calls_no_tools_is_not_shed_and_counts_as_none(ch
     payloads = await chat.run()
     assert payloads[0].mode is RunMode.CHAT  # type: ignore[union-attr]
     assert "SHED_TO_QA" not in reasons(payloads)
-    worker = chat.worker
-    with worker._served(None):
-        assert worker._agentic == 1
+    mode = chat.mode
+    with mode.admitted(None):
+        assert mode._agentic == 1
 
 
 async def test_how_a_run_is_served_does_not_change_when_it_is_continued() -> None:
     for full_at_first in (True, False):
         chat = Chatting(RepeatedReplies([FIND, GOOD]), limits=ChatLimits(agentic_runs_max=1), others=int(full_at_first))
-        first = chat.worker
+        first = chat.modes
         journal = await Journal.open(KEY, chat.log, now)
-        with first._served(None) as mode:
-            await journal.write(first._started(chat.record.request, mode))
+        with first.named(RunMode.CHAT).admitted(None) as mode:
+            await journal.write(RunStarted(mode, QUESTION))
         chat.others = int(not full_at_first)
         await chat.run()
         routes = [each.route for each in only(chat.payloads, Plan)]  # type: ignore[attr-defined]

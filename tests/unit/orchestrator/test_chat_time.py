@@ -14,6 +14,7 @@ from services.orchestrator.log.events import (
     Payload,
     RunError,
     RunMode,
+    RunStarted,
     RunStatus,
     Thinking,
     ToolResult,
@@ -24,10 +25,19 @@ from services.orchestrator.models import RunLimits
 from services.orchestrator.modes.chat import ChatLimits
 from services.orchestrator.runs.execution import Execution
 from services.orchestrator.steps.effects import ToolOutcome
-from tests.unit.orchestrator.chatting import TOOLS, Chatting, RepeatedReplies, answer_of, answered, reasons, status_of
+from tests.unit.orchestrator.chatting import (
+    QUESTION,
+    TOOLS,
+    Chatting,
+    RepeatedReplies,
+    answer_of,
+    answered,
+    reasons,
+    status_of,
+)
 from tests.unit.orchestrator.cutting import KEY, now
 from tests.unit.orchestrator.fakes import FakeTools
-from tests.unit.orchestrator.test_execution import Counted, Store
+from tests.unit.orchestrator.test_execution import Counted, Store, run_services
 from tests.unit.orchestrator.toolloop.scripting import Reply, call, calls
 
 FIND = calls(call("search", '{"queries": ["tower"]}'))
@@ -53,7 +63,7 @@ class HangingTools(FakeTools):
 async def executed(chat: Chatting) -> AsyncIterator[Execution]:
     """The run, at work until the block ends, and then to its end."""
     journal = await Journal.open(KEY, chat.log, now)
-    made = Execution(chat.record, journal, Store(), Counted(), chat.worker, RunLimits(), now)  # type: ignore[arg-type]
+    made = Execution(chat.record, journal, run_services(Store(), Counted(), chat.modes, RunLimits(), now))
     made.task = asyncio.create_task(made.run())  # type: ignore[assignment]
     yield made
     async with asyncio.timeout(60):
@@ -98,7 +108,7 @@ async def test_chat_whose_worker_died_out_of_time_is_still_answered() -> None:
     spent = iter([0.0, *[1000.0] * 10])
     chat = Chatting(RepeatedReplies([FIND, "Never said."]))
     journal = await Journal.open(KEY, chat.log, now, clock=lambda: next(spent))
-    await journal.write(chat.worker._started(chat.record.request, RunMode.CHAT))
+    await journal.write(RunStarted(RunMode.CHAT, QUESTION, budgets=chat.limits.budgets))
     async with executed(chat):
         pass
     assert answer_of(chat.payloads).text.startswith("I could not answer this. The time of this run is nearly over.")

@@ -26,12 +26,14 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunLimits, RunRecord, RunRequest
+from services.orchestrator.modes.serving import Modes
 from services.orchestrator.runs import execution
-from services.orchestrator.runs.execution import Ending, Execution
+from services.orchestrator.runs.execution import Ending, Execution, RunServices
 from services.orchestrator.runs.tally import RunCost
 from services.orchestrator.steps.run import Run
 from tests.unit.orchestrator.cutting import AT, KEY
 from tests.unit.orchestrator.fakes import MemoryLog
+from tests.unit.orchestrator.serving import WorkedBy
 
 ANSWER = Answer("a [1]", (Citation(1, "d", "n", "c", 0, "t"),), SupportStatus.SUPPORTED, "extractive")
 
@@ -75,6 +77,14 @@ class Works:
         return await (self.work.pop(0) if len(self.work) > 1 else self.work[0])(journal)
 
 
+def run_services(
+    store: Store, tally: Counted, modes: Modes, limits: RunLimits, now: Callable[[], datetime]
+) -> RunServices:
+    """The part that an execution needs."""
+    none: Any = None
+    return RunServices(store, none, none, none, modes, limits, none, tally, now)  # type: ignore[arg-type]
+
+
 class Desk:
     """One run, its log, and who works on it."""
 
@@ -92,8 +102,8 @@ class Desk:
         request = RunRequest(RunMode.QA, "q", ("default",), budgets=Budgets(wall_clock_s=budget_s))
         record = RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT)
         journal = await Journal.open(KEY, self.log, self.now)
-        worker = Works(*work)
-        made = Execution(record, journal, self.store, self.tally, worker, self.limits, self.now)  # type: ignore[arg-type]
+        services = run_services(self.store, self.tally, WorkedBy(Works(*work)), self.limits, self.now)
+        made = Execution(record, journal, services)
         made.task = asyncio.create_task(made.run())
         return made
 

@@ -31,7 +31,6 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import Dependent, RunKey, RunRecord, RunRequest, Turn
-from services.orchestrator.modes.grounded import Limits, Pipeline
 from services.orchestrator.steps.usage import Metered
 from tests.unit.orchestrator.fakes import (
     EVIDENCE,
@@ -42,6 +41,7 @@ from tests.unit.orchestrator.fakes import (
     FakeSources,
     MemoryLog,
 )
+from tests.unit.orchestrator.serving import document_modes, mode_services
 
 KEY = RunKey("local", "a" * 32)
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,10 +64,11 @@ class Stage:
 
     async def run(self, question: str = QUESTION, mode: RunMode = RunMode.QA, thread_id: str = "") -> list[Payload]:
         generator = Generator(Metered(self.model)) if self.model else None
-        pipeline = Pipeline(self.searcher, self.memory, self.sources, Drafter(FakeScorer(), generator), Limits())
+        drafter = Drafter(FakeScorer(), generator)
+        services = mode_services(drafter, searcher=self.searcher, memory=self.memory, sources=self.sources)
         request = RunRequest(mode, question, ("default",), thread_id=thread_id)
         journal = await Journal.open(KEY, self.log, now)
-        await pipeline.run(RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT), journal)
+        await document_modes(services).run(RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT), journal)
         return [event.payload for event in self.log.events[KEY]]
 
 

@@ -21,7 +21,7 @@ from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.log.events import EffectClass
 from services.orchestrator.models import Tool
 from services.orchestrator.steps.effects import ToolOutcome
-from services.tools.calling.folders import load_file
+from services.tools.calling.folders import load
 from services.tools.calling.progress import MESSAGES_MAX
 from tests.service.tools.calls.conftest import CONTRACT, DROPPED, Serve, named
 
@@ -29,7 +29,7 @@ from tests.service.tools.calls.conftest import CONTRACT, DROPPED, Serve, named
 @pytest.fixture
 def control(tools: GrpcTools) -> Any:
     """Of the tool `tells`."""
-    module: Any = load_file(DROPPED / "tells.py")
+    module: Any = load(("groundwork_tool_tells", str(DROPPED / "tells.py")))
     module.control = module.Control()
     return module.control
 

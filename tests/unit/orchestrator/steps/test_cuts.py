@@ -36,7 +36,6 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, RunRequest, Turn
-from services.orchestrator.modes.grounded import Limits, Pipeline
 from services.orchestrator.steps.effects import Fate, ToolOutcome
 from services.orchestrator.steps.run import Run, just
 from tests.unit.orchestrator.cutting import AT, KEY, Cut, DyingLog, cut_and_continued, cuts, shown_by, told, worked
@@ -46,8 +45,8 @@ from tests.unit.orchestrator.fakes import (
     FakeModel,
     FakeScorer,
     FakeSearcher,
-    FakeSources,
 )
+from tests.unit.orchestrator.serving import document_modes, mode_services
 
 QUESTION = "When was the tower built?"
 DENSE_AWAY = Degradation("dense", "EMBEDDER_UNAVAILABLE", "words only")
@@ -77,9 +76,9 @@ class World:
         """One worker: everything of the process is new."""
         generator = Generator(self.model) if self.model else None
         drafter = Drafter(FakeScorer(), generator)
-        pipeline = Pipeline(self.searcher, self.memory, FakeSources(), drafter, Limits())
+        modes = document_modes(mode_services(drafter, searcher=self.searcher, memory=self.memory))
         request = RunRequest(self.mode, self.question, ("default",), thread_id=self.thread_id)
-        return await pipeline.run(RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT), journal)
+        return await modes.run(RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT), journal)
 
 
 GOOD = ("The tower was ", "built in 1889. [1]")

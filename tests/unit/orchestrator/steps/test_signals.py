@@ -13,10 +13,10 @@ from services.orchestrator.errors import FencedOff, Parked, RunSignal, signal_in
 from services.orchestrator.log.events import Done, RunEvent, RunMode, RunStarted, RunStatus, Thinking, Token
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord, RunRequest
-from services.orchestrator.modes.grounded import Limits, Pipeline
 from services.orchestrator.steps.run import Run
 from tests.unit.orchestrator.cutting import AT, KEY, now
-from tests.unit.orchestrator.fakes import FakeMemory, FakeModel, FakeScorer, FakeSearcher, FakeSources, MemoryLog
+from tests.unit.orchestrator.fakes import FakeModel, FakeScorer, MemoryLog
+from tests.unit.orchestrator.serving import document_modes, mode_services
 
 PARKED = Parked("a", AT)
 FENCED = FencedOff("somebody else writes")
@@ -73,13 +73,13 @@ class TakenOverLog(MemoryLog):
 )
 async def test_loser_says_not_a_word_more(model: FakeModel | None) -> None:
     generator = Generator(model) if model else None
-    pipeline = Pipeline(FakeSearcher(), FakeMemory(), FakeSources(), Drafter(FakeScorer(), generator), Limits())
+    modes = document_modes(mode_services(Drafter(FakeScorer(), generator)))
     log = TakenOverLog()
     record = RunRecord(
         KEY, "ann", RunRequest(RunMode.QA, "When was the tower built?", ("default",)), RunStatus.RUNNING, AT
     )
     with pytest.raises(FencedOff):
-        await pipeline.run(record, await Journal.open(KEY, log, now))
+        await modes.run(record, await Journal.open(KEY, log, now))
     payloads = [event.payload for event in log.events[KEY]]
     assert not [each for each in payloads if isinstance(each, Done) or (isinstance(each, Thinking) and each.degraded)]
 

@@ -36,11 +36,12 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord, RunRequest
-from services.orchestrator.modes.grounded import Limits, Pipeline
+from services.orchestrator.modes.documents import Limits
 from services.orchestrator.steps.run import Run, end
 from services.orchestrator.steps.usage import Metered
 from tests.unit.orchestrator.cutting import AT, KEY, now
-from tests.unit.orchestrator.fakes import FakeMemory, FakeModel, FakeScorer, FakeSearcher, FakeSources, MemoryLog
+from tests.unit.orchestrator.fakes import FakeModel, FakeScorer, MemoryLog
+from tests.unit.orchestrator.serving import document_modes, mode_services
 
 REQUEST = Request([ChatMessage("user", "x" * 400)], 100)
 
@@ -152,14 +153,14 @@ async def test_run_whose_tokens_are_spent_quotes_the_documents_and_says_so() -> 
     log, model = MemoryLog(), FakeModel(["The tower was built in 1889. [1]"])
     generator = Generator(model)
     limits = Limits(budgets=Budgets(wall_clock_s=120, answer_tokens=600, tokens=100))
-    pipeline = Pipeline(FakeSearcher(), FakeMemory(), FakeSources(), Drafter(FakeScorer(), generator), limits)
+    modes = document_modes(mode_services(Drafter(FakeScorer(), generator)), limits)
     record = RunRecord(
         KEY, "ann", RunRequest(RunMode.QA, "When was the tower built?", ("default",)), RunStatus.RUNNING, AT
     )
     journal = await Journal.open(KEY, log, now)
     journal.progress.spent["draft"] = StepUsage("draft", 1.0, 90, 10)
     await journal.record("draft", Thinking("answer", "half way"), StepState())
-    await pipeline.run(record, journal)
+    await modes.run(record, journal)
     payloads = [event.payload for event in log.events[KEY]]
     (answer,) = [each for each in payloads if isinstance(each, Answer)]
     assert answer.method == "extractive"
@@ -178,8 +179,8 @@ async def test_answer_gets_no_more_tokens_than_the_run_has_left() -> None:
     for tokens, expected in ((50, 50), (0, 600)):
         drafter = Watched(FakeScorer(), None)
         limits = Limits(budgets=Budgets(answer_tokens=600, tokens=tokens))
-        pipeline = Pipeline(FakeSearcher(), FakeMemory(), FakeSources(), drafter, limits)
+        modes = document_modes(mode_services(drafter), limits)
         request = RunRequest(RunMode.QA, "When was the tower built?", ("default",))
         journal = await Journal.open(KEY, MemoryLog(), now)
-        await partial(pipeline.run, RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT))(journal)
+        await partial(modes.run, RunRecord(KEY, "ann", request, RunStatus.RUNNING, AT))(journal)
         assert drafter.asked_for == expected

@@ -1,0 +1,106 @@
+"""An answer from documents, as the modes qa and grounded give it: history → plan → retrieve → draft."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+from kit import deadline
+from kit.errors import DeadlineExceeded, Internal, ResourceExhausted, Unavailable
+from kit.grounding import let_go_of_texts
+from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, degraded
+from services.orchestrator.answering.refusals import SEARCH_DOWN
+from services.orchestrator.log.events import Answer, Budgets, Plan, Retrieval, SupportStatus, Thinking
+from services.orchestrator.log.screen import Screen
+from services.orchestrator.models import RunRecord, SearchQuery
+from services.orchestrator.modes.drafts import answer_of, checked, write_draft
+from services.orchestrator.modes.followups import search_queries
+from services.orchestrator.modes.intents import Route, read_intent
+from services.orchestrator.modes.mode import ModeServices
+from services.orchestrator.modes.second_search import search_in_two_steps
+from services.orchestrator.modes.threads import forgotten_documents
+from services.orchestrator.settings import OrchestratorSettings
+from services.orchestrator.steps.budgets import most_budgets
+from services.orchestrator.steps.run import Run, just
+
+_SEARCH_OUTAGES = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)
+"""The retriever is away, hangs, is overloaded or broken. Any other error is the question's: the run fails and says why."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Numbers of these modes; see settings.py for their reasons."""
+
+    evidence_top_k: int = 8
+    budgets: Budgets = Budgets(wall_clock_s=120.0, answer_tokens=600)
+    """The most that a request gets."""
+
+    @classmethod
+    def of(cls, settings: OrchestratorSettings) -> "Limits":
+        return cls(settings.evidence_top_k, most_budgets(settings))
+
+
+class DocumentAnswers:
+    """Answers questions by one search."""
+
+    def __init__(self, services: ModeServices, limits: Limits) -> None:
+        self._searcher = services.searcher
+        self._threads = services.threads
+        self._sources = services.sources
+        self._drafter = services.drafter
+        self._limits = limits
+
+    async def answer(self, run: Run, record: RunRecord) -> Answer:
+        """The answer, or the refusal, to the question of the run."""
+        if _is_small_talk(record.request.question):
+            return await self._greeted(run, record.request.question)
+        history = await self._threads.history(run, record, for_model=bool(self._drafter.model_name))
+        queries = search_queries(record.request.question, history)
+        plan = await run.once("plan", partial(just, Plan("hybrid", queries)), Plan)
+        retrieval = await self._evidence(run, record, plan)
+        if retrieval is None:
+            await Screen(run.journal).settle(SEARCH_DOWN)
+            return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
+        try:
+            draft = await run.once(
+                "draft",
+                partial(write_draft, run, self._drafter, record.request.question, history, retrieval),
+                Draft,
+                show=checked,
+            )
+        finally:
+            let_go_of_texts()
+        return answer_of(draft, retrieval.evidence)
+
+    async def _greeted(self, run: Run, question: str) -> Answer:
+        """Small talk asks nothing of the documents."""
+        text = read_intent(question).reply or await self._drafter.greeting(question)
+        await Screen(run.journal).settle(text)
+        return Answer(text, (), None, EXTRACTIVE)
+
+    async def _evidence(self, run: Run, record: RunRecord, plan: Plan) -> Retrieval | None:
+        """The evidence set; None when search is down."""
+        try:
+            retrieval = await run.once("retrieve", partial(self._retrieve, run, record, plan), Retrieval)
+        except _SEARCH_OUTAGES as error:
+            if deadline.is_spent():
+                raise
+            await run.say(degraded("retrieve", "search", error, "Search does not answer."))
+            return None
+        for part in retrieval.degraded:
+            await run.say(Thinking("retrieve", part.message, part))
+        return retrieval
+
+    async def _retrieve(self, run: Run, record: RunRecord, plan: Plan) -> Retrieval:
+        """The evidence without documents that were deleted while it was searched for. What cannot be noted is not logged."""
+        request = record.request
+        top_k = request.top_k or self._limits.evidence_top_k
+        query = SearchQuery(plan.queries, request.collection_ids, request.document_ids, top_k)
+        retrieval = await search_in_two_steps(self._searcher, query, plan.queries[0])
+        forgotten = await forgotten_documents(run, record, self._sources, retrieval.evidence)
+        kept = [hit for hit in retrieval.evidence if hit.document_id not in forgotten]
+        return replace(
+            retrieval, evidence=tuple(replace(hit, number=number) for number, hit in enumerate(kept, start=1))
+        )
+
+
+def _is_small_talk(message: str) -> bool:
+    return read_intent(message).route is Route.TALK and any(map(str.isalnum, message))

@@ -1,0 +1,76 @@
+"""A mode: one way to serve a run. A module of this folder that has a function `build_mode` is one: it is found there, and nothing
+registers it. The frame around every mode, from the first event of a run to the last, is in serving.py."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+from kit.llm import LanguageModel
+from services.orchestrator.answering.drafting import Drafter
+from services.orchestrator.log.events import Answer, Budgets, RunMode
+from services.orchestrator.models import RunRecord
+from services.orchestrator.modes.threads import Threads
+from services.orchestrator.ports import RunSources, Searcher, Tools
+from services.orchestrator.steps.run import Run
+
+
+@dataclass(frozen=True)
+class ModeServices:
+    """What modes are built from: `build_mode(services, settings) -> Mode`."""
+
+    searcher: Searcher
+    tools: Tools
+    sources: RunSources
+    threads: Threads
+    model: LanguageModel
+    """One without a name is none."""
+
+    drafter: Drafter
+    """Asks the same model."""
+
+    held: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Within it the model stays the same one."""
+
+
+class Mode(Protocol):
+    """One way to serve a run. What a mode does not say itself is as it stands here."""
+
+    name: RunMode
+    description: str
+    """One sentence for people: what the mode does with a question."""
+
+    budgets: Budgets
+    """The most that a request gets."""
+
+    usual: Budgets = Budgets()
+    """What a request gets that does not say; zero stands for the most."""
+
+    needs_collections: bool = True
+    """Whether a request must name collections."""
+
+    takes_documents: bool = True
+    """Whether a request may name documents to keep to."""
+
+    takes_tools: bool = False
+    """Whether a request may choose tools."""
+
+    takes_agents: bool = False
+    """Whether a request may name an agent."""
+
+    answers_late: bool = False
+    """Whether a run whose time is up is asked for an answer from what it has found; see `Progress.is_time_up`."""
+
+    @contextmanager
+    def admitted(self, decided: RunMode | None) -> Iterator[RunMode]:
+        """How the run is served while it is worked on: as was `decided` when it began, or as the mode decides now."""
+        yield decided or self.name
+
+    async def prepare(self, run: Run, record: RunRecord) -> None:  # noqa: ARG002 - most modes have nothing to do
+        """Does what comes before the answer."""
+        return
+
+    async def answer(self, run: Run, record: RunRecord) -> Answer:
+        """The answer. It reads as a plain program: what stands in `run.once` is done once, whichever process works on the run.
+        Raises Parked when a call waits for a person."""
+        ...

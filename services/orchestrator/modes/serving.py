@@ -1,0 +1,83 @@
+"""Serves runs, each by its mode. The modes are the modules of this folder that have a function `build_mode`."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from functools import partial
+from types import ModuleType
+
+from kit.dropped_in import modules_in
+from services.orchestrator import modes as folder
+from services.orchestrator.errors import ModeNotOffered
+from services.orchestrator.log.events import Answer, Budgets, RunMode, RunStarted, RunStatus
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.models import RunRecord, RunRequest
+from services.orchestrator.modes.mode import Mode, ModeServices
+from services.orchestrator.settings import OrchestratorSettings
+from services.orchestrator.steps.budgets import in_force
+from services.orchestrator.steps.run import Run, check_not_breaking, end, status_of
+
+
+class Modes:
+    """The modes that are offered, by name, and the frame that is the same for all of them."""
+
+    def __init__(self, modes: Iterable[Mode], services: ModeServices) -> None:
+        self._modes = {mode.name: mode for mode in modes}
+        self._services = services
+
+    @property
+    def all(self) -> Sequence[Mode]:
+        """By name."""
+        return sorted(self._modes.values(), key=lambda mode: mode.name.value)
+
+    def named(self, name: RunMode) -> Mode:
+        """Raises ModeNotOffered."""
+        if name not in self._modes:
+            raise ModeNotOffered(f"mode {name.value} is not offered; use {listed(self.all)}")
+        return self._modes[name]
+
+    def offers(self, name: RunMode) -> bool:
+        """Whether a run in this mode can be worked on here."""
+        return name in self._modes
+
+    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
+        """Takes the run from where its log ends to `done`. Returns how it ended. Raises Parked when it waits for a person."""
+        if journal.progress.done is not None:
+            return journal.progress.done.status
+        if (broken := check_not_breaking(journal)) is not None:
+            return await end(journal, RunStatus.FAILED, broken)
+        mode = self.named(record.request.mode)
+        with mode.admitted(journal.progress.mode) as served_as:
+            run = await Run.begin(journal, self._started(mode, record.request, served_as))
+            await mode.prepare(run, record)
+            answer = await run.once("answer", partial(mode.answer, run, record), Answer, of_steps=True)
+            await run.tell_usage()
+            await self._services.threads.remember(run, record, answer)
+            return await run.end(RunStatus.TIMEOUT if journal.progress.is_time_up else status_of(answer))
+
+    def _started(self, mode: Mode, request: RunRequest, served_as: RunMode) -> RunStarted:
+        return RunStarted(
+            mode=served_as,
+            question=request.question,
+            thread_id=request.thread_id,
+            collection_ids=request.collection_ids,
+            budgets=in_force(_asked(request.budgets, mode.usual), mode.budgets),
+            model=self._services.drafter.model_name,
+        )
+
+
+def discover_modes(services: ModeServices, settings: OrchestratorSettings, package: ModuleType = folder) -> Modes:
+    """All modes of the package. Raises BrokenModule."""
+    modules = [load() for _, load in modules_in(package)]
+    built = [module.build_mode(services, settings) for module in modules if hasattr(module, "build_mode")]
+    return Modes(built, services)
+
+
+def listed(modes: Iterable[Mode]) -> str:
+    """Their names, for a message."""
+    names = [mode.name.value for mode in modes]
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names) or "another"
+
+
+def _asked(budgets: Budgets, usual: Budgets) -> Budgets:
+    """What a request asks for, or gets as usual where it does not say."""
+    return Budgets(**{each.name: getattr(budgets, each.name) or getattr(usual, each.name) for each in fields(Budgets)})

@@ -1,0 +1,74 @@
+"""Modes over fakes, as an orchestrator serves them."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from kit.llm import LanguageModel, ModelInfo, Operation, Request
+from services.orchestrator.answering.drafting import Drafter
+from services.orchestrator.log.events import RunStatus
+from services.orchestrator.log.journal import Journal
+from services.orchestrator.models import RunRecord
+from services.orchestrator.modes.documents import Limits
+from services.orchestrator.modes.grounded import Grounded
+from services.orchestrator.modes.mode import ModeServices
+from services.orchestrator.modes.qa import Qa
+from services.orchestrator.modes.serving import Modes, discover_modes
+from services.orchestrator.modes.threads import Threads
+from services.orchestrator.ports import Memory, RunSources, Searcher, Tools
+from services.orchestrator.settings import OrchestratorSettings
+from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher, FakeSources, FakeTools
+
+
+class NoModel:
+    """An installation without a language model: nobody may ask it."""
+
+    def info(self, operation: Operation) -> ModelInfo:
+        return ModelInfo("", "", 4096)
+
+    async def count_tokens(self, texts: Sequence[str], operation: Operation) -> Sequence[int]:
+        raise AssertionError("there is no model")
+
+    def complete(self, request: Request) -> Any:
+        raise AssertionError("there is no model")
+
+
+def mode_services(
+    drafter: Drafter | None = None,
+    *,
+    model: LanguageModel | None = None,
+    searcher: Searcher | None = None,
+    memory: Memory | None = None,
+    sources: RunSources | None = None,
+    tools: Tools | None = None,
+) -> ModeServices:
+    """What is not given is a fake."""
+    sources = sources or FakeSources()
+    return ModeServices(
+        searcher or FakeSearcher(),
+        tools or FakeTools(),
+        sources,
+        Threads(memory or FakeMemory(), sources, turns=8),
+        model or NoModel(),
+        drafter or Drafter(FakeScorer(), None),
+    )
+
+
+def document_modes(services: ModeServices, limits: Limits = Limits()) -> Modes:  # noqa: B008 - frozen
+    """The modes qa and grounded."""
+    return Modes([Qa(services, limits), Grounded(services, limits)], services)
+
+
+class Worker(Protocol):
+    async def run(self, record: RunRecord, journal: Journal) -> RunStatus: ...
+
+
+class WorkedBy(Modes):
+    """The modes of an orchestrator, whose runs a worker takes to their end."""
+
+    def __init__(self, worker: Worker) -> None:
+        services = mode_services()
+        super().__init__(discover_modes(services, OrchestratorSettings()).all, services)
+        self._worker = worker
+
+    async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
+        return await self._worker.run(record, journal)
