@@ -115,6 +115,7 @@ images: ## Build an image a service (BUILD='docker build', IMAGE_REGISTRY, IMAGE
 	for image in $(IMAGES); do \
 	  name=$(IMAGE_REGISTRY)/groundwork-$$image:$(IMAGE_TAG); echo "Building $$name"; \
 	  $(BUILD) --target $$image --tag $$name --file deploy/images/Dockerfile --label org.opencontainers.image.version=$$version \
+	    --label org.opencontainers.image.licenses=Apache-2.0 \
 	    --label org.opencontainers.image.revision=$$revision . || exit 1; \
 	done
 

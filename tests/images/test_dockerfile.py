@@ -46,7 +46,7 @@ def test_image_runs_its_service_and_holds_no_other(service: str) -> None:
     assert last(service, "ENTRYPOINT") == f'["python", "-m", "services.{service}"]'
     held = {path.split("/")[1] for path in code(service) if path.startswith("services/") and path.count("/") > 1}
     assert held == {service}
-    assert {path.split("/")[0] for path in code(service)} == {"groundwork", "kit", "services"}
+    assert {path.split("/")[0] for path in code(service)} == {"LICENSE", "groundwork", "kit", "services"}
 
 
 @pytest.mark.parametrize("image", images())
