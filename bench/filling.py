@@ -5,7 +5,6 @@ import asyncio
 import hashlib
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ _TIMEOUT_S = 60.0
 
 async def fill(retriever: Channel, reranker: Channel, chunks: int) -> None:
     """Writes and activates `chunks` chunks in documents of 100."""
-    stub: Any = retriever_pb2_grpc.RetrieverServiceStub(retriever)
+    stub = retriever_pb2_grpc.RetrieverServiceStub(retriever)
     rng = np.random.default_rng(1)
     model, centers = await _centers(reranker)
     texts = _texts(chunks)
@@ -53,7 +52,7 @@ def _texts(count: int) -> list[str]:
 
 async def _centers(reranker: Channel) -> tuple[str, npt.NDArray[np.float32]]:
     """The model's name, and the vectors of some questions: float32 [clusters, dimension]."""
-    stub: Any = reranker_pb2_grpc.RerankerServiceStub(reranker)
+    stub = reranker_pb2_grpc.RerankerServiceStub(reranker)
     request = reranker_pb2.EmbedRequest(texts=make_queries(9, _CLUSTERS), kind=reranker_pb2.EMBED_KIND_QUERY)
     answer = await stub.Embed(request, timeout=_TIMEOUT_S)
     return answer.model, np.frombuffer(answer.vectors, dtype=np.float32).reshape(-1, answer.dimension)
@@ -68,7 +67,9 @@ def clustered_unit_vectors(
     return np.asarray(around / np.linalg.norm(around, axis=1, keepdims=True), dtype=np.float32)
 
 
-async def _document(stub: Any, texts: Sequence[str], vectors: npt.NDArray[np.float32], model: str) -> None:
+async def _document(
+    stub: retriever_pb2_grpc.RetrieverServiceStub, texts: Sequence[str], vectors: npt.NDArray[np.float32], model: str
+) -> None:
     document_id, revision_id = uuid.uuid4().hex, uuid.uuid4().hex
     header = retriever_pb2.IndexHeader(
         document_id=document_id, collection_id=COLLECTION, revision_id=revision_id, embedding_model=model

@@ -8,18 +8,18 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import psutil
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from bench.report import Figure, Part
 from evals.samples import Samples
 from evals.tables import Table
+from kit.rpc.calls import health_stub
 from kit.rpc.channel import Channel
 from kit.testing.harness import (
     free_port,
@@ -189,7 +189,7 @@ async def _process(address: str, nats_url: str, retriever: str, reranker: str) -
 
 
 async def _until_serving(channel: Channel) -> None:
-    stub: Any = health_pb2_grpc.HealthStub(channel)
+    stub = health_stub(channel)
     async with asyncio.timeout(_READY_TIMEOUT_S):
         while True:
             try:

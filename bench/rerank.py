@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
@@ -64,7 +63,7 @@ async def _measure(raw: RawEmbedder, system: RunningSystem) -> _Times:
     first_s: list[float] = []
     again_s: list[float] = []
     async with system.channel("reranker") as channel:
-        stub: Any = reranker_pb2_grpc.RerankerServiceStub(channel)
+        stub = reranker_pb2_grpc.RerankerServiceStub(channel)
         for number in range(count):
             part = passages[number * PASSAGES : (number + 1) * PASSAGES]
             raw_s.append(raw.run([queries[number], *part]).seconds)
@@ -73,7 +72,7 @@ async def _measure(raw: RawEmbedder, system: RunningSystem) -> _Times:
     return _Times(raw_s[_WARM_UP:], first_s[_WARM_UP:], again_s[_WARM_UP:])
 
 
-async def _rerank(stub: Any, query: str, passages: Sequence[str]) -> float:
+async def _rerank(stub: reranker_pb2_grpc.RerankerServiceStub, query: str, passages: Sequence[str]) -> float:
     began = time.perf_counter()
     answer = await stub.Rerank(reranker_pb2.RerankRequest(query_text=query, passages=passages), timeout=_TIMEOUT_S)
     if len(answer.scores) != len(passages):

@@ -5,12 +5,11 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from bench.corpus import make_queries
 from bench.filling import COLLECTION, fill
@@ -18,6 +17,7 @@ from bench.report import Figure, Part
 from evals.samples import Samples
 from evals.system import RunningSystem, running_system
 from evals.tables import Table
+from kit.rpc.calls import health_stub
 from kit.rpc.channel import Channel
 
 WARM_UP_QUERIES = 20
@@ -86,7 +86,7 @@ async def _measure(system: RunningSystem, size: Size) -> tuple[float, dict[str, 
         system.channel("reranker") as reranker,
         system.http() as client,
     ):
-        models: Any = reranker_pb2_grpc.RerankerServiceStub(reranker)
+        models = reranker_pb2_grpc.RerankerServiceStub(reranker)
         started_at = time.perf_counter()
         await fill(retriever, reranker, size.chunks)
         fill_s = time.perf_counter() - started_at
@@ -101,8 +101,10 @@ async def _measure(system: RunningSystem, size: Size) -> tuple[float, dict[str, 
     return fill_s, {name: Samples.of(values) for name, values in times_ms.items()}
 
 
-def _ways(retriever: Channel, models: Any, client: httpx.AsyncClient) -> dict[str, Ask]:
-    health: Any = health_pb2_grpc.HealthStub(retriever)
+def _ways(
+    retriever: Channel, models: reranker_pb2_grpc.RerankerServiceStub, client: httpx.AsyncClient
+) -> dict[str, Ask]:
+    health = health_stub(retriever)
     searcher = retriever_pb2_grpc.RetrieverServiceStub(retriever)
 
     def searching(strategy: retriever_pb2.Strategy.ValueType) -> Ask:

@@ -5,10 +5,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 import httpx
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from bench.corpus import make_documents, make_queries
 from bench.filling import COLLECTION, fill
@@ -17,6 +16,8 @@ from bench.uploading import ingest
 from evals.samples import Samples
 from evals.system import RunningSystem, running_system
 from evals.tables import Table
+from kit.rpc.calls import health_stub
+from kit.rpc.channel import Channel
 
 CHUNKS = 10_000
 """In the store before: merges and commits have something to do."""
@@ -82,8 +83,8 @@ async def _measure(system: RunningSystem) -> tuple[Times, Times]:
     return idle, busy
 
 
-def _health(channel: Any) -> Probe:
-    stub: Any = health_pb2_grpc.HealthStub(channel)
+def _health(channel: Channel) -> Probe:
+    stub = health_stub(channel)
     return lambda: stub.Check(health_pb2.HealthCheckRequest(), timeout=_TIMEOUT_S)
 
 

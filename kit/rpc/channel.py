@@ -2,7 +2,7 @@
 without a deadline, makes calls again where that is safe (kit.rpc.attempts), and raises GroundworkError instead of RpcError."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from kit.errors import DeadlineExceeded, Internal
 from kit.rpc.addresses import addresses, host, target
 from kit.rpc.attempts import Attempts, Requests
 from kit.rpc.call_telemetry import ClientCall
+from kit.rpc.calls import WholeRequests
 from kit.rpc.connection import LOOKED_UP_EVERY_S, Connection, InnerChannel, Method
 from kit.rpc.credentials import channel_credentials
 from kit.rpc.server import MAX_MESSAGE_BYTES
@@ -103,10 +104,9 @@ def _service_config(services: Sequence[ServiceDescriptor]) -> str:
 class Channel(grpc.aio.Channel):
     """Wraps a grpc.aio channel so that generated stubs make calls with a token, a deadline and our errors.
 
-    A unary answer is awaited, and `on_trailing` is given the metadata that came after it; a streamed one is an async iterator
-    whose `aclose()` cancels the call. Calls take `timeout` in seconds; the smaller of it and the time left to the request in hand
-    applies. `wait_for_ready` is None for the channel's patience, False not to wait for a server at all, True to wait until the
-    deadline. `is_last` tells the request without which nothing is carried out of a stream of requests.
+    A unary answer is awaited; a streamed one is an async generator (kit.rpc.calls.responses). Calls take `timeout` in seconds;
+    the smaller of it and the time left to the request in hand applies. `wait_for_ready` is None for the channel's patience, False
+    not to wait for a server at all, True to wait until the deadline.
     """
 
     def __init__(self, signer: TokenSigner, passed_on_to: Sequence[str], connection: Connection) -> None:
@@ -127,16 +127,12 @@ class Channel(grpc.aio.Channel):
         # None could be begun again, since answers may have come of what was sent. The base class asks for the method.
         raise NotImplementedError(f"{method}: no contract has streams in both directions")
 
-    def _unary(self, method: Method, *, has_stream: bool = False) -> Callable[..., Any]:
-        async def call(
-            request: Any,
-            *,
-            timeout: float | None = None,
-            wait_for_ready: bool | None = None,
-            on_trailing: Callable[[Mapping[str, str | bytes]], None] | None = None,
-            is_last: Callable[[Any], bool] | None = None,
-        ) -> Any:
+    def _unary(self, method: Method, *, has_stream: bool = False) -> Callable[..., "_UnaryCall"]:
+        async def answer(
+            request: Any, timeout: float | None, wait_for_ready: bool | None
+        ) -> tuple[Any, grpc.aio.Metadata]:
             attempts = self._attempts(method.name, timeout, wait_for_ready)
+            is_last = request.is_last if isinstance(request, WholeRequests) else None
             requests = Requests(request, is_last) if has_stream else None
             while True:
                 sent = request if requests is None else requests.begin()
@@ -145,13 +141,14 @@ class Channel(grpc.aio.Channel):
                 try:
                     with self._connection.inner.using(method) as inner, telemetry.running():
                         made = inner(sent, wait_for_ready=wait_for_ready, **arguments)
-                        answer = await (made if requests is None else answer_of(made))
+                        answered = await (made if requests is None else answer_of(made))
                 except grpc.aio.AioRpcError as error:
                     await attempts.again(error, requests)
                     continue
-                if on_trailing is not None:
-                    on_trailing(dict(await made.trailing_metadata()))
-                return answer
+                return answered, await made.trailing_metadata()
+
+        def call(request: Any, *, timeout: float | None = None, wait_for_ready: bool | None = None) -> _UnaryCall:
+            return _UnaryCall(answer(request, timeout, wait_for_ready))
 
         return call
 
@@ -212,6 +209,21 @@ class Channel(grpc.aio.Channel):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+class _UnaryCall:
+    """A call with one answer: what a caller may do of grpc.aio's own."""
+
+    def __init__(self, answer: Coroutine[Any, Any, tuple[Any, grpc.aio.Metadata]]) -> None:
+        self._answer = answer
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        answered, self._trailing = yield from self._answer.__await__()
+        return answered
+
+    async def trailing_metadata(self) -> grpc.aio.Metadata:
+        """The metadata that came after the answer; the call has to be awaited first."""
+        return self._trailing
 
 
 async def _responses(

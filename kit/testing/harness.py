@@ -12,12 +12,13 @@ from typing import Any
 
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from kit.access.keys import Jwk, KeySource, new_key, parse_public_keys, parse_signing_key, public_half
 from kit.access.principal import INGEST, QUERY, Principal, use_principal
 from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.errors import GroundworkError
+from kit.rpc.calls import health_stub
 from kit.rpc.channel import PATIENCE_S, Channel, open_channel
 from kit.rpc.connection import LOOKED_UP_EVERY_S
 from kit.rpc.server import make_server
@@ -139,7 +140,7 @@ async def _until_serving(settings: ServiceSettings, task: "asyncio.Task[None]") 
     certificates = settings.certificates()
     asking = open_channel(settings.grpc_address, make_signer(), certificates=certificates, patience_s=0)
     async with asyncio.timeout(_READY_TIMEOUT_S), asking as channel:
-        stub: Any = health_pb2_grpc.HealthStub(channel)
+        stub = health_stub(channel)
         while not task.done():
             try:
                 with use_principal(TEST_PRINCIPAL):

@@ -1,21 +1,22 @@
 """The services behind the gateway, as one bundle that routes receive."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Request
+from google.protobuf.descriptor import ServiceDescriptor
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2_grpc
-from grpc_health.v1 import health_pb2_grpc
 
 from kit.access.tokens import TokenSigner
-from kit.rpc.channel import open_channel
+from kit.rpc.calls import health_stub
+from kit.rpc.channel import Channel, open_channel
 from services.gateway.adapters.health import GrpcHealthProbe
 from services.gateway.adapters.ingest import document_watch
 from services.gateway.adapters.orchestrator import OrchestratorRunLog
@@ -23,25 +24,22 @@ from services.gateway.document_feed import DocumentFeeds
 from services.gateway.ports import HealthProbe, RunLog
 from services.gateway.settings import GatewaySettings
 
-Stub = Any
-"""A generated stub on a kit channel. grpc's stubs type stubs by their own channel class, so ours is Any to them."""
-
 
 @dataclass(frozen=True)
 class Backends:
     """What routes may call."""
 
     settings: GatewaySettings
-    ingest: Stub
-    retriever: Stub
-    memory: Stub
-    orchestrator: Stub
+    ingest: ingest_pb2_grpc.IngestServiceStub
+    retriever: retriever_pb2_grpc.RetrieverServiceStub
+    memory: memory_pb2_grpc.MemoryServiceStub
+    orchestrator: orchestrator_pb2_grpc.OrchestratorServiceStub
     run_log: RunLog
     documents: DocumentFeeds
     probes: Mapping[str, HealthProbe]
     stopping: asyncio.Event
     """Set when the gateway was told to stop: /readyz says so, and everything is served until the drain delay is over."""
-    store: Stub
+    store: store_pb2_grpc.StoreServiceStub
     """What is known about the condition of the stored data; served by ingest."""
     closing: asyncio.Event
     """Set when the drain delay is over: event streams end, and clients reconnect to another gateway."""
@@ -53,7 +51,7 @@ async def open_backends(
     """Opens a channel to each service; nothing is called yet, so the order in which services start does not matter."""
     signer, certificates = TokenSigner(settings.signing_key()), settings.certificates()
 
-    async def channel(address: str, services: Any = ()) -> Any:
+    async def channel(address: str, services: Iterable[ServiceDescriptor] = ()) -> Channel:
         return await stack.enter_async_context(
             open_channel(
                 address,
@@ -93,7 +91,7 @@ async def open_backends(
         ),
         documents=feeds,
         probes={
-            name: GrpcHealthProbe(health_pb2_grpc.HealthStub(each), timeout_s=settings.health_timeout_s)
+            name: GrpcHealthProbe(health_stub(each), timeout_s=settings.health_timeout_s)
             for name, each in health_channels.items()
         },
         stopping=stopping,

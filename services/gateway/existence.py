@@ -2,8 +2,8 @@
 answer on a thread that is not there would be forgotten."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
 
 from groundwork.ingest.v1 import ingest_pb2
 from groundwork.memory.v1 import memory_pb2
@@ -20,7 +20,7 @@ async def require_existing(services: Backends, collection_ids: Sequence[str], th
     """Raises NotFound for the first collection, or the thread, that does not exist. A service that cannot be asked is no
     reason not to answer."""
     timeout_s = services.settings.health_timeout_s
-    calls = [
+    calls: list[Awaitable[object]] = [
         services.ingest.GetCollection(ingest_pb2.GetCollectionRequest(collection_id=each), timeout=timeout_s)
         for each in dict.fromkeys(collection_ids)
     ]
@@ -32,10 +32,10 @@ async def require_existing(services: Backends, collection_ids: Sequence[str], th
             raise refusal
 
 
-async def unless_missing(services: Backends, collection_ids: Sequence[str], call: Coroutine[Any, Any, T]) -> T:
+async def unless_missing(services: Backends, collection_ids: Sequence[str], call: Awaitable[T]) -> T:
     """The answer to a call that changes nothing, which is made while the collections are looked up. Raises what
     `require_existing` raises, first of all."""
-    answer = asyncio.create_task(call)
+    answer = asyncio.ensure_future(call)
     try:
         await require_existing(services, collection_ids)
         return await answer

@@ -32,3 +32,31 @@ def test_core_imports_no_transport_no_generated_code_no_vendor(path: Path) -> No
         elif isinstance(node, ast.ImportFrom) and node.module:
             imported.add(node.module.partition(".")[0])
     assert not imported & VENDORS
+
+
+CHECKED = ("kit", "services", "cli", "bench", "evals", "chaos")
+
+
+def untyped_stubs(tree: ast.AST) -> Iterator[int]:
+    """The lines at which a client of a service is declared as Any, so that the type check says nothing about its calls."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            name, annotation = node.arg, node.annotation
+        elif isinstance(node, ast.AnnAssign):
+            made = node.value.func if isinstance(node.value, ast.Call) else node.target
+            name, annotation = ast.unparse(made), node.annotation
+        elif isinstance(node, ast.Assign):
+            name, annotation = ast.unparse(node.targets[0]), node.value
+        else:
+            continue
+        if name.lower().endswith("stub") and isinstance(annotation, ast.Name) and annotation.id == "Any":
+            yield node.lineno
+
+
+def test_every_stub_has_the_type_of_its_contract() -> None:
+    root = SERVICES.parent
+    modules = [path for room in CHECKED for path in (root / room).rglob("*.py")]
+    found = [
+        f"{path.relative_to(root)}:{line}" for path in modules for line in untyped_stubs(ast.parse(path.read_text()))
+    ]
+    assert not found

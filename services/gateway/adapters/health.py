@@ -1,12 +1,11 @@
 """Health of a service, by the gRPC health checking protocol (grpc.health.v1)."""
 
-from collections.abc import Mapping
-from typing import Any
-
+import grpc
 from grpc_health.v1 import health_pb2
 
 from kit.access.principal import use_principal
 from kit.errors import GroundworkError
+from kit.rpc.calls import HealthStub
 from kit.rpc.server import HEALTH_DETAIL_KEY
 from services.gateway.auth import PROBE
 from services.gateway.models import Health, HealthState
@@ -15,18 +14,16 @@ from services.gateway.models import Health, HealthState
 class GrpcHealthProbe:
     """HealthProbe over a health stub."""
 
-    def __init__(self, stub: Any, *, timeout_s: float) -> None:
+    def __init__(self, stub: HealthStub, *, timeout_s: float) -> None:
         self._stub = stub
         self._timeout_s = timeout_s
 
     async def check(self) -> Health:
-        trailing: dict[str, str | bytes] = {}
         request = health_pb2.HealthCheckRequest()
         try:
             with use_principal(PROBE):
-                answer = await self._stub.Check(
-                    request, timeout=self._timeout_s, wait_for_ready=False, on_trailing=trailing.update
-                )
+                call = self._stub.Check(request, timeout=self._timeout_s, wait_for_ready=False)
+                answer, trailing = await call, await call.trailing_metadata()
         except GroundworkError as error:
             return Health(HealthState.UNREACHABLE, error.reason)
         if answer.status == health_pb2.HealthCheckResponse.SERVING:
@@ -34,7 +31,7 @@ class GrpcHealthProbe:
         return Health(HealthState.NOT_SERVING, _detail(trailing) or "it waits for its own dependencies, or is draining")
 
 
-def _detail(trailing: Mapping[str, str | bytes]) -> str:
+def _detail(trailing: grpc.aio.Metadata) -> str:
     """What the service says of itself; an older one says nothing."""
     detail = trailing.get(HEALTH_DETAIL_KEY, b"")
     return detail if isinstance(detail, str) else detail.decode(errors="replace")

@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
 from groundwork.ingest.v1 import ingest_pb2 as pb
+from groundwork.ingest.v1 import ingest_pb2_grpc as rpc
 
+from kit.rpc.calls import responses
 from services.gateway.document_feed import DocumentState, Watch
 from services.gateway.encoding import encode
 from services.gateway.schemas.documents import Document
@@ -14,11 +15,11 @@ from services.gateway.sse import ServerSentEvent
 _SETTLED = {pb.DOCUMENT_STATUS_READY, pb.DOCUMENT_STATUS_FAILED, pb.DOCUMENT_STATUS_DELETED}
 
 
-def document_watch(stub: Any, *, timeout_s: float) -> Watch:
+def document_watch(stub: rpc.IngestServiceStub, *, timeout_s: float) -> Watch:
     """The watch of all documents that the present principal may read over a stub on a kit channel, at most `timeout_s` long."""
 
     async def watch() -> AsyncGenerator[DocumentState | None, None]:
-        async with aclosing(stub.WatchDocuments(pb.WatchDocumentsRequest(), timeout=timeout_s)) as changes:
+        async with aclosing(responses(stub.WatchDocuments(pb.WatchDocumentsRequest(), timeout=timeout_s))) as changes:
             async for change in changes:
                 if change.HasField("document"):
                     yield document_state(change.document)

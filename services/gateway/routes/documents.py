@@ -10,6 +10,7 @@ from groundwork.common.v1 import common_pb2
 from groundwork.ingest.v1 import ingest_pb2 as pb
 from starlette.types import Receive, Scope, Send
 
+from kit.rpc.calls import responses
 from services.gateway.backends import Services
 from services.gateway.encoding import encode, enum_number
 from services.gateway.own_default import meant
@@ -109,9 +110,8 @@ async def reindex_document(
 )
 async def download_document(document_id: DocumentPath, services: Services) -> Download:
     """The file as uploaded, always as a download."""
-    stream = services.ingest.DownloadDocument(
-        pb.DownloadDocumentRequest(document_id=document_id), timeout=services.settings.upload_timeout_s
-    )
+    request = pb.DownloadDocumentRequest(document_id=document_id)
+    stream = responses(services.ingest.DownloadDocument(request, timeout=services.settings.upload_timeout_s))
     first = await anext(stream)
     return Download(stream, first.document)
 

@@ -9,6 +9,7 @@ from groundwork.ingest.v1 import ingest_pb2 as pb
 from starlette.requests import ClientDisconnect
 
 from kit.errors import GroundworkError, Internal, InvalidArgument
+from kit.rpc.calls import WholeRequests
 from services.gateway.backends import Backends, Services
 from services.gateway.errors import UploadInterrupted, UploadStalled
 from services.gateway.metrics import UPLOADED_BYTES
@@ -133,7 +134,7 @@ async def _pass_on(
 
     try:
         answer = await services.ingest.UploadDocument(
-            parts(), timeout=services.settings.upload_timeout_s, is_last=lambda part: part.HasField("end")
+            WholeRequests(parts(), lambda part: part.HasField("end")), timeout=services.settings.upload_timeout_s
         )
     except (asyncio.CancelledError, GroundworkError) as error:
         if broken:

@@ -5,10 +5,9 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from groundwork.reranker.v1 import reranker_pb2
+from groundwork.reranker.v1 import reranker_pb2, reranker_pb2_grpc
 
 from services.ingest.errors import BadVectors
 from services.ingest.ports import Vectors
@@ -23,7 +22,7 @@ _INFO_LIFE_S = 30.0
 class RerankerEmbedder:
     """`stub` is a RerankerServiceStub on a kit channel."""
 
-    def __init__(self, stub: Any, cache_folder: Path) -> None:
+    def __init__(self, stub: reranker_pb2_grpc.RerankerServiceStub, cache_folder: Path) -> None:
         self._stub = stub
         self._cache_folder = cache_folder
         self._model: tuple[float, EmbeddingModel] | None = None

@@ -3,11 +3,10 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from typing import Any
 
 import numpy as np
 from groundwork.common.v1 import common_pb2
-from groundwork.retriever.v1 import retriever_pb2
+from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 
 from kit.errors import Cancelled, Unavailable
 from services.ingest.documents.models import Document, Revision
@@ -30,7 +29,7 @@ _STATES = {
 class RetrieverIndex:
     """`stub` is a RetrieverServiceStub on a kit channel."""
 
-    def __init__(self, stub: Any) -> None:
+    def __init__(self, stub: retriever_pb2_grpc.RetrieverServiceStub) -> None:
         self._stub = stub
 
     async def index(
@@ -67,7 +66,7 @@ class RetrieverIndex:
             raise
         if answer.chunk_count != chunk_count:
             raise Unavailable(f"the index took {answer.chunk_count} of {chunk_count} chunks", reason="INDEX_INCOMPLETE")
-        return bool(answer.HasField("activated_at"))
+        return answer.HasField("activated_at")
 
     async def activate(
         self, document: Document, revision: Revision, chunk_count: int, languages: Sequence[str]

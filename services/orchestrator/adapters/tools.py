@@ -11,6 +11,7 @@ from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc as rpc
 
 from kit.errors import Cancelled, DeadlineExceeded, Internal, InvalidArgument, ResourceExhausted, Unavailable
+from kit.rpc.calls import responses
 from kit.rpc.channel import Channel
 from kit.structs import as_json
 from services.orchestrator.adapters.codec import enum_from_number
@@ -34,7 +35,7 @@ class GrpcTools:
 
     def __init__(self, channel: Channel, *, list_timeout_s: float) -> None:
         self._channel = channel
-        self._stub: Any = rpc.ToolsServiceStub(channel)
+        self._stub = rpc.ToolsServiceStub(channel)
         self._list_timeout_s = list_timeout_s
 
     async def messages(self) -> Sequence[pb.Tool]:
@@ -43,8 +44,7 @@ class GrpcTools:
             listed = await self._stub.ListTools(
                 pb.ListToolsRequest(), timeout=self._list_timeout_s, wait_for_ready=True
             )
-        tools: Sequence[pb.Tool] = listed.tools
-        return tools
+        return listed.tools
 
     async def offered(self) -> Sequence[Tool]:
         return [_tool(message) for message in await self.messages()]
@@ -68,7 +68,7 @@ class _GrpcCall:
     connected: Callable[[], Awaitable[bool]]
     """Waits for the service while it is restarted. Not in the time of the call: without this every call of those seconds would be
     lost, and of one that must not be made twice nobody would know what came of it."""
-    stub: Any
+    stub: rpc.ToolsServiceStub
     tool: Tool
     arguments: Mapping[str, Any]
     collection_ids: tuple[str, ...]
@@ -88,7 +88,9 @@ class _GrpcCall:
         began = time.monotonic()
         with _in_our_words():
             try:
-                async with aclosing(self.stub.CallTool(request, timeout=self.tool.timeout_s + _MARGIN_S)) as events:
+                async with aclosing(
+                    responses(self.stub.CallTool(request, timeout=self.tool.timeout_s + _MARGIN_S))
+                ) as events:
                     async for event in events:
                         kind = event.WhichOneof("event")
                         if kind == "result":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
 
 import grpc
 import grpc.aio
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
+from kit.rpc.calls import health_stub
 from kit.rpc.credentials import channel_credentials
 from kit.rpc.tls import CertificateSource
 from services.standalone.models import Probe, ProbeKind
@@ -39,9 +39,8 @@ class NetworkProbe:
         await _close(writer)
         async with self._channel(f"{probe.host}:{probe.port}") as channel:
             request = health_pb2.HealthCheckRequest(service="")
-            stub: Any = health_pb2_grpc.HealthStub(channel)  # its methods are made at run time
-            answer = await stub.Check(request, timeout=ATTEMPT_TIMEOUT_S)
-            return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+            answer = await health_stub(channel).Check(request, timeout=ATTEMPT_TIMEOUT_S)
+            return answer.status == health_pb2.HealthCheckResponse.SERVING
 
     def _channel(self, address: str) -> grpc.aio.Channel:
         if self._certificates is None:

@@ -74,7 +74,7 @@ class IngestDocuments:
         """Tried again where that may help: with its idempotency key an upload is harmless when repeated."""
         for tries_left in reversed(range(_UPLOAD_TRIES)):
             try:
-                response: pb.UploadDocumentResponse = await self._stub.UploadDocument(iter(parts), timeout=_TIMEOUT_S)
+                response = await self._stub.UploadDocument(iter(parts), timeout=_TIMEOUT_S)
             except GroundworkError as error:
                 if not (error.retryable and tries_left):
                     raise
@@ -95,7 +95,7 @@ class IngestDocuments:
         request = pb.GetDocumentRequest(document_id=document_id)
         with put_plainly(_SERVICE):
             try:
-                response: pb.GetDocumentResponse = await self._stub.GetDocument(request, timeout=_TIMEOUT_S)
+                response = await self._stub.GetDocument(request, timeout=_TIMEOUT_S)
             except NotFound:
                 return None
         return _document(response.document)
@@ -105,7 +105,7 @@ class IngestDocuments:
         request = pb.ListDocumentsRequest(collection_id=collection_id, page=page)
         with put_plainly(_SERVICE):
             try:
-                response: pb.ListDocumentsResponse = await self._stub.ListDocuments(request, timeout=_TIMEOUT_S)
+                response = await self._stub.ListDocuments(request, timeout=_TIMEOUT_S)
             except NotFound as error:
                 raise CollectionMissing(error.message) from error
         return DocumentPage([_document(each) for each in response.documents], response.next_page_token)
@@ -121,9 +121,7 @@ class IngestDocuments:
 
     async def collection_ids(self) -> Sequence[str]:
         with put_plainly(_SERVICE):
-            response: pb.ListCollectionsResponse = await self._stub.ListCollections(
-                pb.ListCollectionsRequest(), timeout=_TIMEOUT_S
-            )
+            response = await self._stub.ListCollections(pb.ListCollectionsRequest(), timeout=_TIMEOUT_S)
         return [each.collection_id for each in response.collections]
 
     async def create_collection(self, collection_id: str) -> None:

@@ -29,7 +29,7 @@ class RerankerModels:
     ) -> Sequence[float]:
         request = pb.RerankRequest(query_text=query_text, passages=texts, content_hashes=content_hashes)
         with put_plainly(_SERVICE, _AWAY):
-            response: pb.RerankResponse = await self._stub.Rerank(request, timeout=self._timeout_s)
+            response = await self._stub.Rerank(request, timeout=self._timeout_s)
         if len(response.scores) != len(texts):
             raise ToolError(f"{_SERVICE} gave {len(response.scores)} scores for {len(texts)} passages", reason=_ODD)
         return list(response.scores)
@@ -48,9 +48,7 @@ class RerankerModels:
         self, texts: Sequence[str], kind: pb.EmbedKind.ValueType, model: str
     ) -> tuple[str, Sequence[Vector]]:
         with put_plainly(_SERVICE, _AWAY):
-            response: pb.EmbedResponse = await self._stub.Embed(
-                pb.EmbedRequest(texts=texts, kind=kind, model=model), timeout=_TIMEOUT_S
-            )
+            response = await self._stub.Embed(pb.EmbedRequest(texts=texts, kind=kind, model=model), timeout=_TIMEOUT_S)
         numbers = np.frombuffer(response.vectors, dtype="<f4").astype(np.float32)
         if not response.dimension or numbers.size != len(texts) * response.dimension:
             raise ToolError(f"{_SERVICE} gave {numbers.size} numbers for {len(texts)} texts", reason=_ODD)

@@ -31,7 +31,7 @@ class RetrieverPassages:
 
     async def search(self, query: SearchQuery) -> Found:
         with put_plainly(_SERVICE, _AWAY):
-            response: pb.SearchResponse = await self._stub.Search(_search_request(query), timeout=self._timeout_s)
+            response = await self._stub.Search(_search_request(query), timeout=self._timeout_s)
         return Found(
             tuple(passage_of(hit) for hit in response.hits),
             tuple(Degradation(each.part, each.reason, each.message) for each in response.degraded),
@@ -49,8 +49,7 @@ class RetrieverPassages:
 
     async def _fetched(self, request: pb.FetchChunksRequest) -> pb.FetchChunksResponse:
         with put_plainly(_SERVICE, _AWAY):
-            response: pb.FetchChunksResponse = await self._stub.FetchChunks(request, timeout=self._timeout_s)
-        return response
+            return await self._stub.FetchChunks(request, timeout=self._timeout_s)
 
 
 def _search_request(query: SearchQuery) -> pb.SearchRequest:

@@ -9,6 +9,7 @@ from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
 from kit.errors import GroundworkError
+from kit.rpc.calls import WholeRequests
 from kit.rpc.channel import Channel
 
 _TIMEOUT_S = 300.0
@@ -87,7 +88,7 @@ class Callers:
 
     async def _upload(self, name: str) -> None:
         answer = await self._ingest.UploadDocument(
-            _parts(name), timeout=_TIMEOUT_S, is_last=lambda part: part.HasField("end")
+            WholeRequests(_parts(name), lambda part: part.HasField("end")), timeout=_TIMEOUT_S
         )
         assert answer.document.name == name
 

@@ -91,7 +91,9 @@ async def test_thread_that_is_deleted_through_one_while_the_other_appends_leaves
 ) -> None:
     thread = (await stubs[0].CreateThread(pb.CreateThreadRequest(), timeout=TIMEOUT_S)).thread
     appends = [
-        asyncio.create_task(stubs[number % 2].AppendMessages(turn(thread.thread_id, f"run{number}"), timeout=TIMEOUT_S))
+        asyncio.ensure_future(
+            stubs[number % 2].AppendMessages(turn(thread.thread_id, f"run{number}"), timeout=TIMEOUT_S)
+        )
         for number in range(RUNS)
     ]
     await appends[0]

@@ -7,21 +7,7 @@ from collections import abc as _abc
 from groundwork.ingest.v1 import ingest_pb2 as _ingest_pb2
 from grpc import aio as _aio
 import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -34,96 +20,44 @@ class IngestServiceStub:
     NOT_YOURS.
     """
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> IngestServiceAsyncStub: ...
-    UploadDocument: _grpc.StreamUnaryMultiCallable[_ingest_pb2.UploadDocumentRequest, _ingest_pb2.UploadDocumentResponse]
-    """Takes a file and answers once it is stored and its job queued. The header comes first, then the bytes in order, then
-    the end. A stream that stops without its end is refused with UPLOAD_INCOMPLETE: its sender died.
-    """
-    GetDocument: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.GetDocumentRequest, _ingest_pb2.GetDocumentResponse]
-    """One document with its status and report."""
-    ListDocuments: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.ListDocumentsRequest, _ingest_pb2.ListDocumentsResponse]
-    """Documents of a collection, newest first."""
-    DeleteDocument: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.DeleteDocumentRequest, _ingest_pb2.DeleteDocumentResponse]
-    """Removes a document everywhere; gone from the next search on. Harmless when repeated."""
-    Reindex: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.ReindexRequest, _ingest_pb2.ReindexResponse]
-    """Reads a stored file again under a fresh revision; the old one stays searchable until the new one is active."""
-    WatchDocuments: _grpc.UnaryStreamMultiCallable[_ingest_pb2.WatchDocumentsRequest, _ingest_pb2.WatchDocumentsResponse]
-    """The current state of the watched documents, then each change, until the caller hangs up. The stream also ends when a collection
-    has become readable to the caller or is so no longer: open it again.
-    """
-    DownloadDocument: _grpc.UnaryStreamMultiCallable[_ingest_pb2.DownloadDocumentRequest, _ingest_pb2.DownloadDocumentResponse]
-    """The bytes as uploaded."""
-    CreateCollection: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.CreateCollectionRequest, _ingest_pb2.CreateCollectionResponse]
-    """Makes a collection, which is the caller's. ALREADY_EXISTS when its id is taken: ids are names in the tenant's namespace, so one may
-    be taken by a collection that the caller cannot see. An id that is made from the name is a free one then.
-    """
-    GetCollection: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.GetCollectionRequest, _ingest_pb2.GetCollectionResponse]
-    """One collection."""
-    ListCollections: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.ListCollectionsRequest, _ingest_pb2.ListCollectionsResponse]
-    """The collections that the caller may read, by id. Their default collection always exists."""
-    UpdateCollection: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.UpdateCollectionRequest, _ingest_pb2.UpdateCollectionResponse]
-    """Changes a collection's name, or who may read it. Only its owner may, and who sees all of the tenant."""
-    DeleteCollection: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.DeleteCollectionRequest, _ingest_pb2.DeleteCollectionResponse]
-    """Removes a collection with all its documents. Default collections are refused."""
-    GetJobCounts: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.GetJobCountsRequest, _ingest_pb2.GetJobCountsResponse]
-    """How much work waits, and how much was given up, in the collections that the caller may read."""
-    ListDeadLetters: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.ListDeadLettersRequest, _ingest_pb2.ListDeadLettersResponse]
-    """Jobs that were given up although nothing is known to be wrong with the file, newest first."""
-    RequeueDeadLetter: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLetterRequest, _ingest_pb2.RequeueDeadLetterResponse]
-    """Queues a given-up document again. Harmless when repeated. NOT_FOUND DEAD_LETTER_NOT_FOUND when there is no such letter."""
-    RequeueDeadLetters: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLettersRequest, _ingest_pb2.RequeueDeadLettersResponse]
-    """Queues many given-up documents again, at most 500 a call. Harmless when repeated."""
-
-@_typing.type_check_only
-class IngestServiceAsyncStub(IngestServiceStub):
-    """Documents and their collections. The tenant is the principal's; no request names one.
-
-    A collection belongs to who made it, and documents, jobs, dead letters and events to their collection. What the caller may not read
-    does not exist for them: NOT_FOUND as for what never was. What they may read and not change is refused with PERMISSION_DENIED and
-    NOT_YOURS.
-    """
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    UploadDocument: _aio.StreamUnaryMultiCallable[_ingest_pb2.UploadDocumentRequest, _ingest_pb2.UploadDocumentResponse]  # type: ignore[assignment]
+    UploadDocument: _aio.StreamUnaryMultiCallable[_ingest_pb2.UploadDocumentRequest, _ingest_pb2.UploadDocumentResponse]
     """Takes a file and answers once it is stored and its job queued. The header comes first, then the bytes in order, then
     the end. A stream that stops without its end is refused with UPLOAD_INCOMPLETE: its sender died.
     """
-    GetDocument: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetDocumentRequest, _ingest_pb2.GetDocumentResponse]  # type: ignore[assignment]
+    GetDocument: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetDocumentRequest, _ingest_pb2.GetDocumentResponse]
     """One document with its status and report."""
-    ListDocuments: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListDocumentsRequest, _ingest_pb2.ListDocumentsResponse]  # type: ignore[assignment]
+    ListDocuments: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListDocumentsRequest, _ingest_pb2.ListDocumentsResponse]
     """Documents of a collection, newest first."""
-    DeleteDocument: _aio.UnaryUnaryMultiCallable[_ingest_pb2.DeleteDocumentRequest, _ingest_pb2.DeleteDocumentResponse]  # type: ignore[assignment]
+    DeleteDocument: _aio.UnaryUnaryMultiCallable[_ingest_pb2.DeleteDocumentRequest, _ingest_pb2.DeleteDocumentResponse]
     """Removes a document everywhere; gone from the next search on. Harmless when repeated."""
-    Reindex: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ReindexRequest, _ingest_pb2.ReindexResponse]  # type: ignore[assignment]
+    Reindex: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ReindexRequest, _ingest_pb2.ReindexResponse]
     """Reads a stored file again under a fresh revision; the old one stays searchable until the new one is active."""
-    WatchDocuments: _aio.UnaryStreamMultiCallable[_ingest_pb2.WatchDocumentsRequest, _ingest_pb2.WatchDocumentsResponse]  # type: ignore[assignment]
+    WatchDocuments: _aio.UnaryStreamMultiCallable[_ingest_pb2.WatchDocumentsRequest, _ingest_pb2.WatchDocumentsResponse]
     """The current state of the watched documents, then each change, until the caller hangs up. The stream also ends when a collection
     has become readable to the caller or is so no longer: open it again.
     """
-    DownloadDocument: _aio.UnaryStreamMultiCallable[_ingest_pb2.DownloadDocumentRequest, _ingest_pb2.DownloadDocumentResponse]  # type: ignore[assignment]
+    DownloadDocument: _aio.UnaryStreamMultiCallable[_ingest_pb2.DownloadDocumentRequest, _ingest_pb2.DownloadDocumentResponse]
     """The bytes as uploaded."""
-    CreateCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.CreateCollectionRequest, _ingest_pb2.CreateCollectionResponse]  # type: ignore[assignment]
+    CreateCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.CreateCollectionRequest, _ingest_pb2.CreateCollectionResponse]
     """Makes a collection, which is the caller's. ALREADY_EXISTS when its id is taken: ids are names in the tenant's namespace, so one may
     be taken by a collection that the caller cannot see. An id that is made from the name is a free one then.
     """
-    GetCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetCollectionRequest, _ingest_pb2.GetCollectionResponse]  # type: ignore[assignment]
+    GetCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetCollectionRequest, _ingest_pb2.GetCollectionResponse]
     """One collection."""
-    ListCollections: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListCollectionsRequest, _ingest_pb2.ListCollectionsResponse]  # type: ignore[assignment]
+    ListCollections: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListCollectionsRequest, _ingest_pb2.ListCollectionsResponse]
     """The collections that the caller may read, by id. Their default collection always exists."""
-    UpdateCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.UpdateCollectionRequest, _ingest_pb2.UpdateCollectionResponse]  # type: ignore[assignment]
+    UpdateCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.UpdateCollectionRequest, _ingest_pb2.UpdateCollectionResponse]
     """Changes a collection's name, or who may read it. Only its owner may, and who sees all of the tenant."""
-    DeleteCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.DeleteCollectionRequest, _ingest_pb2.DeleteCollectionResponse]  # type: ignore[assignment]
+    DeleteCollection: _aio.UnaryUnaryMultiCallable[_ingest_pb2.DeleteCollectionRequest, _ingest_pb2.DeleteCollectionResponse]
     """Removes a collection with all its documents. Default collections are refused."""
-    GetJobCounts: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetJobCountsRequest, _ingest_pb2.GetJobCountsResponse]  # type: ignore[assignment]
+    GetJobCounts: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetJobCountsRequest, _ingest_pb2.GetJobCountsResponse]
     """How much work waits, and how much was given up, in the collections that the caller may read."""
-    ListDeadLetters: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListDeadLettersRequest, _ingest_pb2.ListDeadLettersResponse]  # type: ignore[assignment]
+    ListDeadLetters: _aio.UnaryUnaryMultiCallable[_ingest_pb2.ListDeadLettersRequest, _ingest_pb2.ListDeadLettersResponse]
     """Jobs that were given up although nothing is known to be wrong with the file, newest first."""
-    RequeueDeadLetter: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLetterRequest, _ingest_pb2.RequeueDeadLetterResponse]  # type: ignore[assignment]
+    RequeueDeadLetter: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLetterRequest, _ingest_pb2.RequeueDeadLetterResponse]
     """Queues a given-up document again. Harmless when repeated. NOT_FOUND DEAD_LETTER_NOT_FOUND when there is no such letter."""
-    RequeueDeadLetters: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLettersRequest, _ingest_pb2.RequeueDeadLettersResponse]  # type: ignore[assignment]
+    RequeueDeadLetters: _aio.UnaryUnaryMultiCallable[_ingest_pb2.RequeueDeadLettersRequest, _ingest_pb2.RequeueDeadLettersResponse]
     """Queues many given-up documents again, at most 500 a call. Harmless when repeated."""
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -137,9 +71,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def UploadDocument(
         self,
-        request_iterator: _MaybeAsyncIterator[_ingest_pb2.UploadDocumentRequest],
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.UploadDocumentResponse, _abc.Awaitable[_ingest_pb2.UploadDocumentResponse]]:
+        request_iterator: _abc.AsyncIterator[_ingest_pb2.UploadDocumentRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_ingest_pb2.UploadDocumentRequest], _abc.Awaitable[_ingest_pb2.UploadDocumentResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.UploadDocumentResponse]:
         """Takes a file and answers once it is stored and its job queued. The header comes first, then the bytes in order, then
         the end. A stream that stops without its end is refused with UPLOAD_INCOMPLETE: its sender died.
         """
@@ -148,40 +82,40 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     def GetDocument(
         self,
         request: _ingest_pb2.GetDocumentRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.GetDocumentResponse, _abc.Awaitable[_ingest_pb2.GetDocumentResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.GetDocumentRequest, _abc.Awaitable[_ingest_pb2.GetDocumentResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.GetDocumentResponse]:
         """One document with its status and report."""
 
     @_abc_1.abstractmethod
     def ListDocuments(
         self,
         request: _ingest_pb2.ListDocumentsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.ListDocumentsResponse, _abc.Awaitable[_ingest_pb2.ListDocumentsResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.ListDocumentsRequest, _abc.Awaitable[_ingest_pb2.ListDocumentsResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.ListDocumentsResponse]:
         """Documents of a collection, newest first."""
 
     @_abc_1.abstractmethod
     def DeleteDocument(
         self,
         request: _ingest_pb2.DeleteDocumentRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.DeleteDocumentResponse, _abc.Awaitable[_ingest_pb2.DeleteDocumentResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.DeleteDocumentRequest, _abc.Awaitable[_ingest_pb2.DeleteDocumentResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.DeleteDocumentResponse]:
         """Removes a document everywhere; gone from the next search on. Harmless when repeated."""
 
     @_abc_1.abstractmethod
     def Reindex(
         self,
         request: _ingest_pb2.ReindexRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.ReindexResponse, _abc.Awaitable[_ingest_pb2.ReindexResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.ReindexRequest, _abc.Awaitable[_ingest_pb2.ReindexResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.ReindexResponse]:
         """Reads a stored file again under a fresh revision; the old one stays searchable until the new one is active."""
 
     @_abc_1.abstractmethod
     def WatchDocuments(
         self,
         request: _ingest_pb2.WatchDocumentsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_ingest_pb2.WatchDocumentsResponse], _abc.AsyncIterator[_ingest_pb2.WatchDocumentsResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.WatchDocumentsRequest, _abc.AsyncIterator[_ingest_pb2.WatchDocumentsResponse]],
+    ) -> _abc.AsyncIterator[_ingest_pb2.WatchDocumentsResponse]:
         """The current state of the watched documents, then each change, until the caller hangs up. The stream also ends when a collection
         has become readable to the caller or is so no longer: open it again.
         """
@@ -190,16 +124,16 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     def DownloadDocument(
         self,
         request: _ingest_pb2.DownloadDocumentRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_ingest_pb2.DownloadDocumentResponse], _abc.AsyncIterator[_ingest_pb2.DownloadDocumentResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.DownloadDocumentRequest, _abc.AsyncIterator[_ingest_pb2.DownloadDocumentResponse]],
+    ) -> _abc.AsyncIterator[_ingest_pb2.DownloadDocumentResponse]:
         """The bytes as uploaded."""
 
     @_abc_1.abstractmethod
     def CreateCollection(
         self,
         request: _ingest_pb2.CreateCollectionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.CreateCollectionResponse, _abc.Awaitable[_ingest_pb2.CreateCollectionResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.CreateCollectionRequest, _abc.Awaitable[_ingest_pb2.CreateCollectionResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.CreateCollectionResponse]:
         """Makes a collection, which is the caller's. ALREADY_EXISTS when its id is taken: ids are names in the tenant's namespace, so one may
         be taken by a collection that the caller cannot see. An id that is made from the name is a free one then.
         """
@@ -208,64 +142,64 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     def GetCollection(
         self,
         request: _ingest_pb2.GetCollectionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.GetCollectionResponse, _abc.Awaitable[_ingest_pb2.GetCollectionResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.GetCollectionRequest, _abc.Awaitable[_ingest_pb2.GetCollectionResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.GetCollectionResponse]:
         """One collection."""
 
     @_abc_1.abstractmethod
     def ListCollections(
         self,
         request: _ingest_pb2.ListCollectionsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.ListCollectionsResponse, _abc.Awaitable[_ingest_pb2.ListCollectionsResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.ListCollectionsRequest, _abc.Awaitable[_ingest_pb2.ListCollectionsResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.ListCollectionsResponse]:
         """The collections that the caller may read, by id. Their default collection always exists."""
 
     @_abc_1.abstractmethod
     def UpdateCollection(
         self,
         request: _ingest_pb2.UpdateCollectionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.UpdateCollectionResponse, _abc.Awaitable[_ingest_pb2.UpdateCollectionResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.UpdateCollectionRequest, _abc.Awaitable[_ingest_pb2.UpdateCollectionResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.UpdateCollectionResponse]:
         """Changes a collection's name, or who may read it. Only its owner may, and who sees all of the tenant."""
 
     @_abc_1.abstractmethod
     def DeleteCollection(
         self,
         request: _ingest_pb2.DeleteCollectionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.DeleteCollectionResponse, _abc.Awaitable[_ingest_pb2.DeleteCollectionResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.DeleteCollectionRequest, _abc.Awaitable[_ingest_pb2.DeleteCollectionResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.DeleteCollectionResponse]:
         """Removes a collection with all its documents. Default collections are refused."""
 
     @_abc_1.abstractmethod
     def GetJobCounts(
         self,
         request: _ingest_pb2.GetJobCountsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.GetJobCountsResponse, _abc.Awaitable[_ingest_pb2.GetJobCountsResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.GetJobCountsRequest, _abc.Awaitable[_ingest_pb2.GetJobCountsResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.GetJobCountsResponse]:
         """How much work waits, and how much was given up, in the collections that the caller may read."""
 
     @_abc_1.abstractmethod
     def ListDeadLetters(
         self,
         request: _ingest_pb2.ListDeadLettersRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.ListDeadLettersResponse, _abc.Awaitable[_ingest_pb2.ListDeadLettersResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.ListDeadLettersRequest, _abc.Awaitable[_ingest_pb2.ListDeadLettersResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.ListDeadLettersResponse]:
         """Jobs that were given up although nothing is known to be wrong with the file, newest first."""
 
     @_abc_1.abstractmethod
     def RequeueDeadLetter(
         self,
         request: _ingest_pb2.RequeueDeadLetterRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.RequeueDeadLetterResponse, _abc.Awaitable[_ingest_pb2.RequeueDeadLetterResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.RequeueDeadLetterRequest, _abc.Awaitable[_ingest_pb2.RequeueDeadLetterResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.RequeueDeadLetterResponse]:
         """Queues a given-up document again. Harmless when repeated. NOT_FOUND DEAD_LETTER_NOT_FOUND when there is no such letter."""
 
     @_abc_1.abstractmethod
     def RequeueDeadLetters(
         self,
         request: _ingest_pb2.RequeueDeadLettersRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_ingest_pb2.RequeueDeadLettersResponse, _abc.Awaitable[_ingest_pb2.RequeueDeadLettersResponse]]:
+        context: _aio.ServicerContext[_ingest_pb2.RequeueDeadLettersRequest, _abc.Awaitable[_ingest_pb2.RequeueDeadLettersResponse]],
+    ) -> _abc.Awaitable[_ingest_pb2.RequeueDeadLettersResponse]:
         """Queues many given-up documents again, at most 500 a call. Harmless when repeated."""
 
-def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _aio.Server) -> None: ...

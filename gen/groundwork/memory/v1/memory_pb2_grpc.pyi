@@ -7,21 +7,7 @@ from collections import abc as _abc
 from groundwork.memory.v1 import memory_pb2 as _memory_pb2
 from grpc import aio as _aio
 import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,51 +15,24 @@ GRPC_VERSION: str
 class MemoryServiceStub:
     """Threads: conversations and their messages. Owner and tenant are the principal's."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> MemoryServiceAsyncStub: ...
-    CreateThread: _grpc.UnaryUnaryMultiCallable[_memory_pb2.CreateThreadRequest, _memory_pb2.CreateThreadResponse]
-    """Makes a thread."""
-    GetThread: _grpc.UnaryUnaryMultiCallable[_memory_pb2.GetThreadRequest, _memory_pb2.GetThreadResponse]
-    """One thread."""
-    ListThreads: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ListThreadsRequest, _memory_pb2.ListThreadsResponse]
-    """The owner's threads, last used first."""
-    RenameThread: _grpc.UnaryUnaryMultiCallable[_memory_pb2.RenameThreadRequest, _memory_pb2.RenameThreadResponse]
-    """Gives a thread another title."""
-    DeleteThread: _grpc.UnaryUnaryMultiCallable[_memory_pb2.DeleteThreadRequest, _memory_pb2.DeleteThreadResponse]
-    """Removes a thread and its messages, and has the runs of its questions removed within a minute. Harmless when repeated."""
-    AppendMessages: _grpc.UnaryUnaryMultiCallable[_memory_pb2.AppendMessagesRequest, _memory_pb2.AppendMessagesResponse]
-    """Appends messages; one whose id is already there is not appended again."""
-    ForgetAnswer: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ForgetAnswerRequest, _memory_pb2.ForgetAnswerResponse]
-    """Replaces what an answer in a thread says by a notice that it was removed, because a document that it quotes was deleted. The
-    question stays. Harmless when repeated, and where there is no such thread or answer.
-    """
-    GetHistory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.GetHistoryRequest, _memory_pb2.GetHistoryResponse]
-    """The last messages of a thread, oldest first. A question and its answer stand together, in the order in which was asked."""
-
-@_typing.type_check_only
-class MemoryServiceAsyncStub(MemoryServiceStub):
-    """Threads: conversations and their messages. Owner and tenant are the principal's."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    CreateThread: _aio.UnaryUnaryMultiCallable[_memory_pb2.CreateThreadRequest, _memory_pb2.CreateThreadResponse]  # type: ignore[assignment]
+    CreateThread: _aio.UnaryUnaryMultiCallable[_memory_pb2.CreateThreadRequest, _memory_pb2.CreateThreadResponse]
     """Makes a thread."""
-    GetThread: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetThreadRequest, _memory_pb2.GetThreadResponse]  # type: ignore[assignment]
+    GetThread: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetThreadRequest, _memory_pb2.GetThreadResponse]
     """One thread."""
-    ListThreads: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListThreadsRequest, _memory_pb2.ListThreadsResponse]  # type: ignore[assignment]
+    ListThreads: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListThreadsRequest, _memory_pb2.ListThreadsResponse]
     """The owner's threads, last used first."""
-    RenameThread: _aio.UnaryUnaryMultiCallable[_memory_pb2.RenameThreadRequest, _memory_pb2.RenameThreadResponse]  # type: ignore[assignment]
+    RenameThread: _aio.UnaryUnaryMultiCallable[_memory_pb2.RenameThreadRequest, _memory_pb2.RenameThreadResponse]
     """Gives a thread another title."""
-    DeleteThread: _aio.UnaryUnaryMultiCallable[_memory_pb2.DeleteThreadRequest, _memory_pb2.DeleteThreadResponse]  # type: ignore[assignment]
+    DeleteThread: _aio.UnaryUnaryMultiCallable[_memory_pb2.DeleteThreadRequest, _memory_pb2.DeleteThreadResponse]
     """Removes a thread and its messages, and has the runs of its questions removed within a minute. Harmless when repeated."""
-    AppendMessages: _aio.UnaryUnaryMultiCallable[_memory_pb2.AppendMessagesRequest, _memory_pb2.AppendMessagesResponse]  # type: ignore[assignment]
+    AppendMessages: _aio.UnaryUnaryMultiCallable[_memory_pb2.AppendMessagesRequest, _memory_pb2.AppendMessagesResponse]
     """Appends messages; one whose id is already there is not appended again."""
-    ForgetAnswer: _aio.UnaryUnaryMultiCallable[_memory_pb2.ForgetAnswerRequest, _memory_pb2.ForgetAnswerResponse]  # type: ignore[assignment]
+    ForgetAnswer: _aio.UnaryUnaryMultiCallable[_memory_pb2.ForgetAnswerRequest, _memory_pb2.ForgetAnswerResponse]
     """Replaces what an answer in a thread says by a notice that it was removed, because a document that it quotes was deleted. The
     question stays. Harmless when repeated, and where there is no such thread or answer.
     """
-    GetHistory: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetHistoryRequest, _memory_pb2.GetHistoryResponse]  # type: ignore[assignment]
+    GetHistory: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetHistoryRequest, _memory_pb2.GetHistoryResponse]
     """The last messages of a thread, oldest first. A question and its answer stand together, in the order in which was asked."""
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -83,56 +42,56 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     def CreateThread(
         self,
         request: _memory_pb2.CreateThreadRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_memory_pb2.CreateThreadResponse, _abc.Awaitable[_memory_pb2.CreateThreadResponse]]:
+        context: _aio.ServicerContext[_memory_pb2.CreateThreadRequest, _abc.Awaitable[_memory_pb2.CreateThreadResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.CreateThreadResponse]:
         """Makes a thread."""
 
     @_abc_1.abstractmethod
     def GetThread(
         self,
         request: _memory_pb2.GetThreadRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_memory_pb2.GetThreadResponse, _abc.Awaitable[_memory_pb2.GetThreadResponse]]:
+        context: _aio.ServicerContext[_memory_pb2.GetThreadRequest, _abc.Awaitable[_memory_pb2.GetThreadResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.GetThreadResponse]:
         """One thread."""
 
     @_abc_1.abstractmethod
     def ListThreads(
         self,
         request: _memory_pb2.ListThreadsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_memory_pb2.ListThreadsResponse, _abc.Awaitable[_memory_pb2.ListThreadsResponse]]:
+        context: _aio.ServicerContext[_memory_pb2.ListThreadsRequest, _abc.Awaitable[_memory_pb2.ListThreadsResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.ListThreadsResponse]:
         """The owner's threads, last used first."""
 
     @_abc_1.abstractmethod
     def RenameThread(
         self,
         request: _memory_pb2.RenameThreadRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_memory_pb2.RenameThreadResponse, _abc.Awaitable[_memory_pb2.RenameThreadResponse]]:
+        context: _aio.ServicerContext[_memory_pb2.RenameThreadRequest, _abc.Awaitable[_memory_pb2.RenameThreadResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.RenameThreadResponse]:
         """Gives a thread another title."""
 
     @_abc_1.abstractmethod
     def DeleteThread(
         self,
         request: _memory_pb2.DeleteThreadRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_memory_pb2.DeleteThreadResponse, _abc.Awaitable[_memory_pb2.DeleteThreadResponse]]:
+        context: _aio.ServicerContext[_memory_pb2.DeleteThreadRequest, _abc.Awaitable[_memory_pb2.DeleteThreadResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.DeleteThreadResponse]:
         """Removes a thread and its messages, and has the runs of its questions removed within a minute. Harmless when repeated."""
 
     @_abc_1.abstractmethod
     def AppendMessages(
         self,
         request: _memory_pb2.AppendMessagesRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_memory_pb2.AppendMessagesResponse, _abc.Awaitable[_memory_pb2.AppendMessagesResponse]]:
+        context: _aio.ServicerContext[_memory_pb2.AppendMessagesRequest, _abc.Awaitable[_memory_pb2.AppendMessagesResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.AppendMessagesResponse]:
         """Appends messages; one whose id is already there is not appended again."""
 
     @_abc_1.abstractmethod
     def ForgetAnswer(
         self,
         request: _memory_pb2.ForgetAnswerRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_memory_pb2.ForgetAnswerResponse, _abc.Awaitable[_memory_pb2.ForgetAnswerResponse]]:
+        context: _aio.ServicerContext[_memory_pb2.ForgetAnswerRequest, _abc.Awaitable[_memory_pb2.ForgetAnswerResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.ForgetAnswerResponse]:
         """Replaces what an answer in a thread says by a notice that it was removed, because a document that it quotes was deleted. The
         question stays. Harmless when repeated, and where there is no such thread or answer.
         """
@@ -141,8 +100,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     def GetHistory(
         self,
         request: _memory_pb2.GetHistoryRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_memory_pb2.GetHistoryResponse, _abc.Awaitable[_memory_pb2.GetHistoryResponse]]:
+        context: _aio.ServicerContext[_memory_pb2.GetHistoryRequest, _abc.Awaitable[_memory_pb2.GetHistoryResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.GetHistoryResponse]:
         """The last messages of a thread, oldest first. A question and its answer stand together, in the order in which was asked."""
 
-def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _aio.Server) -> None: ...

@@ -7,21 +7,7 @@ from collections import abc as _abc
 from groundwork.orchestrator.v1 import orchestrator_pb2 as _orchestrator_pb2
 from grpc import aio as _aio
 import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,89 +15,43 @@ GRPC_VERSION: str
 class OrchestratorServiceStub:
     """Runs: one question, its steps and its answer, as an ordered log of events. The tenant is the principal's."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> OrchestratorServiceAsyncStub: ...
-    StartRun: _grpc.UnaryStreamMultiCallable[_orchestrator_pb2.StartRunRequest, _orchestrator_pb2.StartRunResponse]
-    """Starts a run and follows it. Hanging up does not stop it."""
-    AttachRun: _grpc.UnaryStreamMultiCallable[_orchestrator_pb2.AttachRunRequest, _orchestrator_pb2.AttachRunResponse]
-    """Follows a run, running or finished, on any replica: every event after after_seq exactly once, in order."""
-    CancelRun: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.CancelRunRequest, _orchestrator_pb2.CancelRunResponse]
-    """Asks a run to stop. Answers at once; the run ends with `done` CANCELLED unless it had already ended."""
-    GetRun: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetRunRequest, _orchestrator_pb2.GetRunResponse]
-    """One run's summary, with its answer once it has ended. A run is its subject's: for others of the tenant it does not exist, unless
-    they have the scope "admin". So for every call that names a run.
-    """
-    DeleteRun: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteRunRequest, _orchestrator_pb2.DeleteRunResponse]
-    """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
-    a thread stays there. Harmless when repeated, and where there is no such run of the caller's.
-    """
-    ListRuns: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]
-    """The caller's runs, newest first; with the scope "admin" all of the tenant."""
-    ListApprovals: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListApprovalsRequest, _orchestrator_pb2.ListApprovalsResponse]
-    """What waits for a decision of the caller, oldest first; with the scope "admin" what waits in the whole tenant. What has expired
-    is not listed. A question appears once its run has nothing else to do. What is decided between two pages may move questions of
-    the same run to a later one; none is missed.
-    """
-    ResolveApproval: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ResolveApprovalRequest, _orchestrator_pb2.ResolveApprovalResponse]
-    """Decides about a call that waits, and lets its run go on, on any replica. Harmless when repeated. NOT_FOUND with
-    APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about, and when the caller may neither decide nor see
-    the run; PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when they may see it only; FAILED_PRECONDITION with APPROVAL_CLOSED when it
-    was decided otherwise or has expired, or when its run has ended or is being cancelled.
-    """
-    ListTools: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.ListToolsRequest, _orchestrator_pb2.ListToolsResponse]
-    """The tools that a run of the caller may use, by name."""
-    GetModels: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]
-    """The language models: what each operation asks, and what there is."""
-    SetModel: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]
-    """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
-    that they are in.
-    """
-    GetUsage: _grpc.UnaryUnaryMultiCallable[_orchestrator_pb2.GetUsageRequest, _orchestrator_pb2.GetUsageResponse]
-    """What the runs of a user have cost. Those of others need the scope "admin": PERMISSION_DENIED with reason SCOPE_MISSING."""
-
-@_typing.type_check_only
-class OrchestratorServiceAsyncStub(OrchestratorServiceStub):
-    """Runs: one question, its steps and its answer, as an ordered log of events. The tenant is the principal's."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    StartRun: _aio.UnaryStreamMultiCallable[_orchestrator_pb2.StartRunRequest, _orchestrator_pb2.StartRunResponse]  # type: ignore[assignment]
+    StartRun: _aio.UnaryStreamMultiCallable[_orchestrator_pb2.StartRunRequest, _orchestrator_pb2.StartRunResponse]
     """Starts a run and follows it. Hanging up does not stop it."""
-    AttachRun: _aio.UnaryStreamMultiCallable[_orchestrator_pb2.AttachRunRequest, _orchestrator_pb2.AttachRunResponse]  # type: ignore[assignment]
+    AttachRun: _aio.UnaryStreamMultiCallable[_orchestrator_pb2.AttachRunRequest, _orchestrator_pb2.AttachRunResponse]
     """Follows a run, running or finished, on any replica: every event after after_seq exactly once, in order."""
-    CancelRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.CancelRunRequest, _orchestrator_pb2.CancelRunResponse]  # type: ignore[assignment]
+    CancelRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.CancelRunRequest, _orchestrator_pb2.CancelRunResponse]
     """Asks a run to stop. Answers at once; the run ends with `done` CANCELLED unless it had already ended."""
-    GetRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetRunRequest, _orchestrator_pb2.GetRunResponse]  # type: ignore[assignment]
+    GetRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetRunRequest, _orchestrator_pb2.GetRunResponse]
     """One run's summary, with its answer once it has ended. A run is its subject's: for others of the tenant it does not exist, unless
     they have the scope "admin". So for every call that names a run.
     """
-    DeleteRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteRunRequest, _orchestrator_pb2.DeleteRunResponse]  # type: ignore[assignment]
+    DeleteRun: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteRunRequest, _orchestrator_pb2.DeleteRunResponse]
     """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
     a thread stays there. Harmless when repeated, and where there is no such run of the caller's.
     """
-    ListRuns: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]  # type: ignore[assignment]
+    ListRuns: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListRunsRequest, _orchestrator_pb2.ListRunsResponse]
     """The caller's runs, newest first; with the scope "admin" all of the tenant."""
-    ListApprovals: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListApprovalsRequest, _orchestrator_pb2.ListApprovalsResponse]  # type: ignore[assignment]
+    ListApprovals: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListApprovalsRequest, _orchestrator_pb2.ListApprovalsResponse]
     """What waits for a decision of the caller, oldest first; with the scope "admin" what waits in the whole tenant. What has expired
     is not listed. A question appears once its run has nothing else to do. What is decided between two pages may move questions of
     the same run to a later one; none is missed.
     """
-    ResolveApproval: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ResolveApprovalRequest, _orchestrator_pb2.ResolveApprovalResponse]  # type: ignore[assignment]
+    ResolveApproval: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ResolveApprovalRequest, _orchestrator_pb2.ResolveApprovalResponse]
     """Decides about a call that waits, and lets its run go on, on any replica. Harmless when repeated. NOT_FOUND with
     APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about, and when the caller may neither decide nor see
     the run; PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when they may see it only; FAILED_PRECONDITION with APPROVAL_CLOSED when it
     was decided otherwise or has expired, or when its run has ended or is being cancelled.
     """
-    ListTools: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListToolsRequest, _orchestrator_pb2.ListToolsResponse]  # type: ignore[assignment]
+    ListTools: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListToolsRequest, _orchestrator_pb2.ListToolsResponse]
     """The tools that a run of the caller may use, by name."""
-    GetModels: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]  # type: ignore[assignment]
+    GetModels: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]
     """The language models: what each operation asks, and what there is."""
-    SetModel: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]  # type: ignore[assignment]
+    SetModel: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]
     """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
     that they are in.
     """
-    GetUsage: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetUsageRequest, _orchestrator_pb2.GetUsageResponse]  # type: ignore[assignment]
+    GetUsage: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetUsageRequest, _orchestrator_pb2.GetUsageResponse]
     """What the runs of a user have cost. Those of others need the scope "admin": PERMISSION_DENIED with reason SCOPE_MISSING."""
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -121,32 +61,32 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     def StartRun(
         self,
         request: _orchestrator_pb2.StartRunRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_orchestrator_pb2.StartRunResponse], _abc.AsyncIterator[_orchestrator_pb2.StartRunResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.StartRunRequest, _abc.AsyncIterator[_orchestrator_pb2.StartRunResponse]],
+    ) -> _abc.AsyncIterator[_orchestrator_pb2.StartRunResponse]:
         """Starts a run and follows it. Hanging up does not stop it."""
 
     @_abc_1.abstractmethod
     def AttachRun(
         self,
         request: _orchestrator_pb2.AttachRunRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_orchestrator_pb2.AttachRunResponse], _abc.AsyncIterator[_orchestrator_pb2.AttachRunResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.AttachRunRequest, _abc.AsyncIterator[_orchestrator_pb2.AttachRunResponse]],
+    ) -> _abc.AsyncIterator[_orchestrator_pb2.AttachRunResponse]:
         """Follows a run, running or finished, on any replica: every event after after_seq exactly once, in order."""
 
     @_abc_1.abstractmethod
     def CancelRun(
         self,
         request: _orchestrator_pb2.CancelRunRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_orchestrator_pb2.CancelRunResponse, _abc.Awaitable[_orchestrator_pb2.CancelRunResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.CancelRunRequest, _abc.Awaitable[_orchestrator_pb2.CancelRunResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.CancelRunResponse]:
         """Asks a run to stop. Answers at once; the run ends with `done` CANCELLED unless it had already ended."""
 
     @_abc_1.abstractmethod
     def GetRun(
         self,
         request: _orchestrator_pb2.GetRunRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_orchestrator_pb2.GetRunResponse, _abc.Awaitable[_orchestrator_pb2.GetRunResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.GetRunRequest, _abc.Awaitable[_orchestrator_pb2.GetRunResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.GetRunResponse]:
         """One run's summary, with its answer once it has ended. A run is its subject's: for others of the tenant it does not exist, unless
         they have the scope "admin". So for every call that names a run.
         """
@@ -155,8 +95,8 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     def DeleteRun(
         self,
         request: _orchestrator_pb2.DeleteRunRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_orchestrator_pb2.DeleteRunResponse, _abc.Awaitable[_orchestrator_pb2.DeleteRunResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.DeleteRunRequest, _abc.Awaitable[_orchestrator_pb2.DeleteRunResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.DeleteRunResponse]:
         """Removes a run: its record and its events. One that is going on is cancelled first and is gone within a minute. What it put into
         a thread stays there. Harmless when repeated, and where there is no such run of the caller's.
         """
@@ -165,16 +105,16 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     def ListRuns(
         self,
         request: _orchestrator_pb2.ListRunsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_orchestrator_pb2.ListRunsResponse, _abc.Awaitable[_orchestrator_pb2.ListRunsResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.ListRunsRequest, _abc.Awaitable[_orchestrator_pb2.ListRunsResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ListRunsResponse]:
         """The caller's runs, newest first; with the scope "admin" all of the tenant."""
 
     @_abc_1.abstractmethod
     def ListApprovals(
         self,
         request: _orchestrator_pb2.ListApprovalsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_orchestrator_pb2.ListApprovalsResponse, _abc.Awaitable[_orchestrator_pb2.ListApprovalsResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.ListApprovalsRequest, _abc.Awaitable[_orchestrator_pb2.ListApprovalsResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ListApprovalsResponse]:
         """What waits for a decision of the caller, oldest first; with the scope "admin" what waits in the whole tenant. What has expired
         is not listed. A question appears once its run has nothing else to do. What is decided between two pages may move questions of
         the same run to a later one; none is missed.
@@ -184,8 +124,8 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     def ResolveApproval(
         self,
         request: _orchestrator_pb2.ResolveApprovalRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_orchestrator_pb2.ResolveApprovalResponse, _abc.Awaitable[_orchestrator_pb2.ResolveApprovalResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.ResolveApprovalRequest, _abc.Awaitable[_orchestrator_pb2.ResolveApprovalResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ResolveApprovalResponse]:
         """Decides about a call that waits, and lets its run go on, on any replica. Harmless when repeated. NOT_FOUND with
         APPROVAL_NOT_FOUND, also when the arguments are not those that were asked about, and when the caller may neither decide nor see
         the run; PERMISSION_DENIED with NOT_YOURS_TO_DECIDE when they may see it only; FAILED_PRECONDITION with APPROVAL_CLOSED when it
@@ -196,24 +136,24 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     def ListTools(
         self,
         request: _orchestrator_pb2.ListToolsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_orchestrator_pb2.ListToolsResponse, _abc.Awaitable[_orchestrator_pb2.ListToolsResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.ListToolsRequest, _abc.Awaitable[_orchestrator_pb2.ListToolsResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ListToolsResponse]:
         """The tools that a run of the caller may use, by name."""
 
     @_abc_1.abstractmethod
     def GetModels(
         self,
         request: _orchestrator_pb2.GetModelsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_orchestrator_pb2.GetModelsResponse, _abc.Awaitable[_orchestrator_pb2.GetModelsResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.GetModelsRequest, _abc.Awaitable[_orchestrator_pb2.GetModelsResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.GetModelsResponse]:
         """The language models: what each operation asks, and what there is."""
 
     @_abc_1.abstractmethod
     def SetModel(
         self,
         request: _orchestrator_pb2.SetModelRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_orchestrator_pb2.SetModelResponse, _abc.Awaitable[_orchestrator_pb2.SetModelResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.SetModelRequest, _abc.Awaitable[_orchestrator_pb2.SetModelResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.SetModelResponse]:
         """Has an operation ask another model from now on, on all replicas and after a restart. Runs that go on keep the model of the step
         that they are in.
         """
@@ -222,8 +162,8 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     def GetUsage(
         self,
         request: _orchestrator_pb2.GetUsageRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_orchestrator_pb2.GetUsageResponse, _abc.Awaitable[_orchestrator_pb2.GetUsageResponse]]:
+        context: _aio.ServicerContext[_orchestrator_pb2.GetUsageRequest, _abc.Awaitable[_orchestrator_pb2.GetUsageResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.GetUsageResponse]:
         """What the runs of a user have cost. Those of others need the scope "admin": PERMISSION_DENIED with reason SCOPE_MISSING."""
 
-def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _aio.Server) -> None: ...

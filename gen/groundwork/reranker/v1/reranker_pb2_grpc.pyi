@@ -7,21 +7,7 @@ from collections import abc as _abc
 from groundwork.reranker.v1 import reranker_pb2 as _reranker_pb2
 from grpc import aio as _aio
 import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,43 +15,20 @@ GRPC_VERSION: str
 class RerankerServiceStub:
     """The model server: embeddings and reranking, batched over all callers. It talks to nothing."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> RerankerServiceAsyncStub: ...
-    Embed: _grpc.UnaryUnaryMultiCallable[_reranker_pb2.EmbedRequest, _reranker_pb2.EmbedResponse]
-    """Embeds texts. Concurrent calls share batches; the order of the answer is the order of the request."""
-    Rerank: _grpc.UnaryUnaryMultiCallable[_reranker_pb2.RerankRequest, _reranker_pb2.RerankResponse]
-    """Scores passages against a query. Higher is better; scores of one response are comparable with each other only."""
-    ForgetTexts: _grpc.UnaryUnaryMultiCallable[_reranker_pb2.ForgetTextsRequest, _reranker_pb2.ForgetTextsResponse]
-    """Removes the token vectors that this server keeps of texts that are gone, in memory and on its disk. A text that another
-    document still has is read again when it is needed. Harmless when repeated, and where nothing is kept. Each replica has a
-    store of its own; one that is not told removes them after GROUNDWORK_RERANKER_STORE_DAYS without use.
-    UNAVAILABLE PASSAGE_STORE_UNAVAILABLE when the disk does not let them be removed.
-    """
-    GetModelInfo: _grpc.UnaryUnaryMultiCallable[_reranker_pb2.GetModelInfoRequest, _reranker_pb2.GetModelInfoResponse]
-    """Names, dimensions and windows of the loaded models."""
-    GetTokenizer: _grpc.UnaryUnaryMultiCallable[_reranker_pb2.GetTokenizerRequest, _reranker_pb2.GetTokenizerResponse]
-    """The embedding model's own tokenizer, so that a chunker elsewhere counts exactly what the model will see."""
-
-@_typing.type_check_only
-class RerankerServiceAsyncStub(RerankerServiceStub):
-    """The model server: embeddings and reranking, batched over all callers. It talks to nothing."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    Embed: _aio.UnaryUnaryMultiCallable[_reranker_pb2.EmbedRequest, _reranker_pb2.EmbedResponse]  # type: ignore[assignment]
+    Embed: _aio.UnaryUnaryMultiCallable[_reranker_pb2.EmbedRequest, _reranker_pb2.EmbedResponse]
     """Embeds texts. Concurrent calls share batches; the order of the answer is the order of the request."""
-    Rerank: _aio.UnaryUnaryMultiCallable[_reranker_pb2.RerankRequest, _reranker_pb2.RerankResponse]  # type: ignore[assignment]
+    Rerank: _aio.UnaryUnaryMultiCallable[_reranker_pb2.RerankRequest, _reranker_pb2.RerankResponse]
     """Scores passages against a query. Higher is better; scores of one response are comparable with each other only."""
-    ForgetTexts: _aio.UnaryUnaryMultiCallable[_reranker_pb2.ForgetTextsRequest, _reranker_pb2.ForgetTextsResponse]  # type: ignore[assignment]
+    ForgetTexts: _aio.UnaryUnaryMultiCallable[_reranker_pb2.ForgetTextsRequest, _reranker_pb2.ForgetTextsResponse]
     """Removes the token vectors that this server keeps of texts that are gone, in memory and on its disk. A text that another
     document still has is read again when it is needed. Harmless when repeated, and where nothing is kept. Each replica has a
     store of its own; one that is not told removes them after GROUNDWORK_RERANKER_STORE_DAYS without use.
     UNAVAILABLE PASSAGE_STORE_UNAVAILABLE when the disk does not let them be removed.
     """
-    GetModelInfo: _aio.UnaryUnaryMultiCallable[_reranker_pb2.GetModelInfoRequest, _reranker_pb2.GetModelInfoResponse]  # type: ignore[assignment]
+    GetModelInfo: _aio.UnaryUnaryMultiCallable[_reranker_pb2.GetModelInfoRequest, _reranker_pb2.GetModelInfoResponse]
     """Names, dimensions and windows of the loaded models."""
-    GetTokenizer: _aio.UnaryUnaryMultiCallable[_reranker_pb2.GetTokenizerRequest, _reranker_pb2.GetTokenizerResponse]  # type: ignore[assignment]
+    GetTokenizer: _aio.UnaryUnaryMultiCallable[_reranker_pb2.GetTokenizerRequest, _reranker_pb2.GetTokenizerResponse]
     """The embedding model's own tokenizer, so that a chunker elsewhere counts exactly what the model will see."""
 
 class RerankerServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -75,24 +38,24 @@ class RerankerServiceServicer(metaclass=_abc_1.ABCMeta):
     def Embed(
         self,
         request: _reranker_pb2.EmbedRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_reranker_pb2.EmbedResponse, _abc.Awaitable[_reranker_pb2.EmbedResponse]]:
+        context: _aio.ServicerContext[_reranker_pb2.EmbedRequest, _abc.Awaitable[_reranker_pb2.EmbedResponse]],
+    ) -> _abc.Awaitable[_reranker_pb2.EmbedResponse]:
         """Embeds texts. Concurrent calls share batches; the order of the answer is the order of the request."""
 
     @_abc_1.abstractmethod
     def Rerank(
         self,
         request: _reranker_pb2.RerankRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_reranker_pb2.RerankResponse, _abc.Awaitable[_reranker_pb2.RerankResponse]]:
+        context: _aio.ServicerContext[_reranker_pb2.RerankRequest, _abc.Awaitable[_reranker_pb2.RerankResponse]],
+    ) -> _abc.Awaitable[_reranker_pb2.RerankResponse]:
         """Scores passages against a query. Higher is better; scores of one response are comparable with each other only."""
 
     @_abc_1.abstractmethod
     def ForgetTexts(
         self,
         request: _reranker_pb2.ForgetTextsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_reranker_pb2.ForgetTextsResponse, _abc.Awaitable[_reranker_pb2.ForgetTextsResponse]]:
+        context: _aio.ServicerContext[_reranker_pb2.ForgetTextsRequest, _abc.Awaitable[_reranker_pb2.ForgetTextsResponse]],
+    ) -> _abc.Awaitable[_reranker_pb2.ForgetTextsResponse]:
         """Removes the token vectors that this server keeps of texts that are gone, in memory and on its disk. A text that another
         document still has is read again when it is needed. Harmless when repeated, and where nothing is kept. Each replica has a
         store of its own; one that is not told removes them after GROUNDWORK_RERANKER_STORE_DAYS without use.
@@ -103,16 +66,16 @@ class RerankerServiceServicer(metaclass=_abc_1.ABCMeta):
     def GetModelInfo(
         self,
         request: _reranker_pb2.GetModelInfoRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_reranker_pb2.GetModelInfoResponse, _abc.Awaitable[_reranker_pb2.GetModelInfoResponse]]:
+        context: _aio.ServicerContext[_reranker_pb2.GetModelInfoRequest, _abc.Awaitable[_reranker_pb2.GetModelInfoResponse]],
+    ) -> _abc.Awaitable[_reranker_pb2.GetModelInfoResponse]:
         """Names, dimensions and windows of the loaded models."""
 
     @_abc_1.abstractmethod
     def GetTokenizer(
         self,
         request: _reranker_pb2.GetTokenizerRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_reranker_pb2.GetTokenizerResponse, _abc.Awaitable[_reranker_pb2.GetTokenizerResponse]]:
+        context: _aio.ServicerContext[_reranker_pb2.GetTokenizerRequest, _abc.Awaitable[_reranker_pb2.GetTokenizerResponse]],
+    ) -> _abc.Awaitable[_reranker_pb2.GetTokenizerResponse]:
         """The embedding model's own tokenizer, so that a chunker elsewhere counts exactly what the model will see."""
 
-def add_RerankerServiceServicer_to_server(servicer: RerankerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_RerankerServiceServicer_to_server(servicer: RerankerServiceServicer, server: _aio.Server) -> None: ...

@@ -7,21 +7,7 @@ from collections import abc as _abc
 from groundwork.retriever.v1 import retriever_pb2 as _retriever_pb2
 from grpc import aio as _aio
 import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,113 +15,55 @@ GRPC_VERSION: str
 class RetrieverServiceStub:
     """Both search indexes behind one door. The tenant is the principal's; no request names one."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> RetrieverServiceAsyncStub: ...
-    Search: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.SearchRequest, _retriever_pb2.SearchResponse]
-    """Hybrid search over active revisions. Answers with what is left when an engine is down, and says so."""
-    FetchChunks: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.FetchChunksRequest, _retriever_pb2.FetchChunksResponse]
-    """Chunks by id, each with its neighbours in the document; or a stretch of a document. Unknown and inactive ids are left out."""
-    IndexChunks: _grpc.StreamUnaryMultiCallable[_retriever_pb2.IndexChunksRequest, _retriever_pb2.IndexChunksResponse]
-    """Writes the chunks of one revision to both indexes, invisible until it is activated, here or later. The header comes first.
-    Sending the same revision again replaces it. Answers once both indexes have it on disk.
-    """
-    ActivateRevision: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.ActivateRevisionRequest, _retriever_pb2.ActivateRevisionResponse]
-    """Makes a revision the visible one, atomically in both indexes, then removes the older ones.
-    FAILED_PRECONDITION REVISION_INCOMPLETE when an index lacks chunks, REVISION_SUPERSEDED when a newer one is active
-    or the document has been deleted.
-    """
-    DeleteDocument: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.DeleteDocumentRequest, _retriever_pb2.DeleteDocumentResponse]
-    """Hides a document from the next search on, then removes its chunks. Harmless when repeated."""
-    FetchVectors: _grpc.UnaryStreamMultiCallable[_retriever_pb2.FetchVectorsRequest, _retriever_pb2.FetchVectorsResponse]
-    """Vectors of a document's active revision by the hash of what was embedded, so that unchanged text is not embedded again.
-    Nothing when there is none or its vectors are of another model.
-    """
-    CheckRevisions: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.CheckRevisionsRequest, _retriever_pb2.CheckRevisionsResponse]
-    """Whether revisions are active and whole in both indexes, for who has to know that a document is still searchable."""
-    ListDocuments: _grpc.UnaryStreamMultiCallable[_retriever_pb2.ListDocumentsRequest, _retriever_pb2.ListDocumentsResponse]
-    """All documents that searches can show, for who has to know that each still has a record. Ends with UNAVAILABLE where that is not
-    known for certain.
-    """
-    GetCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.GetCollectionModelRequest, _retriever_pb2.GetCollectionModelResponse]
-    """The embedding model that a collection is searched with, and how far a change of it has come. NOT_FOUND COLLECTION_NOT_FOUND for
-    a collection that the caller may not read.
-    """
-    ChangeCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.ChangeCollectionModelRequest, _retriever_pb2.ChangeCollectionModelResponse]
-    """Begins to embed a collection with another model, beside the one that is searched, and to compare both when that is done. Searches
-    go on as before. This and the commands below are for who may change the collection: PERMISSION_DENIED NOT_YOURS, NOT_FOUND
-    COLLECTION_NOT_FOUND. FAILED_PRECONDITION EMBEDDING_MODEL_UNKNOWN, EMBEDDING_UNCHANGED, or EMBEDDING_CHANGE_UNDER_WAY, also while
-    a model of before is kept.
-    """
-    EvaluateCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.EvaluateCollectionModelRequest, _retriever_pb2.EvaluateCollectionModelResponse]
-    """Has both models compared again, on other questions. FAILED_PRECONDITION EMBEDDING_NOT_READY."""
-    SwapCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.SwapCollectionModelRequest, _retriever_pb2.SwapCollectionModelResponse]
-    """Searches go by the new model from now on; that of before is kept. FAILED_PRECONDITION EMBEDDING_NOT_READY, or EMBEDDING_WORSE
-    where the new one finds less, unless forced.
-    """
-    RollBackCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.RollBackCollectionModelRequest, _retriever_pb2.RollBackCollectionModelResponse]
-    """Searches go by the model of before again; the new one is kept, and may be swapped in again. FAILED_PRECONDITION
-    NOTHING_TO_ROLL_BACK.
-    """
-    DropCollectionModel: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.DropCollectionModelRequest, _retriever_pb2.DropCollectionModelResponse]
-    """Has the model removed that is not searched: the new one before a swap, the old one after it. FAILED_PRECONDITION NOTHING_TO_DROP."""
-    CorpusStats: _grpc.UnaryUnaryMultiCallable[_retriever_pb2.CorpusStatsRequest, _retriever_pb2.CorpusStatsResponse]
-    """Sizes of collections, counted over active revisions."""
-
-@_typing.type_check_only
-class RetrieverServiceAsyncStub(RetrieverServiceStub):
-    """Both search indexes behind one door. The tenant is the principal's; no request names one."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    Search: _aio.UnaryUnaryMultiCallable[_retriever_pb2.SearchRequest, _retriever_pb2.SearchResponse]  # type: ignore[assignment]
+    Search: _aio.UnaryUnaryMultiCallable[_retriever_pb2.SearchRequest, _retriever_pb2.SearchResponse]
     """Hybrid search over active revisions. Answers with what is left when an engine is down, and says so."""
-    FetchChunks: _aio.UnaryUnaryMultiCallable[_retriever_pb2.FetchChunksRequest, _retriever_pb2.FetchChunksResponse]  # type: ignore[assignment]
+    FetchChunks: _aio.UnaryUnaryMultiCallable[_retriever_pb2.FetchChunksRequest, _retriever_pb2.FetchChunksResponse]
     """Chunks by id, each with its neighbours in the document; or a stretch of a document. Unknown and inactive ids are left out."""
-    IndexChunks: _aio.StreamUnaryMultiCallable[_retriever_pb2.IndexChunksRequest, _retriever_pb2.IndexChunksResponse]  # type: ignore[assignment]
+    IndexChunks: _aio.StreamUnaryMultiCallable[_retriever_pb2.IndexChunksRequest, _retriever_pb2.IndexChunksResponse]
     """Writes the chunks of one revision to both indexes, invisible until it is activated, here or later. The header comes first.
     Sending the same revision again replaces it. Answers once both indexes have it on disk.
     """
-    ActivateRevision: _aio.UnaryUnaryMultiCallable[_retriever_pb2.ActivateRevisionRequest, _retriever_pb2.ActivateRevisionResponse]  # type: ignore[assignment]
+    ActivateRevision: _aio.UnaryUnaryMultiCallable[_retriever_pb2.ActivateRevisionRequest, _retriever_pb2.ActivateRevisionResponse]
     """Makes a revision the visible one, atomically in both indexes, then removes the older ones.
     FAILED_PRECONDITION REVISION_INCOMPLETE when an index lacks chunks, REVISION_SUPERSEDED when a newer one is active
     or the document has been deleted.
     """
-    DeleteDocument: _aio.UnaryUnaryMultiCallable[_retriever_pb2.DeleteDocumentRequest, _retriever_pb2.DeleteDocumentResponse]  # type: ignore[assignment]
+    DeleteDocument: _aio.UnaryUnaryMultiCallable[_retriever_pb2.DeleteDocumentRequest, _retriever_pb2.DeleteDocumentResponse]
     """Hides a document from the next search on, then removes its chunks. Harmless when repeated."""
-    FetchVectors: _aio.UnaryStreamMultiCallable[_retriever_pb2.FetchVectorsRequest, _retriever_pb2.FetchVectorsResponse]  # type: ignore[assignment]
+    FetchVectors: _aio.UnaryStreamMultiCallable[_retriever_pb2.FetchVectorsRequest, _retriever_pb2.FetchVectorsResponse]
     """Vectors of a document's active revision by the hash of what was embedded, so that unchanged text is not embedded again.
     Nothing when there is none or its vectors are of another model.
     """
-    CheckRevisions: _aio.UnaryUnaryMultiCallable[_retriever_pb2.CheckRevisionsRequest, _retriever_pb2.CheckRevisionsResponse]  # type: ignore[assignment]
+    CheckRevisions: _aio.UnaryUnaryMultiCallable[_retriever_pb2.CheckRevisionsRequest, _retriever_pb2.CheckRevisionsResponse]
     """Whether revisions are active and whole in both indexes, for who has to know that a document is still searchable."""
-    ListDocuments: _aio.UnaryStreamMultiCallable[_retriever_pb2.ListDocumentsRequest, _retriever_pb2.ListDocumentsResponse]  # type: ignore[assignment]
+    ListDocuments: _aio.UnaryStreamMultiCallable[_retriever_pb2.ListDocumentsRequest, _retriever_pb2.ListDocumentsResponse]
     """All documents that searches can show, for who has to know that each still has a record. Ends with UNAVAILABLE where that is not
     known for certain.
     """
-    GetCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.GetCollectionModelRequest, _retriever_pb2.GetCollectionModelResponse]  # type: ignore[assignment]
+    GetCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.GetCollectionModelRequest, _retriever_pb2.GetCollectionModelResponse]
     """The embedding model that a collection is searched with, and how far a change of it has come. NOT_FOUND COLLECTION_NOT_FOUND for
     a collection that the caller may not read.
     """
-    ChangeCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.ChangeCollectionModelRequest, _retriever_pb2.ChangeCollectionModelResponse]  # type: ignore[assignment]
+    ChangeCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.ChangeCollectionModelRequest, _retriever_pb2.ChangeCollectionModelResponse]
     """Begins to embed a collection with another model, beside the one that is searched, and to compare both when that is done. Searches
     go on as before. This and the commands below are for who may change the collection: PERMISSION_DENIED NOT_YOURS, NOT_FOUND
     COLLECTION_NOT_FOUND. FAILED_PRECONDITION EMBEDDING_MODEL_UNKNOWN, EMBEDDING_UNCHANGED, or EMBEDDING_CHANGE_UNDER_WAY, also while
     a model of before is kept.
     """
-    EvaluateCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.EvaluateCollectionModelRequest, _retriever_pb2.EvaluateCollectionModelResponse]  # type: ignore[assignment]
+    EvaluateCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.EvaluateCollectionModelRequest, _retriever_pb2.EvaluateCollectionModelResponse]
     """Has both models compared again, on other questions. FAILED_PRECONDITION EMBEDDING_NOT_READY."""
-    SwapCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.SwapCollectionModelRequest, _retriever_pb2.SwapCollectionModelResponse]  # type: ignore[assignment]
+    SwapCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.SwapCollectionModelRequest, _retriever_pb2.SwapCollectionModelResponse]
     """Searches go by the new model from now on; that of before is kept. FAILED_PRECONDITION EMBEDDING_NOT_READY, or EMBEDDING_WORSE
     where the new one finds less, unless forced.
     """
-    RollBackCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.RollBackCollectionModelRequest, _retriever_pb2.RollBackCollectionModelResponse]  # type: ignore[assignment]
+    RollBackCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.RollBackCollectionModelRequest, _retriever_pb2.RollBackCollectionModelResponse]
     """Searches go by the model of before again; the new one is kept, and may be swapped in again. FAILED_PRECONDITION
     NOTHING_TO_ROLL_BACK.
     """
-    DropCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.DropCollectionModelRequest, _retriever_pb2.DropCollectionModelResponse]  # type: ignore[assignment]
+    DropCollectionModel: _aio.UnaryUnaryMultiCallable[_retriever_pb2.DropCollectionModelRequest, _retriever_pb2.DropCollectionModelResponse]
     """Has the model removed that is not searched: the new one before a swap, the old one after it. FAILED_PRECONDITION NOTHING_TO_DROP."""
-    CorpusStats: _aio.UnaryUnaryMultiCallable[_retriever_pb2.CorpusStatsRequest, _retriever_pb2.CorpusStatsResponse]  # type: ignore[assignment]
+    CorpusStats: _aio.UnaryUnaryMultiCallable[_retriever_pb2.CorpusStatsRequest, _retriever_pb2.CorpusStatsResponse]
     """Sizes of collections, counted over active revisions."""
 
 class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -145,24 +73,24 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
     def Search(
         self,
         request: _retriever_pb2.SearchRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.SearchResponse, _abc.Awaitable[_retriever_pb2.SearchResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.SearchRequest, _abc.Awaitable[_retriever_pb2.SearchResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.SearchResponse]:
         """Hybrid search over active revisions. Answers with what is left when an engine is down, and says so."""
 
     @_abc_1.abstractmethod
     def FetchChunks(
         self,
         request: _retriever_pb2.FetchChunksRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.FetchChunksResponse, _abc.Awaitable[_retriever_pb2.FetchChunksResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.FetchChunksRequest, _abc.Awaitable[_retriever_pb2.FetchChunksResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.FetchChunksResponse]:
         """Chunks by id, each with its neighbours in the document; or a stretch of a document. Unknown and inactive ids are left out."""
 
     @_abc_1.abstractmethod
     def IndexChunks(
         self,
-        request_iterator: _MaybeAsyncIterator[_retriever_pb2.IndexChunksRequest],
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.IndexChunksResponse, _abc.Awaitable[_retriever_pb2.IndexChunksResponse]]:
+        request_iterator: _abc.AsyncIterator[_retriever_pb2.IndexChunksRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_retriever_pb2.IndexChunksRequest], _abc.Awaitable[_retriever_pb2.IndexChunksResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.IndexChunksResponse]:
         """Writes the chunks of one revision to both indexes, invisible until it is activated, here or later. The header comes first.
         Sending the same revision again replaces it. Answers once both indexes have it on disk.
         """
@@ -171,8 +99,8 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
     def ActivateRevision(
         self,
         request: _retriever_pb2.ActivateRevisionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.ActivateRevisionResponse, _abc.Awaitable[_retriever_pb2.ActivateRevisionResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.ActivateRevisionRequest, _abc.Awaitable[_retriever_pb2.ActivateRevisionResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.ActivateRevisionResponse]:
         """Makes a revision the visible one, atomically in both indexes, then removes the older ones.
         FAILED_PRECONDITION REVISION_INCOMPLETE when an index lacks chunks, REVISION_SUPERSEDED when a newer one is active
         or the document has been deleted.
@@ -182,16 +110,16 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
     def DeleteDocument(
         self,
         request: _retriever_pb2.DeleteDocumentRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.DeleteDocumentResponse, _abc.Awaitable[_retriever_pb2.DeleteDocumentResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.DeleteDocumentRequest, _abc.Awaitable[_retriever_pb2.DeleteDocumentResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.DeleteDocumentResponse]:
         """Hides a document from the next search on, then removes its chunks. Harmless when repeated."""
 
     @_abc_1.abstractmethod
     def FetchVectors(
         self,
         request: _retriever_pb2.FetchVectorsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_retriever_pb2.FetchVectorsResponse], _abc.AsyncIterator[_retriever_pb2.FetchVectorsResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.FetchVectorsRequest, _abc.AsyncIterator[_retriever_pb2.FetchVectorsResponse]],
+    ) -> _abc.AsyncIterator[_retriever_pb2.FetchVectorsResponse]:
         """Vectors of a document's active revision by the hash of what was embedded, so that unchanged text is not embedded again.
         Nothing when there is none or its vectors are of another model.
         """
@@ -200,16 +128,16 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
     def CheckRevisions(
         self,
         request: _retriever_pb2.CheckRevisionsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.CheckRevisionsResponse, _abc.Awaitable[_retriever_pb2.CheckRevisionsResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.CheckRevisionsRequest, _abc.Awaitable[_retriever_pb2.CheckRevisionsResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.CheckRevisionsResponse]:
         """Whether revisions are active and whole in both indexes, for who has to know that a document is still searchable."""
 
     @_abc_1.abstractmethod
     def ListDocuments(
         self,
         request: _retriever_pb2.ListDocumentsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_retriever_pb2.ListDocumentsResponse], _abc.AsyncIterator[_retriever_pb2.ListDocumentsResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.ListDocumentsRequest, _abc.AsyncIterator[_retriever_pb2.ListDocumentsResponse]],
+    ) -> _abc.AsyncIterator[_retriever_pb2.ListDocumentsResponse]:
         """All documents that searches can show, for who has to know that each still has a record. Ends with UNAVAILABLE where that is not
         known for certain.
         """
@@ -218,8 +146,8 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
     def GetCollectionModel(
         self,
         request: _retriever_pb2.GetCollectionModelRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.GetCollectionModelResponse, _abc.Awaitable[_retriever_pb2.GetCollectionModelResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.GetCollectionModelRequest, _abc.Awaitable[_retriever_pb2.GetCollectionModelResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.GetCollectionModelResponse]:
         """The embedding model that a collection is searched with, and how far a change of it has come. NOT_FOUND COLLECTION_NOT_FOUND for
         a collection that the caller may not read.
         """
@@ -228,8 +156,8 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
     def ChangeCollectionModel(
         self,
         request: _retriever_pb2.ChangeCollectionModelRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.ChangeCollectionModelResponse, _abc.Awaitable[_retriever_pb2.ChangeCollectionModelResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.ChangeCollectionModelRequest, _abc.Awaitable[_retriever_pb2.ChangeCollectionModelResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.ChangeCollectionModelResponse]:
         """Begins to embed a collection with another model, beside the one that is searched, and to compare both when that is done. Searches
         go on as before. This and the commands below are for who may change the collection: PERMISSION_DENIED NOT_YOURS, NOT_FOUND
         COLLECTION_NOT_FOUND. FAILED_PRECONDITION EMBEDDING_MODEL_UNKNOWN, EMBEDDING_UNCHANGED, or EMBEDDING_CHANGE_UNDER_WAY, also while
@@ -240,16 +168,16 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
     def EvaluateCollectionModel(
         self,
         request: _retriever_pb2.EvaluateCollectionModelRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.EvaluateCollectionModelResponse, _abc.Awaitable[_retriever_pb2.EvaluateCollectionModelResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.EvaluateCollectionModelRequest, _abc.Awaitable[_retriever_pb2.EvaluateCollectionModelResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.EvaluateCollectionModelResponse]:
         """Has both models compared again, on other questions. FAILED_PRECONDITION EMBEDDING_NOT_READY."""
 
     @_abc_1.abstractmethod
     def SwapCollectionModel(
         self,
         request: _retriever_pb2.SwapCollectionModelRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.SwapCollectionModelResponse, _abc.Awaitable[_retriever_pb2.SwapCollectionModelResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.SwapCollectionModelRequest, _abc.Awaitable[_retriever_pb2.SwapCollectionModelResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.SwapCollectionModelResponse]:
         """Searches go by the new model from now on; that of before is kept. FAILED_PRECONDITION EMBEDDING_NOT_READY, or EMBEDDING_WORSE
         where the new one finds less, unless forced.
         """
@@ -258,8 +186,8 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
     def RollBackCollectionModel(
         self,
         request: _retriever_pb2.RollBackCollectionModelRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.RollBackCollectionModelResponse, _abc.Awaitable[_retriever_pb2.RollBackCollectionModelResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.RollBackCollectionModelRequest, _abc.Awaitable[_retriever_pb2.RollBackCollectionModelResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.RollBackCollectionModelResponse]:
         """Searches go by the model of before again; the new one is kept, and may be swapped in again. FAILED_PRECONDITION
         NOTHING_TO_ROLL_BACK.
         """
@@ -268,16 +196,16 @@ class RetrieverServiceServicer(metaclass=_abc_1.ABCMeta):
     def DropCollectionModel(
         self,
         request: _retriever_pb2.DropCollectionModelRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.DropCollectionModelResponse, _abc.Awaitable[_retriever_pb2.DropCollectionModelResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.DropCollectionModelRequest, _abc.Awaitable[_retriever_pb2.DropCollectionModelResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.DropCollectionModelResponse]:
         """Has the model removed that is not searched: the new one before a swap, the old one after it. FAILED_PRECONDITION NOTHING_TO_DROP."""
 
     @_abc_1.abstractmethod
     def CorpusStats(
         self,
         request: _retriever_pb2.CorpusStatsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retriever_pb2.CorpusStatsResponse, _abc.Awaitable[_retriever_pb2.CorpusStatsResponse]]:
+        context: _aio.ServicerContext[_retriever_pb2.CorpusStatsRequest, _abc.Awaitable[_retriever_pb2.CorpusStatsResponse]],
+    ) -> _abc.Awaitable[_retriever_pb2.CorpusStatsResponse]:
         """Sizes of collections, counted over active revisions."""
 
-def add_RetrieverServiceServicer_to_server(servicer: RetrieverServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_RetrieverServiceServicer_to_server(servicer: RetrieverServiceServicer, server: _aio.Server) -> None: ...

@@ -7,21 +7,7 @@ from collections import abc as _abc
 from groundwork.store.v1 import store_pb2 as _store_pb2
 from grpc import aio as _aio
 import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -31,21 +17,8 @@ class StoreServiceStub:
     belongs to a tenant.
     """
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> StoreServiceAsyncStub: ...
-    GetCondition: _grpc.UnaryUnaryMultiCallable[_store_pb2.GetConditionRequest, _store_pb2.GetConditionResponse]
-    """What was found wrong and nobody has accepted yet."""
-
-@_typing.type_check_only
-class StoreServiceAsyncStub(StoreServiceStub):
-    """What is known about the condition of the stored data. Served by ingest; asked by the gateway for /readyz. It tells nothing that
-    belongs to a tenant.
-    """
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    GetCondition: _aio.UnaryUnaryMultiCallable[_store_pb2.GetConditionRequest, _store_pb2.GetConditionResponse]  # type: ignore[assignment]
+    GetCondition: _aio.UnaryUnaryMultiCallable[_store_pb2.GetConditionRequest, _store_pb2.GetConditionResponse]
     """What was found wrong and nobody has accepted yet."""
 
 class StoreServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -57,8 +30,8 @@ class StoreServiceServicer(metaclass=_abc_1.ABCMeta):
     def GetCondition(
         self,
         request: _store_pb2.GetConditionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_store_pb2.GetConditionResponse, _abc.Awaitable[_store_pb2.GetConditionResponse]]:
+        context: _aio.ServicerContext[_store_pb2.GetConditionRequest, _abc.Awaitable[_store_pb2.GetConditionResponse]],
+    ) -> _abc.Awaitable[_store_pb2.GetConditionResponse]:
         """What was found wrong and nobody has accepted yet."""
 
-def add_StoreServiceServicer_to_server(servicer: StoreServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_StoreServiceServicer_to_server(servicer: StoreServiceServicer, server: _aio.Server) -> None: ...

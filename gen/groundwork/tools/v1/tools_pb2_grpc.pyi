@@ -7,21 +7,7 @@ from collections import abc as _abc
 from groundwork.tools.v1 import tools_pb2 as _tools_pb2
 from grpc import aio as _aio
 import abc as _abc_1
-import grpc as _grpc
-import sys
-import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import Self as _Self
-else:
-    from typing_extensions import Self as _Self
-
-_T = _typing.TypeVar("_T")
-
-class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
-
-class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
-    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -29,33 +15,15 @@ GRPC_VERSION: str
 class ToolsServiceStub:
     """The toolbox. Tools are discovered, each one module."""
 
-    @_typing.overload
-    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
-    @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> ToolsServiceAsyncStub: ...
-    ListTools: _grpc.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]
-    """Every tool with its schema and policy, by name."""
-    CallTool: _grpc.UnaryStreamMultiCallable[_tools_pb2.CallToolRequest, _tools_pb2.CallToolResponse]
-    """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
-    the work of a tool without effect; another goes on to its end. Harmless when repeated with the same call_id: it asks what came of
-    the call, and one that may have been made and must not be made twice is said to be in doubt.
-    """
-    ForgetCalls: _grpc.UnaryUnaryMultiCallable[_tools_pb2.ForgetCallsRequest, _tools_pb2.ForgetCallsResponse]
-    """Erases what came of the calls of one caller, and refuses those of its calls that still arrive. Harmless when repeated."""
-
-@_typing.type_check_only
-class ToolsServiceAsyncStub(ToolsServiceStub):
-    """The toolbox. Tools are discovered, each one module."""
-
     def __init__(self, channel: _aio.Channel) -> None: ...
-    ListTools: _aio.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]  # type: ignore[assignment]
+    ListTools: _aio.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]
     """Every tool with its schema and policy, by name."""
-    CallTool: _aio.UnaryStreamMultiCallable[_tools_pb2.CallToolRequest, _tools_pb2.CallToolResponse]  # type: ignore[assignment]
+    CallTool: _aio.UnaryStreamMultiCallable[_tools_pb2.CallToolRequest, _tools_pb2.CallToolResponse]
     """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
     the work of a tool without effect; another goes on to its end. Harmless when repeated with the same call_id: it asks what came of
     the call, and one that may have been made and must not be made twice is said to be in doubt.
     """
-    ForgetCalls: _aio.UnaryUnaryMultiCallable[_tools_pb2.ForgetCallsRequest, _tools_pb2.ForgetCallsResponse]  # type: ignore[assignment]
+    ForgetCalls: _aio.UnaryUnaryMultiCallable[_tools_pb2.ForgetCallsRequest, _tools_pb2.ForgetCallsResponse]
     """Erases what came of the calls of one caller, and refuses those of its calls that still arrive. Harmless when repeated."""
 
 class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -65,16 +33,16 @@ class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
     def ListTools(
         self,
         request: _tools_pb2.ListToolsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_tools_pb2.ListToolsResponse, _abc.Awaitable[_tools_pb2.ListToolsResponse]]:
+        context: _aio.ServicerContext[_tools_pb2.ListToolsRequest, _abc.Awaitable[_tools_pb2.ListToolsResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.ListToolsResponse]:
         """Every tool with its schema and policy, by name."""
 
     @_abc_1.abstractmethod
     def CallTool(
         self,
         request: _tools_pb2.CallToolRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_tools_pb2.CallToolResponse], _abc.AsyncIterator[_tools_pb2.CallToolResponse]]:
+        context: _aio.ServicerContext[_tools_pb2.CallToolRequest, _abc.AsyncIterator[_tools_pb2.CallToolResponse]],
+    ) -> _abc.AsyncIterator[_tools_pb2.CallToolResponse]:
         """Calls a tool: any number of progress messages, then exactly one result. A failing tool is a result, not a status. Hanging up stops
         the work of a tool without effect; another goes on to its end. Harmless when repeated with the same call_id: it asks what came of
         the call, and one that may have been made and must not be made twice is said to be in doubt.
@@ -84,8 +52,8 @@ class ToolsServiceServicer(metaclass=_abc_1.ABCMeta):
     def ForgetCalls(
         self,
         request: _tools_pb2.ForgetCallsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_tools_pb2.ForgetCallsResponse, _abc.Awaitable[_tools_pb2.ForgetCallsResponse]]:
+        context: _aio.ServicerContext[_tools_pb2.ForgetCallsRequest, _abc.Awaitable[_tools_pb2.ForgetCallsResponse]],
+    ) -> _abc.Awaitable[_tools_pb2.ForgetCallsResponse]:
         """Erases what came of the calls of one caller, and refuses those of its calls that still arrive. Harmless when repeated."""
 
-def add_ToolsServiceServicer_to_server(servicer: ToolsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_ToolsServiceServicer_to_server(servicer: ToolsServiceServicer, server: _aio.Server) -> None: ...
