@@ -22,9 +22,9 @@ from services.retriever.settings import RetrieverSettings
 from services.standalone.nats_users import authorization_by_environment
 from services.standalone.settings import StandaloneSettings
 from services.tools import toolbox
-from services.tools.calling.discovery import discover
 from services.tools.models import Tool
 from services.tools.settings import ToolsSettings
+from services.tools.sources.discovery import discover
 
 ROOT = Path(__file__).resolve().parent.parent
 NATS_USERS = "deploy/helm/groundwork/files/nats-users.conf"

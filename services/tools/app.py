@@ -21,8 +21,8 @@ from services.tools.adapters.ingest import IngestDocuments
 from services.tools.adapters.reranker import RerankerModels
 from services.tools.adapters.retriever import RetrieverPassages
 from services.tools.calling.calls import Calls
-from services.tools.calling.discovery import discover
 from services.tools.calling.execution import Toolbox
+from services.tools.calling.processes import Processes
 from services.tools.calling.progress import unheard
 from services.tools.context import Services, ToolContext
 from services.tools.handlers import ToolsServicer
@@ -30,6 +30,10 @@ from services.tools.models import Call
 from services.tools.projects.records import load_records
 from services.tools.projects.searching import RecordSearch
 from services.tools.settings import ToolsSettings
+from services.tools.sources.chain import guarded
+from services.tools.sources.discovery import discover
+from services.tools.sources.limits import Turns
+from services.tools.sources.modules import module_source
 
 
 async def run(settings: ToolsSettings) -> None:
@@ -39,20 +43,24 @@ async def run(settings: ToolsSettings) -> None:
         calls = Calls(await KeyValueCallStore.open(nats), now=_now)
         service.stack.push_async_callback(calls.close)
         services = await _services(service, settings)
-        box = Toolbox(
+        modules = module_source(
             discover(toolbox, settings, settings.tools_folders),
-            calls,
-            calls_at_once=settings.tools_calls_at_once,
-            calls_waiting=settings.tools_calls_waiting,
-            processes=settings.tools_processes,
+            Processes(settings.tools_processes),
+            partial(_context, settings, services),
+        )
+        turns = Turns(settings.tools_calls_at_once, settings.tools_calls_waiting)
+        source = guarded(
+            [modules],
+            turns,
             allowed=settings.tools_allowed,
-            context=partial(_context, settings, services),
+            need_approval=settings.tools_need_approval,
             breaker=lambda: CircuitBreaker(
                 failures=settings.tools_breaker_failures,
                 window_s=settings.tools_breaker_window_s,
                 open_s=settings.tools_breaker_open_s,
             ),
         )
+        box = Toolbox(source, calls, turns)
         service.add_servicer(
             tools_pb2_grpc.add_ToolsServiceServicer_to_server,
             ToolsServicer(box),

@@ -13,7 +13,7 @@ from services.tools.adapters.wire import decode_arguments, encode_outcome, encod
 from services.tools.calling.execution import Toolbox
 from services.tools.calling.progress import Progress
 from services.tools.errors import ToolError
-from services.tools.models import Call
+from services.tools.models import Call, Caller
 
 _CALLER_CHARACTERS_MAX = 200
 
@@ -26,7 +26,7 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
 
     async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
         caller = current_principal()
-        offered = self._toolbox.offered(caller.tenant_id, caller.scopes)
+        offered = await self._toolbox.offered(Caller(caller.tenant_id, caller.subject, caller.scopes))
         return pb.ListToolsResponse(tools=[encode_tool(tool) for tool in offered])
 
     async def CallTool(self, request: pb.CallToolRequest, context: Any) -> AsyncIterator[pb.CallToolResponse]:
@@ -35,7 +35,7 @@ class ToolsServicer(tools_pb2_grpc.ToolsServiceServicer):
         except ToolError as error:
             yield pb.CallToolResponse(result=pb.ToolResult(error_reason=error.reason, error_message=str(error)))
             return
-        self._toolbox.check_room(call)
+        await self._toolbox.check_room(call)
         progress = Progress()
         calling = asyncio.create_task(self._toolbox.call(call, progress.tell))
         calling.add_done_callback(lambda _: progress.end())

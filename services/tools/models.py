@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from kit.access.principal import QUERY, SCOPES
+from services.tools.errors import ToolError
 
 
 class Effect(Enum):
@@ -40,20 +41,28 @@ class Policy:
 
 @dataclass(frozen=True)
 class Tool:
-    """A discovered tool."""
+    """A tool of a source."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
     """JSON Schema of the arguments, as in OpenAI function calling."""
+    cacheable: bool = False
+    policy: Policy = Policy()
+    refusal: ToolError | None = None
+    """Why the caller that the tool is listed for cannot call it. Made anew for each list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionTool(Tool):
+    """A tool that is a function of a module."""
+
     function: Callable[..., Any]
     """Called with the arguments by name; a coroutine function or a plain one. Returns what JSON can hold, or a ToolOutput."""
-    cacheable: bool
-    policy: Policy
     wants_context: bool = False
     """Whether it also takes a ToolContext, as `context`."""
     missing: str = ""
-    """What to set up before it can be called; empty when it can. A tool that cannot be called is not offered."""
+    """What to set up before it can be called; empty when it can."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,19 @@ class ToolOutput:
     """What the person is shown: a sentence."""
     passages: tuple[Passage, ...] = ()
     """The passages whose text the content holds, in its order: what may be cited, and what goes with a deleted document."""
+    cached: bool = False
+    """Whether it is that of an earlier call with the same arguments. Only the cache says so."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """For whom tools are listed and called."""
+
+    tenant_id: str
+    subject: str = ""
+    """In whose name: what one person may read is not told to another."""
+    scopes: frozenset[str] = frozenset(SCOPES)
+    """What the caller may do."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +135,10 @@ class Call:
     """In whose name: what one person may read is not told to another."""
     scopes: frozenset[str] = frozenset(SCOPES)
     """What the caller may do."""
+
+    @property
+    def caller(self) -> Caller:
+        return Caller(self.tenant_id, self.subject, self.scopes)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ class ToolsSettings(MessageStoreSettings, LocalUserSettings):
     one by one. Eight passages of usual size fit, and a model's context holds several such answers."""
     tools_allowed: dict[str, list[str]] = Field(default_factory=dict)
     """Tools by tenant, as JSON: {"acme": ["math_eval", "time_now"]}. A tenant that is not named may use all."""
+    tools_need_approval: list[str] = Field(default_factory=list)
+    """Tools of which a person must allow each call, beside those that ask for it themselves, as JSON: ["http_get", "crm_*"]."""
     tools_folders: Folders = ()
     """Folders, comma-separated, whose Python files are tools too, so that one can be added without building an image: the files are
     read at the start and run as this service, so nobody else may write there."""

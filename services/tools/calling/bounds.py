@@ -19,8 +19,8 @@ PASSAGES_BYTES_MAX = 400_000
 SUMMARY_CHARACTERS_MAX = 300
 
 
-def bounded(tool_name: str, output: ToolOutput) -> tuple[ToolOutput, int]:
-    """The output, its content as plain JSON and its summary cut, and the bytes of the content. A person is shown the content itself
+def bounded(tool_name: str, output: ToolOutput) -> ToolOutput:
+    """The output, its content as plain JSON and its summary cut. A person is shown the content itself
     where the tool has no summary of it, and no passages. Raises OutputTooLarge for what cannot be cut without harm, and ToolError
     for content that is not JSON."""
     try:
@@ -40,7 +40,7 @@ def bounded(tool_name: str, output: ToolOutput) -> tuple[ToolOutput, int]:
     summary = output.summary
     if not summary and not output.passages and content is not None:
         summary = content if isinstance(content, str) else encoded.decode()
-    return replace(output, content=content, summary=shortened(summary, SUMMARY_CHARACTERS_MAX)), len(encoded)
+    return replace(output, content=content, summary=shortened(summary, SUMMARY_CHARACTERS_MAX))
 
 
 def shortened(text: str, characters_max: int) -> str:

@@ -9,12 +9,16 @@ from unittest.mock import Mock
 from kit.access.principal import Principal, current_principal, use_principal
 from services.tools import toolbox
 from services.tools.calling.calls import Calls
-from services.tools.calling.discovery import discover
 from services.tools.calling.execution import Toolbox
+from services.tools.calling.processes import Processes
 from services.tools.context import Services, ToolContext
 from services.tools.models import Call, ToolOutcome
 from services.tools.ports import CallStore
 from services.tools.settings import ToolsSettings
+from services.tools.sources.chain import guarded
+from services.tools.sources.discovery import discover
+from services.tools.sources.limits import Turns
+from services.tools.sources.modules import module_source
 from tests.unit.tools.fakes import START, MemoryCallStore
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -24,14 +28,10 @@ class Box:
     """Calls in the name of one tenant; each is another call unless it is given an id."""
 
     def __init__(self, settings: ToolsSettings, store: CallStore | None = None) -> None:
-        self.toolbox = Toolbox(
-            discover(toolbox),
-            Calls(store or MemoryCallStore(), now=lambda: START),
-            calls_at_once=8,
-            calls_waiting=8,
-            processes=1,
-            context=lambda call: _context(settings, call),
-        )
+        turns = Turns(8, 8)
+        modules = module_source(discover(toolbox), Processes(1), lambda call: _context(settings, call))
+        calls = Calls(store or MemoryCallStore(), now=lambda: START)
+        self.toolbox = Toolbox(guarded([modules], turns), calls, turns)
         self._calls = 0
 
     async def call(

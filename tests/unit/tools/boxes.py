@@ -7,11 +7,15 @@ from typing import Any
 from kit.breaker import CircuitBreaker
 from services.tools.calling.calls import Calls
 from services.tools.calling.execution import Toolbox
+from services.tools.calling.processes import Processes
 from services.tools.calling.progress import unheard
 from services.tools.context import ToolContext
-from services.tools.models import Call, Policy, Tool
+from services.tools.models import Call, FunctionTool, Policy
 from services.tools.ports import CallStore
 from services.tools.settings import ToolsSettings
+from services.tools.sources.chain import guarded
+from services.tools.sources.limits import Turns
+from services.tools.sources.modules import module_source
 from tests.unit.tools.fakes import START, MemoryCallStore
 
 PARAMETERS = {
@@ -26,6 +30,7 @@ CALL = Call("acme", "probe", {"count": 1})
 def make_box(
     function: Callable[..., Any],
     *,
+    other: Callable[..., Any] | None = None,
     policy: Policy | None = None,
     waiting: int = 8,
     cacheable: bool = False,
@@ -34,18 +39,15 @@ def make_box(
     store: CallStore | None = None,
     **fields: Any,
 ) -> Toolbox:
-    """With the tool `probe`, and the same as `other`; two calls at once and one process."""
-    tool = Tool("probe", "A probe.", PARAMETERS, function, cacheable, policy or Policy(timeout_s=60.0), **fields)
-    return Toolbox(
-        {"other": replace(tool, name="other"), "probe": tool},
-        Calls(store or MemoryCallStore(), now=lambda: START),
-        calls_at_once=2,
-        calls_waiting=waiting,
-        processes=1,
-        allowed=allowed,
-        context=make_context,
-        breaker=breaker,
+    """With the tool `probe`, and the same as `other` unless that is another function; two calls at once and one process."""
+    tool = FunctionTool(
+        "probe", "A probe.", PARAMETERS, cacheable, policy or Policy(timeout_s=60.0), function=function, **fields
     )
+    tools = {"other": replace(tool, name="other", function=other or function), "probe": tool}
+    turns = Turns(2, waiting)
+    modules = module_source(tools, Processes(1), make_context)
+    source = guarded([modules], turns, allowed=allowed, breaker=breaker)
+    return Toolbox(source, Calls(store or MemoryCallStore(), now=lambda: START), turns)
 
 
 def make_context(call: Call) -> ToolContext:

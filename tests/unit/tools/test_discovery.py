@@ -13,12 +13,16 @@ import pytest
 from kit.errors import GroundworkError
 from services.tools import toolbox
 from services.tools.calling.calls import Calls
-from services.tools.calling.discovery import discover
 from services.tools.calling.execution import Toolbox
+from services.tools.calling.processes import Processes
 from services.tools.errors import BrokenTool
-from services.tools.models import Call
+from services.tools.models import Call, Caller
 from services.tools.settings import ToolsSettings
-from tests.unit.tools.boxes import make_box, make_context
+from services.tools.sources.chain import guarded
+from services.tools.sources.discovery import discover
+from services.tools.sources.limits import Turns
+from services.tools.sources.modules import module_source
+from tests.unit.tools.boxes import make_context
 from tests.unit.tools.fakes import START, MemoryCallStore
 
 CALL = Call("acme", "greet", {"name": "Ann"})
@@ -53,17 +57,14 @@ def _no_module_stays() -> Iterator[None]:
 
 
 def box_with(folder: Path, settings: ToolsSettings | None = None) -> Toolbox:
-    box = make_box(lambda count: count)
-    tools = discover(toolbox, settings, [folder])
-    return Toolbox(
-        tools,
-        Calls(MemoryCallStore(), now=lambda: START),
-        calls_at_once=1,
-        calls_waiting=1,
-        processes=1,
-        context=make_context,
-        allowed={"umbrella": list(box.tools)},
-    )
+    turns = Turns(1, 1)
+    modules = module_source(discover(toolbox, settings, [folder]), Processes(1), make_context)
+    source = guarded([modules], turns, allowed={"umbrella": ["probe"]})
+    return Toolbox(source, Calls(MemoryCallStore(), now=lambda: START), turns)
+
+
+async def names(box: Toolbox) -> set[str]:
+    return {tool.name for tool in await box.offered(Caller("acme"))}
 
 
 @pytest.mark.parametrize("async_", ["", "async "])
@@ -72,7 +73,7 @@ async def test_module_in_a_folder_is_a_tool(tmp_path: Path, async_: str) -> None
     (tmp_path / "_shared.py").write_text("this is no tool")
     (tmp_path / "README.md").write_text("nor is this")
     box = box_with(tmp_path)
-    assert {"greet", "math_eval"} <= set(box.tools)
+    assert {"greet", "math_eval"} <= await names(box)
     output = (await box.call(CALL)).output
     assert output["text"] == "Hello Ann"
     assert (output["process"] == os.getpid()) == bool(async_)
@@ -127,8 +128,8 @@ async def test_tool_that_is_not_set_up_is_not_offered_and_says_what_to_set(tmp_p
         box_with(tmp_path, ToolsSettings()),
         box_with(tmp_path, ToolsSettings(retriever_address="here:1")),
     )
-    assert "greet" not in [tool.name for tool in without.offered("acme")]
-    assert "greet" in [tool.name for tool in with_it.offered("acme")]
+    assert "greet" not in await names(without)
+    assert "greet" in await names(with_it)
     outcome = await without.call(CALL)
     assert outcome.error_reason == "TOOL_UNAVAILABLE"
     assert "set GROUNDWORK_RETRIEVER_ADDRESS to here:1" in outcome.error_message

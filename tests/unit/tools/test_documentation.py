@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from services.tools import toolbox as real_toolbox
-from services.tools.calling.discovery import discover
 from services.tools.errors import ToolError
+from services.tools.sources.discovery import discover
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "tools.md").read_text()
 

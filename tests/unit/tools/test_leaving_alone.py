@@ -152,6 +152,7 @@ async def test_state_is_shown_in_the_metrics() -> None:
 
     probe = Probe(RuntimeError())
     box = probe.box()
+    await box.offered(CALL.caller)
     states = [shown()]
     for _ in range(2):
         await box.call(CALL)

@@ -8,10 +8,10 @@ import pytest
 
 from kit.access.principal import Principal
 from services.tools import toolbox
-from services.tools.calling.discovery import discover
 from services.tools.documents import CollectionMissing, CollectionNotAllowed, DocumentState
 from services.tools.errors import ToolError
 from services.tools.models import Effect, ToolOutput
+from services.tools.sources.discovery import discover
 from services.tools.toolbox import rag_forget as forgetting
 from services.tools.toolbox.rag_forget import rag_forget
 from services.tools.toolbox.rag_index import document_name, rag_index

@@ -10,13 +10,13 @@ from jsonschema import Draft202012Validator
 
 from kit.llm import estimate_tokens
 from services.tools import toolbox
-from services.tools.calling.discovery import discover
 from services.tools.documents import CollectionMissing, CollectionNotAllowed
 from services.tools.errors import InvalidArguments, ToolError
 from services.tools.models import Effect, ToolOutput
 from services.tools.passages.given import PassagesNotFound
 from services.tools.passages.retrieval import Degradation, Strategy
 from services.tools.passages.scope import TooManyCollections
+from services.tools.sources.discovery import discover
 from services.tools.toolbox.fetch_docs import DocumentNotFound, fetch_docs
 from services.tools.toolbox.search import SCHEMA, search
 from tests.unit.tools.document_fakes import FakeDocuments, tool_context

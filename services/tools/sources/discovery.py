@@ -30,7 +30,7 @@ from jsonschema.exceptions import SchemaError
 from kit.dropped_in import BrokenModule, modules_in
 from services.tools.calling.folders import PREFIX
 from services.tools.errors import BrokenTool
-from services.tools.models import Effect, Policy, Tool
+from services.tools.models import Effect, FunctionTool, Policy
 from services.tools.settings import ToolsSettings
 
 _NEEDS_UNSAID = "ask the operator to set it up"
@@ -38,7 +38,7 @@ _NEEDS_UNSAID = "ask the operator to set it up"
 
 def discover(
     toolbox: ModuleType, settings: ToolsSettings | None = None, folders: Sequence[Path] = ()
-) -> dict[str, Tool]:
+) -> dict[str, FunctionTool]:
     """Tools by name, sorted. Without settings all are taken for set up. Raises BrokenTool, naming the module and what is wrong with
     it."""
     modules = modules_in(toolbox, folders, setting="GROUNDWORK_TOOLS_FOLDERS", prefix=PREFIX)
@@ -49,7 +49,7 @@ def discover(
     return dict(sorted(found.items()))
 
 
-def _tool(module: ModuleType, name: str, settings: ToolsSettings | None) -> Tool:
+def _tool(module: ModuleType, name: str, settings: ToolsSettings | None) -> FunctionTool:
     try:
         function_schema = module.SCHEMA["function"]
         parameters = function_schema["parameters"]
@@ -62,7 +62,7 @@ def _tool(module: ModuleType, name: str, settings: ToolsSettings | None) -> Tool
     function = getattr(module, name, None)
     if declared != name or not callable(function):
         raise BrokenTool(f"{module.__name__}: the schema and a function of the module must both be named {name!r}")
-    tool = Tool(
+    tool = FunctionTool(
         name=name,
         description=description,
         parameters=parameters,
@@ -76,7 +76,7 @@ def _tool(module: ModuleType, name: str, settings: ToolsSettings | None) -> Tool
     return tool
 
 
-def _check(module: str, tool: Tool) -> None:
+def _check(module: str, tool: FunctionTool) -> None:
     if tool.wants_context and not inspect.iscoroutinefunction(tool.function):
         raise BrokenTool(
             f"{module}: only a coroutine function can be given a context; a plain one runs in another process"
