@@ -3,12 +3,14 @@ merged cells, charts, footnotes behind the paragraph that has them. What a reade
 tracked, hidden text, comments, running headers and footers, tables of contents. (python-docx has no footnotes, and drops text in
 tracked insertions and content controls.)"""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.charts import CHART, R_ID, read_chart
+from services.ingest.reading.parsers.column_headers import SAYS_HEADER, SAYS_NONE, marks_of_type
 from services.ingest.reading.parsers.docx_styles import Numbering, Styles
 from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.package import Package, damaged, open_package
@@ -28,6 +30,8 @@ _PICTURES = {
     "{http://schemas.openxmlformats.org/drawingml/2006/picture}pic",
     "{urn:schemas-microsoft-com:vml}imagedata",
 }
+_FIRST_ROW, _HEX = 0x20, re.compile(r"^[0-9A-Fa-f]{1,4}$")
+"""The bit of a table's look that says that its style has a first row (ECMA-376, 17.7.6)."""
 _MAX_CELL_CHARS = 2000
 _MAX_HEADER_ROWS = 8
 _MAX_COLUMNS = 63  # the program's own limit
@@ -141,7 +145,35 @@ class _Reader:
             names = merged_header([spread(row) for row in rows[:header_rows]])
             yield from table_rows([names, *rows[header_rows:]], header_rows=1)
         else:
-            yield from table_rows(rows)
+            yield from table_rows(rows, marks=_marks(table, self._styles))
+
+
+def _marks(table: Any, styles: Styles) -> float:
+    """What a table's style and bold type say of its first row: for a header, or against one."""
+    look = table.find(f"{W}tblPr/{W}tblLook")
+    typed = marks_of_type([_bold_cells(row) for row in _children(table, W + "tr")])
+    if typed or look is None:
+        return typed
+    bits = look.get(W + "val") or "0"
+    says = look.get(W + "firstRow") in ("1", "true", "on") or bool(
+        int(bits, 16) & _FIRST_ROW if _HEX.match(bits) else 0
+    )
+    is_styled = styles.marks_first_row(table.find(f"{W}tblPr"))
+    if says:
+        return SAYS_HEADER if is_styled else 0.0
+    return SAYS_NONE if is_styled or bits.strip("0") else 0.0
+
+
+def _bold_cells(row: Any) -> list[bool]:
+    """For each cell of a row with text whether all of it is bold, or in a style for headings of tables."""
+    cells = []
+    for cell in _children(row, W + "tc"):
+        runs = [run for run in cell.iter(W + "r") if any((text.text or "").strip() for text in run.iter(W + "t"))]
+        if runs:
+            styles = [(each.get(W + "val") or "").lower() for each in cell.iter(W + "pStyle")]
+            is_named = bool(styles) and all("head" in style and "table" in style for style in styles)
+            cells.append(is_named or all(_is_on(run, "b") for run in runs))
+    return cells
 
 
 def _flow(parent: Any) -> Iterator[Any]:
@@ -164,7 +196,7 @@ def _inline(paragraph: Any) -> _Inline:
     while stack:
         element = stack.pop()
         tag = element.tag
-        if tag in _UNSEEN or tag == _FALLBACK or (tag == W + "r" and _is_hidden(element)):
+        if tag in _UNSEEN or tag == _FALLBACK or (tag == W + "r" and _is_on(element, "vanish")):
             continue
         if tag in (W + "t", _M_TEXT):
             text.append(element.text or "")
@@ -181,9 +213,10 @@ def _inline(paragraph: Any) -> _Inline:
     return _Inline("".join(text), tuple(notes), tuple(boxes), tuple(charts))
 
 
-def _is_hidden(run: Any) -> bool:
-    vanish = run.find(f"{W}rPr/{W}vanish")
-    return vanish is not None and vanish.get(W + "val") not in ("0", "false", "off")
+def _is_on(run: Any, tag: str) -> bool:
+    """Whether a run has a property, such as bold type."""
+    element = run.find(f"{W}rPr/{W}{tag}")
+    return element is not None and element.get(W + "val") not in ("0", "false", "off")
 
 
 def _grid(table: Any) -> tuple[list[list[str]], int]:

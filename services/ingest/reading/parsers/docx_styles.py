@@ -54,6 +54,18 @@ class Styles:
             self._resolved[style_id] = self._resolve(style_id)
         return self._resolved[style_id]
 
+    def marks_first_row(self, properties: Any) -> bool:
+        """Whether the style of a table with these properties shows the first row otherwise than the others."""
+        style_id = _value(properties, "tblStyle")
+        for _ in range(_MAX_STYLE_DEPTH):
+            element = self._elements.get(style_id)
+            if element is None:
+                return False
+            if any(each.get(W + "type") == "firstRow" and len(each) for each in element.findall(W + "tblStylePr")):
+                return True
+            style_id = _value(element, "basedOn")
+        return False
+
     def _resolve(self, style_id: str | None) -> Style:
         name, outline, numbering = "", None, None
         for _ in range(_MAX_STYLE_DEPTH):  # styles may be based on each other in a circle

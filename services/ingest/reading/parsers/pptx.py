@@ -6,6 +6,7 @@ from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.charts import CHART, R_ID, read_chart
+from services.ingest.reading.parsers.column_headers import SAYS_HEADER, SAYS_NONE, marks_of_type
 from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.package import Package, Relationship, damaged, open_package
 from services.ingest.reading.parsers.tables import SPANNED, table_rows
@@ -87,7 +88,7 @@ class _Reader:
 
     def _shape(self, links: dict[str, Relationship], shape: Any, number: int, placeholder: str) -> Iterator[Block]:
         for table in _outermost(shape, {_A + "tbl"}):
-            for row in table_rows(_grid(table)):
+            for row in table_rows(_grid(table), marks=_marks(table)):
                 yield Block(row.kind, row.text, page=number, label=row.label)
         for element in shape.iter(_DIAGRAM, CHART):
             link = links.get(element.get(R_ID if element.tag == CHART else _DIAGRAM_DATA) or "")
@@ -169,6 +170,25 @@ def _grid(table: Any) -> list[list[str]]:
                 cells.append(" ".join(" ".join(_paragraph_text(p) for p in cell.iter(_A + "p")).split()))
         rows.append(cells)
     return rows
+
+
+def _marks(table: Any) -> float:
+    """What a table's style and bold type say of its first row: for a header, or against one."""
+    typed = marks_of_type([_bold_cells(row) for row in table.findall(_A + "tr")])
+    properties = table.find(_A + "tblPr")
+    if typed or properties is None:
+        return typed
+    return {"1": SAYS_HEADER, "true": SAYS_HEADER, "": SAYS_NONE / 2}.get(properties.get("firstRow", ""), SAYS_NONE)
+
+
+def _bold_cells(row: Any) -> list[bool]:
+    """For each cell of a row with text whether all of it is bold."""
+    of_cells = [[run for run in cell.iter(_A + "r") if (run.findtext(_A + "t") or "").strip()] for cell in row]
+    return [
+        all((run.find(_A + "rPr") is not None and run.find(_A + "rPr").get("b") in ("1", "true")) for run in runs)
+        for runs in of_cells
+        if runs
+    ]
 
 
 def _placeholder(shape: Any) -> str:

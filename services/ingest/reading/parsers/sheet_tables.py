@@ -6,10 +6,13 @@ import bisect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from services.ingest.reading.models import Block, BlockKind
+from services.ingest.reading.parsers.column_headers import ROWS_LOOKED_AT, header_score
 from services.ingest.reading.parsers.table_values import can_name_columns, column_name, is_value, with_joined_signs
-from services.ingest.reading.parsers.tabular import ColumnNames
+from services.ingest.reading.parsers.tables import MAX_COLUMN_NAME_CHARS, labelled_cells
+from services.ingest.reading.parsers.tabular import ColumnNames, may_repeat
 
 _MAX_HEADER_ROWS = 3
 _GAP_COLUMNS = 2
@@ -17,6 +20,8 @@ _GAP_COLUMNS = 2
 
 Row = dict[int, str]
 """Texts by column, from 0 and in order; empty cells are not in it."""
+Marks = Mapping[int, float]
+"""Rows from 0, with what their type or the workbook says for a header (above zero) or against one."""
 Spans = Mapping[tuple[int, int], int]
 """Merged cells that reach over several columns: (row, first column) to last column, all from 0."""
 
@@ -38,27 +43,47 @@ class _Region:
 class _Header:
     names: ColumnNames
     columns: range
+    rows: Sequence[tuple[int, Row]]
 
     def covers(self, columns: range) -> bool:
         return self.columns.start <= columns.start and columns.stop <= self.columns.stop
 
+    def unsaid(self) -> Iterator[Block]:
+        """The names that no row below has repeated."""
+        return self.names.unsaid(row for _, row in self.rows)
 
-def sheet_blocks(rows: Mapping[int, Row], spans: Spans) -> Iterator[Block]:
-    """Blocks of one sheet. `rows` holds those with text, by their number from 0 and in order."""
+
+def sheet_blocks(rows: Mapping[int, Row], spans: Spans, marks: Marks = MappingProxyType({})) -> Iterator[Block]:
+    """Blocks of one sheet. `rows` holds those with text, by their number from 0 and in order; `marks` what the file says of those
+    that it marks as a header, or as none."""
     header: _Header | None = None
-    for region in _regions(rows):
-        captions, table = _split_captions(region)
+    regions = [(captions, table) for captions, table in map(_split_captions, _regions(rows)) if captions or table.rows]
+    for at, (captions, found) in enumerate(regions):
         yield from (Block(BlockKind.TEXT, text) for text in captions)
-        if not table.rows:
+        if not found.rows:
             continue
-        table = _with_joined_signs(table)
+        following = regions[at + 1] if at + 1 < len(regions) else ([], _Region(0, []))
+        is_header = _is_header_of(found, *following, spans, marks)
+        table = found if is_header else _with_joined_signs(found)
+        count = len(table.rows) if is_header else _header_rows(table, spans, marks)
         columns = table.columns
-        count = _header_rows(table, spans)
         if count:
-            header = _Header(ColumnNames(_names(table.rows[:count], columns, spans)), columns)
+            yield from header.unsaid() if header else ()
+            header = _Header(ColumnNames(_names(table.rows[:count], columns, spans)), columns, table.rows[:count])
         elif header and not header.covers(columns):
+            yield from header.unsaid()
             header = None
-        yield from _blocks(table.rows[count:], len(columns), header.names if header else ColumnNames({}))
+        yield from _blocks(table.rows[count:], len(columns), header.names if header else None)
+    yield from header.unsaid() if header else ()
+
+
+def _is_header_of(above: _Region, captions: Sequence[str], table: _Region, spans: Spans, marks: Marks) -> bool:
+    """Whether all of a region is the header of the table behind the empty rows below it."""
+    if captions or len(table.rows) < 2 or len(above.rows) > _MAX_HEADER_ROWS:
+        return False
+    if table.left < above.left or table.columns.stop > above.columns.stop or _header_rows(table, spans, marks):
+        return False
+    return _header_rows(_Region(above.left, [*above.rows, *table.rows]), spans, marks) == len(above.rows)
 
 
 def named_sheet(name: str, blocks: Sequence[Block]) -> Iterator[Block]:
@@ -114,14 +139,14 @@ def _with_joined_signs(table: _Region) -> _Region:
     return _Region(table.left, list(zip(numbers, with_joined_signs([row for _, row in table.rows]), strict=True)))
 
 
-def _header_rows(table: _Region, spans: Spans) -> int:
-    below = table.rows[1][1] if len(table.rows) > 1 else {}
-    if not _names_columns(table.rows[0][1], below):
+def _header_rows(table: _Region, spans: Spans, marks: Marks) -> int:
+    """How many rows name the columns; at least one row is below them."""
+    if len(table.rows) < 2 or not _names_columns(table, marks.get(table.rows[0][0], 0.0)):
         return 0
     count = 1
-    while count < min(len(table.rows), _MAX_HEADER_ROWS):
+    while count < min(len(table.rows) - 1, _MAX_HEADER_ROWS):
         (number, above), (_, row) = table.rows[count - 1], table.rows[count]
-        below = table.rows[count + 1][1] if count + 1 < len(table.rows) else {}
+        below = table.rows[count + 1][1]
         spread = any((number, column) in spans for column in above)
         unlabelled = table.left not in row and len(row) > 1
         continues = spread or (unlabelled and (table.left in above or _is_above_values(row, below, table.left)))
@@ -136,9 +161,14 @@ def _is_above_values(row: Row, below: Row, left: int) -> bool:
     return left in below and any(is_value(below.get(column, "")) for column in row)
 
 
-def _names_columns(row: Row, below: Row) -> bool:
-    """Whether a row can be a header: several different texts, no numbers but years."""
-    return len(row) > 1 and len(set(row.values())) == len(row) and _can_name(row, below)
+def _names_columns(table: _Region, marks: float) -> bool:
+    """Whether the first row can be a header: several texts, no numbers but years, and the shape of a table below."""
+    first = table.rows[0][1]
+    if len(first) < 2 or not may_repeat(first.values()) or not _can_name(first, table.rows[1][1]):
+        return False
+    rows = table.rows[:ROWS_LOOKED_AT]
+    columns = sorted({column for _, row in rows for column in row})
+    return marks + header_score([[row.get(column, "") for column in columns] for _, row in rows]) > 0
 
 
 def _can_name(row: Row, below: Row) -> bool:
@@ -176,9 +206,14 @@ def _groups(row: Row, names: Row, left: int) -> dict[int, Sequence[int]]:
     return dict(found) if is_clear else {}
 
 
-def _blocks(rows: Sequence[tuple[int, Row]], width: int, names: ColumnNames) -> Iterator[Block]:
+def _blocks(rows: Sequence[tuple[int, Row]], width: int, names: ColumnNames | None) -> Iterator[Block]:
     for _, row in rows:
         if len(row) == 1 and width > 2:  # a subheading, a note, a total's caption
             yield Block(BlockKind.TEXT, next(iter(row.values())))
-        else:
+        elif names:
             yield names.block(row)
+        else:
+            cells = list(row.values())
+            labels = len(cells[0]) <= MAX_COLUMN_NAME_CHARS and not is_value(cells[0])
+            text = "; ".join(labelled_cells(cells) if labels else cells)
+            yield Block(BlockKind.ROW, text, label=(text if labels and len(cells) == 2 else cells[0])[:120])

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from services.ingest.reading.models import Block, BlockKind
+from services.ingest.reading.parsers.column_headers import ROWS_LOOKED_AT, names_columns, unsaid_names
 from services.ingest.reading.parsers.table_values import (
     can_name_columns,
     column_name,
@@ -20,26 +21,43 @@ SPANNED = "\0"
 _MAX_HEADER_ROWS = 3
 
 
-def table_rows(rows: Sequence[Sequence[str]], *, header_rows: int | None = None) -> Iterator[Block]:
+def table_rows(rows: Sequence[Sequence[str]], *, header_rows: int | None = None, marks: float = 0.0) -> Iterator[Block]:
     """One block a row, "column: value; column: value", with the names of the header where there is one. `header_rows`: how many
     rows the file says it has. 0 where it could have said so and did not: then only rows above those of values are one. None where
-    such files never say: then the first row is one unless it holds values."""
+    such files never say: then the shape of the rows decides, with `marks` for a header or against one."""
     rows = _dense(with_joined_signs([{i: cell for i, cell in enumerate(row) if cell} for row in rows]))
     captions = sum(1 for _ in itertools.takewhile(_is_caption, rows))
     yield from (Block(BlockKind.TABLE, row[0], label=row[0][:120]) for row in rows[:captions])
     rows = rows[captions:]
-    count = _header_rows(rows, header_rows and max(0, header_rows - captions))
+    count = _header_rows(rows, header_rows and max(0, header_rows - captions), marks)
     header = [name[:MAX_COLUMN_NAME_CHARS] for name in merged_header([spread(row) for row in rows[:count]])]
     body = [["" if cell == SPANNED else cell for cell in row] for row in rows[count:]]
+    said = {i: header[i] for row in body for i, cell in enumerate(row) if cell and i < len(header) and header[i]}
+    named = [{i: cell for i, cell in enumerate(row) if cell and cell != SPANNED} for row in rows[:count]]
+    if unsaid := "; ".join(unsaid_names(named, said)):
+        yield Block(BlockKind.TABLE, unsaid, label=unsaid[:120])
     for row in body:
         cells = [
             f"{header[i]}: {cell}" if i < len(header) and header[i] and header[i] != cell else cell
             for i, cell in enumerate(row)
             if cell
         ]
-        if not header and len(cells) == 2:  # a fact sheet: name and value
-            cells = [f"{cells[0].rstrip(' :')}: {cells[1]}"]
+        cells = cells if header else labelled_cells(cells)
         yield Block(BlockKind.TABLE, "; ".join(cells), label=cells[0][:120])
+
+
+def labelled_cells(cells: Sequence[str]) -> list[str]:
+    """The cells of a row without names of columns, labels with what stands behind them: two cells are a label and a value, of more
+    those that end with a colon are labels."""
+    if len(cells) == 2 and len(cells[0]) <= MAX_COLUMN_NAME_CHARS:
+        return [f"{cells[0].rstrip(' :')}: {cells[1]}"]
+    joined: list[str] = []
+    for cell in cells:
+        if joined and joined[-1].endswith(":"):
+            joined[-1] += f" {cell}"
+        else:
+            joined.append(cell)
+    return joined
 
 
 def merged_header(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -72,12 +90,14 @@ def with_groups(groups: Sequence[str], names: Sequence[str]) -> list[str]:
     return [f"{of_column[column]} / {name}" if column in of_column else name for column, name in enumerate(names)]
 
 
-def _header_rows(rows: Sequence[Sequence[str]], declared: int | None) -> int:
+def _header_rows(rows: Sequence[Sequence[str]], declared: int | None, marks: float) -> int:
     if len(rows) < 2 or not _names_several(rows[0]):
         return 0
     if declared:
         return min(declared, len(rows) - 1)
     if not can_name_columns(spread(rows[0]), rows[1]) or (declared == 0 and not _stands_above_values(rows)):
+        return 0
+    if declared is None and not names_columns([spread(row) for row in rows[:ROWS_LOOKED_AT]], marks):
         return 0
     count = 1
     while count < min(_MAX_HEADER_ROWS, len(rows) - 1) and _continues(rows[count - 1], rows[count], rows[count + 1]):

@@ -9,14 +9,22 @@ from types import MappingProxyType
 
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.column_headers import ROWS_LOOKED_AT, header_score, unsaid_names
 from services.ingest.reading.parsers.plain import encoding_warnings
 from services.ingest.reading.parsers.table_values import can_name_columns, is_value
-from services.ingest.reading.parsers.tables import MAX_COLUMN_NAME_CHARS
+from services.ingest.reading.parsers.tables import MAX_COLUMN_NAME_CHARS, labelled_cells
 from services.ingest.reading.parsers.titles import title_from
 from services.ingest.reading.source import Source
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_CHARS = 64 * 1024
+_DELIMITER_NOTE = re.compile(r"\ufeff?sep=(.)[ \t;,]*(?:\r\n?|\n)", re.IGNORECASE)
+"""What Excel writes above a table for itself."""
+_ROWS_OF_WIDTH = 200
+_HEADER_IS_USUAL = 1.5
+"""Of such files: what the shape of the rows has to speak against."""
+_MIN_REPEATED = 3
+_NUMBERED_COLUMN = re.compile(r"^column \d+$")
 _NAMING_HEADER = re.compile(r"\b(name|title|team|company|country|security|product|label)\b", re.IGNORECASE)
 
 
@@ -25,11 +33,26 @@ def parse_csv(source: Source, name: str) -> ParsedDocument:
     decoded = decode(source.read_bytes())
     text = decoded.text.replace("\0", "")
     csv.field_size_limit(max(len(text), 131_072))
-    delimiter = _delimiter(text, name)
-    rows = [row for row in _rows(text, delimiter) if any(cell for cell in row)]
-    header, body = _split_header(rows)
-    blocks = tuple(row_blocks(header, body))
-    return ParsedDocument(title_from(name), blocks, warnings=encoding_warnings(decoded) + _ragged(header, body))
+    noted = _DELIMITER_NOTE.match(text)
+    delimiter = noted[1] if noted else _delimiter(text, name)
+    rows = [row for row in _rows(text[noted.end() :] if noted else text, delimiter) if any(row)]
+    above = _lines_above(rows)
+    header, body = _split_header(rows[above:])
+    blocks = [Block(BlockKind.TEXT, "; ".join(labelled_cells(list(filter(None, row))))) for row in rows[:above]]
+    if header:
+        blocks += row_blocks(header, body)
+    else:
+        blocks += headless_blocks(body)
+    warnings = encoding_warnings(decoded) + _ragged(max((len(row) for row in body[:1000]), default=0), body)
+    return ParsedDocument(title_from(name), tuple(blocks), warnings=warnings)
+
+
+def _lines_above(rows: Sequence[Sequence[str]]) -> int:
+    """How many lines of words stand above a table: rows of one or two cells above rows of more."""
+    widths = [len(row) for row in rows[:_ROWS_OF_WIDTH]]
+    usual = max(widths, key=lambda width: (widths.count(width), width), default=0)
+    above = next((at for at, row in enumerate(rows) if len(row) >= usual and sum(map(bool, row)) > 1), 0)
+    return above if usual > 1 and widths.count(usual) > 1 else 0
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
@@ -60,24 +83,45 @@ def _regularity(sample: str, delimiter: str) -> float:
 
 
 def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    if not rows:
-        return [], []
-    first, body = rows[0], rows[1:]
-    named = [cell for cell in first if cell]
-    is_header = bool(body) and len(set(named)) == len(named) and can_name_columns(first, body[0])
+    """The names of the columns, none where the first row is a record, and the records."""
+    if len(rows) < 2 or not may_repeat(rows[0]) or not can_name_columns(rows[0], rows[1]):
+        return [], rows
+    if _HEADER_IS_USUAL + header_score(rows[:ROWS_LOOKED_AT]) <= 0:
+        return [], rows
     width = max(len(row) for row in rows[:1000])
-    columns = first if is_header else []
-    return [
-        columns[i] if i < len(columns) and columns[i] else f"column {i + 1}" for i in range(width)
-    ], body if is_header else rows
+    first = rows[0] + [""] * (width - len(rows[0]))
+    return [name or f"column {i}" for i, name in enumerate(first, 1)], rows[1:]
+
+
+def may_repeat(names: Iterable[str]) -> bool:
+    """Whether these can be names of columns though some may be the same."""
+    named = [name for name in names if name]
+    return len(set(named)) == len(named) or (len(named) > _MIN_REPEATED and 2 * len(set(named)) >= len(named))
+
+
+def headless_blocks(body: Sequence[Sequence[str]]) -> Iterator[Block]:
+    """One block a row of a table without names of columns: a label with its value where that is what it holds, else the columns
+    are numbered."""
+    is_form = max((len(row) for row in body), default=0) == 2 and not any(is_value(row[0]) for row in body)
+    width = max((len(row) for row in body[:1000]), default=0)
+    numbered = ColumnNames({i: f"column {i + 1}" for i in range(width)})
+    for row in body:
+        cells = {i: cell for i, cell in enumerate(row) if cell}
+        if is_form or any(cell.endswith(":") for cell in cells.values()):
+            text = "; ".join(labelled_cells(list(cells.values())))
+            yield Block(BlockKind.ROW, text, label=text[:120])
+        else:
+            yield numbered.block(cells, {i: f"column {i + 1}" for i in range(width, len(row))})
 
 
 def row_blocks(header: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[Block]:
-    """One block a row, every value behind its column's name; a column without a name gives its values alone."""
+    """One block a row, every value behind its column's name; a column without a name gives its values alone. Names that no row
+    repeats come last."""
     names = ColumnNames(dict(enumerate(header)))
     for row in body:
         further = {i: f"column {i + 1}" for i in range(len(header), len(row))}
         yield names.block({i: cell for i, cell in enumerate(row) if cell}, further)
+    yield from names.unsaid([dict(enumerate(header))])
 
 
 class ColumnNames:
@@ -88,9 +132,17 @@ class ColumnNames:
         named = (column for column, name in self._names.items() if _NAMING_HEADER.search(name.replace("_", " ")))
         self._naming = next(named, min(self._names, default=0))
         """The column that names a row."""
+        self._said: set[int] = set()
+
+    def unsaid(self, rows: Iterable[Mapping[int, str]]) -> Iterator[Block]:
+        """The cells of the header's `rows` that no row so far has repeated."""
+        said = {column: self._names[column] for column in self._said}
+        if unsaid := "; ".join(cell for cell in unsaid_names(list(rows), said) if not _NUMBERED_COLUMN.match(cell)):
+            yield Block(BlockKind.ROW, unsaid, label=unsaid[:120])
 
     def block(self, row: Mapping[int, str], further: Mapping[int, str] = MappingProxyType({})) -> Block:
         """A row whose cells with text are given by their columns; it has at least one. `further`: names of columns without one."""
+        self._said.update(self._names.keys() & row.keys())
         names = {column: self._names.get(column) or further.get(column, "") for column in row}
         cells = {column: f"{names[column]}: {cell}" if names[column] else cell for column, cell in row.items()}
         first = next(iter(row))
@@ -99,6 +151,6 @@ class ColumnNames:
         return Block(BlockKind.ROW, "; ".join(cells.values()), label=label[:120])
 
 
-def _ragged(header: list[str], body: list[list[str]]) -> tuple[str, ...]:
-    odd = sum(1 for row in body if len(row) != len(header))
-    return (f"{odd} of {len(body)} rows do not have {len(header)} columns",) if odd else ()
+def _ragged(width: int, body: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    odd = sum(1 for row in body if len(row) != width)
+    return (f"{odd} of {len(body)} rows do not have {width} columns",) if odd else ()

@@ -16,9 +16,11 @@ from lxml import etree
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.models import Block, ParsedDocument
 from services.ingest.reading.parsers.charts import R_ID, read_chart
+from services.ingest.reading.parsers.column_headers import SAYS_HEADER, SAYS_NONE
 from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.number_formats import formatted_number
 from services.ingest.reading.parsers.package import Package, Relationship, check_xml, damaged, open_package, unsafe_xml
+from services.ingest.reading.parsers.sheet_marks import Area, header_rows, hidden_parts, merged_areas, unvalued_formulas
 from services.ingest.reading.parsers.sheet_tables import Row, named_sheet, sheet_blocks
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
@@ -27,9 +29,9 @@ _MAX_CELLS = 2_000_000
 _MAX_ROWS = 1_048_576  # what a sheet can have
 _MIN_CHARS, _MAX_EXPANSION = 1024 * 1024, 8
 """Characters read of a workbook: so many, or so many times its unpacked bytes. A text is stored once however often it is shown."""
-_MAX_MERGED = 20_000
+_ALL_BOLD, _LABEL_BOLD, _MIXED = 1, 2, 3
+"""Of the cells in a row: all of them, only the first, the first and others."""
 _SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}sheet"
-_MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _SHEET_NAME = re.compile(r"^(sheet|tabelle|feuil|hoja|foglio|лист|גיליון|ورقة)\s?\d*$", re.IGNORECASE)
 _BROKEN = (ParseError, zipfile.BadZipFile, etree.LxmlError, KeyError, ValueError, TypeError, AttributeError, IndexError,
            EOFError, OSError, zlib.error)  # fmt: skip
@@ -66,6 +68,9 @@ class _Workbook:
         """Of the sheets read so far."""
         self._pictures: set[tuple[str, str]] = set()
         """By drawing and relationship."""
+        self._bold_styles: dict[int, bool] = {}
+        self._bold_rows: dict[int, int] = {}
+        """Of the sheet that is read: which of the cells in a row, from 0, are in bold type."""
         self._cells_left = _MAX_CELLS
         self._chars_left = max(_MIN_CHARS, _MAX_EXPANSION * package.size_bytes)
         try:
@@ -102,14 +107,42 @@ class _Workbook:
         return ParsedDocument(title_or_name(title, self._name), tuple(blocks), warnings=tuple(self._warnings))
 
     def _sheet(self, sheet: Any, *, alone: bool) -> Iterator[Block]:
-        rows, merged = self._rows(sheet), self._merged(sheet)
-        spans = {(top, left): right for top, left, _, right in merged if right > left}
+        part = getattr(sheet, "_worksheet_path", "")
+        data = self._package.read(part) or b""
+        self._bold_rows = {}
+        rows, merged = self._rows(sheet), merged_areas(data)
+        spans = {(area.top, area.left): area.right for area in merged if area.right > area.left}
         self._fill_down(rows, merged)
         if self._is_full and merged:
             self._warnings.append(f"merged cells of the sheet {sheet.title!r} stand only in the first of their rows")
-        blocks = [*sheet_blocks(rows, spans), *self._charts(getattr(sheet, "_worksheet_path", ""))]
+        self._warn_of_unseen(sheet.title, data, max((max(row) for row in rows.values()), default=0))
+        blocks = [*sheet_blocks(rows, spans, self._marks(part, data)), *self._charts(part)]
         is_named = blocks and not (alone and is_usual_sheet_name(sheet.title))
         yield from named_sheet(sheet.title, blocks) if is_named else blocks
+
+    def _warn_of_unseen(self, title: str, data: bytes, last_column: int) -> None:
+        if hidden := " and ".join(hidden_parts(data, last_column)):
+            self._warnings.append(f"the sheet {title!r} has {hidden}; what is in them was read")
+        if count := unvalued_formulas(data):
+            formulas = "1 formula" if count == 1 else f"{count} formulas"
+            self._warnings.append(
+                f"{formulas} of the sheet {title!r} have no stored value and were left out; open the file in its program, save it "
+                "and upload that"
+            )
+
+    def _marks(self, part: str, data: bytes) -> dict[int, float]:
+        """Rows that filters, tables or bold type mark as headers, or as rows of a form."""
+        marks = {}
+        for number, bold in self._bold_rows.items():
+            below = self._bold_rows.get(number + 1)
+            if bold == _ALL_BOLD and below != _ALL_BOLD:
+                marks[number] = SAYS_HEADER
+            elif bold == below == _LABEL_BOLD:
+                marks[number] = SAYS_NONE
+        tables = (link.target for link in self._package.relationships(part).values() if link.kind == "table")
+        for source in (data, *(self._package.read(table) or b"" for table in tables)):
+            marks.update(dict.fromkeys(header_rows(source), 2 * SAYS_HEADER))
+        return marks
 
     def _chart_sheets(self) -> Iterator[Block]:
         """Charts that have a sheet of their own, which the library leaves out when it reads row by row."""
@@ -150,7 +183,7 @@ class _Workbook:
                 if number >= _MAX_ROWS or self._is_full:
                     self._warnings.append(f"the sheet {sheet.title!r} was read up to row {last + 1}; split it")
                     break
-                if number > last and (row := self._row(cells)):
+                if number > last and (row := self._row(number, cells)):
                     rows[number] = row
                 last = max(last, number)
         except (DefusedXmlException, DocumentRejected):
@@ -161,40 +194,46 @@ class _Workbook:
             self._warnings.append(f"the sheet {sheet.title!r} is damaged; it was read up to row {last + 1}")
         return rows
 
-    def _row(self, cells: Iterable[Any]) -> Row:
+    def _row(self, number: int, cells: Iterable[Any]) -> Row:
         row: Row = {}
+        bold: list[bool] = []
         for cell in cells:
             if self._is_full:
                 break
             if text := _shown(cell):
                 row[cell.column - 1] = text
+                bold.append(self._is_bold(cell._style_id))
                 self._take(text)
+        if bold and bold[0]:
+            self._bold_rows[number] = _ALL_BOLD if all(bold) else _MIXED if any(bold[1:]) else _LABEL_BOLD
         return dict(sorted(row.items()))
+
+    def _is_bold(self, style_id: int) -> bool:
+        if style_id not in self._bold_styles:
+            try:
+                font = self._book._fonts[self._book._cell_styles[style_id].fontId]
+            except IndexError:
+                font = None
+            self._bold_styles[style_id] = bool(font is not None and font.b)
+        return self._bold_styles[style_id]
 
     def _take(self, text: str) -> None:
         self._cells_left -= 1
         self._chars_left -= len(text)
 
-    def _fill_down(self, rows: dict[int, Row], merged: Sequence[tuple[int, int, int, int]]) -> None:
+    def _fill_down(self, rows: dict[int, Row], merged: Sequence[Area]) -> None:
         """Repeats a merged cell's text in all its rows that hold anything."""
         numbers = list(rows)
-        for top, left, bottom, _ in merged:
-            text = rows.get(top, {}).get(left, "")
-            for at in range(bisect.bisect_right(numbers, top), bisect.bisect_right(numbers, bottom) if text else 0):
+        for area in merged:
+            text = rows.get(area.top, {}).get(area.left, "")
+            stop = bisect.bisect_right(numbers, area.bottom) if text else 0
+            for at in range(bisect.bisect_right(numbers, area.top), stop):
                 if self._is_full:
                     break
-                rows[numbers[at]].setdefault(left, text)
+                rows[numbers[at]].setdefault(area.left, text)
                 self._take(text)
         for number in numbers if merged else ():
             rows[number] = dict(sorted(rows[number].items()))
-
-    def _merged(self, sheet: Any) -> list[tuple[int, int, int, int]]:
-        """Merged cells as first row, first column, last row, last column, from 0. openpyxl leaves them out when it reads row by
-        row."""
-        part = getattr(sheet, "_worksheet_path", "")
-        data = self._package.read(part) or b""
-        found = [match.groups() for _, match in zip(range(_MAX_MERGED), _MERGED_CELLS.finditer(data), strict=False)]
-        return [(int(r1) - 1, _column(c1), int(r2) - 1, _column(c2)) for c1, r1, c2, r2 in found]
 
 
 def _filled_rows(sheet: Any) -> Iterator[tuple[int, Iterator[Any]]]:
@@ -217,19 +256,10 @@ def _filled_rows(sheet: Any) -> Iterator[tuple[int, Iterator[Any]]]:
             yield number - 1, (ReadOnlyCell(sheet, **cell) for cell in cells)
 
 
-def _column(letters: bytes) -> int:
-    number = 0
-    for letter in letters:
-        number = number * 26 + letter - ord("A") + 1
-    return number - 1
-
-
 def _shown(cell: Any) -> str:
     value = cell.value
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return " ".join(value.split())
+    if value is None or isinstance(value, str):
+        return " ".join((value or "").split())
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, (int, float)):
@@ -237,4 +267,12 @@ def _shown(cell: Any) -> str:
     if isinstance(value, dt.datetime):
         whole_day = value.time() == dt.time()
         return value.date().isoformat() if whole_day else value.isoformat(" ", "minutes")
+    if isinstance(value, dt.timedelta):
+        return _duration(value)
     return str(value)
+
+
+def _duration(value: dt.timedelta) -> str:
+    """Hours, however many, minutes and seconds, as the program shows them: `26:30:00`."""
+    seconds = round(abs(value.total_seconds()))
+    return f"{'-' * (value < dt.timedelta())}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
