@@ -11,6 +11,7 @@ from services.ingest.reading.parsers.registry import parse
 from services.ingest.reading.parsers.sheet_tables import sheet_blocks
 from services.ingest.reading.parsers.table_values import is_unit, is_value, with_raised
 from services.ingest.reading.parsers.tables import SPANNED, table_rows
+from tests.unit.ingest.office_files import docx_of, pptx_of
 from tests.unit.ingest.pdf_files import pdf_of_contents, shown
 
 
@@ -236,3 +237,53 @@ def test_pdf_raised_digit_is_not_part_of_the_number_before_it(tmp_path: Path) ->
     line = shown("In 2019", 72, 700) + shown("1", 108.8, 704, size=6) + shown(" sales grew.", 112.5, 700)
     (text,) = _read(tmp_path, pdf_of_contents([line]), detection.PDF, "a.pdf")
     assert text.startswith("In 2019 ¹")
+
+
+def _run(text: str, properties: str = "") -> str:
+    return f'<w:r><w:rPr>{properties}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def _math(tag: str, base: str, shifted: str) -> str:
+    inner = f"<m:e><m:r><m:t>{base}</m:t></m:r></m:e><m:{tag}><m:r><m:t>{shifted}</m:t></m:r></m:{tag}>"
+    return f'<m:sSup xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math">{inner}</m:sSup>'
+
+
+UP, DOWN = '<w:vertAlign w:val="superscript"/>', '<w:vertAlign w:val="subscript"/>'
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        (_run("4.1 x 10") + _run("6", UP) + _run(" cells"), "4.1 x 10⁶ cells"),
+        (_run("4.1 x 10") + _run("-", UP) + _run("3", UP) + _run(" cells"), "4.1 x 10⁻³ cells"),
+        (_run("limit is 25") + _run("2", UP) + _run(" percent"), "limit is 25 ² percent"),
+        (_run("by 41") + _run("[3]", UP) + _run("."), "by 41 [3]."),
+        (_run("1011") + _run("2", DOWN), "1011₂"),
+        (_run("CO") + _run("2", DOWN) + _run(" and m") + _run("3", UP), "CO2 and m3"),
+        (_run("10") + _run("9", '<w:position w:val="6"/>'), "10⁹"),
+        (_run("of ") + _math("sup", "10", "8"), "of 10⁸"),
+    ],
+)
+def test_docx_shifted_digits_do_not_join_numbers(tmp_path: Path, runs: str, expected: str) -> None:
+    assert _read(tmp_path, docx_of(f"<w:p>{runs}</w:p>"), detection.DOCX, "a.docx") == [expected]
+
+
+def test_pptx_shifted_digits_do_not_join_numbers(tmp_path: Path) -> None:
+    runs = "".join(
+        f'<a:r><a:rPr baseline="{baseline}"/><a:t>{text}</a:t></a:r>'
+        for text, baseline in (("3 x 10", 0), ("7", 30000), (" of 1", 0), ("2", -25000))
+    )
+    slide = f"<p:sp><p:nvSpPr><p:nvPr/></p:nvSpPr><p:txBody><a:p>{runs}</a:p></p:txBody></p:sp>"
+    assert _read(tmp_path, pptx_of([slide]), detection.PPTX, "a.pptx") == ["3 x 10⁷ of 1₂"]
+
+
+@pytest.mark.parametrize(("size", "rise", "expected"), [(8.8, 4, "⁶"), (9.1, 3, "⁶"), (7, 4, "⁶"), (8.8, -3, "₆")])
+def test_pdf_shifted_digits_do_not_join_numbers(tmp_path: Path, size: float, rise: float, expected: str) -> None:
+    line = shown("3.2 x 10", 72, 700) + shown("6", 111.9, 700 + rise, size=size) + shown("cells per ml", 120.5, 700)
+    (text,) = _read(tmp_path, pdf_of_contents([line]), detection.PDF, "a.pdf")
+    assert text == f"3.2 x 10{expected} cells per ml"
+
+
+def test_html_subscript_does_not_join_a_number(tmp_path: Path) -> None:
+    page = b"<p>1011<sub>2</sub> and H<sub>2</sub>O and 10<sup>6</sup></p>"
+    assert _read(tmp_path, page, detection.HTML, "a.html") == ["1011₂ and H2O and 10⁶"]

@@ -14,12 +14,14 @@ from services.ingest.reading.parsers.column_headers import SAYS_HEADER, SAYS_NON
 from services.ingest.reading.parsers.docx_styles import Numbering, Styles
 from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.package import Package, damaged, open_package
+from services.ingest.reading.parsers.table_values import with_shifted
 from services.ingest.reading.parsers.tables import SPANNED, merged_header, spread, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_M_TEXT = _M + "t"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _UNSEEN = {
     W + tag for tag in ("del", "moveFrom", "pPr", "rPr", "instrText", "delText", "sectPr", "tblPr", "trPr", "tcPr")
@@ -188,7 +190,7 @@ def _flow(parent: Any) -> Iterator[Any]:
 
 
 def _inline(paragraph: Any) -> _Inline:
-    text: list[str] = []
+    text: list[tuple[str, int]] = []
     notes: list[tuple[str, str]] = []
     boxes: list[Any] = []
     charts: list[str] = []
@@ -199,9 +201,9 @@ def _inline(paragraph: Any) -> _Inline:
         if tag in _UNSEEN or tag == _FALLBACK or (tag == W + "r" and _is_on(element, "vanish")):
             continue
         if tag in (W + "t", _M_TEXT):
-            text.append(element.text or "")
+            text.append((element.text or "", _shift(element)))
         elif tag in _CHARACTERS:
-            text.append(_CHARACTERS[tag])
+            text.append((_CHARACTERS[tag], 0))
         elif tag in _NOTES:
             notes.append((_NOTES[tag], element.get(W + "id") or ""))
         elif tag == W + "txbxContent":
@@ -210,7 +212,23 @@ def _inline(paragraph: Any) -> _Inline:
             charts.append(element.get(R_ID) or "")
         else:
             stack.extend(reversed(element))
-    return _Inline("".join(text), tuple(notes), tuple(boxes), tuple(charts))
+    return _Inline(with_shifted(text), tuple(notes), tuple(boxes), tuple(charts))
+
+
+def _shift(text: Any) -> int:
+    """1 where a text stands raised, -1 where it stands lowered, else 0: in a formula, or by the properties of its run."""
+    run = text.getparent()
+    if text.tag == _M_TEXT:
+        return {_M + "sup": 1, _M + "sub": -1}.get(run.getparent().tag, 0)
+    properties = run.find(W + "rPr")
+    if properties is None:
+        return 0
+    aligned = properties.find(W + "vertAlign")
+    if aligned is not None:
+        return {"superscript": 1, "subscript": -1}.get(aligned.get(W + "val"), 0)
+    position = properties.find(W + "position")
+    moved = position.get(W + "val", "") if position is not None else ""
+    return 0 if not moved.lstrip("-").isdigit() else (int(moved) > 0) - (int(moved) < 0)
 
 
 def _is_on(run: Any, tag: str) -> bool:

@@ -12,7 +12,7 @@ from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.html_bounds import bounded_html
 from services.ingest.reading.parsers.plain import encoding_warnings
-from services.ingest.reading.parsers.table_values import with_raised
+from services.ingest.reading.parsers.table_values import with_shifted
 from services.ingest.reading.parsers.tables import SPANNED, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
@@ -43,6 +43,7 @@ _MAX_LAYOUT_DEPTH = 16  # of tables in tables; deeper ones are read through
 _LINK_LIST_MIN_ITEMS = 6
 _MAX_LIST_ITEMS = 50_000
 """Looked at for menus; an item counts once for each list around it."""
+_SHIFTED = {"sup": 1, "sub": -1}
 _HEADING = re.compile(r"^h([1-6])$")
 _EMPTY_ELEMENT = re.compile(r"<([A-Za-z][\w:.-]*+)([^<>]*+)(?<=/)>")
 _VOID = frozenset(re.findall(r"\w+", "area base br col embed hr img input link meta param source track wbr"))
@@ -190,7 +191,7 @@ class _Walk:
     """Whether one of them does: then a cell is open, or what stands between cells."""
     grid: _Grid = field(default_factory=_Grid)
     raised_at: int = -1
-    """Where in `words` a superscript begins; -1 outside one."""
+    """Where in `words` a superscript or subscript begins; -1 outside one."""
 
     def run(self, root: LexborNode) -> list[Block]:
         stack: list[tuple[LexborNode, bool]] = [(root, False)]
@@ -217,7 +218,7 @@ class _Walk:
             self.words.append("\n" if self.pre_depth else _LINE_BREAK)
         elif tag in _BLOCKS:
             self._flush(BlockKind.TEXT)
-        if tag == "sup":
+        if tag in _SHIFTED:
             self.raised_at = len(self.words)
         elif tag in ("ul", "ol"):
             self.list_depth += 1
@@ -241,8 +242,8 @@ class _Walk:
             self._flush(BlockKind.HEADING, int(heading[1]))
         elif tag in _BLOCKS:
             self._flush(BlockKind.TEXT)
-        if tag == "sup":
-            self._lower()
+        if tag in _SHIFTED:
+            self._lower(_SHIFTED[tag])
         elif tag in ("ul", "ol"):
             self.list_depth -= 1
         elif tag == "pre":
@@ -251,11 +252,11 @@ class _Walk:
             self.blocks.extend(table_rows(self.grid.rows, header_rows=self.grid.header_rows))
             self.in_data = False
 
-    def _lower(self) -> None:
-        """Keeps a superscript apart from the number before it, which it would else make another number."""
+    def _lower(self, shift: int) -> None:
+        """Keeps a superscript or subscript apart from the number before it, which it would else make another number."""
         before, raised = "".join(self.words[: self.raised_at][-1:]), "".join(self.words[self.raised_at :])
         if self.raised_at >= 0 and before and raised.strip():
-            self.words[self.raised_at :] = [with_raised(before, raised.strip())[len(before) :]]
+            self.words[self.raised_at :] = [with_shifted([(before, 0), (raised.strip(), shift)])[len(before) :]]
         self.raised_at = -1
 
     def _take(self) -> str:

@@ -1,7 +1,6 @@
 """A page's text layer as printed fragments of lines: PDFium's characters, grouped by where they stand."""
 
 import ctypes
-import itertools
 import math
 import re
 from collections import deque
@@ -13,7 +12,7 @@ from services.ingest.reading.bidi import FIRST_RIGHT_TO_LEFT, Glyph, is_right_to
 from services.ingest.reading.geometry import Box, turned_box
 from services.ingest.reading.parsers.pdf_rules import Borders, Rules
 from services.ingest.reading.parsers.pdf_view import PageView
-from services.ingest.reading.parsers.table_values import with_raised
+from services.ingest.reading.parsers.table_values import with_shifted
 from services.ingest.reading.reading_order import Fragment
 
 _HYPHENS = frozenset("\x02\ufffe")  # PDFium's marks for a hyphen at a line's end
@@ -24,8 +23,10 @@ _PIECE_GAP = 0.35
 _BAND_POINTS = 8.0
 _MAX_NEARBY = 60  # runs in a band that a run is compared with: a line has a dozen
 _BASELINE_SHIFT = 0.5  # ems: more than a superscript is raised, less than the next line is lower
-_RAISED_SIZE, _RAISED_BY = 0.8, 0.15
-"""Of a superscript: its type size, and by how much it is raised, in that of the text before it."""
+_SHIFTED_SIZE, _SHIFTED_BY = 0.87, 0.12
+"""Of a superscript and a subscript: the most of its type size, and by how much it is raised or lowered, in that of the text before
+it. ReportLab sets them at 0.8, browsers at 0.83."""
+_SHIFTED_SIGNS = frozenset("+-−–()[],*")
 _UNNAMED = "\ufffd"
 _CONSONANTS = frozenset("bcdfghjklmnpqrstvwxz")
 _WIDE_LIGATURE, _TALL = (0.65, 1.0), 0.55
@@ -269,7 +270,7 @@ def _with_wide_ligatures(chars: Iterable[_Char]) -> list[_Char]:
 
 def _fragment(run: _Run, turn: int, *, is_bold: bool) -> Fragment | None:
     glyphs = [char.glyph for char in run.chars]
-    text = logical_text(glyphs) if run.is_leftward else _with_raised_digits(run.chars)
+    text = logical_text(glyphs) if run.is_leftward else _with_shifted_digits(run.chars)
     if not text.strip() or run.x0 > run.x1:
         return None
     box = _line_box(run)
@@ -278,24 +279,24 @@ def _fragment(run: _Run, turn: int, *, is_bold: bool) -> Fragment | None:
     return Fragment(text.strip(), box, round(run.size, 1), is_aside=run.turn != turn, is_bold=is_bold)
 
 
-def _with_raised_digits(chars: Iterable[_Char]) -> str:
-    """The text of a run. Small digits that stand raised behind a number are another: the mark of a footnote, or a power of ten."""
-    parts: list[str] = []
-    for is_raised, together in itertools.groupby(_with_raise(chars), key=lambda each: each[0]):
-        text = "".join(_shown(char.glyph.char) for _, char in together)
-        parts.append(with_raised(parts[-1], text)[len(parts[-1]) :] if is_raised and parts else text)
-    return "".join(parts)
+def _with_shifted_digits(chars: Iterable[_Char]) -> str:
+    """The text of a run. Small digits that stand raised or lowered behind a number are another: the mark of a footnote, a power."""
+    return with_shifted([(_shown(char.glyph.char), shift) for char, shift in _with_shift(chars)])
 
 
-def _with_raise(chars: Iterable[_Char]) -> Iterator[tuple[bool, _Char]]:
-    """Each character with whether it is a digit that stands smaller and higher than a number before it."""
+def _with_shift(chars: Iterable[_Char]) -> Iterator[tuple[_Char, int]]:
+    """Each character with 1 where it is one that stands smaller and higher than a number before it, -1 where lower, else 0."""
     last: _Char | None = None
     for char in chars:
-        small = last is not None and char.glyph.size < _RAISED_SIZE * last.glyph.size
-        raised = last is not None and last.baseline - char.baseline > _RAISED_BY * last.glyph.size
-        is_raised = small and raised and char.glyph.char.isdigit() and last is not None and last.glyph.char.isdigit()
-        yield is_raised, char
-        if not is_raised:
+        shift = 0
+        if last is not None and last.glyph.char.isdigit() and char.glyph.size <= _SHIFTED_SIZE * last.glyph.size:
+            rise = last.baseline - char.baseline
+            if abs(rise) > _SHIFTED_BY * last.glyph.size and (
+                char.glyph.char.isdigit() or char.glyph.char in _SHIFTED_SIGNS
+            ):
+                shift = 1 if rise > 0 else -1
+        yield char, shift
+        if not shift:
             last = char
 
 

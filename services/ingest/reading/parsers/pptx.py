@@ -9,6 +9,7 @@ from services.ingest.reading.parsers.charts import CHART, R_ID, read_chart
 from services.ingest.reading.parsers.column_headers import SAYS_HEADER, SAYS_NONE, marks_of_type
 from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.package import Package, Relationship, damaged, open_package
+from services.ingest.reading.parsers.table_values import with_shifted
 from services.ingest.reading.parsers.tables import SPANNED, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
@@ -206,4 +207,13 @@ def _depth(paragraph: Any) -> int:
 def _paragraph_text(paragraph: Any) -> str:
     breaks = {_A + "br": "\n", _A + "tab": "\t"}
     elements = paragraph.iter(_A + "t", *breaks)
-    return "".join(breaks.get(element.tag) or element.text or "" for element in elements)
+    return with_shifted(
+        (breaks.get(each.tag) or each.text or "", 0 if each.tag in breaks else _shift(each)) for each in elements
+    )
+
+
+def _shift(text: Any) -> int:
+    """1 where a text stands raised, -1 where it stands lowered, else 0."""
+    properties = text.getparent().find(_A + "rPr")
+    baseline = properties.get("baseline", "0") if properties is not None else "0"
+    return 0 if not baseline.strip("0%") else -1 if baseline.startswith("-") else 1

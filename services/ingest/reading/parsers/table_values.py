@@ -20,6 +20,7 @@ _UNIT = re.compile(
     rf"^(?:in\s)?(?:{_MONEY}(?:\s?(?:{_SCALE}|k|m|mn|mm|bn|tn))?|{_SCALE}(?:\s(?:of\s)?{_MONEY})?|[Tkm]{_MONEY}|%)$"
 )
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _POWER = re.compile(r"(?<![\d.,])10$")
 _LONGEST_VALUE = 40
 """Characters. No number is longer, and the patterns need not look at what is."""
@@ -123,4 +124,25 @@ def with_raised(before: str, raised: str) -> str:
         return before + raised
     if _POWER.search(before) and raised.lstrip("-−").isdigit():
         return before + raised.translate(_RAISED).replace("-", "⁻").replace("−", "⁻")
-    return f"{before} {raised.translate(_RAISED)}"
+    return f"{before} {raised if raised.startswith(('(', '[')) else raised.translate(_RAISED)}"
+
+
+def with_lowered(before: str, lowered: str) -> str:
+    """A text with what stands lowered behind it: behind a number, digits stay lowered, as the base of a number does."""
+    if not before[-1:].isdigit() or not lowered[:1].isdigit():
+        return before + lowered
+    return before + lowered.translate(_LOWERED)
+
+
+def with_shifted(parts: Iterable[tuple[str, int]]) -> str:
+    """The text of its parts, each with whether it stands raised (above 0), lowered (below 0) or on the line."""
+    text = ""
+    for shift, together in itertools.groupby(parts, key=lambda part: (part[1] > 0) - (part[1] < 0)):
+        piece = "".join(part for part, _ in together)
+        if shift and piece.strip() and any(map(str.isdigit, piece)):
+            text = (with_raised if shift > 0 else with_lowered)(text, piece.strip()) + (
+                " " if piece[-1:].isspace() else ""
+            )
+        else:
+            text += piece
+    return text

@@ -4,7 +4,8 @@ import re
 from pathlib import PurePath
 
 _GENERATED = re.compile(
-    r"^(untitled|document\d*|microsoft word - .*|adobe \w+ pdf|(powerpoint )?presentation\d*|word document|slide \d+"
+    r"^(untitled|\(anonymous\)|document\d*|microsoft word - .*|adobe \w+ pdf|(powerpoint )?presentation\d*|word document"
+    r"|slide \d+"
     r"|.*\.(docx?|dotx?|tex|dvi|indd|pdf|qxd|e?ps|pptx?|xlsx?|od[tsp]|rtf|txt|html?|wpd|p65|fm|exe|tmp|tiff?|jpe?g|png))$",
     re.IGNORECASE,
 )
