@@ -14,9 +14,9 @@ from starlette.types import Scope
 from kit.access.api_keys import ApiKey
 from services.gateway.allowance import Allowance
 from services.gateway.auth import Admission, admission_in, client_address, refusal_in
+from services.gateway.requests import SAFE_METHODS, method_of
 
 _log = structlog.get_logger()
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _READ_BY_POST = frozenset({"/v1/search"})
 _REFUSED = frozenset({401, 403})
 _REFUSALS_A_MINUTE = 20
@@ -46,7 +46,7 @@ class AuditLog:
                 "audit",
                 action="refused" if status in _REFUSED else "request",
                 **_who(admission),
-                method=scope["method"],
+                method=method_of(scope),
                 route=_route(scope),
                 status=status,
                 reason=refusal_in(scope) or None,
@@ -76,7 +76,7 @@ class AuditLog:
         _log.info(
             "audit",
             action="refused",
-            method=scope["method"],
+            method=method_of(scope),
             route=area[0] if area else "unmatched",
             status=status,
             reason=reason,
@@ -92,7 +92,7 @@ def _who(admission: Admission) -> dict[str, str]:
 
 
 def _changes(scope: Scope) -> bool:
-    return scope["method"] not in _SAFE_METHODS and _route(scope) not in _READ_BY_POST
+    return method_of(scope) not in SAFE_METHODS and _route(scope) not in _READ_BY_POST
 
 
 def _route(scope: Scope) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
-from fastapi import Request
 from opentelemetry import trace
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kit import deadline
@@ -26,7 +26,7 @@ from services.gateway.errors import TooManyWrongKeys
 from services.gateway.key_ring import KeyRing
 from services.gateway.lobby import origin_of
 from services.gateway.metrics import REFUSED_CALLERS
-from services.gateway.problems import problem_response
+from services.gateway.requests import is_request, refuse
 
 PROBE = Principal("local", "gateway-probe")
 """Whom the gateway's own health checks act as; health services ask for no rights."""
@@ -152,7 +152,7 @@ class Entrance:
         self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _needs_caller(scope["path"]):
+        if not is_request(scope) or not _needs_caller(scope["path"]):
             await self._app(scope, receive, send)
             return
         try:
@@ -160,7 +160,7 @@ class Entrance:
         except GroundworkError as error:
             note_refusal(scope, error)
             REFUSED_CALLERS.labels(error.reason).inc()
-            await problem_response(error)(scope, receive, send)
+            await refuse(error, scope, receive, send)
             return
         scope.setdefault("state", {})[_ADMISSION] = admission
         with use_principal(admission.principal), _log_context(admission):
@@ -176,7 +176,7 @@ def _log_context(admission: Admission) -> AbstractContextManager[object]:
     return structlog.contextvars.bound_contextvars(**names)
 
 
-async def authenticated(request: Request) -> Principal:
+async def authenticated(request: HTTPConnection) -> Principal:
     """The verified caller. One dependency of every route that needs one, so that none is served which the entrance let pass."""
     return admission_of(request.scope).principal
 

@@ -6,13 +6,14 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends
 from google.protobuf.descriptor import ServiceDescriptor
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 from groundwork.memory.v1 import memory_pb2, memory_pb2_grpc
 from groundwork.orchestrator.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from groundwork.retriever.v1 import retriever_pb2, retriever_pb2_grpc
 from groundwork.store.v1 import store_pb2_grpc
+from starlette.requests import HTTPConnection
 
 from kit.access.tokens import TokenSigner
 from kit.rpc.calls import health_stub
@@ -100,7 +101,7 @@ async def open_backends(
     )
 
 
-async def backends(request: Request) -> Backends:
+async def backends(request: HTTPConnection) -> Backends:
     """The bundle of the running app. A coroutine, for FastAPI would send a plain function to a thread."""
     bundle: Backends = request.app.state.backends
     return bundle

@@ -161,6 +161,9 @@ class Connection(H11Protocol):
             self._send_timer.cancel()
             self._send_timer = None
 
+    def _should_upgrade(self) -> bool:
+        return False  # the guard refuses it; uvicorn would add two warnings to the log for each
+
     def send_400_response(self, msg: str) -> None:
         self._refuse(BadHttp(f"{msg} Send HTTP/1.1 with a head of at most 16 KB."), "bad_http")
 

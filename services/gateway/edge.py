@@ -17,10 +17,13 @@ from kit.telemetry import TRACEPARENT, continued_span, current_trace_id
 from services.gateway.audit import AuditLog
 from services.gateway.auth import is_by_key
 from services.gateway.metrics import REQUEST_SECONDS, REQUESTS
-from services.gateway.problems import problem_response, unknown_error
+from services.gateway.problems import unknown_error
+from services.gateway.requests import is_request, method_of, refuse
 
 _log = structlog.get_logger()
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "WEBSOCKET"})
+_HANDSHAKE_ANSWERS = {"accept": 101, "close": 403}
+"""The status that a server answers to the handshake of a WebSocket, by our message."""
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -38,7 +41,7 @@ class Edge:
         self._audit = audit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if not is_request(scope):
             await self._app(scope, receive, send)
             return
         traceparent, method = Headers(scope=scope).get(TRACEPARENT, ""), _method(scope)
@@ -65,7 +68,7 @@ class Edge:
             _log.error("http_request_failed", path=scope["path"], trace_id=trace_id, exc_info=error)
             if answer.status:
                 raise  # bytes are out: only breaking the connection tells the client
-            await problem_response(unknown_error(trace_id))(scope, receive, answer)
+            await refuse(unknown_error(trace_id), scope, receive, answer)
 
 
 class _Answer:
@@ -77,7 +80,9 @@ class _Answer:
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
+        kind = message["type"].removeprefix("websocket.")
+        self.status = self.status or _HANDSHAKE_ANSWERS.get(kind, 0)
+        if kind.endswith("http.response.start"):
             self.status = message["status"]
             headers = MutableHeaders(raw=message.setdefault("headers", []))
             for name, value in _HEADERS.items():
@@ -90,7 +95,7 @@ class _Answer:
 
 def _method(scope: MutableMapping[str, Any]) -> str:
     """The method as a bounded label: a client may send any word as one."""
-    return scope["method"] if scope["method"] in _METHODS else "other"
+    return method_of(scope) if method_of(scope) in _METHODS else "other"
 
 
 def _route(scope: MutableMapping[str, Any]) -> str:

@@ -138,6 +138,12 @@ class RouteNotFound(NotFound):
     reason = "ROUTE_NOT_FOUND"
 
 
+class WebSocketNotServed(InvalidArgument):
+    """A client asked for a WebSocket, and no route serves one."""
+
+    reason = "WEBSOCKET_NOT_SERVED"
+
+
 class MethodNotAllowed(Unimplemented):
     """The path exists, the method does not."""
 

@@ -23,10 +23,10 @@ from services.gateway.errors import (
     RequestBodyTimeout,
     RouteNotFound,
     UnsupportedContentType,
+    WebSocketNotServed,
 )
-from services.gateway.problems import problem_response
+from services.gateway.requests import SAFE_METHODS, is_request, method_of, refuse
 
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITE = frozenset({"same-origin", "none"})
 _UPLOAD_PATH = ("v1", "collections", None, "documents")
 
@@ -50,19 +50,21 @@ class Guard:
         self._any_address = any_address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if not is_request(scope):
             await self._app(scope, receive, send)
             return
         try:
             headers = Headers(scope=scope)
             self._check_host(headers.get("host", ""))
             _check_path(scope)
-            if scope["method"] not in _SAFE_METHODS:
+            is_safe = method_of(scope) in SAFE_METHODS
+            if not is_safe:
                 check_origin(headers)
-                if not _is_upload(scope):
-                    receive = await self._bounded(headers, receive)
+            _refuse_websocket(scope, headers)
+            if not is_safe and not _is_upload(scope):
+                receive = await self._bounded(headers, receive)
         except GroundworkError as error:
-            await problem_response(error)(scope, receive, send)
+            await refuse(error, scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -123,6 +125,14 @@ def check_origin(headers: Headers) -> None:
     if not own:
         raise CrossOrigin(
             "a page of another site may not change anything here; use the console or call without a browser"
+        )
+
+
+def _refuse_websocket(scope: Scope, headers: Headers) -> None:
+    """No route serves one yet. A server that knows no WebSockets hands the handshake on as a plain GET."""
+    if scope["type"] == "websocket" or "websocket" in headers.get("upgrade", "").lower():
+        raise WebSocketNotServed(
+            "this server opens no WebSockets; send a plain HTTP request, with Accept: text/event-stream for a stream"
         )
 
 

@@ -138,7 +138,7 @@ async def test_method_that_nobody_knows_makes_no_series_of_its_own(client: httpx
         assert (await client.request(method, "/v1/runs")).status_code in {400, 405}
     methods = {sample.labels["method"] for metric in REQUESTS.collect() for sample in metric.samples}
     assert "other" in methods
-    assert methods <= {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"}
+    assert methods <= {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "WEBSOCKET", "other"}
 
 
 async def test_bug_in_the_gateway_shows_a_trace_id_and_nothing_else(settings: Settings, world: World) -> None:
