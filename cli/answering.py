@@ -6,13 +6,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from cli.asking import Asked, Outcome, Position, ask
+from cli.asking import Asked, Position, ask
 from cli.errors import REFUSED
 from cli.gateway import Gateway
 from cli.output import Output
 from cli.sse import Event
 from cli.steps import cost_line, step_line
 from cli.terminal import harmless
+from kit.vocabulary.run_fold import RunFold
 
 _EXIT_CODES = {"completed": 0, "refused": REFUSED}
 
@@ -21,7 +22,7 @@ class RunView:
     """One run, a new one or the one at `position`. It may be left at an event and read on later."""
 
     def __init__(self, output: Output, position: Position | None = None, *, with_steps: bool = False) -> None:
-        self.outcome = Outcome()
+        self.run = RunFold()
         self.position = position or Position()
         self._output = output
         self._with_steps = with_steps
@@ -33,30 +34,29 @@ class RunView:
     @property
     def exit_code(self) -> int:
         """That of a command which has read the run to its end."""
-        return _EXIT_CODES.get(self.outcome.status, 1)
+        return _EXIT_CODES.get(self.run.status, 1)
 
     async def follow(
         self, gateway: Gateway, asked: Asked | None = None, until: Callable[[Event], bool] = lambda _: False
     ) -> None:
         """Shows the run to its end, or to an event that `until` is true of. Without something `asked` it reads on."""
         async for event in ask(gateway, asked, self.position, until):
-            self.outcome.add(event)
+            self.run.add(event.kind, event.data)
             if self._with_steps and not self._output.as_json:
                 self._step(event)
             if self._live and event.kind in {"token", "answer"}:
-                self._write(harmless(self.outcome.text))
+                self._write(harmless(self.run.text))
 
     def finish(self) -> None:
         """Shows what the answer rests on, and to a pipe the answer itself."""
         if self._output.as_json:
-            shown = self.outcome.with_steps_as_json() if self._with_steps else self.outcome.as_json()
-            self._output.json(shown)
+            self._output.json(self.run.result())
             return
-        text = self.outcome.text
+        text = self.run.text
         sys.stdout.write(("" if self._live else harmless(text)) + ("\n\n" if text else ""))
         sys.stdout.flush()
-        self._output.grounds(self.outcome)
-        if self._with_steps and (cost := cost_line(self.outcome.usage)):
+        self._output.grounds(self.run)
+        if self._with_steps and (cost := cost_line(self.run.usage)):
             self._output.err.print(f"[dim]{cost}[/dim]")
 
     def _step(self, event: Event) -> None:

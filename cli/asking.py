@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import httpx
 
@@ -18,8 +18,6 @@ RESUME_FOR_S = 60.0
 """A server that is restarted is back within seconds; after a minute without it, it is gone."""
 RESUME_DELAY_S = 0.5
 CANCEL_TIMEOUT_S = 5.0
-ENVELOPE = frozenset({"run_id", "seq", "at"})
-"""What every event carries."""
 PASSING_STATUSES = frozenset({429, 502, 503, 504})
 
 
@@ -63,84 +61,6 @@ class Message:
         body["tools"] = None if self.tools is None else list(self.tools)
         body["collection_ids"] = None if self.collection_ids is None else list(self.collection_ids)
         return "/v1/chat", body
-
-
-@dataclass
-class Outcome:
-    """What a run has told so far."""
-
-    run_id: str = ""
-    status: str = ""
-    text: str = ""
-    """The answer as streamed; `final` replaces it."""
-    final: Json | None = None
-    degraded: list[Json] = field(default_factory=list)
-    usage: Json = field(default_factory=dict)
-    error: Json | None = None
-    thread_id: str | None = None
-    calls: dict[str, Json] = field(default_factory=dict)
-    """Calls of tools by their id, in order of their beginning."""
-    pending: dict[str, Json] = field(default_factory=dict)
-    """Approvals that nobody has decided about, by their id."""
-
-    def add(self, event: Event) -> None:
-        """Takes an event in. A token piece that starts below what is there replaces it from there."""
-        data = event.data
-        match event.kind:
-            case "run":
-                self.run_id, self.thread_id = data["run_id"], data.get("thread_id")
-            case "token":
-                self.text = self.text[: data["offset"]] + data["text"]
-            case "thinking" | "retrieval":
-                self._note(data.get("degraded"))
-            case "tool" | "tool_result" | "approval":
-                self._take_step(event.kind, data)
-            case "answer":
-                self.final, self.text = data, data["text"]
-            case "usage":
-                self.usage = data
-            case "error":
-                self.error = data
-            case "done":
-                self.status = data["status"]
-
-    def _note(self, degraded: Json | list[Json] | None) -> None:
-        told = degraded if isinstance(degraded, list) else [degraded] if degraded else []
-        self.degraded += [each for each in told if each not in self.degraded]
-
-    def _take_step(self, kind: str, data: Json) -> None:
-        own = {key: value for key, value in data.items() if key not in ENVELOPE}
-        if kind == "approval":
-            if data["decision"] == "pending":
-                self.pending[data["approval_id"]] = data
-            else:
-                self.pending.pop(data["approval_id"], None)
-        else:
-            self.calls.setdefault(data["call_id"], {}).update(own)
-
-    def as_json(self) -> Json:
-        """For --json."""
-        final: dict[str, Any] = self.final or {}
-        return {
-            "run_id": self.run_id,
-            "status": self.status,
-            "answer": self.text,
-            "citations": final.get("citations", []),
-            "support_status": final.get("support_status"),
-            "method": final.get("method"),
-            "answer_confidence": final.get("answer_confidence"),
-            "answer_status": final.get("answer_status"),
-            "closest": final.get("closest", []),
-            "degraded": self.degraded,
-            "usage": {key: value for key, value in self.usage.items() if key not in ENVELOPE},
-            "error": self.error,
-        }
-
-    def with_steps_as_json(self) -> Json:
-        """For --json of a run that may use tools."""
-        approvals = [{**each, "id": id_} for id_, each in self.pending.items()]
-        more = {"thread_id": self.thread_id, "tool_calls": list(self.calls.values()), "approvals": approvals}
-        return {**self.as_json(), **more}
 
 
 @dataclass

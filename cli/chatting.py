@@ -18,6 +18,7 @@ from cli.gateway import Gateway, Json, in_path
 from cli.output import Output
 from cli.running import INTERRUPTED, exit_code_of, tell
 from cli.sse import Event
+from kit.vocabulary.run_fold import RunFold
 
 PROMPT = "> "
 
@@ -82,7 +83,7 @@ class Session:
         async def begin(gateway: Gateway) -> int:
             try:
                 message = await self._message(gateway, text, keep_thread=keep_thread)
-                await view.follow(gateway, message, until=asks_person)
+                await view.follow(gateway, message, until=is_parked)
             except CliError as error:
                 self._is_shut_out = _is_same_for_all(error)
                 raise
@@ -103,9 +104,9 @@ class Session:
     def see_through(self, view: RunView, code: int) -> int:
         """From where following stopped to the end of the run, deciding what it asks."""
         while code == 0 and not view.position.done:
-            asked = _last_asked(view)
-            choice = choose(asked, self._output) if self._interactive else Choice.LATER
-            if choice is Choice.LATER:
+            asked = next(iter(view.run.pending.values()), None)
+            choice = choose(asked, self._output) if asked and self._interactive else Choice.LATER
+            if not asked or choice is Choice.LATER:
                 return self._leave(view)
             code = exit_code_of(partial(_go_on, view=view, asked=asked, choice=choice), "Cancelled.")
         if code == 0:
@@ -115,7 +116,6 @@ class Session:
 
     def _leave(self, view: RunView) -> int:
         if self._output.as_json:
-            view.outcome.status = "waiting"
             view.finish()
         else:
             self._output.err.print(
@@ -152,26 +152,29 @@ def follow(run_id: str, output: Output) -> int:
 
     async def begin(gateway: Gateway) -> int:
         given(run_id, "run")
-        open_ = {each["id"] for each in await waiting(gateway) if each["run_id"] == run_id}
-        await view.follow(gateway, until=lambda event: asks_person(event) and event.data["approval_id"] in open_)
+        while not view.position.done:
+            await view.follow(gateway, until=is_parked)
+            if await _still_waits(gateway, view.run):
+                break
         return 0
 
     return session.see_through(view, exit_code_of(begin, "Left; the run goes on."))
 
 
-def asks_person(event: Event) -> bool:
-    """Whether a person is to decide now."""
-    return event.kind == "approval" and event.data["decision"] == "pending"
+def is_parked(event: Event) -> bool:
+    """Whether the run waits from this event on."""
+    return event.kind == "parked"
+
+
+async def _still_waits(gateway: Gateway, run: RunFold) -> bool:
+    """Whether the run waits now: when it is read from its beginning, it may have waited before and gone on."""
+    asked = set(run.waits["approval_ids"]) if run.waits else set()
+    return bool(asked) and asked <= {each["id"] for each in await waiting(gateway)}
 
 
 def _is_same_for_all(error: CliError) -> bool:
     """Whether no other message would fare better: there is no server, or not with this key."""
     return isinstance(error, ServerUnreachable) or (isinstance(error, ApiError) and error.status == UNAUTHENTICATED)
-
-
-def _last_asked(view: RunView) -> Json:
-    *_, asked = view.outcome.pending.values()
-    return {**asked, "id": asked["approval_id"]}
 
 
 async def _go_on(gateway: Gateway, *, view: RunView, asked: Json, choice: Choice) -> int:
@@ -182,7 +185,7 @@ async def _go_on(gateway: Gateway, *, view: RunView, asked: Json, choice: Choice
             await decide(gateway, asked, choice)
         except ApiError as error:
             tell(error)  # decided elsewhere, or expired: the run's next events say what became of it
-    await view.follow(gateway, until=asks_person)
+    await view.follow(gateway, until=is_parked)
     return 0
 
 

@@ -48,7 +48,7 @@ def demo(
         if as_json:
             told = {"collection_id": collection_id, "loaded_count": loaded}
             told |= {name: samples[name] for name in ("documents", "questions")}
-            output.json({**told, "answer": view.outcome.as_json()})
+            output.json({**told, "answer": view.run.result()})
             return view.exit_code
         view.finish()
         more = "\n".join(f"  {_asking(each, collection_id)}" for each in others)

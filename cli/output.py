@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from cli.asking import Outcome
 from cli.gateway import Json
 from cli.ingestion import Ingestion
 from cli.terminal import escape
+from kit.vocabulary.run_fold import RunFold
 
 QUOTE_CHARACTERS_MAX = 240
 FAILURES_SHOWN_MAX = 50
@@ -95,14 +95,14 @@ class Output:
         if len(failed) > FAILURES_SHOWN_MAX:
             self.out.print(f"  … and {len(failed) - FAILURES_SHOWN_MAX} more; --json lists all")
 
-    def grounds(self, outcome: Outcome) -> None:
+    def grounds(self, run: RunFold) -> None:
         """Below the answer: its citations, what was degraded, how it ended."""
-        self.sources(outcome.final or {})
-        for degradation in outcome.degraded:
+        self.sources(run.answer or {})
+        for degradation in run.degraded:
             self.err.print(f"[yellow]degraded[/yellow] {escape(degradation['part'])}: {escape(degradation['message'])}")
-        if outcome.status in {"failed", "timeout", "cancelled"}:
-            why = f": {outcome.error['message']} ({outcome.error['reason']})" if outcome.error else ""
-            self.err.print(f"[red]The run ended as {outcome.status}[/red]{escape(why)}")
+        if run.status in {"failed", "timeout", "cancelled"}:
+            why = f": {run.error['message']} ({run.error['reason']})" if run.error else ""
+            self.err.print(f"[red]The run ended as {run.status}[/red]{escape(why)}")
 
     def sources(self, answer: Json) -> None:
         """The passages that an answer cites and what they say of it; of a refusal those that come closest."""

@@ -29,6 +29,10 @@ def step_line(event: Event, names: dict[str, str]) -> str:
             return _result(data, names.get(data["call_id"], "the tool"))
         case "approval":
             return _approval(data)
+        case "parked":
+            return f"[yellow]… waits until {escape(data['until'] or 'it is decided')}[/yellow]"
+        case "thinking" if data.get("phase") == "resume":
+            return f"  {escape(data['text'])}"
         case _:
             return ""
 

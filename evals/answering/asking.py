@@ -4,12 +4,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.asking import Outcome, Question
+from cli.asking import Question
 from cli.asking import ask as follow
 from cli.gateway import Gateway, Json
 from evals.answering.grading import Graded
 from evals.answering.questions import Asked, QuestionSet
 from evals.indexing import index
+from kit.vocabulary.run_fold import RunFold
 
 
 async def ask_all(gateway: Gateway, questions: QuestionSet) -> list[Graded]:
@@ -40,12 +41,12 @@ async def ask(gateway: Gateway, collection_id: str, asked: Asked) -> Graded:
 async def _last_of_a_thread(gateway: Gateway, collection_id: str, questions: Sequence[str]) -> Json:
     """The answer to the last question, each being asked when the one before it is answered."""
     thread_id = (await gateway.request("POST", "/v1/threads", json={}))["id"]
-    outcome = Outcome()
+    run = RunFold()
     for question in questions:
-        outcome = Outcome()
+        run = RunFold()
         async for event in follow(gateway, Question(question, (collection_id,), thread_id)):
-            outcome.add(event)
-    return outcome.as_json()
+            run.add(event.kind, event.data)
+    return run.result()
 
 
 def _written(questions: QuestionSet, folder: Path) -> dict[str, Path]:

@@ -17,7 +17,7 @@ class RunEvent:
     run_id: str
     seq: int
     kind: str
-    """run, agent, thinking, plan, retrieval, tool, tool_result, token, verification, answer, usage, approval, error or done."""
+    """Name of the payload in the contract's RunEvent."""
     data: Json
     """run_id, seq, at and the payload's fields."""
 

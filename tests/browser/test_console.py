@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from services.gateway.settings import GatewaySettings
 from tests.browsing import Visit, browser, visiting
+from tests.data.run_folds import CASES
 from tests.service.gateway.conftest import SERVICES, World, over_http
 from tests.service.gateway.fakes import RUN_ID, answered_run, event, run_with_tools
 
@@ -119,9 +120,10 @@ def test_steps_are_shown_with_arguments_result_time_and_cost(visit: Visit, site:
         part="planner", reason="BUDGET_SPENT", message="No more <i>tools</i> were allowed."
     )
     log = run_with_tools()
-    log[3:5] = [
+    log[3:6] = [
         event(4, thinking=run_pb.Thinking(phase="reason", text="Weighing what was found")),
-        event(5, thinking=run_pb.Thinking(phase="reason", degraded=degraded)),
+        event(5, thinking=run_pb.Thinking(phase="reason", text="Weighing what was found")),
+        event(6, thinking=run_pb.Thinking(phase="reason", degraded=degraded)),
     ]
     site.world.orchestrator.log = log
     say(visit.page, "Mail it")
@@ -145,7 +147,7 @@ def test_steps_are_shown_with_arguments_result_time_and_cost(visit: Visit, site:
 
 def test_what_a_step_cost_stands_with_it(visit: Visit, site: Site) -> None:
     log = run_with_tools()
-    usage = log[8].usage
+    usage = log[9].usage
     usage.steps[0].cost_usd = 0.0021
     usage.steps.add(step="round1/model", seconds=0.5, prompt_tokens=100, completion_tokens=20, model="qwen")
     site.world.orchestrator.log = log
@@ -158,7 +160,7 @@ def test_what_a_step_cost_stands_with_it(visit: Visit, site: Site) -> None:
 
 def test_call_is_allowed_in_the_stream_by_keyboard(visit: Visit, site: Site, desk: Desk) -> None:
     orchestrator = site.world.orchestrator
-    orchestrator.log, orchestrator.pause_after, desk.waiting = run_with_tools(), 4, [ASKED]
+    orchestrator.log, orchestrator.pause_after, desk.waiting = run_with_tools(), 5, [ASKED]
     desk.on_decision = lambda: site.soon(orchestrator.resume.set)
     page = visit.page
     say(page, "Mail it")
@@ -180,7 +182,7 @@ def test_waiting_run_is_left_for_another_question_and_found_again_after_a_reload
     visit: Visit, site: Site, desk: Desk
 ) -> None:
     orchestrator = site.world.orchestrator
-    orchestrator.log, orchestrator.pause_after, desk.waiting = run_with_tools(), 4, [ASKED]
+    orchestrator.log, orchestrator.pause_after, desk.waiting = run_with_tools(), 5, [ASKED]
     orchestrator.status = run_pb.RUN_STATUS_WAITING
     page = visit.page
     say(page, "Mail it")
@@ -194,7 +196,7 @@ def test_waiting_run_is_left_for_another_question_and_found_again_after_a_reload
     expect(page.get_by_test_id("decisions").get_by_test_id("question")).to_have_count(0)
     assert not orchestrator.cancelled, "it goes on waiting"
 
-    site.soon(lambda: vars(orchestrator).update(log=run_with_tools(), pause_after=4))
+    site.soon(lambda: vars(orchestrator).update(log=run_with_tools(), pause_after=5))
     page.reload()
     page.get_by_test_id("approvals-button").click()
     listed = page.get_by_test_id("approvals").get_by_test_id("question")
@@ -226,7 +228,7 @@ def test_what_others_decide_is_listed_without_buttons(visit: Visit, desk: Desk) 
 
 def test_decision_that_is_refused_says_why_and_can_be_made_again(visit: Visit, site: Site, desk: Desk) -> None:
     orchestrator = site.world.orchestrator
-    orchestrator.log, orchestrator.pause_after, desk.waiting = run_with_tools(), 4, [ASKED]
+    orchestrator.log, orchestrator.pause_after, desk.waiting = run_with_tools(), 5, [ASKED]
     desk.refusal = "ap1 expired; ask again"
     say(visit.page, "Mail it")
     question = visit.page.get_by_test_id("decisions").get_by_test_id("question")
@@ -253,7 +255,7 @@ def test_conversation_is_kept_over_a_reload_and_begun_anew(visit: Visit, site: S
 
 
 def test_the_page_with_a_question_fits_a_phone_in_both_colours(visit: Visit, site: Site, desk: Desk) -> None:
-    site.world.orchestrator.log, site.world.orchestrator.pause_after = run_with_tools(), 4
+    site.world.orchestrator.log, site.world.orchestrator.pause_after = run_with_tools(), 5
     desk.waiting = [ASKED]
     page = visit.page
     page.set_viewport_size({"width": 360, "height": 740})
@@ -262,3 +264,14 @@ def test_the_page_with_a_question_fits_a_phone_in_both_colours(visit: Visit, sit
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the words it knows
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_events_add_up_to_the_same_as_in_the_gateway_and_the_command_line(visit: Visit) -> None:
+    fold = """async (events) => {
+      const { addEvent, newRun } = await import("/console/run.js");
+      const run = newRun();
+      for (const event of events) addEvent(run, event);
+      return run;
+    }"""
+    for case in CASES:
+        assert visit.page.evaluate(fold, case["events"]) == case["result"], case["case"]

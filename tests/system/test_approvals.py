@@ -40,6 +40,12 @@ def listed(api: Api) -> dict[str, str]:
     return {each["id"]: each["arguments_hash"] for each in api.get("/v1/approvals")["approvals"]}
 
 
+def without_parked(events: list[Event]) -> list[str]:
+    """Kinds of the events of a run that has waited: once more when its orchestrator was killed while it parked it."""
+    assert "parked" in kinds(events)
+    return [kind for kind in kinds(events) if kind != "parked"]
+
+
 def to_its_end(api: Api, run_id: str) -> list[Event]:
     """All events of a run, once it has ended."""
     events = api.replay(run_id)
@@ -70,8 +76,8 @@ def test_allowed_call_is_made_once_and_denied_one_never_also_after_a_restart_of_
 
     allowed, denied = (to_its_end(model_api, waiting[address]["run_id"]) for address in (ANN, BOB))
     asked = ["run", "plan", "approval", "approval"]
-    assert kinds(allowed) == [*asked, "tool", "tool_result", "answer", "usage", "done"]
-    assert kinds(denied) == [*asked, "answer", "usage", "done"]
+    assert without_parked(allowed) == [*asked, "tool", "tool_result", "answer", "usage", "done"]
+    assert without_parked(denied) == [*asked, "answer", "usage", "done"]
     assert [each["decision"] for each in data_of(allowed, "approval")] == ["pending", "allowed"]
     assert [each["decision"] for each in data_of(denied, "approval")] == ["pending", "denied"]
     assert only(allowed, "tool_result").data["ok"]

@@ -4,20 +4,19 @@ import { Decisions } from "./approvals.js";
 import { mark } from "./citations.js";
 import { byId, make, setText } from "./dom.js";
 import { openPassage } from "./passage.js";
+import { addEvent, newRun } from "./run.js";
 import { StepTrace, planned } from "./steps.js";
-import { applyToken, dollars, duration, pieces, place } from "./text.js";
+import { dollars, duration, pieces, place } from "./text.js";
 import { closest, confidence, support } from "./verdicts.js";
 
 /** Draws a run into the answer card. Make a new one for each question. */
 export class AnswerView {
-  #text = "";
+  #run = newRun();
   #ended = false;
   #cited = new Map();
   #hasModel = false;
   #nodes = [];
   #notes = new Set();
-  #method = "";
-  #quotes = false;
   #steps = new StepTrace();
   #decisions = new Decisions();
   #alone;
@@ -47,21 +46,23 @@ export class AnswerView {
 
   /** Whether the run waits for a person, and can be left meanwhile. */
   get isWaiting() {
-    return this.#decisions.arePending;
+    return this.#run.status === "waiting";
   }
 
   /** Takes the next event of the run. */
   take({ event, data }) {
+    addEvent(this.#run, { event, data });
     this.#steps.take({ event, data });
+    this.#decisions.show(this.#run.approvals);
     const take = {
-      run: () => this.#run(data),
+      run: () => this.#begin(data),
       thinking: () => this.#thinking(data),
       plan: () => this.say(planned(data)),
       retrieval: () => this.#retrieval(data),
-      token: () => this.#token(data),
+      token: () => this.#draw(),
       tool: () => this.say(`Using ${data.name} …`),
       tool_result: () => this.say("Thinking …"),
-      approval: () => this.#approval(data),
+      parked: () => this.say("Waiting for your decision. You may ask something else meanwhile."),
       verification: () => this.say("Checking each sentence against its sources …"),
       answer: () => this.#answer(data),
       usage: () => this.#usage(data),
@@ -87,7 +88,7 @@ export class AnswerView {
     this.say(text);
   }
 
-  #run({ question, model }) {
+  #begin({ question, model }) {
     if (question) setText(byId("asked"), question);
     this.#hasModel = Boolean(model);
   }
@@ -104,21 +105,8 @@ export class AnswerView {
     this.say(evidence.length ? `Reading ${evidence.length} passage${evidence.length > 1 ? "s" : ""} …` : "Nothing fitting was found …");
   }
 
-  #approval(data) {
-    this.#decisions.take(data);
-    this.say(this.isWaiting ? "Waiting for your decision. You may ask something else meanwhile." : "Going on …");
-  }
-
-  #token(token) {
-    this.#text = applyToken(this.#text, token);
-    this.#draw();
-  }
-
   #answer(answer) {
-    const { text, citations, method } = answer;
-    this.#text = text;
-    this.#method = method;
-    this.#quotes = citations.length > 0;
+    const { citations } = answer;
     this.#cited = new Map(citations.map((citation) => [citation.number, citation]));
     this.#nodes.splice(0).forEach(({ node }) => node.remove());
     this.#draw();
@@ -137,8 +125,8 @@ export class AnswerView {
   }
 
   #usage({ seconds, model, prompt_tokens: read, completion_tokens: written, cost_usd: cost, tool_calls: calls }) {
-    const quoted = this.#quotes ? "Quoted from your documents, no model used" : "No model used";
-    const parts = [this.#method === "model" || model ? model || "Written by the model" : quoted];
+    const quoted = this.#run.citations.length ? "Quoted from your documents, no model used" : "No model used";
+    const parts = [this.#run.method === "model" || model ? model || "Written by the model" : quoted];
     if (read || written) parts.push(`${read} + ${written} tokens`);
     if (calls) parts.push(`${calls} tool call${calls > 1 ? "s" : ""}`);
     if (cost) parts.push(dollars(cost));
@@ -148,7 +136,6 @@ export class AnswerView {
   }
 
   #done({ status }) {
-    this.#decisions.end();
     const alone = this.#alone();
     const words = {
       completed: "Answered.",
@@ -171,7 +158,7 @@ export class AnswerView {
 
   // Only what differs from the last drawing is touched, so that a focused citation keeps its focus while text streams in.
   #draw() {
-    const next = pieces(this.#text, (number) => this.#cited.has(number), !this.#ended);
+    const next = pieces(this.#run.answer, (number) => this.#cited.has(number), !this.#ended);
     const answer = byId("answer");
     next.forEach((piece, index) => this.#drawPiece(answer, piece, index));
     this.#nodes.splice(next.length).forEach(({ node }) => node.remove());

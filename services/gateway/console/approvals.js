@@ -17,30 +17,18 @@ export class Decisions {
     byId("decisions").replaceChildren();
   }
 
-  /** Whether the run waits for a person. */
-  get arePending() {
-    return this.#boxes.size > 0;
-  }
-
-  /** Takes an `approval` event. */
-  take(data) {
-    const id = data.approval_id;
-    if (data.decision === "pending") {
-      const box = questionBox({ ...data, id });
-      this.#boxes.set(id, box);
-      byId("decisions").append(box);
-    } else {
-      this.#boxes.get(id)?.remove();
+  /** Shows the questions that nobody has decided, as the run's events have them. */
+  show(pending) {
+    const open = new Map(pending.map((asked) => [asked.id, asked]));
+    const gone = [...this.#boxes.keys()].filter((id) => !open.has(id));
+    const asked = pending.filter(({ id }) => !this.#boxes.has(id));
+    if (!gone.length && !asked.length) return;
+    for (const id of gone) {
+      this.#boxes.get(id).remove();
       this.#boxes.delete(id);
     }
-    refreshApprovals();
-  }
-
-  /** The run has ended: nothing can be decided any more. */
-  end() {
-    if (!this.arePending) return;
-    byId("decisions").replaceChildren();
-    this.#boxes.clear();
+    for (const each of asked) this.#boxes.set(each.id, questionBox(each));
+    byId("decisions").append(...asked.map(({ id }) => this.#boxes.get(id)));
     refreshApprovals();
   }
 }

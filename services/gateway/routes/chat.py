@@ -6,7 +6,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from services.gateway.answers import Gathered, gathered
+from kit.vocabulary.run_fold import WAITING, RunFold
+from services.gateway.answers import answered, fold_events
 from services.gateway.backends import Services
 from services.gateway.existence import require_existing
 from services.gateway.models import Json, RunRequest
@@ -51,12 +52,13 @@ async def chat(
     events = started(services, _run_request(message, collection_ids, idempotency_key or ""))
     if not wants_json(request.headers):
         return await run_stream(events, services)
-    found = await gathered(events, services)
-    headers = {"X-Run-Id": found.run_id}
-    if found.status == "waiting":
-        headers["Location"] = f"/v1/runs/{found.run_id}"
-        return JSONResponse(_waiting(found), status_code=202, headers=headers)
-    return JSONResponse(_answered(found), headers=headers)
+    run = await fold_events(events)
+    headers = {"X-Run-Id": run.run_id}
+    if run.status == WAITING:
+        headers["Location"] = f"/v1/runs/{run.run_id}"
+        return JSONResponse(_waiting(run), status_code=202, headers=headers)
+    answer = ToolChatResponse.model_validate(answered(run))
+    return JSONResponse(answer.model_dump(mode="json"), headers=headers)
 
 
 def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempotency_key: str) -> RunRequest:
@@ -73,26 +75,11 @@ def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempo
     )
 
 
-def _answered(found: Gathered) -> Json:
-    body = {**found.body(), **_so_far(found)}
-    return ToolChatResponse.model_validate(body).model_dump(mode="json")
-
-
-def _waiting(found: Gathered) -> Json:
+def _waiting(run: RunFold) -> Json:
     how = (
         "Read the arguments, then allow or deny each call with POST /v1/approvals/{id} and "
         '{"decision": "allow" | "deny", "arguments_hash": …}. The run goes on by itself: '
-        f"follow it at GET /v1/runs/{found.run_id}/events, or fetch its answer from GET /v1/runs/{found.run_id}."
+        f"follow it at GET /v1/runs/{run.run_id}/events, or fetch its answer from GET /v1/runs/{run.run_id}."
     )
-    approvals = [{**each, "id": id_} for id_, each in found.pending.items()]
-    body = {**_so_far(found), "approvals": approvals, "next": how}
-    return WaitingRun.model_validate(body).model_dump(mode="json")
-
-
-def _so_far(found: Gathered) -> Json:
-    return {
-        "run_id": found.run_id,
-        "status": found.status,
-        "thread_id": found.thread_id,
-        "tool_calls": list(found.calls.values()),
-    }
+    until = run.waits["until"] if run.waits else None
+    return WaitingRun.model_validate({**run.result(), "until": until, "next": how}).model_dump(mode="json")

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header
 from fastapi.responses import JSONResponse, Response
 
-from services.gateway.answers import gathered
+from services.gateway.answers import answered, fold_events
 from services.gateway.backends import Services
 from services.gateway.existence import require_existing
 from services.gateway.models import RunRequest
@@ -50,9 +50,9 @@ async def ask(
     )
     if EVENT_STREAM in accept.lower():
         return await run_stream(events, services)
-    found = await gathered(events, services)
-    answer = QaResponse.model_validate(found.body())
-    return JSONResponse(answer.model_dump(mode="json"), headers={"X-Run-Id": found.run_id})
+    run = await fold_events(events)
+    answer = QaResponse.model_validate(answered(run))
+    return JSONResponse(answer.model_dump(mode="json"), headers={"X-Run-Id": run.run_id})
 
 
 @router.post(

@@ -67,5 +67,6 @@ class WaitingRun(BaseModel):
     status: Literal["waiting"] = Field(description="It waits.")
     thread_id: str | None = Field(description="The thread, if there is one.")
     approvals: list[WaitingApproval] = Field(description="What it waits for.")
+    until: Moment | None = Field(description="At this moment it goes on without.")
     tool_calls: list[ToolUse] = Field(description="Calls of tools so far, in order of their beginning.")
     next: str = Field(description="How to go on, for a person.")

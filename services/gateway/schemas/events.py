@@ -218,6 +218,14 @@ class ApprovalEvent(Event):
     decided_by: str = Field(description="Who decided; empty while pending, and when it expired.")
 
 
+class ParkedEvent(Event):
+    """`parked`: the run waits, and its clock stands still. It goes on at the next event that is no `approval`."""
+
+    waits_for: str = Field(description="What it waits for: `approval`, a decision about each of `approval_ids`.")
+    approval_ids: list[str] = Field(description="The questions that nobody has decided, in the order of their asking.")
+    until: Moment | None = Field(description="At this moment it goes on without.")
+
+
 EVENT_MODELS: dict[str, type[Event]] = {
     "run": RunStartedEvent,
     "agent": AgentEvent,
@@ -227,6 +235,7 @@ EVENT_MODELS: dict[str, type[Event]] = {
     "tool": ToolEvent,
     "tool_result": ToolResultEvent,
     "approval": ApprovalEvent,
+    "parked": ParkedEvent,
     "token": TokenEvent,
     "verification": VerificationEvent,
     "answer": AnswerEvent,

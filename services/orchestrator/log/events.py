@@ -281,6 +281,15 @@ class Approval:
 
 
 @dataclass(frozen=True)
+class RunParked:
+    """The run waits. It goes on at the next event that is no approval."""
+
+    waits_for: str
+    approval_ids: Sequence[str]
+    until: datetime
+
+
+@dataclass(frozen=True)
 class Unknown:
     """A payload of a kind that this version does not know; it is in `RunEvent.raw`."""
 
@@ -300,6 +309,7 @@ Payload = (
     | ToolCall
     | ToolResult
     | Approval
+    | RunParked
     | Unknown
 )
 

@@ -22,6 +22,7 @@ from services.orchestrator.log.events import (
     Done,
     Payload,
     RunEvent,
+    RunParked,
     StepState,
     StepUsage,
     Thinking,
@@ -143,6 +144,25 @@ class Journal:
             said.remove(payload)
             return
         await self.record(meter.step if meter else "", payload, StepState())
+
+    async def park(self, until: datetime) -> None:
+        """Appends that the run waits, unless somebody has decided meanwhile. Raises FencedOff, and Unavailable when the log cannot
+        be written."""
+        await _to_its_end(self._park(until))
+
+    async def _park(self, until: datetime) -> None:
+        async with self._writing:
+            if self.progress.has_unread_decision:
+                return
+            asked = tuple(each.approval_id for each in self.progress.pending)
+            event = self._next("", RunParked("approval", asked, until), StepState())
+            try:
+                self.position = await self._log.append(self.key, event, self.position)
+            except FencedOff:
+                if not await self._take_in_decisions():
+                    raise
+            else:
+                self._publish(event)
 
     async def note_spent(self) -> None:
         """Has the log know what models have cost since its last event: whoever goes on with the run reckons with it."""

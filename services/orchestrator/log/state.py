@@ -18,6 +18,7 @@ from services.orchestrator.log.events import (
     RunError,
     RunEvent,
     RunMode,
+    RunParked,
     RunStarted,
     StepPhase,
     StepState,
@@ -78,6 +79,8 @@ class Progress:
     """By step, in the order in which they were asked: the question, or the decision once there is one."""
     asked_at: dict[str, datetime] = field(default_factory=dict)
     """By step: when its question was asked."""
+    parked: RunParked | None = None
+    """What the run waits for, as the client was told; None while it goes on."""
     has_unread_decision: bool = False
     """Somebody has decided since a worker last began."""
     spent: dict[str, StepUsage] = field(default_factory=dict)
@@ -124,6 +127,8 @@ class Progress:
         self.seq = event.seq
         self.began_at = self.began_at or event.at
         self._apply_to_step(event)
+        if not isinstance(event.payload, Approval):
+            self.parked = event.payload if isinstance(event.payload, RunParked) else None
         match event.payload:
             case RunStarted():
                 self.mode, self.budgets = event.payload.mode, event.payload.budgets

@@ -120,8 +120,6 @@ class Execution:
         except Exception as error:
             _log.exception("run_not_settled", run_id=run_id, error=repr(error))
             return Ending.BROKEN
-        finally:
-            self.journal.close()
         return Ending.UNSETTLED
 
     async def _settled(self) -> Ending:

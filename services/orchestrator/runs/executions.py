@@ -82,6 +82,8 @@ class Executions:
                     # The marker may still say that the run is ours: our own sweeper finds that we do not hold it.
                     self._ownership.drop(key)
                     _log.warning("run_not_let_go", error=repr(error))
+                finally:
+                    execution.journal.close()
 
     async def _as_owner(self, execution: Execution) -> Ending:
         record = execution.record

@@ -158,13 +158,19 @@ class Ownership:
     async def note_begun(self, key: RunKey) -> None:
         """Notes that the run's log has entries. Raises FencedOff when the run is another's."""
         marker = self._held.get(key)
-        if marker is None or marker.begun:
-            return
-        begun = replace(marker, begun=True)
-        revision = await self._markers.update(key, begun)
+        if marker is not None and not marker.begun:
+            await self._change(key, replace(marker, begun=True))
+
+    async def note_wait(self, key: RunKey, wait: Wait) -> None:
+        """Notes what a run of ours is about to wait for, so that it is listed. Raises FencedOff when the run is another's."""
+        if (marker := self._held.get(key)) is not None:
+            await self._change(key, replace(marker, wait=wait))
+
+    async def _change(self, key: RunKey, marker: RunMarker) -> None:
+        revision = await self._markers.update(key, marker)
         if revision is None:
             raise FencedOff(f"run {key.run_id} was taken over by another orchestrator")
-        self._held[key] = replace(begun, revision=revision)
+        self._held[key] = replace(marker, revision=revision)
 
     def drop(self, key: RunKey) -> None:
         """Stops holding a run without telling the store: it has ended, or is another's."""

@@ -1,5 +1,6 @@
 """Runs that wait for somebody's decision. A parked run has no task, no lease and no clock: its record says `waiting` and what it
-asks, its marker has no owner but says how long it waits, and any orchestrator may resume it. When the wait is over a sweeper does.
+asks, its log ends with `parked`, its marker has no owner but says how long it waits, and any orchestrator may resume it. When the
+wait is over a sweeper does.
 
 A decision is an entry of the run's log. It may be written while the run is being parked, when resuming it would find that it still
 has an owner: so whoever parks a run looks, after the marker says so, whether the log has grown since.
@@ -26,12 +27,17 @@ class Parking:
         self._ownership = ownership
 
     async def park(self, record: RunRecord, journal: Journal, until: datetime) -> None:
-        """Leaves the run to whoever resumes it, and at `until` to anybody. When there is a decision already, the log has an
-        entry that `journal` does not know, or there is a wish to cancel, anybody may take it at once. Raises Unavailable."""
-        # The record first: a run that is marked as ours and not worked on is taken up again, and parks itself again.
+        """Says that the run waits, and leaves it to the orchestrator that resumes it, and at `until` to any. When there is a
+        decision already, the log has an entry that `journal` does not know, or there is a wish to cancel, any may take it at once.
+        Raises FencedOff, Unavailable."""
         waiting = replace(record, status=RunStatus.WAITING, pending=journal.progress.pending)
+        wait = _wait(waiting, journal, until)
+        # A client that reads `parked` finds the run waiting and its questions listed. The run is ours until the last step: should
+        # this process die before, the run is taken up again, and parks itself again.
         await self._store.set_status(waiting)
-        await self._ownership.park(record.key, _wait(waiting, journal, until))
+        await self._ownership.note_wait(record.key, wait)
+        await journal.park(until)
+        await self._ownership.park(record.key, wait)
         has_grown = await self._log.position(record.key) > journal.position
         if has_grown or journal.progress.has_unread_decision or await self._store.is_cancelled(record.key):
             await self.unpark(record.key)

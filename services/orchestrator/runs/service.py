@@ -157,9 +157,15 @@ class Runs:
             raise forgotten(key.run_id)
         if record.status is RunStatus.RUNNING:
             await self._take_over(key)
+        elif record.status is RunStatus.WAITING and not await self._says_it_waits(key):
+            await self.resume(key)
         async with aclosing(self._log.follow(key, after_seq, live=record.finished_at is None)) as events:
             async for event in events:
                 yield event
+
+    async def _says_it_waits(self, key: RunKey) -> bool:
+        """False of a run that an earlier release parked: it is parked anew, so that its clients learn what it waits for."""
+        return (await Journal.open(key, self._log, self._now)).progress.parked is not None
 
     async def cancel(self, key: RunKey) -> RunRecord:
         """Stores the wish that the run stops and returns the run as it was. Raises RunNotFound."""

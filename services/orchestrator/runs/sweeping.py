@@ -113,7 +113,7 @@ class Sweeper:
         return {
             key: marker.wait
             for key, marker in self._markers.items()
-            if marker.parked and marker.wait is not None and key.tenant_id == tenant_id
+            if marker.wait is not None and key.tenant_id == tenant_id
         }
 
     async def run(self) -> None:

@@ -401,8 +401,16 @@ def approval(decision: Any = run_pb.APPROVAL_DECISION_PENDING) -> run_pb.Approva
     return asked
 
 
+def run_that_did_not_wait() -> list[run_pb.RunEvent]:
+    """The same chat where the decision came before the run had nothing else to do: 10 events."""
+    log = [each for each in run_with_tools() if each.WhichOneof("payload") != "parked"]
+    for seq, each in enumerate(log, 1):
+        each.seq = seq
+    return log
+
+
 def run_with_tools() -> list[run_pb.RunEvent]:
-    """A chat that calls two tools, of which one must be allowed first. The approval is asked for at seq 4: 10 events."""
+    """A chat that calls two tools, of which one must be allowed first. It asks at seq 4 and waits at 5: 11 events."""
     found = run_pb.ToolResult(call_id=f"{RUN_ID}/search", ok=True, summary="2 passages of handbook.pdf")
     found.duration.FromMilliseconds(1500)
     failed = run_pb.ToolResult(
@@ -417,12 +425,13 @@ def run_with_tools() -> list[run_pb.RunEvent]:
         event(2, tool=tool("search", query="notice", top_k=3), step="round1/search"),
         event(3, tool_result=found, step="round1/search"),
         event(4, approval=approval()),
-        event(5, approval=approval(run_pb.APPROVAL_DECISION_ALLOWED)),
-        event(6, tool=tool("send_email", to="<b>ann@example.org", retries=2), step="round2/mail"),
-        event(7, tool_result=failed, step="round2/mail"),
-        event(8, answer=run_pb.Answer(text="It was not sent.", method="model")),
-        event(9, usage=usage),
-        event(10, done=run_pb.Done(status=run_pb.RUN_STATUS_COMPLETED)),
+        event(5, parked=run_pb.RunParked(waits_for="approval", approval_ids=["ap1"], until=AT)),
+        event(6, approval=approval(run_pb.APPROVAL_DECISION_ALLOWED)),
+        event(7, tool=tool("send_email", to="<b>ann@example.org", retries=2), step="round2/mail"),
+        event(8, tool_result=failed, step="round2/mail"),
+        event(9, answer=run_pb.Answer(text="It was not sent.", method="model")),
+        event(10, usage=usage),
+        event(11, done=run_pb.Done(status=run_pb.RUN_STATUS_COMPLETED)),
     ]
 
 
@@ -450,7 +459,6 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self.approval_pages: list[run_pb.ListApprovalsRequest] = []
         self.decisions: list[run_pb.ResolveApprovalRequest] = []
         self.decision_failure: GroundworkError | None = None
-        self.looked_at = asyncio.Event()
         """Set by each GetRun."""
 
     async def _play(self, after_seq: int) -> AsyncIterator[run_pb.RunEvent]:
@@ -554,7 +562,6 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         return run_pb.ListToolsResponse(tools=[mail])
 
     async def GetRun(self, request: Any, context: Any) -> run_pb.GetRunResponse:
-        self.looked_at.set()
         return run_pb.GetRunResponse(run=self._run(request.run_id))
 
     async def ListRuns(self, request: Any, context: Any) -> run_pb.ListRunsResponse:

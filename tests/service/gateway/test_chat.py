@@ -8,7 +8,7 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as run_pb
 
 from kit.errors import InvalidArgument
 from tests.service.gateway.conftest import Live, World
-from tests.service.gateway.fakes import RUN_ID, run_with_tools
+from tests.service.gateway.fakes import RUN_ID, run_that_did_not_wait, run_with_tools
 from tests.service.gateway.sse_reader import received
 
 JSON = {"Accept": "application/json"}
@@ -22,8 +22,8 @@ async def test_steps_are_streamed_in_their_public_shape(live: Live, world: World
     async with live() as client, client.stream("POST", "/v1/chat", json=MESSAGE) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         events = [each async for each in received(response)]
-    assert [each.id for each in events] == [str(seq) for seq in range(1, 11)]
-    called, came, asked, decided, _, failed = (each.data for each in events[1:7])
+    assert [each.id for each in events] == [str(seq) for seq in range(1, 12)]
+    called, came, asked, parked, decided, _, failed = (each.data for each in events[1:8])
     assert (called["call_id"], called["name"], called["step"]) == (f"{RUN_ID}/search", "search", "round1/search")
     assert str(called["arguments"]) == "{'query': 'notice', 'top_k': 3}", "whole numbers stay whole"
     shown = {"ok": True, "summary": "2 passages of handbook.pdf", "duration_ms": 1500.0, "error": None}
@@ -33,6 +33,7 @@ async def test_steps_are_streamed_in_their_public_shape(live: Live, world: World
     assert (asked["approval_id"], asked["run_id"], asked["tool"]) == ("ap1", RUN_ID, "send_email")
     assert (asked["arguments"], asked["arguments_hash"], asked["expires_at"]) == (MAIL, "ab" * 32, EXPIRES)
     assert (asked["decision"], decided["decision"]) == ("pending", "allowed")
+    assert (parked["waits_for"], parked["approval_ids"], parked["until"]) == ("approval", ["ap1"], EXPIRES)
 
 
 @pytest.mark.parametrize("accept", ["*/*", "text/event-stream", "application/json, text/event-stream"])
@@ -77,7 +78,7 @@ async def test_collection_or_thread_that_is_not_there_is_404_before_a_run_begins
 
 
 async def test_json_answer_has_what_the_tools_did(client: httpx.AsyncClient, world: World) -> None:
-    world.orchestrator.log = run_with_tools()
+    world.orchestrator.log = run_that_did_not_wait()
     answer = await client.post("/v1/chat", json=MESSAGE, headers=JSON)
     body = answer.json()
     assert (answer.status_code, answer.headers["x-run-id"], body["run_id"]) == (200, RUN_ID, RUN_ID)
@@ -92,31 +93,18 @@ async def test_json_of_a_run_that_waits_is_202_with_what_is_to_be_decided(
     client: httpx.AsyncClient, world: World
 ) -> None:
     world.orchestrator.log = run_with_tools()
-    world.orchestrator.pause_after = 4
-    world.orchestrator.status = run_pb.RUN_STATUS_WAITING
+    world.orchestrator.pause_after = 5
     answer = await client.post("/v1/chat", json=MESSAGE, headers=JSON)
     body = answer.json()
     assert (answer.status_code, answer.headers["location"]) == (202, f"/v1/runs/{RUN_ID}")
     assert (body["run_id"], body["status"]) == (RUN_ID, "waiting")
     asked = {"id": "ap1", "run_id": RUN_ID, "tool": "send_email", "arguments": MAIL, "arguments_hash": "ab" * 32}
-    assert body["approvals"] == [{**asked, "expires_at": EXPIRES}]
+    assert (body["approvals"], body["until"]) == ([{**asked, "expires_at": EXPIRES}], EXPIRES)
     assert [each["name"] for each in body["tool_calls"]] == ["search"]
     assert "POST /v1/approvals/{id}" in body["next"]
     assert f"GET /v1/runs/{RUN_ID}" in body["next"]
     await asyncio.wait_for(world.orchestrator.hung_up.wait(), 30)
     assert not world.orchestrator.cancelled, "nobody stops the run"
-
-
-async def test_json_waits_while_something_else_of_the_run_goes_on(client: httpx.AsyncClient, world: World) -> None:
-    """An approval is asked for, and the run's status is not yet, or no longer, that of one that waits."""
-    world.orchestrator.log = run_with_tools()
-    world.orchestrator.pause_after = 4
-    asked = asyncio.create_task(client.post("/v1/chat", json=MESSAGE, headers=JSON))
-    for _ in range(2):
-        await world.orchestrator.looked_at.wait()
-        world.orchestrator.looked_at.clear()
-    world.orchestrator.resume.set()
-    assert (await asked).json()["status"] == "completed"
 
 
 async def test_refusal_of_the_orchestrator_is_a_problem_in_both_forms(client: httpx.AsyncClient, world: World) -> None:
@@ -135,7 +123,7 @@ async def test_run_that_ends_without_an_answer_is_a_problem(client: httpx.AsyncC
 
 
 async def test_what_was_found_until_the_time_was_over_is_an_answer(client: httpx.AsyncClient, world: World) -> None:
-    world.orchestrator.log = run_with_tools()
+    world.orchestrator.log = run_that_did_not_wait()
     world.orchestrator.log[-1].done.status = run_pb.RUN_STATUS_TIMEOUT
     answer = await client.post("/v1/chat", json=MESSAGE, headers=JSON)
     assert (answer.status_code, answer.json()["status"]) == (200, "timeout")

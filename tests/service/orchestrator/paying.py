@@ -49,8 +49,13 @@ class Pays:
 async def parked(orchestrator: Orchestrator, principal: Principal = ANN) -> tuple[RunKey, Approval]:
     """A run that waits, and what it asks."""
     key, _ = await orchestrator.runs.start(principal, QUESTION)
-    await until(lambda: is_listed(orchestrator, key), seconds=LONG_S)
+    await until(lambda: is_parked(orchestrator, key), seconds=LONG_S)
     return key, (await _questions(orchestrator, key))[0].approval
+
+
+async def is_parked(orchestrator: Orchestrator, key: RunKey) -> bool:
+    marker = await orchestrator.runs.ownership._markers.read(key)
+    return marker is not None and marker.parked
 
 
 async def listed(orchestrator: Orchestrator, principal: Principal = ANN) -> Sequence[Question]:

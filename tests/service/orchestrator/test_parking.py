@@ -2,23 +2,34 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from contextlib import aclosing
+from datetime import datetime, timedelta
 
+import pytest
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
 from kit.forgetting import ForgetRequest, Source
 from kit.jetstream import KeyValue, Nats
 from services.orchestrator.errors import Parked
-from services.orchestrator.log.events import Done, RunEvent, RunStatus, Thinking
+from services.orchestrator.log.events import (
+    Approval,
+    ApprovalDecision,
+    Done,
+    RunEvent,
+    RunParked,
+    RunStatus,
+    StepState,
+)
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord
 from services.orchestrator.runs.forgetting import CUT_OFF_AFTER
 from tests.service.orchestrator.conftest import ANN, LEASE_S, QUESTION, Orchestrator, collect, now
+from tests.service.orchestrator.paying import is_parked
 from tests.service.orchestrator.test_ownership import LONG_S, logged
 from tests.service.orchestrator.test_runs import _has_status, status_of, until
 
 Start = Callable[..., Awaitable[Orchestrator]]
-_QUESTION, _DECISION = Thinking("approval", "May I?"), Thinking("approval", "You may.")
+_STEP = "ask"
 
 
 class AskingWorker:
@@ -34,35 +45,32 @@ class AskingWorker:
     async def run(self, record: RunRecord, journal: Journal) -> RunStatus:
         self.visits += 1
         if not journal.progress.started:
-            await journal.write(_QUESTION)
-        if not await self._is_decided(journal):
+            await journal.record(_STEP, _approval(ApprovalDecision.PENDING), StepState())
+        if journal.progress.pending:
             self.about_to_wait.set()
             await self.gate.wait()
-            raise Parked("ask", now() + timedelta(hours=1))
+            raise Parked(_STEP, now() + timedelta(hours=1))
         await journal.write(Done(RunStatus.COMPLETED))
         return RunStatus.COMPLETED
 
-    async def _is_decided(self, journal: Journal) -> bool:
-        return journal.progress.seq >= 2
+
+def _approval(decision: ApprovalDecision) -> Approval:
+    return Approval("a", "pay", None, "", (), now() + timedelta(hours=1), decision)
 
 
 async def _decide(orchestrator: Orchestrator, key: RunKey) -> None:
     """What whoever decides does: writes the decision, then resumes the run."""
     log = orchestrator.runs._log
     events, position = await log.read(key)
-    await log.append(key, RunEvent(key.run_id, len(events) + 1, now(), _DECISION), position)
+    decision = RunEvent(key.run_id, len(events) + 1, now(), _approval(ApprovalDecision.ALLOWED), _STEP, StepState())
+    await log.append(key, decision, position)
     await orchestrator.runs.resume(key)
 
 
 async def _parked(orchestrator: Orchestrator) -> RunKey:
     key, _ = await orchestrator.runs.start(ANN, QUESTION)
-    await until(lambda: _is_parked(orchestrator, key), seconds=LONG_S)
+    await until(lambda: is_parked(orchestrator, key), seconds=LONG_S)
     return key
-
-
-async def _is_parked(orchestrator: Orchestrator, key: RunKey) -> bool:
-    marker = await orchestrator.runs.ownership._markers.read(key)
-    return marker is not None and marker.parked
 
 
 async def test_parked_run_has_no_owner_no_task_and_no_time_that_runs_out(
@@ -98,7 +106,8 @@ async def test_parked_run_is_resumed_on_any_orchestrator_and_who_follows_sees_it
     follower.cancel()
     follower = asyncio.create_task(collect(third.runs.attach(key, 0)))
     await _decide(second, key)
-    assert [event.payload for event in await follower] == [_QUESTION, _DECISION, Done(RunStatus.COMPLETED)]
+    kinds = [type(event.payload) for event in await follower]
+    assert kinds == [Approval, RunParked, Approval, Done]
     await until(lambda: _has_status(third, key, RunStatus.COMPLETED), seconds=LONG_S)
 
 
@@ -164,10 +173,29 @@ async def test_process_that_dies_while_it_parks_a_run_leaves_it_to_be_parked_aga
     await until(lambda: _has_status(first, key, RunStatus.WAITING), seconds=LONG_S)
     await first.die()
     second = await start_orchestrator(worker=AskingWorker())
-    await until(lambda: _is_parked(second, key), seconds=LONG_S)
+    await until(lambda: is_parked(second, key), seconds=LONG_S)
     assert await _has_status(second, key, RunStatus.WAITING)
     await _decide(second, key)
     await until(lambda: _has_status(second, key, RunStatus.COMPLETED), seconds=LONG_S)
+
+
+async def test_run_that_an_earlier_release_parked_says_what_it_waits_for_once_somebody_follows_it(
+    start_orchestrator: Start,
+) -> None:
+    orchestrator = await start_orchestrator(worker=AskingWorker())
+
+    async def silently(journal: Journal, until: datetime) -> None:
+        """As before there was an event for it."""
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Journal, "park", silently)
+        key = await _parked(orchestrator)
+    follower = orchestrator.runs.attach(key, 0)
+    async with aclosing(follower):
+        kinds = [type((await anext(follower)).payload) for _ in range(2)]
+    assert kinds == [Approval, RunParked]
+    await _decide(orchestrator, key)
+    await until(lambda: _has_status(orchestrator, key, RunStatus.COMPLETED), seconds=LONG_S)
 
 
 async def test_parked_run_can_be_cancelled_anywhere(start_orchestrator: Start) -> None:

@@ -22,6 +22,10 @@ def approval(seq: int, decision: str = "pending", **more: Any) -> bytes:
     return run_event("approval", seq, **{**ASKED, "arguments": MAIL, "decision": decision, "decided_by": "", **more})
 
 
+def parked(seq: int) -> bytes:
+    return run_event("parked", seq, waits_for="approval", approval_ids=["ap1"], until=ASKED["expires_at"])
+
+
 def finished(seq: int, text: str = "Done. [1]", status: str = "completed") -> tuple[bytes, ...]:
     usage = {
         "seconds": 2.5,
@@ -54,10 +58,10 @@ def wait_for_a_person(server: FakeServer) -> None:
     def rest(http: Handler) -> None:
         after = int(http.path.rpartition("=")[2])
         word = {"allow": "allowed", "deny": "denied"}.get(decided[0] if decided else "", "")
-        events = [STARTED, CALL, CAME, approval(4), approval(5, word, decided_by="ann"), *finished(6)]
-        http.stream(*(events if word else events[:4])[after:])
+        events = [STARTED, CALL, CAME, approval(4), parked(5), approval(6, word, decided_by="ann"), *finished(7)]
+        http.stream(*(events if word else events[:5])[after:])
 
-    server.on("POST", "/v1/chat", lambda http: http.stream(STARTED, CALL, CAME, approval(4)))
+    server.on("POST", "/v1/chat", lambda http: http.stream(STARTED, CALL, CAME, approval(4), parked(5)))
     server.on("GET", "/v1/runs/r1/events", rest)
     server.on("POST", "/v1/approvals/ap1", decide)
     server.on("GET", "/v1/approvals", lambda http: http.json({"approvals": [] if decided else [pending()]}))

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cli import asking
 from cli.main import app
-from tests.unit.cli.chats import ASKED, CALL, CAME, STARTED, finished, pending, wait_for_a_person
+from tests.unit.cli.chats import ASKED, CALL, CAME, STARTED, approval, finished, parked, pending, wait_for_a_person
 from tests.unit.cli.conftest import FakeServer, Handler, run_event
 
 Command = Callable[..., Result]
@@ -204,6 +204,18 @@ def test_a_run_is_found_again_and_what_was_decided_is_not_asked_again(waiting: F
     result = groundwork("runs", "follow", "r1")
     assert (result.exit_code, result.stdout) == (0, "Done. [1]\n\n")
     assert "  send_email was denied by ann" in result.stderr.splitlines()
+
+
+def test_a_run_that_waits_again_is_read_past_where_it_waited_before(server: FakeServer, groundwork: Command) -> None:
+    second = run_event("parked", 9, waits_for="approval", approval_ids=["ap2"], until=None)
+    resumed = run_event("thinking", 7, phase="resume", text="Going on where this answer had stopped.", degraded=None)
+    events = [STARTED, CALL, CAME, approval(4), parked(5), resumed, approval(8, approval_id="ap2"), second]
+    events.insert(5, approval(6, "allowed", decided_by="ann"))
+    server.on("GET", "/v1/runs/r1/events", lambda http: http.stream(*events[int(http.path.rpartition("=")[2]) :]))
+    server.on("GET", "/v1/approvals", lambda http: http.json({"approvals": [pending(id="ap2")]}))
+    told = json.loads(groundwork("runs", "follow", "r1", "--json").stdout)
+    assert (told["status"], [each["id"] for each in told["approvals"]]) == ("waiting", ["ap2"])
+    assert "  Going on where this answer had stopped." in groundwork("runs", "follow", "r1").stderr.splitlines()
 
 
 def test_tools_are_listed(server: FakeServer, groundwork: Command) -> None:

@@ -100,13 +100,6 @@ def test_an_answer_goes_on_after_a_dropped_connection_without_doubling(server: F
     assert server.asked("GET") == [f"/v1/runs/r1/events?after={seq}" for seq in (2, 2, 3)]
 
 
-def test_a_piece_below_what_is_there_replaces_it_from_there() -> None:
-    outcome = asking.Outcome()
-    for offset, text in ((0, "Wrong begin"), (0, "Right"), (5, " end")):
-        outcome.add(asking.Event("token", {"offset": offset, "text": text}, 1))
-    assert outcome.text == "Right end"
-
-
 def test_a_failed_run_says_why_and_exits_with_1(server: FakeServer, groundwork: Command) -> None:
     error = run_event(
         "error", 2, code="UNAVAILABLE", reason="SEARCH_UNAVAILABLE", message="search is down", retryable=True

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.asking import Outcome
 from cli.output import Output, verdict_lines
+from kit.vocabulary.run_fold import RunFold
 from tests.unit.cli.chats import CALL, STARTED, wait_for_a_person
 from tests.unit.cli.conftest import FakeServer, Handler, run_event
 
@@ -103,7 +103,7 @@ def test_a_person_is_asked_right_in_the_conversation(waiting: FakeServer) -> Non
         terminal.expect("groundwork chat --thread 0123456789ab")
         assert process.wait(60) == 0
     assert "\x1b[2J" not in terminal.text
-    assert "/v1/runs/r1/events?after=4" in waiting.asked("GET"), "it read on where it had stopped"
+    assert "/v1/runs/r1/events?after=5" in waiting.asked("GET"), "it read on where it had stopped"
 
 
 def test_ctrl_c_cancels_the_answer_and_the_conversation_goes_on(server: FakeServer) -> None:
@@ -134,7 +134,7 @@ def test_ctrl_c_cancels_the_answer_and_the_conversation_goes_on(server: FakeServ
 
 def test_ctrl_c_at_the_question_cancels_the_run(waiting: FakeServer) -> None:
     waiting.on("POST", "/v1/runs/r1/cancel", lambda http: http.json({"id": "r1"}, 202))
-    ended = run_event("done", 5, status="cancelled")
+    ended = run_event("done", 6, status="cancelled")
     waiting.on("GET", "/v1/runs/r1/events", lambda http: http.stream(ended))
     with at_terminal(waiting, "chat", "Mail it") as (terminal, process):
         terminal.expect("[l]ater: ")
@@ -179,7 +179,7 @@ def test_verdict_is_two_statements() -> None:
 
 def test_closest_passages_of_a_refusal_stand_under_a_heading(capsys: pytest.CaptureFixture[str]) -> None:
     passage = {"number": 1, "document_name": "tower.txt", "text": "It is high.", "quote_start": 0, "quote_end": 11}
-    Output(as_json=False).grounds(Outcome(status="refused", final={"citations": [], "closest": [passage]}))
+    Output(as_json=False).grounds(RunFold(status="refused", answer={"citations": [], "closest": [passage]}))
     heading, line = capsys.readouterr().out.splitlines()
     assert heading == "Closest passages:"
     assert "tower.txt" in line

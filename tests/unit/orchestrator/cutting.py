@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
-from services.orchestrator.log.events import Payload, RunEvent, Thinking, Token, ToolResult, Usage
+from services.orchestrator.log.events import Payload, RunEvent, RunParked, Thinking, Token, ToolResult, Usage
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.state import RESUMED
 from services.orchestrator.models import RunKey
@@ -100,12 +100,12 @@ def shown_by(events: Sequence[RunEvent]) -> str:
 
 
 def told(events: Sequence[RunEvent]) -> list[tuple[str, Payload]]:
-    """What a client is told, and in which step: without the notes of a take-over, without how the text came in pieces, and without
-    how long it took."""
+    """What a client is told, and in which step: without the notes of a take-over and of parking, without how the text came in
+    pieces, and without how long it took."""
     return [
         (event.step, _timeless(event.payload))
         for event in events
-        if not isinstance(event.payload, Token)
+        if not isinstance(event.payload, Token | RunParked)
         and not (isinstance(event.payload, Thinking) and event.payload.phase == RESUMED)
     ]
 

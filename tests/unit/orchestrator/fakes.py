@@ -53,6 +53,9 @@ class MemoryLog:
         events = list(self.events.get(key, ()))
         return events, len(events)
 
+    async def position(self, key: RunKey) -> int:
+        return len(self.events.get(key, ()))
+
     async def follow(self, key: RunKey, after_seq: int, *, live: bool) -> AsyncIterator[RunEvent]:
         for event in self.events.get(key, ()):
             if event.seq > after_seq:

@@ -804,6 +804,7 @@ class RunEvent(_message.Message):
     TOOL_FIELD_NUMBER: _builtins.int
     TOOL_RESULT_FIELD_NUMBER: _builtins.int
     APPROVAL_FIELD_NUMBER: _builtins.int
+    PARKED_FIELD_NUMBER: _builtins.int
     STEP_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
@@ -874,6 +875,10 @@ class RunEvent(_message.Message):
     def approval(self) -> Global___Approval:
         """A person's decision is asked for, or has come."""
 
+    @_builtins.property
+    def parked(self) -> Global___RunParked:
+        """The run waits."""
+
     def __init__(
         self,
         *,
@@ -894,14 +899,15 @@ class RunEvent(_message.Message):
         tool: Global___ToolCall | None = ...,
         tool_result: Global___ToolResult | None = ...,
         approval: Global___Approval | None = ...,
+        parked: Global___RunParked | None = ...,
         step: _builtins.str = ...,
         state: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "done", b"done", "error", b"error", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "done", b"done", "error", b"error", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "answer", b"answer", "approval", b"approval", "at", b"at", "done", b"done", "error", b"error", "parked", b"parked", "payload", b"payload", "plan", b"plan", "retrieval", b"retrieval", "run", b"run", "run_id", b"run_id", "seq", b"seq", "state", b"state", "step", b"step", "thinking", b"thinking", "token", b"token", "tool", b"tool", "tool_result", b"tool_result", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["run", "agent", "thinking", "plan", "retrieval", "token", "verification", "answer", "usage", "error", "done", "tool", "tool_result", "approval", "parked"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -1716,6 +1722,42 @@ class Approval(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Approval: _TypeAlias = Approval  # noqa: Y015
+
+@_typing.final
+class RunParked(_message.Message):
+    """The run waits: nobody works on it, and its clock stands still. It goes on at the next event that is no `approval`, such as `thinking`
+    with the phase "resume".
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WAITS_FOR_FIELD_NUMBER: _builtins.int
+    APPROVAL_IDS_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    waits_for: _builtins.str
+    """What it waits for: "approval", a decision about each of `approval_ids`."""
+    @_builtins.property
+    def approval_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The questions that nobody has decided: Approval.approval_id, in the order in which they were asked."""
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp:
+        """At this moment it goes on without."""
+
+    def __init__(
+        self,
+        *,
+        waits_for: _builtins.str = ...,
+        approval_ids: _abc.Iterable[_builtins.str] | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_ids", b"approval_ids", "until", b"until", "waits_for", b"waits_for"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunParked: _TypeAlias = RunParked  # noqa: Y015
 
 @_typing.final
 class ListApprovalsRequest(_message.Message):

@@ -25,6 +25,7 @@ from services.orchestrator.log.events import (
     EffectClass,
     RunEvent,
     RunMode,
+    RunParked,
     RunStarted,
     RunStatus,
     ToolCall,
@@ -35,6 +36,8 @@ from services.orchestrator.log.state import approval_id
 from services.orchestrator.models import RunKey, RunRecord, RunRequest, Wait
 from services.orchestrator.ports import RunStore
 from services.orchestrator.runs.approvals import Approvals
+from services.orchestrator.runs.ownership import Ownership
+from services.orchestrator.runs.parking import Parking
 from services.orchestrator.steps.approvals import ApprovalRequest
 from services.orchestrator.steps.effects import arguments_hash
 from services.orchestrator.steps.run import Run
@@ -48,19 +51,33 @@ ASK = "pay/approval"
 
 
 class WakeUps:
-    """What decisions need of RunStore and of Runs."""
+    """What parking and decisions need of RunStore, Ownership and Runs."""
 
     def __init__(self) -> None:
         self.resumed: list[RunKey] = []
         self.wakes: list[datetime] = []
         self.cancelled = False
         self.broken = False
+        self.status = RunStatus.RUNNING
+        self.is_listed = False
 
     async def get(self, key: RunKey) -> RunRecord | None:
         return RECORD if key == KEY else None
 
     async def is_cancelled(self, key: RunKey) -> bool:
         return self.cancelled
+
+    async def set_status(self, record: RunRecord) -> None:
+        self.status = record.status
+
+    async def note_wait(self, key: RunKey, wait: Wait) -> None:
+        self.is_listed = True
+
+    async def park(self, key: RunKey, wait: Wait) -> None:
+        """As Ownership does."""
+
+    async def adopt(self, key: RunKey, *, resume: bool) -> None:
+        self.resumed.append(key)
 
     async def wake_by(self, key: RunKey, at: datetime) -> None:
         self.wakes.append(at)
@@ -91,10 +108,18 @@ class Office:
     async def work(self, cut: Cut | None = None) -> list[RunEvent]:
         """A worker, to its end or until it is parked."""
         self.log.cut = cut
-        with suppress(Parked, Died):
-            await self._pay(await Journal.open(KEY, self.log, self.now))
+        with suppress(Died):
+            journal = await Journal.open(KEY, self.log, self.now)
+            try:
+                await self._pay(journal)
+            except Parked as parked:
+                await self.park(journal, parked.until)
         self.log.revive()
         return self.log.events.get(KEY, [])
+
+    async def park(self, journal: Journal, until: datetime) -> None:
+        parking = Parking(cast("RunStore", self.store), self.log, cast("Ownership", self.store))
+        await parking.park(RECORD, journal, until)
 
     async def _pay(self, journal: Journal) -> None:
         if journal.progress.done is not None:
@@ -120,7 +145,8 @@ class Office:
 async def test_run_waits_until_somebody_allows_it_and_then_acts_once() -> None:
     office = Office()
     await office.work()
-    assert isinstance(office.last(), Approval)
+    asked = approval_id(KEY.run_id, ASK)
+    assert office.last() == RunParked("approval", (asked,), AT + timedelta(hours=1))
     assert office.bank.made == {}
     decided = await office.decide(allowed=True)
     assert (decided.decision, decided.decided_by) == (ApprovalDecision.ALLOWED, "ann")
@@ -167,6 +193,7 @@ async def test_run_that_asks_ends_the_same_wherever_its_workers_die(forgetful: b
         office = Office(bank=Bank(forgetful=forgetful))
         await office.work(cut)
         await office.work()
+        assert isinstance(office.last(), RunParked), cut
         await office.decide(allowed=True)
         await office.work(cut)
         ended = await office.work()
@@ -177,6 +204,49 @@ async def test_run_that_asks_ends_the_same_wherever_its_workers_die(forgetful: b
         assert in_doubt <= forgetful, cut
         assert len(results) == len([event for event in ended if isinstance(event.payload, ToolCall)]) == 1, cut
         assert ended[-1].payload == Done(RunStatus.COMPLETED), cut
+
+
+async def test_client_that_learns_that_the_run_waits_finds_it_waiting_and_listed() -> None:
+    office = Office()
+    append, seen = office.log.append, []
+
+    async def noted(key: RunKey, event: RunEvent, last_position: int) -> int:
+        seen.append((type(event.payload), office.store.status, office.store.is_listed))
+        return await append(key, event, last_position)
+
+    office.log.append = noted  # type: ignore[method-assign]
+    await office.work()
+    assert seen[-1] == (RunParked, RunStatus.WAITING, True)
+
+
+async def test_run_that_is_decided_about_while_it_is_parked_goes_on_without_saying_that_it_waits() -> None:
+    office = Office()
+    append = office.log.append
+
+    async def late(key: RunKey, event: RunEvent, last_position: int) -> int:
+        if isinstance(event.payload, RunParked):
+            office.log.append = append  # type: ignore[method-assign]
+            await office.decide(allowed=True)
+        return await append(key, event, last_position)
+
+    office.log.append = late  # type: ignore[method-assign]
+    events = list(await office.work())
+    assert not any(isinstance(each.payload, RunParked) for each in events)
+    assert office.store.resumed == [KEY, KEY], "by the one who decided, and by the one who parked it"
+    assert list(await office.work())[-1].payload == Done(RunStatus.COMPLETED)
+
+
+async def test_run_whose_log_cannot_say_that_it_waits_is_not_parked() -> None:
+    office = Office()
+    append = office.log.append
+
+    async def down(key: RunKey, event: RunEvent, last_position: int) -> int:
+        office.log.down = isinstance(event.payload, RunParked)
+        return await append(key, event, last_position)
+
+    office.log.append = down  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        await office.work()
 
 
 async def test_decision_may_be_repeated_but_not_changed() -> None:
@@ -328,7 +398,7 @@ async def test_clock_that_is_set_back_a_little_expires_nothing() -> None:
 
 async def test_question_of_an_earlier_release_is_decided_by_its_new_id() -> None:
     office = Office()
-    events = list(await office.work())
+    events = list(await office.work())[:-1]  # without saying that it waits
     asked = events[-1].payload
     assert isinstance(asked, Approval)
     assert asked.approval_id == approval_id(KEY.run_id, ASK)

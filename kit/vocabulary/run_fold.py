@@ -1,0 +1,107 @@
+"""What the events of a run add up to, as clients read them: the one fold behind the gateway's JSON answers and the command line.
+`console/run.js` is the same in the browser. Both are held to the cases in tests/data/run_folds.json."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+"""A JSON object."""
+
+RUNNING, WAITING = "running", "waiting"
+_ENVELOPE = frozenset({"run_id", "seq", "at"})
+"""What every event carries."""
+_GROUNDS: Json = {
+    "citations": [],
+    "support_status": None,
+    "method": "",
+    "answer_confidence": None,
+    "answer_status": None,
+    "closest": [],
+}
+"""What a result has of an `answer` event besides its text, as it is before one has come."""
+_UNANSWERED: Json = {"ok": None, "summary": "", "duration_ms": None, "error": None}
+"""A call before its result."""
+
+
+@dataclass
+class RunFold:
+    """One run so far. Add its events in order, each once."""
+
+    run_id: str = ""
+    thread_id: str | None = None
+    status: str = ""
+    """`running`, `waiting`, or how it ended; empty before the first event."""
+    text: str = ""
+    """The answer as streamed; an `answer` event replaces it."""
+    answer: Json | None = None
+    usage: Json = field(default_factory=dict)
+    degraded: list[Json] = field(default_factory=list)
+    calls: dict[str, Json] = field(default_factory=dict)
+    """Calls of tools by their id, in order of their beginning."""
+    pending: dict[str, Json] = field(default_factory=dict)
+    """Approvals that nobody has decided, by their id, in order of their asking."""
+    waits: Json | None = None
+    """What a waiting run waits for, as the `parked` event has it."""
+    error: Json | None = None
+
+    def add(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Takes an event in. One of a kind that a newer server knows is passed over."""
+        self.run_id = data["run_id"]
+        if kind != "approval":  # a decision alone does not set the run going
+            self.status, self.waits = RUNNING, None
+        own = {key: value for key, value in data.items() if key not in _ENVELOPE}
+        match kind:
+            case "run":
+                self.thread_id = own.get("thread_id")
+            case "token" | "answer":
+                self._take_text(kind, own)
+            case "thinking" | "retrieval":
+                self._note(own.get("degraded"))
+            case "tool" | "tool_result" | "approval":
+                self._take_step(kind, own)
+            case "usage" | "error":
+                setattr(self, kind, own)
+            case "parked":
+                self.status, self.waits = WAITING, own
+            case "done":
+                self.status = own["status"]
+                self.pending.clear()
+
+    def _note(self, degraded: Json | list[Json] | None) -> None:
+        noted = degraded if isinstance(degraded, list) else [degraded] if degraded else []
+        self.degraded += [each for each in noted if each not in self.degraded]
+
+    def _take_text(self, kind: str, own: Json) -> None:
+        if kind == "answer":
+            self.answer, self.text = own, own["text"]
+        else:
+            self.text = self.text[: own["offset"]] + own["text"]
+
+    def _take_step(self, kind: str, own: Json) -> None:
+        match kind:
+            case "tool":
+                self.calls[own["call_id"]] = {**own, **_UNANSWERED}
+            case "tool_result" if own["call_id"] in self.calls:
+                self.calls[own["call_id"]] |= own
+            case "approval" if own["decision"] == "pending":
+                self.pending[own["approval_id"]] = {**own, "run_id": self.run_id, "id": own["approval_id"]}
+            case "approval":
+                self.pending.pop(own["approval_id"], None)
+
+    def result(self) -> Json:
+        """What came of the run so far, as one JSON object."""
+        answer = self.answer or {}
+        return {
+            "run_id": self.run_id,
+            "thread_id": self.thread_id,
+            "status": self.status,
+            "answer": self.text,
+            **{name: answer.get(name, empty) for name, empty in _GROUNDS.items()},
+            "degraded": self.degraded,
+            "usage": self.usage,
+            "tool_calls": list(self.calls.values()),
+            "approvals": list(self.pending.values()),
+            "parked": self.waits,
+            "error": self.error,
+        }

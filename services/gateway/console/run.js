@@ -1,0 +1,56 @@
+// What the events of a run add up to: the same fold as kit/vocabulary/run_fold.py, held to the same cases.
+
+import { applyToken } from "./text.js";
+
+const UNANSWERED = { ok: null, summary: "", duration_ms: null, error: null };
+
+/** A run before its first event. `status` is "running", "waiting", or how it ended. */
+export function newRun() {
+  const grounds = { citations: [], support_status: null, method: "", answer_confidence: null, answer_status: null, closest: [] };
+  const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], parked: null, error: null };
+  return { run_id: "", thread_id: null, status: "", answer: "", ...grounds, ...steps };
+}
+
+/** Takes an event into the run. One of a kind that a newer server knows is passed over. */
+export function addEvent(run, { event, data }) {
+  const { run_id: id, seq: _seq, at: _at, ...own } = data;
+  run.run_id = id;
+  if (event !== "approval") Object.assign(run, { status: "running", parked: null }); // a decision alone does not set the run going
+  const take = {
+    run: () => (run.thread_id = own.thread_id ?? null),
+    token: () => (run.answer = applyToken(run.answer, own)),
+    thinking: () => note(run, own.degraded ? [own.degraded] : []),
+    retrieval: () => note(run, own.degraded ?? []),
+    tool: () => run.tool_calls.push({ ...own, ...UNANSWERED }),
+    tool_result: () => answerCall(run, own),
+    approval: () => ask(run, own),
+    answer: () => answer(run, own),
+    usage: () => (run.usage = own),
+    error: () => (run.error = own),
+    parked: () => Object.assign(run, { status: "waiting", parked: own }),
+    done: () => Object.assign(run, { status: own.status, approvals: [] }),
+  }[event];
+  take?.();
+}
+
+function note(run, degraded) {
+  const known = new Set(run.degraded.map((each) => JSON.stringify(each)));
+  run.degraded.push(...degraded.filter((each) => !known.has(JSON.stringify(each))));
+}
+
+function answerCall(run, own) {
+  const call = run.tool_calls.find((each) => each.call_id === own.call_id);
+  if (call) Object.assign(call, own);
+}
+
+function ask(run, own) {
+  const others = run.approvals.filter((each) => each.id !== own.approval_id);
+  const asked = { ...own, run_id: run.run_id, id: own.approval_id };
+  run.approvals = own.decision === "pending" ? [...others, asked] : others;
+}
+
+function answer(run, own) {
+  const grounds = ["citations", "support_status", "method", "answer_confidence", "answer_status", "closest"];
+  for (const name of grounds) if (name in own) run[name] = own[name];
+  run.answer = own.text;
+}
