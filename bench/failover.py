@@ -13,19 +13,21 @@ from bench.report import Figure, Part
 from evals.tables import Table
 from kit.access.principal import Principal, use_principal
 from kit.errors import GroundworkError
-from kit.jetstream import KeyValue, Nats, WorkQueue, WorkQueueConfig, connect
+from kit.jetstream import KeyValue, Nats, WorkQueue, connect
+from kit.state import Queue
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats_cluster import NatsCluster, nats_cluster
-from services.orchestrator.adapters.event_log import STREAM, JetStreamEventLog
+from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.log.events import RunEvent, Token
 from services.orchestrator.models import RunKey
+from services.orchestrator.state import RUNS
 
 ROUNDS = 3
 LONGEST_TARGET_S = 3.0
 PAUSE_S = 0.01
 ACTS = 200
 """Of each writer, at least, before a fault and after it: two seconds."""
-_QUEUE = WorkQueueConfig(stream="WORK", subject="work")
+_QUEUE = Queue("WORK", "work")
 _BUCKET = "THINGS"
 _WHO = Principal("bench", "bench")
 
@@ -147,7 +149,7 @@ async def _writing(cluster: NatsCluster) -> AsyncIterator[Sequence[Writer]]:
         queue = await WorkQueue.open(await connected(2), _QUEUE, make_signer(), make_verifier())
         writers = (
             Writer("key-value entry", f"KV_{_BUCKET}", lambda number: bucket.put(f"a.{number % 100}", b"value")),
-            Writer("event of a run", STREAM, _Appending(log).append),
+            Writer("event of a run", RUNS.stream, _Appending(log).append),
             Writer("job", _QUEUE.stream, lambda number: _queued(queue, number)),
         )
         tasks = [asyncio.create_task(writer.run()) for writer in writers]

@@ -13,9 +13,10 @@ from kit.jetstream import Nats, connect
 from kit.jetstream.following import follow
 from kit.testing.nats import nats_server
 from services.orchestrator.adapters.codec import event_from_bytes
-from services.orchestrator.adapters.event_log import STREAM, JetStreamEventLog
+from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.log.events import Done, RunEvent, RunStatus, Token
 from services.orchestrator.models import RunKey
+from services.orchestrator.state import RUNS
 
 FOLLOWERS = 1000
 REFERENCE_FOLLOWERS = 50
@@ -86,7 +87,7 @@ async def _followed(
         for each in begun
     ]
     await asyncio.gather(*(each.wait() for each in begun))
-    consumers = (await nats.js.stream_info(STREAM)).state.consumer_count
+    consumers = (await nats.js.stream_info(RUNS.stream)).state.consumer_count
     started = time.perf_counter()
     for seq in range(2, EVENTS + 1):
         position = await writer.append(key, _event(key, seq), position)
@@ -94,7 +95,7 @@ async def _followed(
 
 
 async def _own_consumer(nats: Nats, key: RunKey) -> AsyncIterator[RunEvent]:
-    async with aclosing(follow(nats, STREAM, f"runs.{key.name}")) as messages:
+    async with aclosing(follow(nats, RUNS.stream, f"runs.{key.name}")) as messages:
         async for message in messages:
             if message is not None:
                 yield event_from_bytes(message.data)

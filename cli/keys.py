@@ -140,7 +140,7 @@ def bootstrap(
 
     The system is the one of GROUNDWORK_DATA_DIR, or the cluster whose message store GROUNDWORK_NATS_URL names.
     """
-    from services.standalone.bootstrap import bootstrap as make  # noqa: PLC0415 - clients should start fast
+    from cli.first_key import bootstrap as make  # noqa: PLC0415 - clients should start fast
 
     raise typer.Exit(make(another=another, if_none=if_none, output=output, as_json=as_json))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.settings import CliSettings
-from services.standalone.signers import SIGNERS
+from ops.signers import SIGNERS
 
 if TYPE_CHECKING:
     from kit.access.key_folder import KeyFolder

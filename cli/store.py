@@ -33,9 +33,9 @@ def backup(
     What is stored is compared first with what should be there; when something is missing, no backup is made.
     The system is the one of GROUNDWORK_DATA_DIR, or the cluster whose message store GROUNDWORK_NATS_URL names.
     """
-    from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
+    from cli import message_store  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(commands.backup(file, anyway=anyway, keys=keys, keep=keep))
+    raise typer.Exit(message_store.backup(file, anyway=anyway, keys=keys, keep=keep))
 
 
 def restore(
@@ -52,9 +52,9 @@ def restore(
 
     The whole file is verified before anything is written.
     """
-    from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
+    from cli import message_store  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(commands.restore(file, replace=replace, keys=keys))
+    raise typer.Exit(message_store.restore(file, replace=replace, keys=keys))
 
 
 def doctor(
@@ -70,6 +70,6 @@ def doctor(
 
     Of a system that is stopped a copy of the message store is looked at, which needs room for it.
     """
-    from services.standalone import commands  # noqa: PLC0415 - needed here only, and clients should start fast
+    from cli import message_store  # noqa: PLC0415 - needed here only, and clients should start fast
 
-    raise typer.Exit(commands.doctor(accept=accept, keys=keys))
+    raise typer.Exit(message_store.doctor(accept=accept, keys=keys))

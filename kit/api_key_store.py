@@ -14,12 +14,8 @@ from kit.access.principal import OPERATOR
 from kit.errors import Aborted, NotFound, Unauthenticated
 from kit.jetstream import Entry, KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
+from kit.shared_state import API_KEY_USES, API_KEYS
 
-BUCKET = "API_KEYS"
-USES_BUCKET = "API_KEY_USES"
-_DAY_S = 86_400.0
-_USES_KEPT_S = 366 * _DAY_S
-"""A key that was not used for a year has no last use."""
 _ATTEMPTS = 10
 """Of a compare-and-set: two people at the same key are rare."""
 
@@ -50,8 +46,8 @@ class ApiKeyStore:
     @classmethod
     async def open(cls, nats: Nats) -> "ApiKeyStore":
         """Opens the buckets, making them on first use."""
-        keys = await KeyValue.open(nats, BUCKET)
-        return cls(nats, keys, await KeyValue.open(nats, USES_BUCKET, ttl_s=_USES_KEPT_S))
+        keys = await KeyValue.open(nats, API_KEYS.name)
+        return cls(nats, keys, await KeyValue.open(nats, API_KEY_USES.name, ttl_s=API_KEY_USES.kept_for_s))
 
     async def create(self, key: ApiKey) -> int:
         """Keeps a new key; its revision. Raises AlreadyExists."""
@@ -126,7 +122,7 @@ class ApiKeyStore:
             try:
                 uses[entry.key.rpartition(".")[2]] = _decode_use(entry.value or b"")
             except UNREADABLE as error:
-                set_aside(USES_BUCKET, entry.key, error)
+                set_aside(API_KEY_USES.name, entry.key, error)
         return uses
 
 
@@ -167,6 +163,6 @@ def _decoded(entry: Entry) -> ApiKey | None:
         if _place(key) != entry.key:
             raise ValueError("it is kept in another key's place")
     except (*UNREADABLE, Unauthenticated) as error:
-        set_aside(BUCKET, entry.key, error)
+        set_aside(API_KEYS.name, entry.key, error)
         return None
     return key

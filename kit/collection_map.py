@@ -15,9 +15,10 @@ from typing import Generic, TypeVar
 import structlog
 
 from kit.access.principal import Principal
-from kit.collections import BUCKET, DEFAULT_ID, CollectionRecord, may_read
+from kit.collections import DEFAULT_ID, CollectionRecord, may_read
 from kit.errors import GroundworkError, Unavailable
 from kit.jetstream import Entry, KeyValue, Nats
+from kit.shared_state import COLLECTIONS
 from kit.waiting import Sparing
 
 _log = structlog.get_logger()
@@ -66,7 +67,7 @@ class CollectionMap(Generic[RecordT]):
     @classmethod
     async def open_to_read(cls, nats: Nats, decode: Callable[[Entry], RecordT | None]) -> "CollectionMap[RecordT]":
         """For a service that never writes a record."""
-        return cls(await KeyValue.open_to_read(nats, BUCKET), decode)
+        return cls(await KeyValue.open_to_read(nats, COLLECTIONS.name), decode)
 
     async def run(self) -> None:
         """Follows the bucket until cancelled."""

@@ -17,8 +17,6 @@ from typing import Protocol
 
 from kit.access.principal import Principal
 
-BUCKET = "COLLECTIONS"
-"""Key-value bucket of the records, `<tenant>.<collection>`. Ingestion writes it."""
 DEFAULT_ID = "default"
 """Of the collection that everybody has without making it; see `own_id`."""
 NOTES_ID = "notes"

@@ -11,9 +11,8 @@ from enum import StrEnum
 
 from kit.access.principal import current_principal
 from kit.access.tokens import TokenSigner, TokenVerifier
-from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig
-
-QUEUE = WorkQueueConfig(stream="FORGET", subject="forget", has_kinds=True)
+from kit.jetstream import Job, Nats, WorkQueue
+from kit.shared_state import FORGET
 
 
 class SourceKind(StrEnum):
@@ -61,7 +60,7 @@ class ForgetQueue:
 
     @classmethod
     async def open(cls, nats: Nats, signer: TokenSigner, verifier: TokenVerifier) -> "ForgetQueue":
-        return cls(await WorkQueue.open(nats, QUEUE, signer, verifier))
+        return cls(await WorkQueue.open(nats, FORGET, signer, verifier))
 
     async def request(self, request: ForgetRequest) -> None:
         """Returns once the request is on disk. Raises Unavailable."""

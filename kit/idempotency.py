@@ -20,9 +20,8 @@ from kit.access.principal import Principal
 from kit.errors import Aborted, AlreadyExists, GroundworkError
 from kit.jetstream import KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
+from kit.state import Bucket
 
-KEEP_S = 86_400.0
-"""How long a key is remembered: a client that has not had its answer in a day has given up."""
 IN_HAND_S = 30.0
 """After this long without an end the one who noted the key is taken for dead: calls that make things have shorter deadlines."""
 KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
@@ -74,8 +73,8 @@ class IdempotencyKeys:
         self._now = now
 
     @classmethod
-    async def open(cls, nats: Nats, name: str, *, keep_s: float = KEEP_S) -> "IdempotencyKeys":
-        return cls(await KeyValue.open(nats, name, ttl_s=keep_s), name)
+    async def open(cls, nats: Nats, bucket: Bucket) -> "IdempotencyKeys":
+        return cls(await KeyValue.open(nats, bucket.name, ttl_s=bucket.kept_for_s), bucket.name)
 
     async def once(
         self,

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
 from kit.settings import ServiceSettings
+from ops.nats_users import authorization_by_environment
 from services.gateway.api import create_api
 from services.gateway.settings import GatewaySettings
 from services.ingest.settings import IngestSettings
@@ -19,7 +20,6 @@ from services.memory.settings import MemorySettings
 from services.orchestrator.settings import OrchestratorSettings
 from services.reranker.settings import RerankerSettings
 from services.retriever.settings import RetrieverSettings
-from services.standalone.nats_users import authorization_by_environment
 from services.standalone.settings import StandaloneSettings
 from services.tools import toolbox
 from services.tools.models import Tool
@@ -95,7 +95,7 @@ def _tool_row(tool: Tool) -> str:
 
 def nats_users_file() -> str:
     """The users of NATS and what each may do, for the servers of a cluster."""
-    return f"# Made from services/standalone/nats_users.py by make gen.\n{authorization_by_environment()}"
+    return f"# Made from ops/nats_users.py by make gen.\n{authorization_by_environment()}"
 
 
 def main(*, check: bool) -> int:

@@ -15,7 +15,7 @@ from cli.cluster.taking_over import TakingOver
 from kit.access.key_folder import KeyFolder
 from kit.access.key_metrics import PUBLIC, SIGNING, fingerprint
 from kit.access.keys import parse_public_keys, parse_signing_key
-from services.standalone.signers import SIGNERS
+from ops.signers import SIGNERS
 
 
 @dataclass

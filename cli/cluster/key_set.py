@@ -17,7 +17,7 @@ from cli.cluster.errors import ClusterError
 from cli.cluster.objects import Objects, Texts
 from kit.access.key_folder import KeyFolder
 from kit.access.keys import Jwk, parse_signing_key
-from services.standalone.signers import SIGNERS
+from ops.signers import SIGNERS
 
 PUBLIC_KEYS = "public-keys"
 PUBLIC_KEYS_ENTRY = "public.json"

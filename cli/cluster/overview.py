@@ -11,11 +11,11 @@ from cli.cluster.checks.finding import listed, shortened
 from cli.cluster.checks.work import highest, summed
 from cli.cluster.quantities import in_bytes, in_time
 from cli.cluster.snapshot import Autoscaler, Pod, Snapshot, Workload
+from ops.state import QUEUES
 
 Row = Mapping[str, Any]
 
 _SAID_MAX = 120
-_QUEUES = ("INGEST", "FORGET", "MEMORY")
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _queues(snapshot: Snapshot) -> Iterable[Row]:
             "in_hand": stream.in_hand,
             "oldest_s": round(age.total_seconds()) if age else None,
         }
-    for name in _QUEUES if not queues and snapshot.ops else ():
+    for name in [queue.name for queue in QUEUES] if not queues and snapshot.ops else ():
         metric = f"groundwork_{name.lower()}_queue"
         in_hand = summed(snapshot, "groundwork_queue_jobs_in_hand", queue=name)
         yield {

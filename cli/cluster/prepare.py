@@ -21,7 +21,8 @@ from cli.cluster.objects import Objects
 from cli.cluster.options import Context, Name, Namespace
 from cli.cluster.release import DEFAULT_NAMESPACE
 from cli.cluster.running import run_on
-from services.standalone.nats_users import ACCESS, ADMINISTRATOR
+from ops.nats_users import ADMINISTRATOR
+from ops.state import USERS
 
 BACKUP = "backup"
 BOOTSTRAP_KEY = "bootstrap-key"
@@ -75,7 +76,7 @@ async def _prepare(objects: Objects, *, bootstrap_key: bool, qdrant_key: bool) -
 
     async for change in ensure_keys(objects):
         yield change
-    for user in (ADMINISTRATOR, ROUTES, *ACCESS):
+    for user in (ADMINISTRATOR, ROUTES, *USERS):
         if await _make_password(objects, f"nats-{user}"):
             yield f"Made Secret {objects.object_name(f'nats-{user}')}."
     if bootstrap_key and await _make_key(objects, BOOTSTRAP_KEY, "key", is_of_chart=True):

@@ -19,7 +19,7 @@ from cli.cluster.options import Context, Name, Namespace
 from cli.cluster.release import DEFAULT_NAMESPACE
 from cli.cluster.running import run_on
 from cli.errors import UsageError
-from services.standalone.signers import SIGNERS
+from ops.signers import SIGNERS
 
 if TYPE_CHECKING:
     from cli.cluster.api import Api
@@ -128,9 +128,9 @@ def _chosen(signers: list[str] | None) -> list[str]:
 
 def _public_keys_of(place: Path) -> tuple[Jwk, ...]:
     """Raises UsageError for what is no backup."""
-    from services.standalone.backup import folder  # noqa: PLC0415 - as above
-    from services.standalone.backup.archive import manifest_of  # noqa: PLC0415 - as above
-    from services.standalone.errors import BackupUnusable  # noqa: PLC0415 - as above
+    from ops.backup import folder  # noqa: PLC0415 - as above
+    from ops.backup.archive import manifest_of  # noqa: PLC0415 - as above
+    from ops.errors import BackupUnusable  # noqa: PLC0415 - as above
 
     try:
         return manifest_of(folder.newest(place) if place.is_dir() else place).public_keys

@@ -9,8 +9,8 @@ from kit.errors import Aborted, AlreadyExists
 from kit.jetstream.connection import Nats
 from kit.jetstream.kv import Entry, KeyValue
 from kit.records import UNREADABLE, set_aside
+from kit.shared_state import STORE_CONDITION
 
-BUCKET = "STORE_CONDITION"
 FINDINGS_MAX = 50
 """Of one source; the oldest go first. Each names its examples, not everything."""
 
@@ -43,7 +43,7 @@ class StoreCondition:
 
     @classmethod
     async def open(cls, nats: Nats) -> "StoreCondition":
-        return cls(await KeyValue.open(nats, BUCKET))
+        return cls(await KeyValue.open(nats, STORE_CONDITION.name))
 
     async def findings(self, *, besides: str = "") -> list[Finding]:
         """All that nobody has accepted yet, by age; with `besides` without those of one source."""
@@ -94,7 +94,7 @@ def _decode(entry: Entry) -> list[Finding]:
         ]
         return [Finding(**{**each, "examples": tuple(each["examples"])}) for each in found]
     except UNREADABLE as error:
-        set_aside(BUCKET, entry.key, error)
+        set_aside(STORE_CONDITION.name, entry.key, error)
         return []
 
 

@@ -5,8 +5,8 @@ those that its own restart made. What a failure is, and when to give a job up, o
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -28,6 +28,7 @@ from kit.jetstream.metrics import JOB_SECONDS, JOB_WAIT_SECONDS, JOBS, JOBS_IN_H
 from kit.jetstream.opening import patient
 from kit.jetstream.tenant_consumers import TenantConsumers
 from kit.jetstream.turns import Turns
+from kit.state import Queue
 from kit.telemetry import TRACEPARENT, Attributes, continued_span, current_traceparent
 from kit.waiting import Sparing
 
@@ -65,47 +66,21 @@ Handler = Callable[[Job], Awaitable[float | None]]
 be killed between its work and the acknowledgement."""
 
 
-@dataclass(frozen=True)
-class WorkQueueConfig:
-    """A queue: one stream, and a durable consumer for each tenant that all workers share."""
-
-    stream: str
-    subject: str
-    """Subject prefix; jobs go to `<subject>.<tenant>.<rest>`."""
-    has_kinds: bool = False
-    """Whether the kind of a job follows the tenant in its subject. Then each kind is a right of its own: a key that is good for
-    `jobs/FORGET.thread` signs for `forget.<tenant>.thread.<rest>` only."""
-    ack_wait_s: float = 15.0
-    """A worker that has not been heard of for this long is taken for dead. It is heard of three times in it."""
-    backoff_s: Sequence[float] = field(default=(1.0, 5.0, 15.0, 60.0))
-    """Wait before the next delivery after the handler raised, by delivery; the last entry repeats."""
-    refills_itself: bool = False
-    """Whether a job that is gone is found missing and queued again. Then one whose token is not valid is dropped; else it stays and
-    is refused again every ten minutes, until an operator gives its key back or removes it."""
-
-    @property
-    def stream_config(self) -> api.StreamConfig:
-        """The stream as the server is to make it."""
-        return api.StreamConfig(
-            name=self.stream,
-            subjects=[f"{self.subject}.>"],
-            retention=api.RetentionPolicy.WORK_QUEUE,
-            storage=api.StorageType.FILE,
-            duplicate_window=_DEDUPLICATION_WINDOW_S,
-        )
-
-    def kind_of(self, subject: str) -> str:
-        """The kind that a job's subject names; "*", for which no key is good, where it should and does not."""
-        if not self.has_kinds:
-            return ""
-        parts = subject.removeprefix(f"{self.subject}.").split(".")
-        return parts[1] if len(parts) > 1 and parts[1] else "*"
+def stream_config(queue: Queue) -> api.StreamConfig:
+    """The stream of a queue as the server is to make it."""
+    return api.StreamConfig(
+        name=queue.stream,
+        subjects=[f"{queue.subject}.>"],
+        retention=api.RetentionPolicy.WORK_QUEUE,
+        storage=api.StorageType.FILE,
+        duplicate_window=_DEDUPLICATION_WINDOW_S,
+    )
 
 
 class WorkQueue:
     """Publishes jobs and hands them to workers, each job to one worker at a time."""
 
-    def __init__(self, nats_: Nats, config: WorkQueueConfig, signer: TokenSigner, verifier: TokenVerifier) -> None:
+    def __init__(self, nats_: Nats, config: Queue, signer: TokenSigner, verifier: TokenVerifier) -> None:
         self._nats = nats_
         self._config = config
         self._signer = signer
@@ -113,9 +88,7 @@ class WorkQueue:
 
     @classmethod
     @patient
-    async def open(
-        cls, nats_: Nats, config: WorkQueueConfig, signer: TokenSigner, verifier: TokenVerifier
-    ) -> "WorkQueue":
+    async def open(cls, nats_: Nats, config: Queue, signer: TokenSigner, verifier: TokenVerifier) -> "WorkQueue":
         queue = cls(nats_, config, signer, verifier)
         await queue._ensure()
         return queue
@@ -130,7 +103,7 @@ class WorkQueue:
             await asyncio.sleep(BACKLOG_INTERVAL_S)
 
     async def _ensure(self) -> None:
-        await self._nats.ensure_stream(self._config.stream_config)
+        await self._nats.ensure_stream(stream_config(self._config))
 
     async def publish(self, suffix: str, data: bytes, *, job_id: str) -> None:
         """Queues a job, once per `job_id` within two minutes. `suffix` begins with the tenant whose turn it takes. It is on the
@@ -287,7 +260,7 @@ class _Delivery:
 
 
 def verified_principal(
-    verifier: TokenVerifier, config: WorkQueueConfig, subject: str, headers: Mapping[str, str], data: bytes
+    verifier: TokenVerifier, config: Queue, subject: str, headers: Mapping[str, str], data: bytes
 ) -> Principal:
     """Who queued a job, as it lies in its stream. Raises Unauthenticated or PermissionDenied when its token is not valid."""
     token, job_id, kind = headers.get(_TOKEN, ""), headers.get(api.Header.MSG_ID, ""), config.kind_of(subject)
@@ -298,9 +271,7 @@ class _Puller:
     """The queue as one worker pulls from it. Hears of new jobs as they are published, and looks every second or so for those that
     came back from workers that died. Makes the queue anew when it has vanished."""
 
-    def __init__(
-        self, nats_: Nats, config: WorkQueueConfig, ensure: Callable[[], Awaitable[None]], concurrency: int
-    ) -> None:
+    def __init__(self, nats_: Nats, config: Queue, ensure: Callable[[], Awaitable[None]], concurrency: int) -> None:
         self._nats = nats_
         self._config = config
         self._ensure = ensure

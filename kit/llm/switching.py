@@ -20,9 +20,9 @@ from kit.llm.messages import Operation
 from kit.llm.models import Models
 from kit.llm.providers import Choice, UnknownModel
 from kit.records import UNREADABLE, set_aside
+from kit.shared_state import MODEL_SETTINGS
 
 _log = structlog.get_logger()
-_BUCKET = "MODEL_SETTINGS"
 _AS_CONFIGURED = b"null"
 _RETRY_AFTER_S = 1.0
 _APPLIED_WITHIN_S = 5.0
@@ -61,7 +61,7 @@ class ModelSwitch:
     @patient
     async def open(cls, nats: Nats, models: Models, now: Callable[[], datetime]) -> "ModelSwitch":
         """With what is set already in force. Raises Unavailable."""
-        switch = cls(models, await KeyValue.open(nats, _BUCKET), now)
+        switch = cls(models, await KeyValue.open(nats, MODEL_SETTINGS.name), now)
         async for entry in switch._bucket.entries(">"):
             await switch._apply(entry)
         return switch
@@ -123,7 +123,7 @@ class ModelSwitch:
             operation = Operation(entry.key)
             setting = _decoded(entry.value or _AS_CONFIGURED)
         except UNREADABLE as error:  # a newer version's, perhaps
-            set_aside(_BUCKET, entry.key, error)
+            set_aside(MODEL_SETTINGS.name, entry.key, error)
         else:
             await self._use(operation, setting)
         async with self._applied:

@@ -21,6 +21,7 @@ from kit.jetstream.condition import StoreCondition
 from kit.jetstream.leases import NatsLeases
 from kit.message_store import lasting, open_message_store
 from kit.service import Service
+from services.ingest import state
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
 from services.ingest.adapters.nats_files import NatsFileStore
 from services.ingest.adapters.nats_queues import NatsForgetting, NatsJobQueue
@@ -58,7 +59,6 @@ from services.ingest.work.pipeline import Pipeline
 from services.ingest.work.reuse import ChangeEmbedder
 
 _log = structlog.get_logger()
-_LEASES = "INGEST_LEASES"
 _DUTIES_LEASE = "duties.worker"
 _LEASE_CHECK_INTERVAL_S = 1.0
 _LEAD_RETRY_AFTER_S = 2.0
@@ -93,7 +93,7 @@ async def run_api(settings: IngestSettings) -> None:
     async with Service("ingest", settings) as service:
         shared = await _shared(service, settings, Metrics())
         spool = service.stack.enter_context(Spool.own(settings.data_dir / "ingest"))
-        keys = await IdempotencyKeys.open(shared.nats, "INGEST_KEYS")
+        keys = await IdempotencyKeys.open(shared.nats, state.KEYS)
         uploads = Uploads(
             documents=shared.documents,
             keys=keys,
@@ -261,7 +261,7 @@ async def _shared(service: Service, settings: IngestSettings, metrics: Metrics) 
     documents = await NatsDocumentStore.open(nats, metrics)
     collections = await NatsCollectionStore.open(nats, metrics)
     files = await NatsFileStore.open(nats)
-    leases = await NatsLeases.open(nats, _LEASES, ttl_s=settings.ingest_lease_ttl_s)
+    leases = await NatsLeases.open(nats, state.LEASES.name, ttl_s=settings.ingest_lease_ttl_s)
     index = RetrieverIndex(retriever_pb2_grpc.RetrieverServiceStub(channel))
     forgetting = await NatsForgetting.open(nats, service.signer, service.verifier, _now)
     deletion = Deletion(documents, files, leases, index, forgetting, _now)

@@ -13,6 +13,7 @@ from services.memory.adapters.deletions import NatsDeletions
 from services.memory.adapters.nats import NatsThreadStore
 from services.memory.handlers import DeletionHandler, MemoryServicer
 from services.memory.settings import MemorySettings
+from services.memory.state import KEYS
 from services.memory.threads import Threads
 
 THREAD_ID_BYTES = 6
@@ -26,7 +27,7 @@ async def run(settings: MemorySettings) -> None:
         nats = await open_message_store(service, settings)
         store = await NatsThreadStore.open(nats)
         deletions = await NatsDeletions.open(nats, service.signer, service.verifier)
-        keys = await IdempotencyKeys.open(nats, "MEMORY_KEYS")
+        keys = await IdempotencyKeys.open(nats, KEYS)
         threads = Threads(store, deletions, now=_now, new_thread_id=lambda: secrets.token_hex(THREAD_ID_BYTES))
         handler = DeletionHandler(threads)
         service.spawn(

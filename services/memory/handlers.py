@@ -13,10 +13,11 @@ from kit.access.principal import current_principal
 from kit.idempotency import Attempt, IdempotencyKeys
 from kit.jetstream import Job
 from kit.records import UNREADABLE, set_aside
-from services.memory.adapters.deletions import QUEUE, decode_deletion
+from services.memory.adapters.deletions import decode_deletion
 from services.memory.errors import BadMessage
 from services.memory.metrics import MESSAGES
 from services.memory.models import Message, Owner, Role, Thread
+from services.memory.state import DELETIONS
 from services.memory.threads import Threads
 
 _UNKNOWN_COMES_BACK_AFTER_S = 600.0
@@ -35,7 +36,7 @@ class DeletionHandler:
         try:
             deletion = decode_deletion(job)
         except UNREADABLE as error:
-            set_aside(QUEUE.stream, job.job_id, error)
+            set_aside(DELETIONS.stream, job.job_id, error)
             return _UNKNOWN_COMES_BACK_AFTER_S  # a newer version's, perhaps
         return await self._threads.finish_deletion(deletion)
 

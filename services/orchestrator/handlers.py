@@ -13,12 +13,13 @@ from pydantic import SecretStr
 
 from kit.access.principal import ADMIN, current_principal
 from kit.errors import GroundworkError
-from kit.forgetting import QUEUE, decode
+from kit.forgetting import decode
 from kit.jetstream import Job
 from kit.llm.brought import BroughtModel
 from kit.llm.providers import Choice
 from kit.llm.switching import ModelSwitch
 from kit.records import UNREADABLE, set_aside
+from kit.shared_state import FORGET
 from services.orchestrator.adapters import model_codec
 from services.orchestrator.adapters.codec import (
     budgets_from_proto,
@@ -238,6 +239,6 @@ class ForgetHandler:
             request = decode(job)
         except UNREADABLE as error:
             # A newer version's, perhaps: it waits for an orchestrator that knows it.
-            set_aside(QUEUE.stream, job.job_id, error)
+            set_aside(FORGET.stream, job.job_id, error)
             return _UNKNOWN_COMES_BACK_AFTER_S
         return await self._forgetting.forget(job.principal.tenant_id, request)

@@ -53,11 +53,10 @@ from services.retriever.revision_reader import RevisionReader
 from services.retriever.search import Searcher
 from services.retriever.settings import RetrieverSettings
 from services.retriever.spaces import DenseSpaces
+from services.retriever.state import LEASE_TTL_S, LEASES
 from services.retriever.written import WrittenRevisions
 
 _WATCH_RETRY_S = 0.5
-_LEASES = "RETRIEVER_LEASES"
-_LEASE_TTL_S = 15.0
 """After a kill the change of an embedding model rests for so long."""
 _MODELS_PATIENCE_S = 0.5
 """Long enough for a connection to another replica."""
@@ -160,7 +159,7 @@ async def run(settings: RetrieverSettings) -> None:
 async def _change_models(
     service: Service, nats: Nats, known: EmbeddingMap, store: NatsCollectionModels, builder: EmbeddingBuilder
 ) -> None:
-    leases = await NatsLeases.open(nats, _LEASES, ttl_s=_LEASE_TTL_S)
+    leases = await NatsLeases.open(nats, LEASES.name, ttl_s=LEASE_TTL_S)
     service.spawn(lasting("collection models", lambda: known.follow(store)))
     service.spawn(lasting("embedding", lambda: builder.run(leases.hold)))
     service.require("collection models", known.wait_loaded, holds_port=True)

@@ -22,6 +22,11 @@ from kit.access.key_folder import KeyFolder
 from kit.configuration import setting_problems
 from kit.private_files import write_private
 from kit.rpc.tls import BadCertificates, CertificateSource
+from ops.nats_users import ADMINISTRATOR
+from ops.signers import SIGNERS
+from ops.state import USERS
+from ops.watch.guard import StoreGuard
+from ops.watch.rounds import forget_indexes
 from services.standalone import first_key, topology
 from services.standalone.adapters.health import NetworkProbe
 from services.standalone.console import Console, keep_terminal_for_people, welcome
@@ -31,13 +36,9 @@ from services.standalone.errors import SettingsRefused, StandaloneError, StartRe
 from services.standalone.free_ports import LOOPBACK, choose_free_ports, listen, require_loopback
 from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, Probe, ProbeKind, RestartPolicy
-from services.standalone.nats_users import ACCESS, ADMINISTRATOR
 from services.standalone.replicas import parse_replicas, require_index_servers, unused_folders
 from services.standalone.settings import StandaloneSettings, gateway_environment, inherited_environment
-from services.standalone.signers import SIGNERS
 from services.standalone.state_file import StateFile
-from services.standalone.store.guard import StoreGuard
-from services.standalone.store.watching import forget_indexes
 from services.standalone.supervisor import Supervisor
 
 MODEL_FILES = (
@@ -132,7 +133,7 @@ async def _run(
         await supervisor.restart("nats", lambda: forget_indexes(data_dir.nats_store, streams))
 
     guard = StoreGuard(
-        data_dir,
+        data_dir.ledger_file,
         admin_url,
         settings.store_scrub_interval_s,
         console.say,
@@ -251,7 +252,7 @@ def _installation(
         keys=_keys(data_dir),
         nats_passwords={
             ADMINISTRATOR: data_dir.secret("nats_password"),
-            **{name: data_dir.secret(f"nats_password_{name}") for name in ACCESS},
+            **{name: data_dir.secret(f"nats_password_{name}") for name in USERS},
         },
         llm_api_key=secrets.token_hex(16),
         with_local_llm=local_llm,

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
+from ops.errors import OperatorError
 
-class StandaloneError(Exception):
-    """Base: printed as it is, without a traceback."""
 
-    exit_code = 1
+class StandaloneError(OperatorError):
+    """Base."""
 
 
 class StartRefused(StandaloneError):
@@ -36,18 +36,6 @@ class PortTaken(StartRefused):
 
 class SettingsRefused(StartRefused):
     """A setting is not valid: ours, or that of a service, which says so by exit code 78 and a line on stderr."""
-
-
-class BackupUnusable(StartRefused):
-    """The backup file cannot be read or written: missing, damaged, cut off, in the way."""
-
-
-class BackupRefused(StandaloneError):
-    """What is stored is damaged: a copy of it would be taken for a good one."""
-
-
-class RestoreRefused(StartRefused):
-    """A backup is not restored over data that is there."""
 
 
 class KeyRefused(StandaloneError):

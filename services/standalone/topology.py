@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kit.access.key_folder import KeyFolder
-from services.standalone import nats_users
+from ops import nats_users
+from ops.signers import SIGNERS
+from ops.state import USERS
 from services.standalone.free_ports import LOOPBACK
 from services.standalone.models import ChildSpec, Probe, ProbeKind, StartLimits
 from services.standalone.replicas import REPLICA_FOLDERS, instance_name
-from services.standalone.signers import SIGNERS
 
 NATS_DAMAGE = r"Stream metafile .* checksums do not match|Error (unmarshalling stream metafile|recreating stream)"
 """nats-server (2.15) skips a stream that it cannot recover and serves without it; our services would make it anew, empty."""
@@ -198,7 +199,7 @@ def _identity(installation: Installation, name: str, nats_port: int) -> dict[str
     identity = {}
     if name in SIGNERS:
         identity["GROUNDWORK_AUTH_SIGNING_KEY_FILE"] = str(installation.keys.signing_key_file(name))
-    if name in nats_users.ACCESS:
+    if name in USERS:
         identity["GROUNDWORK_NATS_URL"] = nats_url(installation, nats_port, name)
     return identity
 

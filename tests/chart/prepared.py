@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cli.cluster.prepare import ROUTES
-from services.standalone.nats_users import ACCESS, ADMINISTRATOR
-from services.standalone.signers import SIGNERS
+from ops.nats_users import ADMINISTRATOR
+from ops.signers import SIGNERS
+from ops.state import USERS
 from tests.chart.release import Release
 
 
@@ -22,7 +23,7 @@ def made_by_prepare(release: Release) -> Iterator[Made]:
     name = release.fullname
     for signer in SIGNERS:
         yield Made("Secret", f"{name}-signing-{signer}", ("signing-key.json",))
-    for user in (*ACCESS, ADMINISTRATOR, ROUTES):
+    for user in (*USERS, ADMINISTRATOR, ROUTES):
         yield Made("Secret", f"{name}-nats-{user}", ("password",))
     yield Made("ConfigMap", f"{name}-public-keys", ("public.json",))
     yield Made("Secret", f"{name}-bootstrap-key", ("key",))

@@ -135,7 +135,7 @@ def _code_parts(image: str) -> list[str]:
 def _copied_to(part: str) -> Iterator[tuple[Path, str]]:
     """The sources that the stage `code` puts below a folder, and where they lie in /app."""
     for words in stages()["code"].all("COPY"):
-        source, target = words.split()
-        if target.startswith(f"{part}/"):
-            inside = target.removeprefix(f"{part}/")
+        *sources, target = words.split()
+        inside = target.removeprefix(f"{part}/")
+        for source in sources if inside != target else ():
             yield REPOSITORY / source, f"{inside}{Path(source).name}" if inside.endswith("/") else inside

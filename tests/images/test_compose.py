@@ -13,14 +13,14 @@ from jsonschema import Draft202012Validator
 from kit.jetstream import connect
 from kit.settings import MessageStoreSettings, ServiceSettings, SigningServiceSettings
 from kit.testing.nats import NatsServer
+from ops.signers import SIGNERS
+from ops.state import USERS
 from services.gateway.settings import GatewaySettings
 from services.ingest.settings import IngestSettings
 from services.memory.settings import MemorySettings
 from services.orchestrator.settings import OrchestratorSettings
 from services.reranker.settings import RerankerSettings
 from services.retriever.settings import RetrieverSettings
-from services.standalone.nats_users import ACCESS
-from services.standalone.signers import SIGNERS
 from services.standalone.topology import GRPC_SERVICES
 from services.tools.settings import ToolsSettings
 from tests.images import dockerfile
@@ -85,8 +85,8 @@ def test_who_signs_has_its_own_key_and_who_uses_nats_its_own_user(name: str) -> 
     own = f"/keys/{name}.json" if name in SIGNERS else None
     assert environment(name).get("GROUNDWORK_AUTH_SIGNING_KEY_FILE") == own
     assert issubclass(SETTINGS[name], SigningServiceSettings) == (name in SIGNERS)
-    assert urlsplit(environment(name).get("GROUNDWORK_NATS_URL", "")).username == (name if name in ACCESS else None)
-    assert issubclass(SETTINGS[name], MessageStoreSettings) == (name in ACCESS)
+    assert urlsplit(environment(name).get("GROUNDWORK_NATS_URL", "")).username == (name if name in USERS else None)
+    assert issubclass(SETTINGS[name], MessageStoreSettings) == (name in USERS)
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
@@ -151,7 +151,7 @@ async def test_nats_takes_its_configuration_and_lets_each_service_in(
     server = NatsServer(tmp_path, text.replace("  store_dir: /data\n", "").replace("8222", '"127.0.0.1:-1"'))
     await server.start()
     try:
-        for user in sorted(ACCESS):
+        for user in sorted(USERS):
             url = environment(user)["GROUNDWORK_NATS_URL"].replace("@nats:4222", f"@127.0.0.1:{server.port}")
             async with connect(url, name=user) as nats:
                 await nats.check()

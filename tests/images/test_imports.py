@@ -16,7 +16,7 @@ import pytest
 from tests.images.dockerfile import GPU, code, python_images, requirements
 from tests.images.dockerfile import REPOSITORY as ROOT
 
-OURS = {"kit", "services", "cli", "groundwork"}
+OURS = {"kit", "services", "ops", "cli", "groundwork"}
 NOT_PACKAGES = OURS | sys.stdlib_module_names
 
 COMES_WITH = {
@@ -118,7 +118,7 @@ def whole_core() -> set[str]:
 def imports(image: str) -> list[Import]:
     """Of the service itself, and of the modules of kit that it reaches from there: nobody imports the others."""
     held = code(image)
-    mine = {path for path in held if path.startswith(("services/", "cli/"))} | {"kit/health.py"}
+    mine = {path for path in held if path.startswith(("services/", "ops/", "cli/"))} | {"kit/health.py"}
     found: dict[str, list[Import]] = {}
     while mine:
         path = mine.pop()

@@ -6,6 +6,7 @@ from kit.jetstream import KeyValue, Nats
 from services.ingest.adapters.record_reader import RecordReader
 from services.ingest.documents import records
 from services.ingest.metrics import Metrics
+from services.ingest.state import DEAD_LETTERS
 from services.ingest.work.models import DeadLetter
 
 
@@ -18,7 +19,7 @@ class NatsDeadLetterStore:
 
     @classmethod
     async def open(cls, nats: Nats, metrics: Metrics) -> "NatsDeadLetterStore":
-        return cls(await KeyValue.open(nats, "DEAD_LETTERS"), metrics)
+        return cls(await KeyValue.open(nats, DEAD_LETTERS.name), metrics)
 
     async def put(self, letter: DeadLetter) -> None:
         await self._letters.put(_key(letter), records.encode_dead_letter(letter))

@@ -9,6 +9,7 @@ from kit.jetstream import Nats, ObjectStore
 from kit.jetstream.objects import PIECE_BYTES
 from services.ingest.documents.models import StoredFile
 from services.ingest.documents.spool import SpooledFile
+from services.ingest.state import FILES
 
 
 class NatsFileStore:
@@ -19,7 +20,7 @@ class NatsFileStore:
 
     @classmethod
     async def open(cls, nats: Nats) -> "NatsFileStore":
-        return cls(await ObjectStore.open(nats, "FILES"))
+        return cls(await ObjectStore.open(nats, FILES.name))
 
     async def put(self, tenant_id: str, file: SpooledFile) -> None:
         await self._objects.put(f"{tenant_id}/{file.sha256}", file.pieces(PIECE_BYTES))

@@ -7,13 +7,12 @@ from datetime import datetime
 
 from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
-from kit.jetstream import Nats, WorkQueue, WorkQueueConfig
+from kit.jetstream import Nats, WorkQueue
 from kit.jetstream.backlog import Backlog
 from kit.jetstream.reading import last_position
 from services.ingest.documents import records
 from services.ingest.documents.models import IngestJob
-
-CONFIG = WorkQueueConfig(stream="INGEST", subject="ingest", refills_itself=True)
+from services.ingest.state import JOBS
 
 
 class NatsJobQueue:
@@ -25,13 +24,13 @@ class NatsJobQueue:
 
     @classmethod
     async def open(cls, nats: Nats, signer: TokenSigner, verifier: TokenVerifier) -> "NatsJobQueue":
-        return cls(nats, await WorkQueue.open(nats, CONFIG, signer, verifier))
+        return cls(nats, await WorkQueue.open(nats, JOBS, signer, verifier))
 
     async def publish(self, job: IngestJob) -> None:
         await self.queue.publish(_suffix(job), records.encode_job(job), job_id=job.revision_id)
 
     async def has_job(self, job: IngestJob) -> bool:
-        return await last_position(self._nats, CONFIG.stream, f"{CONFIG.subject}.{_suffix(job)}") > 0
+        return await last_position(self._nats, JOBS.stream, f"{JOBS.subject}.{_suffix(job)}") > 0
 
     async def backlog(self) -> Backlog:
         return await self.queue.backlog()

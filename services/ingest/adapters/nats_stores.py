@@ -6,13 +6,14 @@ from contextlib import aclosing, suppress
 
 from kit.access.principal import Principal
 from kit.collection_map import CollectionMap
-from kit.collections import BUCKET
 from kit.errors import Aborted, AlreadyExists
 from kit.jetstream import Entry, KeyValue, Nats
+from kit.shared_state import COLLECTIONS
 from services.ingest.adapters.record_reader import RecordReader
 from services.ingest.documents import records
 from services.ingest.documents.models import Collection, Document, NameClaim, StoredDocument
 from services.ingest.metrics import Metrics
+from services.ingest.state import DOCUMENTS, NAMES
 
 
 class NatsDocumentStore:
@@ -25,7 +26,7 @@ class NatsDocumentStore:
 
     @classmethod
     async def open(cls, nats: Nats, metrics: Metrics) -> "NatsDocumentStore":
-        return cls(await KeyValue.open(nats, "DOCUMENTS"), await KeyValue.open(nats, "DOCUMENT_NAMES"), metrics)
+        return cls(await KeyValue.open(nats, DOCUMENTS.name), await KeyValue.open(nats, NAMES.name), metrics)
 
     @property
     def restarts(self) -> int:
@@ -134,7 +135,7 @@ class NatsCollectionStore:
 
     @classmethod
     async def open(cls, nats: Nats, metrics: Metrics) -> "NatsCollectionStore":
-        return cls(await KeyValue.open(nats, BUCKET), metrics)
+        return cls(await KeyValue.open(nats, COLLECTIONS.name), metrics)
 
     async def follow(self) -> None:
         """Keeps what is known up to date, until cancelled. For the process that answers callers."""

@@ -16,6 +16,7 @@ from kit.jetstream.condition import Finding
 from services.ingest.documents.models import Document
 from services.ingest.metrics import Metrics
 from services.ingest.ports import Condition
+from services.ingest.state import DOCUMENTS, FILES, NAMES
 
 SOURCE, REPAIRS = "upkeep", "upkeep-repairs"
 """In the store's condition: how it is, which may mend, and what happened, which stays until a person has seen it."""
@@ -37,26 +38,26 @@ class Kind(StrEnum):
 
 _SAID = {
     Kind.RECORDS_MISSING: (
-        "DOCUMENTS",
+        DOCUMENTS.name,
         "{} documents are found by searches and have no record any more: they cannot be listed, read or deleted",
         _AGAIN,
     ),
     Kind.RECORDS_UNREADABLE: (
-        "DOCUMENTS",
+        DOCUMENTS.name,
         "{} records cannot be read; until they can, nothing that looks left over is removed",
         "See record_unreadable in the log of the ingest worker. If a newer version wrote them, use that; else restore a backup",
     ),
     Kind.FILES_MISSING: (
-        "FILES",
+        FILES.name,
         "The files of {} documents are gone or incomplete: these cannot be downloaded or indexed again",
         _AGAIN,
     ),
     Kind.FILES_UNUSED: (
-        "FILES",
+        FILES.name,
         "{} stored files belong to no document: so many look like lost records, and are kept",
         "Restore a backup, or upload what you miss again",
     ),
-    Kind.NAMES_MISSING: ("DOCUMENT_NAMES", "{0} documents had lost their names; {0} were put right", ""),
+    Kind.NAMES_MISSING: (NAMES.name, "{0} documents had lost their names; {0} were put right", ""),
 }
 
 

@@ -14,6 +14,7 @@ from services.ingest.documents.file_users import files_of
 from services.ingest.documents.models import Document, Status
 from services.ingest.documents.spool import Spool
 from services.ingest.ports import Condition, DocumentStore, FileStore, Leases
+from services.ingest.state import FILES
 from services.ingest.upkeep.agreement import EXAMPLES_MAX, label
 
 _log = structlog.get_logger()
@@ -129,7 +130,7 @@ class Scrub:
             return
         finding = Finding(
             kind="files_damaged",
-            where="FILES",
+            where=FILES.name,
             count=len(documents),
             repaired=0,
             detail=f"The stored files of {len(documents)} documents are not what they were when they came, or are gone",

@@ -6,10 +6,9 @@ from datetime import datetime
 
 from kit.access.tokens import TokenSigner, TokenVerifier
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
-from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig
+from kit.jetstream import Job, Nats, WorkQueue
 from services.memory.models import Deletion, Owner
-
-QUEUE = WorkQueueConfig(stream="MEMORY", subject="memory")
+from services.memory.state import DELETIONS
 
 
 class NatsDeletions:
@@ -21,7 +20,7 @@ class NatsDeletions:
 
     @classmethod
     async def open(cls, nats: Nats, signer: TokenSigner, verifier: TokenVerifier) -> "NatsDeletions":
-        queue = await WorkQueue.open(nats, QUEUE, signer, verifier)
+        queue = await WorkQueue.open(nats, DELETIONS, signer, verifier)
         return cls(queue, await ForgetQueue.open(nats, signer, verifier))
 
     async def queue(self, deletion: Deletion) -> None:

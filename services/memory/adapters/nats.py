@@ -13,8 +13,8 @@ from kit.jetstream import Entry, KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
 from services.memory.errors import ThreadDamaged
 from services.memory.models import Message, Owner, Role, StoredThread, Thread
+from services.memory.state import MESSAGES, THREADS
 
-HEADS, MESSAGES = "THREADS", "THREAD_MESSAGES"
 _NOBODYS = Message("", Role.UNKNOWN, "", "", datetime.fromtimestamp(0, UTC))
 """Stands for a message that cannot be read: its place is taken, and it is nobody's."""
 READS_AT_ONCE = 64
@@ -31,7 +31,7 @@ class NatsThreadStore:
     @classmethod
     async def open(cls, nats: Nats) -> "NatsThreadStore":
         """Opens the buckets, making them on first use."""
-        return cls(await KeyValue.open(nats, HEADS), await KeyValue.open(nats, MESSAGES))
+        return cls(await KeyValue.open(nats, THREADS.name), await KeyValue.open(nats, MESSAGES.name))
 
     async def create_head(self, owner: Owner, thread: Thread) -> None:
         await self._heads.create(_key(owner, thread.thread_id), _encode_head(thread))
@@ -43,7 +43,7 @@ class NatsThreadStore:
         try:
             return StoredThread(_decode_head(thread_id, entry.value), entry.revision)
         except UNREADABLE as error:
-            set_aside(HEADS, entry.key, error)
+            set_aside(THREADS.name, entry.key, error)
             raise ThreadDamaged(f"the record of thread {thread_id} is damaged and cannot be read; delete it") from error
 
     async def update_head(self, owner: Owner, thread: Thread, revision: int) -> None:
@@ -57,7 +57,7 @@ class NatsThreadStore:
             try:
                 yield _decode_head(entry.key.rpartition(".")[2], entry.value or b"")
             except UNREADABLE as error:
-                set_aside(HEADS, entry.key, error)
+                set_aside(THREADS.name, entry.key, error)
 
     async def take_position(self, owner: Owner, thread_id: str, position: int, message: Message) -> Message | None:
         key = _position_key(owner, thread_id, position)
@@ -171,7 +171,7 @@ def _decoded(entry: Entry) -> Message | None:
     try:
         return _decode_message(entry.value or b"")
     except UNREADABLE as error:
-        set_aside(MESSAGES, entry.key, error)
+        set_aside(MESSAGES.name, entry.key, error)
         return None
 
 

@@ -9,8 +9,7 @@ from kit.jetstream import KeyValue, Nats
 from kit.llm.brought import BroughtModel
 from kit.records import UNREADABLE
 from services.orchestrator.models import RunKey
-
-_BUCKET = "MODEL_CREDENTIALS"
+from services.orchestrator.state import MODEL_CREDENTIALS
 
 
 class SealedModelStore:
@@ -22,7 +21,7 @@ class SealedModelStore:
 
     @classmethod
     async def open(cls, nats: Nats, sealer: Sealer, *, life_s: float) -> "SealedModelStore":
-        return cls(await KeyValue.open(nats, _BUCKET, ttl_s=life_s), sealer)
+        return cls(await KeyValue.open(nats, MODEL_CREDENTIALS.name, ttl_s=life_s), sealer)
 
     async def keep(self, key: RunKey, model: BroughtModel) -> None:
         await self._bucket.put(_name(key), self._sealer.seal(_encode(model), _place(key)))
@@ -45,7 +44,7 @@ def _name(key: RunKey) -> str:
 
 
 def _place(key: RunKey) -> str:
-    return f"{_BUCKET}/{_name(key)}"
+    return f"{MODEL_CREDENTIALS.name}/{_name(key)}"
 
 
 def _encode(model: BroughtModel) -> bytes:

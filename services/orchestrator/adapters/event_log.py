@@ -19,9 +19,8 @@ from services.orchestrator.adapters.tail import LAG_S, LogEntry, RunTail, republ
 from services.orchestrator.errors import FencedOff, RunExpired, forgotten, not_found
 from services.orchestrator.log.events import Degradation, Done, Payload, RunEvent, Thinking
 from services.orchestrator.models import RunKey
+from services.orchestrator.state import RUNS
 
-STREAM = "RUNS"
-_SUBJECTS = "runs.*.*"
 _NO_EVENT = (DecodeError, ValueError, OverflowError)
 _DAY_S = 86_400.0
 _SEAL = "Groundwork-Erased"
@@ -36,19 +35,19 @@ class JetStreamEventLog:
 
     def __init__(self, nats_: Nats) -> None:
         self._nats = nats_
-        self._tail = RunTail(nats_, STREAM)
+        self._tail = RunTail(nats_, RUNS.stream)
 
     @classmethod
     @patient
     async def open(cls, nats_: Nats, *, retention_days: float) -> "JetStreamEventLog":
         await nats_.ensure_stream(
             api.StreamConfig(
-                name=STREAM,
-                subjects=[_SUBJECTS],
+                name=RUNS.stream,
+                subjects=[RUNS.subjects],
                 storage=api.StorageType.FILE,
                 max_age=retention_days * _DAY_S,
                 allow_direct=True,
-                republish=republished(_SUBJECTS),
+                republish=republished(RUNS),
             )
         )
         return cls(nats_)
@@ -59,7 +58,7 @@ class JetStreamEventLog:
         headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last_position)}
         data = event_to_proto(event).SerializeToString()
         try:
-            position = await self._nats.store(STREAM, _subject(key), data, headers)
+            position = await self._nats.store(RUNS.stream, _subject(key), data, headers)
         except APIError as error:
             if error.err_code not in WRONG_LAST_SEQUENCE:
                 raise
@@ -78,7 +77,7 @@ class JetStreamEventLog:
         return events, position
 
     async def position(self, key: RunKey) -> int:
-        return await last_position(self._nats, STREAM, _subject(key))
+        return await last_position(self._nats, RUNS.stream, _subject(key))
 
     async def work(self) -> None:
         """Reads what those who follow have missed. Runs until cancelled."""
@@ -139,17 +138,17 @@ class JetStreamEventLog:
 
     async def _after(self, key: RunKey, position: int) -> AsyncGenerator[LogEntry, None]:
         """What is in the log behind a position, all that its leader has."""
-        async with aclosing(all_messages(self._nats, STREAM, _subject(key), after=position)) as messages:
+        async with aclosing(all_messages(self._nats, RUNS.stream, _subject(key), after=position)) as messages:
             async for message in messages:
                 yield LogEntry(message)
 
     async def erase(self, key: RunKey, *, deleted: bool) -> None:
-        await self._nats.store(STREAM, _subject(key), headers={_SEAL: _DELETED if deleted else _QUOTED})
-        await self._nats.purge(STREAM, _subject(key), keep=1)
+        await self._nats.store(RUNS.stream, _subject(key), headers={_SEAL: _DELETED if deleted else _QUOTED})
+        await self._nats.purge(RUNS.stream, _subject(key), keep=1)
         self._tail.look_at(_subject(key))
 
     async def payloads(self) -> AsyncGenerator[tuple[RunKey, Payload], None]:
-        async with aclosing(all_messages(self._nats, STREAM, _SUBJECTS)) as messages:
+        async with aclosing(all_messages(self._nats, RUNS.stream, RUNS.subjects)) as messages:
             async for message in messages:
                 _, tenant_id, run_id = message.subject.split(".")
                 with suppress(*_NO_EVENT):
@@ -180,7 +179,7 @@ class _Decoder:
             self._check(event)
             self._is_counting = True
         except _NO_EVENT as error:
-            set_aside(STREAM, message.subject, error)
+            set_aside(RUNS.stream, message.subject, error)
             placeholder = Thinking("log", _DAMAGED.message, _DAMAGED)
             event = RunEvent(self._key.run_id, self._seq + 1, message.at, placeholder)
         self._seq = event.seq

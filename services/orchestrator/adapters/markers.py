@@ -16,8 +16,7 @@ from kit.jetstream import Entry, KeyValue, Nats
 from kit.jetstream.bell import Bell
 from kit.records import set_aside
 from services.orchestrator.models import MarkerChange, RunKey, RunMarker, Wait
-
-_ACTIVE = "RUN_ACTIVE"
+from services.orchestrator.state import BELL, LEASES, MARKERS, OWNERS
 
 
 class KeyValueMarkers:
@@ -32,10 +31,10 @@ class KeyValueMarkers:
     @classmethod
     async def open(cls, nats: Nats, *, lease_s: float) -> "KeyValueMarkers":
         return cls(
-            await KeyValue.open(nats, _ACTIVE),
-            await KeyValue.open(nats, "RUN_OWNERS", ttl_s=lease_s),
-            await KeyValue.open(nats, "RUN_LEASES", ttl_s=lease_s),
-            Bell(nats, "runs"),
+            await KeyValue.open(nats, MARKERS.name),
+            await KeyValue.open(nats, OWNERS.name, ttl_s=lease_s),
+            await KeyValue.open(nats, LEASES.name, ttl_s=lease_s),
+            Bell(nats, BELL.name),
         )
 
     async def renew(self, owner: str) -> None:
@@ -108,7 +107,7 @@ def _decode(entry: Entry) -> RunMarker:
         message = pb.RunMarker.FromString(entry.value or b"")
     except DecodeError as error:
         # Of nobody, so that the run is looked at; begun, so that it is not done again where its log is empty.
-        set_aside(_ACTIVE, entry.key, error)
+        set_aside(MARKERS.name, entry.key, error)
         return RunMarker("", begun=True, revision=entry.revision)
     value = entry.value or b""
     return RunMarker(

@@ -23,10 +23,9 @@ from services.orchestrator.adapters import records
 from services.orchestrator.adapters.codec import fill
 from services.orchestrator.errors import RunDamaged
 from services.orchestrator.models import Page, RunKey, RunRecord, RunRequest
+from services.orchestrator.state import CANCELS, KEYS, MARKERS, RECORDS
 
 _DAY_S = 86_400.0
-_RECORDS = "RUN_RECORDS"
-_KEYS = "RUN_KEYS"
 _READ_AT_ONCE = 64
 """Records that a listing reads at a time. An answer takes about 10 KB."""
 
@@ -43,10 +42,10 @@ class KeyValueRunStore:
     @classmethod
     async def open(cls, nats: Nats, *, retention_days: float, key_ttl_s: float = _DAY_S) -> "KeyValueRunStore":
         return cls(
-            await KeyValue.open(nats, _RECORDS, ttl_s=retention_days * _DAY_S),
-            await KeyValue.open(nats, "RUN_ACTIVE"),
-            await KeyValue.open(nats, "RUN_CANCELS", ttl_s=_DAY_S),
-            await KeyValue.open(nats, _KEYS, ttl_s=key_ttl_s),
+            await KeyValue.open(nats, RECORDS.name, ttl_s=retention_days * _DAY_S),
+            await KeyValue.open(nats, MARKERS.name),
+            await KeyValue.open(nats, CANCELS.name, ttl_s=CANCELS.kept_for_s),
+            await KeyValue.open(nats, KEYS.name, ttl_s=key_ttl_s),
         )
 
     async def create(self, record: RunRecord) -> None:
@@ -59,7 +58,7 @@ class KeyValueRunStore:
         try:
             return records.decode(key, entry.value)
         except UNREADABLE as error:
-            set_aside(_RECORDS, key.name, error)
+            set_aside(RECORDS.name, key.name, error)
             raise RunDamaged(
                 f"the record of run {key.run_id} is damaged and cannot be read; delete the run", run_id=key.run_id
             ) from error
@@ -91,7 +90,7 @@ class KeyValueRunStore:
             try:
                 message = records.parse(entry.value)
             except UNREADABLE as error:
-                set_aside(_RECORDS, key.name, error)
+                set_aside(RECORDS.name, key.name, error)
                 await self._records.purge(key.name)
                 return
             change(message)
@@ -175,7 +174,7 @@ class KeyValueRunStore:
             try:
                 return pb.RunKeyClaim.FromString(entry.value or b"")
             except DecodeError as error:
-                set_aside(_KEYS, place, error)
+                set_aside(KEYS.name, place, error)
                 await self._keys.purge(place, entry.revision)
 
 
@@ -197,7 +196,7 @@ def _decoded(key: RunKey, value: bytes) -> RunRecord | None:
     try:
         return records.decode(key, value)
     except UNREADABLE as error:
-        set_aside(_RECORDS, key.name, error)
+        set_aside(RECORDS.name, key.name, error)
         return None
 
 

@@ -14,10 +14,9 @@ from kit.forgetting import Source
 from kit.jetstream import KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
 from services.orchestrator.models import Dependent, RunKey
+from services.orchestrator.state import FORGOTTEN, OLDER_RUNS_NOTED, SOURCES
 
 _DAY_S = 86_400.0
-_SOURCES = "RUN_SOURCES"
-_COMPLETE = "older-runs-are-noted"
 
 
 class KeyValueRunSources:
@@ -31,9 +30,8 @@ class KeyValueRunSources:
     @classmethod
     async def open(cls, nats: Nats, *, retention_days: float) -> "KeyValueRunSources":
         return cls(
-            await KeyValue.open(nats, _SOURCES),
-            # Longer than any run goes on: one that searched before a deletion meets the mark when it wants to write.
-            await KeyValue.open(nats, "FORGOTTEN", ttl_s=_DAY_S),
+            await KeyValue.open(nats, SOURCES.name),
+            await KeyValue.open(nats, FORGOTTEN.name, ttl_s=FORGOTTEN.kept_for_s),
             (retention_days + 1) * _DAY_S,
         )
 
@@ -70,10 +68,10 @@ class KeyValueRunSources:
         await self._sources.purge_matching(f"{key.tenant_id}.*.*.{key.run_id}")
 
     async def is_complete(self) -> bool:
-        return await self._sources.get(_COMPLETE) is not None
+        return await self._sources.get(OLDER_RUNS_NOTED) is not None
 
     async def set_complete(self) -> None:
-        await self._sources.put(_COMPLETE, b"")
+        await self._sources.put(OLDER_RUNS_NOTED, b"")
 
 
 def _mark(tenant_id: str, source: Source) -> str:
@@ -91,5 +89,5 @@ def _dependent(key: str, value: bytes) -> Dependent:
         record = json.loads(value)
         return Dependent(run, record["thread_id"], record["subject"])
     except UNREADABLE as error:
-        set_aside(_SOURCES, key, error)
+        set_aside(SOURCES.name, key, error)
         return Dependent(run)

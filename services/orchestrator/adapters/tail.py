@@ -26,8 +26,10 @@ from kit.errors import Unavailable
 from kit.jetstream import Nats
 from kit.jetstream.failures import translated_errors
 from kit.jetstream.reading import StoredMessage, last_position, stored_messages
+from kit.state import Stream
 from services.orchestrator.adapters.codec import event_from_bytes
 from services.orchestrator.log.events import RunEvent
+from services.orchestrator.state import RUNS
 
 _log = structlog.get_logger()
 _MAX_WAITING = 256
@@ -43,9 +45,9 @@ LAG_S = 0.05
 """Until a replica that lags is asked again."""
 
 
-def republished(subjects: str) -> api.RePublish:
+def republished(stream: Stream) -> api.RePublish:
     """The part of the log's configuration that has the server send stored entries on."""
-    return api.RePublish(src=subjects, dest="logged.{{wildcard(1)}}.{{wildcard(2)}}")
+    return api.RePublish(src=stream.subjects, dest=f"{stream.republished}.{{{{wildcard(1)}}}}.{{{{wildcard(2)}}}}")
 
 
 class LogEntry:
@@ -278,4 +280,4 @@ class RunTail:
 
 
 def _news_of(subject: str) -> str:
-    return f"logged.{subject.split('.', 1)[1]}"
+    return f"{RUNS.republished}.{subject.removeprefix(RUNS.prefix)}"

@@ -10,8 +10,8 @@ from kit.jetstream import KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
 from services.orchestrator.models import RunKey
 from services.orchestrator.runs.tally import RunCost
+from services.orchestrator.state import COSTS
 
-_BUCKET = "RUN_COSTS"
 _DAY_S = 86_400.0
 
 
@@ -23,7 +23,7 @@ class KeyValueTally:
 
     @classmethod
     async def open(cls, nats: Nats, *, retention_days: float) -> "KeyValueTally":
-        return cls(await KeyValue.open(nats, _BUCKET, ttl_s=retention_days * _DAY_S))
+        return cls(await KeyValue.open(nats, COSTS.name, ttl_s=retention_days * _DAY_S))
 
     async def put(self, cost: RunCost) -> None:
         place = f"{cost.key.tenant_id}.{_word(cost.subject)}.{cost.day.isoformat()}.{cost.key.run_id}"
@@ -36,7 +36,7 @@ class KeyValueTally:
                 try:
                     yield _decode(entry.key, entry.value or b"")
                 except UNREADABLE as error:
-                    set_aside(_BUCKET, entry.key, error)
+                    set_aside(COSTS.name, entry.key, error)
 
 
 def _word(subject: str) -> str:

@@ -37,6 +37,7 @@ from services.orchestrator.log.events import (
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.state import RESUMED, TIME_UP, Recorded, approval_id
 from services.orchestrator.models import Wait
+from services.orchestrator.state import RUNS
 from services.orchestrator.steps import effects
 from services.orchestrator.steps.approvals import ApprovalRequest, Decision
 from services.orchestrator.steps.budgets import Ledger, in_force
@@ -304,7 +305,7 @@ def _result(key: str, recorded: Recorded, kind: type[T], *, in_payload: bool) ->
     try:
         return cast("T", _adapter(kind).validate_json(recorded.state.result))
     except ValidationError as error:
-        set_aside("RUNS", key, error)
+        set_aside(RUNS.name, key, error)
         return None
 
 
@@ -313,7 +314,7 @@ def _outcome(key: str, recorded: Recorded) -> ToolOutcome:
     try:
         return cast("ToolOutcome", _adapter(ToolOutcome).validate_json(recorded.state.result))
     except ValidationError as error:
-        set_aside("RUNS", key, error)
+        set_aside(RUNS.name, key, error)
         shown = recorded.payload
         if isinstance(shown, ToolResult):
             return ToolOutcome(shown.ok, shown.summary, shown.summary, shown.error_reason, shown.duration_s)

@@ -16,9 +16,9 @@ from services.retriever.collection_embedding import CollectionEmbedding, Stage
 from services.retriever.errors import PointerConflict
 from services.retriever.evaluation import Comparison, Evaluation, Quality, Question
 from services.retriever.ports import EmbeddingEntry
+from services.retriever.state import COLLECTION_MODELS
 
 _log = structlog.get_logger()
-BUCKET = "COLLECTION_MODELS"
 _STAGE = "stage"
 _FIELDS: dict[str, type | tuple[type, ...]] = {
     "model": str,
@@ -39,7 +39,7 @@ class NatsCollectionModels:
     @classmethod
     async def open(cls, nats: Nats) -> "NatsCollectionModels":
         """Makes the bucket on first use."""
-        return cls(await KeyValue.open(nats, BUCKET))
+        return cls(await KeyValue.open(nats, COLLECTION_MODELS.name))
 
     async def get(self, tenant_id: str, collection_id: str) -> EmbeddingEntry | None:
         entry = await self._bucket.get(f"{tenant_id}.{collection_id}")
@@ -128,6 +128,6 @@ def _decode(entry: Entry) -> EmbeddingEntry:
             record = decode(entry.value)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             metrics.UNREADABLE.labels("collection_model").inc()
-            _log.error("collection_model_unreadable", key=f"{BUCKET}/{entry.key}", error=str(error))
+            _log.error("collection_model_unreadable", key=f"{COLLECTION_MODELS.name}/{entry.key}", error=str(error))
     tenant_id, _, collection_id = entry.key.partition(".")
     return EmbeddingEntry(tenant_id, collection_id, record, entry.revision)

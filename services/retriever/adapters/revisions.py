@@ -12,9 +12,9 @@ from kit.jetstream import Entry, KeyValue, Nats
 from services.retriever import metrics
 from services.retriever.errors import PointerConflict
 from services.retriever.models import Pointer, PointerEntry, PointerRemoved
+from services.retriever.state import ACTIVE_REVISIONS
 
 _log = structlog.get_logger()
-BUCKET = "ACTIVE_REVISIONS"
 
 _COPIES = "copies"
 """With the revision that they are of: a version before them carries the field along into the next revision, where it says
@@ -41,7 +41,7 @@ class NatsRevisions:
     @classmethod
     async def open(cls, nats: Nats) -> "NatsRevisions":
         """Makes the bucket on first use."""
-        return cls(await KeyValue.open(nats, BUCKET))
+        return cls(await KeyValue.open(nats, ACTIVE_REVISIONS.name))
 
     async def get(self, tenant_id: str, document_id: str) -> PointerEntry | None:
         entry = await self._bucket.get(f"{tenant_id}.{document_id}")
@@ -96,7 +96,7 @@ def _decode(entry: Entry, value: bytes) -> PointerEntry:
         pointer = _pointer(json.loads(value))
     except (ValueError, TypeError) as error:
         metrics.UNREADABLE.labels("pointer").inc()
-        _log.error("pointer_unreadable", key=f"{BUCKET}/{entry.key}", error=str(error))
+        _log.error("pointer_unreadable", key=f"{ACTIVE_REVISIONS.name}/{entry.key}", error=str(error))
         pointer = None
     return PointerEntry(*_ids(entry), pointer, entry.revision)
 

@@ -17,10 +17,8 @@ from kit.records import UNREADABLE, set_aside
 from services.tools.adapters.wire import decode_outcome, encode_outcome
 from services.tools.models import ToolOutcome
 from services.tools.ports import NotedCall
+from services.tools.state import CALLS
 
-_BUCKET = "TOOL_CALLS"
-_KEEP_S = 7 * 86_400.0
-"""A run that waits for a person may come back after days and ask for a call by its id."""
 _UNREADABLE = NotedCall("", datetime.fromtimestamp(0, UTC))
 """Stands for a note that cannot be read: somebody began something, long ago."""
 _OUTCOME = {field.name for field in fields(ToolOutcome)}
@@ -36,7 +34,7 @@ class KeyValueCallStore:
 
     @classmethod
     async def open(cls, nats: Nats) -> "KeyValueCallStore":
-        return cls(await KeyValue.open(nats, _BUCKET, ttl_s=_KEEP_S))
+        return cls(await KeyValue.open(nats, CALLS.name, ttl_s=CALLS.kept_for_s))
 
     async def begin(self, tenant_id: str, call_id: str, call: NotedCall) -> NotedCall | None:
         if (older := await self._read(_older_key(tenant_id, call_id))) is not None:
@@ -139,7 +137,7 @@ def _decoded(entry: Entry) -> NotedCall:
     try:
         return _from_json(data) if data.startswith(b"{") else _from_record(data)
     except (DecodeError, *UNREADABLE) as error:
-        set_aside(_BUCKET, entry.key, error)
+        set_aside(CALLS.name, entry.key, error)
         return _UNREADABLE
 
 

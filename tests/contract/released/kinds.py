@@ -19,7 +19,10 @@ from kit.jetstream import Entry, Job, condition
 from kit.llm import switching
 from kit.llm.brought import BroughtModel
 from kit.llm.providers import Choice
+from kit.state import Store
 from kit.testing.harness import TEST_PRINCIPAL
+from services.gateway import state as gateway
+from services.ingest import state as ingest
 from services.ingest.adapters import nats_stores
 from services.ingest.documents import records as documents
 from services.ingest.documents.models import (
@@ -34,10 +37,12 @@ from services.ingest.documents.models import (
     Tries,
 )
 from services.ingest.work.models import DeadLetter
+from services.memory import state as memory
 from services.memory.adapters import deletions
 from services.memory.adapters import nats as threads
 from services.memory.models import Deletion, Owner, Role, Thread
 from services.memory.models import Message as ThreadMessage
+from services.orchestrator import state as orchestrator
 from services.orchestrator.adapters import brought_models, markers, run_store, sources, tally
 from services.orchestrator.adapters import records as runs
 from services.orchestrator.adapters.codec import event_from_bytes, event_to_proto
@@ -54,10 +59,12 @@ from services.orchestrator.log.events import (
 )
 from services.orchestrator.models import Dependent, Outcome, RunKey, RunMarker, RunRecord, RunRequest, Wait
 from services.orchestrator.runs.tally import RunCost
+from services.retriever import state as retriever
 from services.retriever.adapters import collection_models, revisions
 from services.retriever.collection_embedding import CollectionEmbedding, Stage
 from services.retriever.evaluation import Comparison, Evaluation, Quality, Question
 from services.retriever.models import Pointer
+from services.tools import state as tools
 from services.tools.adapters import call_store
 from services.tools.models import ToolOutcome
 from services.tools.ports import NotedCall
@@ -66,24 +73,13 @@ from tests.contract.released.filling import filled
 AT = datetime(2026, 11, 23, 12, 30, 15, 250_000, UTC)
 KEY = RunKey("acme", "0193" + "a" * 28)
 
-WITHOUT_CONTENT = {
-    "RUN_CANCELS": "the key says it all",
-    "RUN_OWNERS": "the key says it all",
-    "RUN_LEASES": "the key says it all",
-    "FORGOTTEN": "the key says it all",
-    "INGEST_LEASES": "a random word that only its writer compares",
-    "RETRIEVER_LEASES": "a random word that only its writer compares",
-    "FILES": "the layout of NATS object stores, which is not ours to change",
-}
-"""Buckets and stores whose values are no records of ours, and why."""
-
 
 @dataclass(frozen=True)
 class Kind:
     """One kind of record. JSON, unless `message` says of which message it is the bytes."""
 
-    store: str
-    """Bucket, stream or queue."""
+    store: Store
+    """Where it lies, as its service declares it."""
     write: Callable[[], bytes]
     """A record with everything in it, the same each time."""
     again: Callable[[bytes], bytes]
@@ -101,7 +97,7 @@ class Kind:
     @property
     def file_name(self) -> str:
         ending = "txt" if self.is_text else "json" if self.message is None else "binpb"
-        return ".".join(part for part in (self.store, self.name, ending) if part)
+        return ".".join(part for part in (self.store.name, self.name, ending) if part)
 
 
 def kinds() -> Sequence[Kind]:
@@ -111,13 +107,13 @@ def kinds() -> Sequence[Kind]:
 
 def _gateway() -> Iterator[Kind]:
     yield Kind(
-        "API_KEYS",
+        gateway.API_KEYS,
         lambda: api_keys.encode(_KEY),
         lambda data: api_keys.encode(api_keys.decode(data)),
         change=lambda data: api_keys.encode(replace(api_keys.decode(data), revoked_at=AT)),
     )
     yield Kind(
-        "API_KEY_USES",
+        gateway.API_KEY_USES,
         lambda: api_key_store._encode_use(AT),
         lambda data: api_key_store._encode_use(api_key_store._decode_use(data)),
     )
@@ -134,38 +130,38 @@ def _ingest() -> Iterator[Kind]:
         return documents.encode_dead_letter(documents.decode_dead_letter(data))
 
     yield Kind(
-        "DOCUMENTS",
+        ingest.DOCUMENTS,
         lambda: documents.encode_document(_DOCUMENT),
         document,
         change=lambda data: documents.encode_document(replace(documents.decode_document(data), progress=0.75)),
         newer_words={"status": "archived"},
     )
     yield Kind(
-        "COLLECTIONS",
+        ingest.COLLECTIONS,
         lambda: documents.encode_collection(Collection("acme", "papers", "Papers", AT, deleting=True)),
         collection,
         change=collection,
     )
-    yield Kind("DEAD_LETTERS", lambda: documents.encode_dead_letter(_LETTER), letter, change=letter)
+    yield Kind(ingest.DEAD_LETTERS, lambda: documents.encode_dead_letter(_LETTER), letter, change=letter)
     yield Kind(
-        "INGEST",
+        ingest.JOBS,
         lambda: documents.encode_job(IngestJob("acme", "doc-1", "rev-2")),
         lambda data: documents.encode_job(documents.decode_job(data)),
     )
-    yield Kind("INGEST_KEYS", _note, _note_again, change=_note_again)
+    yield Kind(ingest.KEYS, _note, _note_again, change=_note_again)
     yield Kind(
-        "DOCUMENT_NAMES",
+        ingest.NAMES,
         lambda: b"doc-1",
         lambda data: nats_stores._claimant(Entry("acme.papers.x", data, 1)).encode(),
         is_text=True,
     )
     yield Kind(
-        "STORE_CONDITION",
+        ingest.STORE_CONDITION,
         lambda: condition._encode([_FINDING]),
         lambda data: condition._encode(condition._decode(Entry("ingest", data, 1))),
     )
     yield Kind(
-        "FORGET",
+        orchestrator.FORGET,
         lambda: forgetting.encode(forgetting.ForgetRequest(forgetting.Source.document("doc-1"), AT)),
         lambda data: forgetting.encode(forgetting.decode(Job("j", data, 1, TEST_PRINCIPAL, "document"))),
     )
@@ -176,7 +172,7 @@ def _retriever() -> Iterator[Kind]:
         return revisions._encode(revisions._pointer(json.loads(data)))
 
     pointer = Pointer("rev-2", 2, "papers", 12, 1_764_000_000_250, deleted=True, languages=("en", "de"))
-    yield Kind("ACTIVE_REVISIONS", lambda: revisions._encode(pointer), again, change=again)
+    yield Kind(retriever.ACTIVE_REVISIONS, lambda: revisions._encode(pointer), again, change=again)
     quality = Comparison(Quality(0.7, 0.65), Quality(0.8, 0.75))
     record = CollectionEmbedding(
         "all-MiniLM-L6-v2-int8",
@@ -195,7 +191,7 @@ def _retriever() -> Iterator[Kind]:
         return collection_models.encode(collection_models.decode(data))
 
     yield Kind(
-        "COLLECTION_MODELS",
+        retriever.COLLECTION_MODELS,
         lambda: collection_models.encode(record),
         model_again,
         change=lambda data: collection_models.encode(replace(collection_models.decode(data), problem="")),
@@ -213,13 +209,13 @@ def _memory() -> Iterator[Kind]:
 
     citation = {"number": 1, "document_id": "doc-1", "text": "The tower was built in 1889."}
     yield Kind(
-        "THREADS",
+        memory.THREADS,
         lambda: threads._encode_head(Thread("t1", "Towers", AT, AT, 2)),
         lambda data: threads._encode_head(threads._decode_head("t1", data)),
         change=head,
     )
     yield Kind(
-        "THREAD_MESSAGES",
+        memory.MESSAGES,
         lambda: threads._encode_message(
             ThreadMessage("m1", Role.ASSISTANT, "In 1889. [1]", KEY.run_id, AT, True, (citation,), "supported")
         ),
@@ -228,11 +224,11 @@ def _memory() -> Iterator[Kind]:
         newer_words={"role": "moderator"},
     )
     yield Kind(
-        "MEMORY",
+        memory.DELETIONS,
         lambda: deletions.encode_deletion(Deletion(Owner("acme", "ann"), "t1", AT)),
         lambda data: deletions.encode_deletion(deletions.decode_deletion(Job("j", data, 1, TEST_PRINCIPAL))),
     )
-    yield Kind("MEMORY_KEYS", _note, _note_again, change=_note_again)
+    yield Kind(memory.KEYS, _note, _note_again, change=_note_again)
 
 
 def _tools() -> Iterator[Kind]:
@@ -241,7 +237,7 @@ def _tools() -> Iterator[Kind]:
 
     outcome = ToolOutcome(True, 0.5, {"sum": 5}, cached=True, summary="It adds up to 5.")
     yield Kind(
-        "TOOL_CALLS",
+        tools.CALLS,
         lambda: call_store._encode(NotedCall("ab12", AT, outcome, forgotten=False)),
         lambda data: call_store._encode(call_store._from_record(data)),
         change=change,
@@ -263,14 +259,14 @@ def _orchestrator() -> Iterator[Kind]:
     cost = RunCost(KEY, "ann", date(2026, 11, 23), "t1", "large", 10, 20, 0.25)
     place = f"acme.{tally._word('ann')}.2026-11-23.{KEY.run_id}"
     yield Kind(
-        "RUN_RECORDS",
+        orchestrator.RECORDS,
         lambda: runs.encode(_RECORD),
         lambda data: runs.encode(runs.decode(KEY, data)),
         change=change_record,
         message=record_pb2.RunRecord,
     )
     yield Kind(
-        "RUN_RECORDS",
+        orchestrator.RECORDS,
         _waiting_record,
         _waiting_again,
         change=change_record,
@@ -278,27 +274,27 @@ def _orchestrator() -> Iterator[Kind]:
         message=record_pb2.RunRecord,
     )
     yield Kind(
-        "RUN_ACTIVE",
+        orchestrator.MARKERS,
         lambda: markers._encode(RunMarker("ab12", begun=True, parked=True, wait=Wait(AT, AT, ("ann",)))),
         lambda data: markers._encode(replace(marker(data), raw=b"")),
         change=lambda data: markers._encode(replace(marker(data), owner="cd34")),
         message=record_pb2.RunMarker,
     )
     yield Kind(
-        "RUN_KEYS",
+        orchestrator.KEYS,
         lambda: record_pb2.RunKeyClaim(run_id=KEY.run_id, request_digest=b"\x01\x02").SerializeToString(),
         lambda data: run_store._claim_of(data).SerializeToString(),
         message=record_pb2.RunKeyClaim,
     )
-    yield Kind("RUN_COSTS", lambda: tally._encode(cost), lambda data: tally._encode(tally._decode(place, data)))
+    yield Kind(orchestrator.COSTS, lambda: tally._encode(cost), lambda data: tally._encode(tally._decode(place, data)))
     yield Kind(
-        "RUN_SOURCES",
+        orchestrator.SOURCES,
         lambda: sources._encode(Dependent(KEY, "t1", "ann")),
         lambda data: sources._encode(sources._dependent(f"acme.document.doc-1.{KEY.run_id}", data)),
     )
-    yield Kind("MODEL_SETTINGS", lambda: switching._encoded(choice), _set_model_again)
+    yield Kind(orchestrator.MODEL_SETTINGS, lambda: switching._encoded(choice), _set_model_again)
     yield Kind(
-        "MODEL_CREDENTIALS",
+        orchestrator.MODEL_CREDENTIALS,
         lambda: brought_models._encode(brought),
         lambda data: brought_models._encode(brought_models._decode(data)),
     )
@@ -320,7 +316,9 @@ def _events() -> Iterator[Kind]:
             event.state = filled(state_pb2.StepState).SerializeToString(deterministic=True)
             return bytes(event.SerializeToString(deterministic=True))
 
-        yield Kind("RUNS", write, again, change=unchanged, name=payload.name, message=orchestrator_pb2.RunEvent)
+        yield Kind(
+            orchestrator.RUNS, write, again, change=unchanged, name=payload.name, message=orchestrator_pb2.RunEvent
+        )
 
 
 def _note() -> bytes:

@@ -17,7 +17,7 @@ from kit.errors import Code, GroundworkError
 from kit.rpc.server import make_server
 from kit.rpc.status import from_rpc_error
 from kit.testing.harness import make_signer, make_verifier
-from services.standalone.signers import SIGNERS
+from ops.signers import SIGNERS
 from tests.service.access.contracts import add_unimplementing, ask, call_name, methods, path_of, request_class
 
 OPERA = Principal("acme", "opera", frozenset({OPERATOR}))

@@ -13,8 +13,8 @@ from kit.errors import DataLoss, FailedPrecondition
 from kit.jetstream import KeyValue, Nats, WorkQueue
 from kit.testing.harness import make_signer, make_verifier
 from services.ingest import app
-from services.ingest.adapters.nats_queues import CONFIG
 from services.ingest.metrics import Metrics
+from services.ingest.state import JOBS
 from tests.service.ingest.conftest import TIMEOUT_S, System
 
 READY, QUEUED, UNKNOWN = (
@@ -128,7 +128,7 @@ async def test_job_that_cannot_be_read_is_dropped_and_told_of(
     capsys: pytest.CaptureFixture[str],
     data: bytes,
 ) -> None:
-    queue = await WorkQueue.open(jetstream, CONFIG, make_signer(), make_verifier())
+    queue = await WorkQueue.open(jetstream, JOBS, make_signer(), make_verifier())
     with use_principal(Principal("local", "tester")):
         await queue.publish("local.x.y", data, job_id="x")
     good = await system.upload(b"Good.", "good.txt")

@@ -7,7 +7,8 @@ from contextlib import aclosing
 from groundwork.store.v1 import store_pb2, store_pb2_grpc
 
 from kit.jetstream import KeyValue, Nats, ObjectStore, connect
-from kit.jetstream.condition import BUCKET, Finding, StoreCondition
+from kit.jetstream.condition import Finding, StoreCondition
+from kit.shared_state import STORE_CONDITION
 from kit.testing.harness import open_test_channel
 from services.ingest.adapters.store_condition import ConditionReport
 from tests.service.ingest.conftest import TIMEOUT_S, System
@@ -54,7 +55,7 @@ async def test_a_record_that_is_lost_where_there_is_no_ledger_is_found_by_the_le
     for bucket in ("DOCUMENTS", "DOCUMENT_NAMES"):
         await jetstream.js.purge_stream(f"KV_{bucket}")
     system.settings = system.settings.model_copy(update={"ingest_reconcile_interval_s": 0.2})
-    condition = await KeyValue.open(jetstream, BUCKET)
+    condition = await KeyValue.open(jetstream, STORE_CONDITION.name)
     async with (
         system.worker(),
         aclosing(
@@ -74,7 +75,7 @@ async def test_a_record_that_is_lost_where_there_is_no_ledger_is_found_by_the_le
 async def test_findings_that_are_torn_themselves_stop_nobody(jetstream: Nats) -> None:
     condition = await StoreCondition.open(jetstream)
     finding = Finding("files_missing", "FILES", 2, 0, "2 are gone", "", (), "2026-11-22")
-    bucket = await KeyValue.open(jetstream, BUCKET)
+    bucket = await KeyValue.open(jetstream, STORE_CONDITION.name)
     await bucket.put("upkeep", b"[{")
     await condition.add("ledger", [finding])
     assert await condition.findings() == [finding]

@@ -11,8 +11,9 @@ import pytest
 
 from kit.access.api_keys import encode, new_key
 from kit.access.principal import OPERATOR, QUERY
-from kit.api_key_store import BUCKET, ApiKeyNotFound, ApiKeyStore, bootstrap_key
+from kit.api_key_store import ApiKeyNotFound, ApiKeyStore, bootstrap_key
 from kit.jetstream import KeyValue, Nats
+from kit.shared_state import API_KEYS
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -60,7 +61,7 @@ async def test_changes_at_once_are_all_made(store: ApiKeyStore) -> None:
 
 async def test_what_is_no_record_opens_nothing_and_stops_nothing(store: ApiKeyStore, jetstream: Nats) -> None:
     key, _ = bootstrap()
-    bucket = await KeyValue.open(jetstream, BUCKET)
+    bucket = await KeyValue.open(jetstream, API_KEYS.name)
     await bucket.put("local.00", b"\xff")
     await bucket.put("other.11", encode(key))
     await bucket.put("local.22", json.dumps({**json.loads(encode(key)), "id": "22", "version": 2}).encode())

@@ -15,16 +15,18 @@ import pytest
 
 from kit.access.principal import Principal, use_principal
 from kit.errors import Aborted, AlreadyExists, GroundworkError, Unavailable
-from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
+from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, connect
 from kit.jetstream.objects import PIECE_BYTES
+from kit.state import Queue
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats_cluster import ClusterNode, NatsCluster, nats_cluster
-from services.orchestrator.adapters.event_log import STREAM, JetStreamEventLog
+from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import RunEvent, Token
 from services.orchestrator.models import RunKey
+from services.orchestrator.state import RUNS
 
-QUEUE = WorkQueueConfig(stream="WORK", subject="work", backoff_s=(0.01,))
+QUEUE = Queue("WORK", "work", backoff_s=(0.01,))
 ANN = Principal("acme", "ann")
 PROGRESS = 5
 """Acknowledged acts of each writer before, during and after a fault."""
@@ -327,7 +329,7 @@ async def test_leader_fails_under_load_and_nothing_acknowledged_is_lost_or_doubl
 ) -> None:
     async with Load(cluster, tmp_path) as load:
         await load.progress()
-        leader = await cluster.stream_leader(STREAM)
+        leader = await cluster.stream_leader(RUNS.stream)
         await fault.begin(cluster, leader)
         await load.progress()
         await fault.end(cluster, leader)

@@ -10,9 +10,10 @@ import pytest
 
 from kit.access.principal import ADMIN, Principal
 from kit.collection_map import CollectionMap, CollectionsStale
-from kit.collections import BUCKET, CollectionAccess, decode_access
+from kit.collections import CollectionAccess, decode_access
 from kit.errors import Unavailable
 from kit.jetstream import Entry, KeyValue, Nats
+from kit.shared_state import COLLECTIONS
 
 ANN, BOB = Principal("acme", "ann"), Principal("acme", "bob")
 ADMINISTRATOR = Principal("acme", "root", frozenset({ADMIN}))
@@ -29,7 +30,7 @@ def record(**fields: object) -> bytes:
 
 @pytest.fixture
 async def bucket(jetstream: Nats) -> KeyValue:
-    return await KeyValue.open(jetstream, BUCKET)
+    return await KeyValue.open(jetstream, COLLECTIONS.name)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from nats import errors as nats_errors
 
 from kit import deadline
 from kit.errors import Unavailable
-from kit.jetstream import Entry, Job, KeyValue, Nats, WorkQueue, WorkQueueConfig, connect
+from kit.jetstream import Entry, Job, KeyValue, Nats, WorkQueue, connect
 from kit.jetstream.failures import cancellation_kept
 from kit.service import _CHECK_TIMEOUT_S as CHECK_TIMEOUT_S
 from kit.testing.harness import free_port, make_signer, make_verifier
@@ -74,7 +74,7 @@ async def test_nothing_is_asked_for_by_readers_and_workers_while_there_is_no_con
 ) -> None:
     async with connect(nats.url, name="test") as connection:
         bucket = await KeyValue.open(connection, "THINGS")
-        queue = await WorkQueue.open(connection, WorkQueueConfig("WORK", "work"), make_signer(), make_verifier())
+        queue = await WorkQueue.open(connection("WORK", "work"), make_signer(), make_verifier())
         failures: asyncio.Queue[None] = asyncio.Queue()
 
         async def failed(_: float) -> None:

@@ -7,17 +7,19 @@ from dataclasses import dataclass, replace
 import pytest
 from nats.js import api
 
-from kit import deadline
+from kit import deadline, state
 from kit.errors import FailedPrecondition, Unavailable
-from kit.jetstream import Entry, KeyValue, Nats, ObjectStore, WorkQueue, WorkQueueConfig, connect
+from kit.jetstream import Entry, KeyValue, Nats, ObjectStore, WorkQueue, connect
 from kit.jetstream.snapshot import bring_back, copy_of
 from kit.jetstream.streams import replica_count
+from kit.state import Bucket, Queue
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats_cluster import NatsCluster, nats_cluster
+from ops.nats_users import ADMINISTRATOR, authorization, written_by
+from ops.state import USERS
 from services.orchestrator.adapters.event_log import JetStreamEventLog
-from services.standalone.nats_users import ACCESS, ADMINISTRATOR, authorization
 
-QUEUE = WorkQueueConfig(stream="WORK", subject="work")
+QUEUE = Queue("WORK", "work")
 
 
 @pytest.fixture
@@ -108,27 +110,27 @@ async def test_what_others_have_set_stays_when_a_stream_is_given_more_replicas(c
 
 
 async def test_users_of_the_services_may_do_what_replicas_take() -> None:
-    passwords = dict.fromkeys((ADMINISTRATOR, *ACCESS), "secret")
+    passwords = dict.fromkeys((ADMINISTRATOR, *USERS), "secret")
     async with nats_cluster(authorization(passwords)) as cluster:
-        for user, access in ACCESS.items():
+        for user in USERS:
             urls = ",".join(f"nats://{user}:secret@127.0.0.1:{node.port}" for node in cluster.nodes)
             async with connect(urls, name=user, replicas=1) as nats:
-                name = access.buckets[0]
+                name = written_by(user, Bucket)[0].name
                 await KeyValue.open(nats, name)
                 bucket = await KeyValue.open(replace(nats, replicas=3), name)
                 revision = await bucket.create("acme.one", b"1")
                 assert await bucket.get("acme.one") == Entry("acme.one", b"1", revision)
                 assert [entry.key async for entry in bucket.entries(">")] == ["acme.one"]
                 await bucket.purge("acme.one", revision)
-                for name in access.stores:
-                    store = await ObjectStore.open(replace(nats, replicas=3), name)
+                for files in written_by(user, state.ObjectStore):
+                    store = await ObjectStore.open(replace(nats, replicas=3), files.name)
                     await store.put("file", given([b"content"]))
                     await store.delete("file")
                     assert not await store.exists("file")
 
 
 async def test_who_was_told_of_one_server_goes_on_with_another_as_the_same_user() -> None:
-    async with nats_cluster(authorization(dict.fromkeys((ADMINISTRATOR, *ACCESS), "secret"))) as cluster:
+    async with nats_cluster(authorization(dict.fromkeys((ADMINISTRATOR, *USERS), "secret"))) as cluster:
         first = cluster.nodes[0]
         async with connect(f"nats://tools:secret@127.0.0.1:{first.port}", name="tools", replicas=3) as nats:
             bucket = await KeyValue.open(nats, "TOOL_CALLS")

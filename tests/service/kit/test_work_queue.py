@@ -12,14 +12,15 @@ from structlog.testing import capture_logs
 
 from kit.access.keys import new_key
 from kit.access.principal import Principal, current_principal, use_principal
-from kit.jetstream import Job, Nats, WorkQueue, WorkQueueConfig, work_queue
+from kit.jetstream import Job, Nats, WorkQueue, work_queue
 from kit.jetstream.backlog import BacklogGauges
 from kit.jetstream.work_queue import Handler
+from kit.state import Queue
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.telemetry import recorded_spans
 
 ANN = Principal("acme", "ann")
-QUEUE = WorkQueueConfig(stream="WORK", subject="work", ack_wait_s=60.0, backoff_s=(0.01,), refills_itself=True)
+QUEUE = Queue("WORK", "work", ack_wait_s=60.0, backoff_s=(0.01,), refills_itself=True)
 
 
 async def open_queue(jetstream: Nats, ack_wait_s: float = QUEUE.ack_wait_s) -> WorkQueue:

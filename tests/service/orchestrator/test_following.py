@@ -10,11 +10,12 @@ import pytest
 from kit.jetstream import Nats, connect
 from kit.testing.nats import NatsServer
 from services.orchestrator.adapters import tail
-from services.orchestrator.adapters.event_log import STREAM, JetStreamEventLog
+from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.errors import FencedOff
 from services.orchestrator.log.events import Done, Payload, RunEvent, RunStatus, Token
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord
+from services.orchestrator.state import RUNS
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, now
 from tests.service.orchestrator.test_ownership import LONG_S
 from tests.service.orchestrator.test_runs import until
@@ -90,7 +91,7 @@ async def following(jetstream: Nats, nats_url: str) -> AsyncIterator[Following]:
 
 async def consumers(jetstream: Nats) -> int:
     """What the server counts on the log."""
-    return (await jetstream.js.stream_info(STREAM)).state.consumer_count
+    return (await jetstream.js.stream_info(RUNS.stream)).state.consumer_count
 
 
 async def followed(events: AsyncIterator[RunEvent], begun: asyncio.Event) -> list[int]:
@@ -212,7 +213,7 @@ async def test_run_that_is_left_while_its_log_is_to_be_read_is_not_heard_of_agai
     jetstream: Nats, leaves: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await JetStreamEventLog.open(jetstream, retention_days=1)
-    tail_ = tail.RunTail(jetstream, STREAM)
+    tail_ = tail.RunTail(jetstream, RUNS.stream)
     subject = f"runs.{OURS.name}"
     subscribe, subscribed, may_go_on = jetstream.nc.subscribe, asyncio.Event(), asyncio.Event()
 

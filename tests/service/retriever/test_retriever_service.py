@@ -18,11 +18,12 @@ from kit.errors import FailedPrecondition, GroundworkError, InvalidArgument, Una
 from kit.jetstream import KeyValue, Nats
 from kit.testing.harness import running_service
 from kit.testing.nats import NatsServer
-from services.retriever.adapters.revisions import BUCKET, NatsRevisions
+from services.retriever.adapters.revisions import NatsRevisions
 from services.retriever.app import run
 from services.retriever.errors import PointerConflict
 from services.retriever.models import Pointer, PointerEntry, PointerRemoved
 from services.retriever.settings import RetrieverSettings
+from services.retriever.state import ACTIVE_REVISIONS
 from tests.service.retriever.conftest import FakeModelServer, Retriever, retriever_as
 
 
@@ -222,7 +223,7 @@ async def test_pointers_are_compared_and_set_and_watched_in_nats(jetstream: Nats
 
 async def test_pointers_of_other_versions_and_broken_ones_stop_nothing(jetstream: Nats) -> None:
     store = await NatsRevisions.open(jetstream)
-    bucket = await KeyValue.open(jetstream, BUCKET)
+    bucket = await KeyValue.open(jetstream, ACTIVE_REVISIONS.name)
     good = await store.put("local", "good", Pointer("r1", 1, "default", 2, 5), None)
     broken = [b"{", b"[]", b"\xff", b'{"revision_id": 5}', b"{}"]
     for number, value in enumerate(broken):

@@ -12,24 +12,27 @@ from nats.errors import TimeoutError as NatsTimeoutError
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
+from kit import state
 from kit.access.principal import Principal, use_principal
 from kit.errors import Unavailable
 from kit.jetstream import Job, KeyValue, Nats, ObjectStore, WorkQueue, connect, connection, opening
 from kit.jetstream.bell import Bell
 from kit.jetstream.following import follow
 from kit.jetstream.reading import stored_messages
+from kit.state import Bucket
 from kit.testing.harness import make_signer, make_verifier
 from kit.testing.nats import NatsServer, nats_server
-from services.ingest.adapters.nats_queues import CONFIG as INGEST_QUEUE
+from ops.nats_users import ADMINISTRATOR, authorization, written_by
+from ops.state import USERS
+from services.ingest.state import JOBS as INGEST_QUEUE
 from services.memory.adapters.nats import NatsThreadStore
 from services.memory.models import Message, Owner, Role, Thread
 from services.orchestrator.adapters.event_log import JetStreamEventLog
 from services.orchestrator.log.events import RunEvent, Token
 from services.orchestrator.models import RunKey
 from services.retriever.adapters.collections import NatsCollections
-from services.standalone.nats_users import ACCESS, ADMINISTRATOR, authorization
 
-PASSWORDS = {name: f"password-of-{name}" for name in (ADMINISTRATOR, *ACCESS)}
+PASSWORDS = {name: f"password-of-{name}" for name in (ADMINISTRATOR, *USERS)}
 SILENCE_S = 0.3
 """A server says no to the connection, not to the call, which hears nothing."""
 
@@ -100,20 +103,19 @@ async def whole_life_of_a_bucket(nats: Nats, name: str) -> None:
     await nats.js.purge_stream(f"KV_{name}")
 
 
-@pytest.mark.parametrize("name", sorted(ACCESS))
+@pytest.mark.parametrize("name", sorted(USERS))
 async def test_a_service_does_with_its_own_what_it_needs(
     name: str, server: NatsServer, refusals: list[EventDict], tmp_path: Path
 ) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"text"
 
-    access = ACCESS[name]
     async with connected(server, name) as nats:
         await nats.check()
-        for bucket in access.buckets:
-            await whole_life_of_a_bucket(nats, bucket)
-        for store_name in access.stores:
-            store = await ObjectStore.open(nats, store_name)
+        for bucket in written_by(name, Bucket):
+            await whole_life_of_a_bucket(nats, bucket.name)
+        for files in written_by(name, state.ObjectStore):
+            store = await ObjectStore.open(nats, files.name)
             await store.put("one", pieces())
             assert await store.exists("one")
             await store.get_to_file("one", tmp_path / "one")
@@ -239,9 +241,9 @@ async def test_the_retriever_follows_the_collections_and_never_writes_one(
 
 FOREIGN = [
     (user, bucket)
-    for user, access in ACCESS.items()
+    for user in USERS
     for bucket in ("DOCUMENTS", "THREADS", "RUN_RECORDS", "ACTIVE_REVISIONS", "API_KEYS")
-    if bucket not in access.buckets
+    if bucket not in {each.name for each in written_by(user, Bucket)}
 ]
 
 
@@ -265,7 +267,7 @@ async def test_a_service_neither_reads_nor_writes_the_bucket_of_another(
                 lambda: nats.js.publish(subject, b"2"),
                 lambda: nats.js.purge_stream(stream),
                 lambda: nats.js.delete_stream(stream),
-                lambda: nats.js.delete_stream(f"KV_{ACCESS[user].buckets[0]}"),
+                lambda: nats.js.delete_stream(written_by(user, Bucket)[0].stream),
             ]
             for attempt in attempts:
                 with pytest.raises((Unavailable, NatsTimeoutError)):

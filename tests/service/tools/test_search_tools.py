@@ -15,8 +15,8 @@ from groundwork.tools.v1 import tools_pb2 as pb
 from groundwork.tools.v1 import tools_pb2_grpc
 
 from kit.access.principal import Principal
-from kit.collections import BUCKET
 from kit.jetstream import KeyValue, connect
+from kit.shared_state import COLLECTIONS
 from kit.testing.harness import TEST_PRINCIPAL, free_port, open_test_channel, running_service, running_servicer
 from services.tools.app import run
 from services.tools.settings import ToolsSettings
@@ -89,7 +89,7 @@ async def tools(nats_url: str, address: str, models_address: str) -> AsyncIterat
     add = ingest_pb2_grpc.add_IngestServiceServicer_to_server
     async with connect(nats_url, name="test") as nats:
         # The retriever goes by the records that ingestion keeps; one without an owner is everybody's.
-        await (await KeyValue.open(nats, BUCKET)).put(f"{TEST_PRINCIPAL.tenant_id}.hall", b"{}")
+        await (await KeyValue.open(nats, COLLECTIONS.name)).put(f"{TEST_PRINCIPAL.tenant_id}.hall", b"{}")
     async with (
         running_servicer(add, _Collections()) as ingest_address,
         _tools(

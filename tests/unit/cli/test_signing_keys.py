@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from kit.access import key_folder
 from kit.access.keys import parse_public_keys
-from services.standalone.signers import SIGNERS
+from ops.signers import SIGNERS
 
 
 @pytest.fixture(autouse=True)

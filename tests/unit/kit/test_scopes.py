@@ -7,7 +7,7 @@ from kit.access.keys import PublicKey
 from kit.access.principal import ADMIN, INGEST, OPERATOR, QUERY, SCOPES, Principal
 from kit.access.scopes import scope_of
 from kit.errors import Internal, PermissionDenied
-from services.standalone.signers import SIGNERS
+from ops.signers import SIGNERS
 from tests.service.access.contracts import call_name, methods, path_of
 
 

@@ -16,11 +16,11 @@ from groundwork.orchestrator.v1 import record_pb2 as pb
 from kit.jetstream import KeyValue, Nats, ObjectStore, connect
 from kit.jetstream.condition import Finding
 from kit.testing.nats import NatsServer
-from services.standalone.store import describing
-from services.standalone.store.comparing import mendable
-from services.standalone.store.keeping import Keeper
-from services.standalone.store.ledger import Ledger
-from services.standalone.store.watching import Watch, forget_indexes
+from ops.watch import findings
+from ops.watch.compare import mendable
+from ops.watch.keeper import Keeper
+from ops.watch.ledger import Ledger
+from ops.watch.rounds import Watch, forget_indexes
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -97,7 +97,7 @@ async def mended(keeper: Keeper, *, quiet: bool = True) -> list[Finding]:
     done = await keeper.mend(comparison, mendable(comparison, quiet=quiet))
     done |= await keeper.queues.put_back(comparison.queues, quiet=quiet)
     await keeper.settle(comparison, done)
-    return [*describing.findings(comparison, done, AT), *describing.fileless(comparison.after(done), AT)]
+    return [*findings.losses(comparison, done, AT), *findings.fileless(comparison.after(done), AT)]
 
 
 def watch_over(nats: Nats, keeper: Keeper) -> Watch:

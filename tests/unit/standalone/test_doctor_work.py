@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cli import message_store as commands
+from cli import surroundings
 from kit.access.keys import new_key, public_half
 from kit.access.principal import Principal, use_principal
 from kit.access.tokens import TokenSigner
@@ -17,14 +19,14 @@ from kit.jetstream import KeyValue, Nats, WorkQueue
 from kit.ops import OpsServer
 from kit.testing.harness import free_port, make_signer, make_verifier
 from kit.testing.nats import nats_server_binary
+from ops.indexes import describe_indexes
+from ops.signers import SIGNERS
+from ops.work import observe
+from services.ingest.state import JOBS as INGEST
 from services.retriever import metrics as retriever_metrics
-from services.standalone import commands, surroundings
-from services.standalone.adapters.retriever_metrics import describe_indexes
 from services.standalone.data_dir import open_data_dir
 from services.standalone.models import StartLimits
-from services.standalone.observing import INGEST, observe
 from services.standalone.private_store import private_store
-from services.standalone.signers import SIGNERS
 from services.standalone.state_file import RunningSystem
 from tests.unit.standalone.stores import AT
 
@@ -61,19 +63,19 @@ async def test_jobs_that_wait_are_refused_or_were_given_up_are_told(jetstream: N
     seen = await observe(jetstream, make_verifier())
     assert not seen.is_wrong, "ingestion makes its jobs again"
     assert seen.lines[0] == "Jobs of all tenants:"
-    assert seen.lines[1].startswith("  INGEST   2 waiting or in hand (documents to read); 1 REFUSED")
-    assert "queued again within three minutes" in seen.lines[1]
-    assert seen.lines[2] == "  FORGET   0 waiting or in hand (deletions of what quotes a document, a thread or a run)"
+    assert seen.lines[2].startswith("  INGEST   2 waiting or in hand (documents to read); 1 REFUSED")
+    assert "queued again within three minutes" in seen.lines[2]
+    assert seen.lines[1] == "  FORGET   0 waiting or in hand (deletions of what quotes a document, a thread or a run)"
     assert seen.lines[4].startswith("  given up 1 (groundwork jobs dead")
 
     await forget(jetstream, make_signer(), 1)
     await forget(jetstream, stranger, 2)
     seen = await observe(jetstream, make_verifier())
     assert seen.is_wrong
-    assert seen.lines[2].startswith(
+    assert seen.lines[1].startswith(
         "  FORGET   2 waiting or in hand (deletions of what quotes a document, a thread or a run); 1 REFUSED"
     )
-    assert "nobody does them" in seen.lines[2]
+    assert "nobody does them" in seen.lines[1]
 
 
 async def test_a_job_of_a_kind_that_its_key_is_not_good_for_is_refused(jetstream: Nats) -> None:
@@ -85,15 +87,15 @@ async def test_a_job_of_a_kind_that_its_key_is_not_good_for_is_refused(jetstream
             await queue.request(ForgetRequest(source, AT))
     seen = await observe(jetstream, verifier)
     assert seen.is_wrong
-    assert "FORGET   4 waiting" in seen.lines[2]
-    assert "2 REFUSED, since no known key is good for them" in seen.lines[2]
+    assert "FORGET   4 waiting" in seen.lines[1]
+    assert "2 REFUSED, since no known key is good for them" in seen.lines[1]
 
 
 async def test_without_public_keys_it_is_said_that_refusals_are_not_known(jetstream: Nats) -> None:
     await forget(jetstream, make_signer(), 1)
     seen = await observe(jetstream, None)
     assert not seen.is_wrong
-    assert seen.lines[2].endswith("; whether 1 of them are refused was not looked at")
+    assert seen.lines[1].endswith("; whether 1 of them are refused was not looked at")
 
 
 async def test_documents_without_a_job_or_not_searchable_are_told(jetstream: Nats) -> None:

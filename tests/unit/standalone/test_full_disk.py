@@ -21,8 +21,10 @@ import pytest
 from kit.jetstream import KeyValue, connect
 from kit.testing.harness import free_port
 from kit.testing.nats import nats_server_binary
+from ops import nats_users
+from ops.state import USERS
 from services.standalone import disk as disk_module
-from services.standalone import nats_users, topology
+from services.standalone import topology
 from services.standalone.adapters.health import NetworkProbe
 from services.standalone.data_dir import open_data_dir
 from services.standalone.disk import Disk, has_room, require_room
@@ -221,7 +223,7 @@ def test_write_failures_are_known_by_what_nats_server_says(line: str, fails: boo
 async def test_the_message_store_writes_again_once_the_disk_has_room(tmp_path: Path, small_disk: SmallDisk) -> None:
     port, store = free_port(), small_disk.folder / "nats"
     config = tmp_path / "nats.conf"
-    passwords = dict.fromkeys((nats_users.ADMINISTRATOR, *nats_users.ACCESS), "p")
+    passwords = dict.fromkeys((nats_users.ADMINISTRATOR, *USERS), "p")
     config.write_text(topology.nats_configuration(store, port, passwords, "10s"))
     nats = ChildSpec(
         name="nats",

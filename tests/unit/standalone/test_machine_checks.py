@@ -17,7 +17,9 @@ from pydantic import ValidationError
 
 from kit.access.key_folder import KeyFolder
 from kit.testing.nats import nats_server_binary
-from services.standalone import app, nats_users, topology
+from ops.signers import SIGNERS
+from ops.state import USERS
+from services.standalone import app, topology
 from services.standalone.backoff import Backoff
 from services.standalone.data_dir import open_data_dir
 from services.standalone.errors import DataDirUnusable, PortTaken, StartRefused
@@ -25,9 +27,8 @@ from services.standalone.free_ports import choose_free_ports, listen, require_lo
 from services.standalone.log_files import JsonLinesLog, readable, without_frames
 from services.standalone.models import RestartPolicy
 from services.standalone.settings import StandaloneSettings, gateway_environment, inherited_environment
-from services.standalone.signers import SIGNERS
 
-PASSWORDS = {"groundwork": "p", **{name: f"p-{name}" for name in nats_users.ACCESS}}
+PASSWORDS = {"groundwork": "p", **{name: f"p-{name}" for name in USERS}}
 
 
 def test_a_new_data_directory_is_private_and_marked(tmp_path: Path) -> None:
@@ -244,7 +245,7 @@ def test_a_service_is_told_its_own_secrets_alone(tmp_path: Path) -> None:
     ports = list(range(20_000, 20_000 + topology.ports_needed(installation)))
     for spec in topology.build(installation, ports):
         environment = spec.environment
-        signs, stores = spec.name in SIGNERS, spec.name in nats_users.ACCESS
+        signs, stores = spec.name in SIGNERS, spec.name in USERS
         own_key = str(tmp_path / "keys" / f"{spec.name}.json")
         assert environment.get("GROUNDWORK_AUTH_SIGNING_KEY_FILE") == (own_key if signs else None)
         told = environment.get("GROUNDWORK_NATS_URL")

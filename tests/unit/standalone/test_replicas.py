@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from kit.access.key_folder import KeyFolder
 from kit.rpc.addresses import addresses
-from services.standalone import nats_users, topology
+from ops.state import USERS
+from services.standalone import topology
 from services.standalone.app import read_standalone_settings
 from services.standalone.errors import SettingsRefused, StartRefused
 from services.standalone.models import ChildSpec
@@ -30,7 +31,7 @@ def build(data_dir: Path, replicas: dict[str, int]) -> dict[str, ChildSpec]:
         nats_server=Path("nats-server"),
         nats_config=data_dir / "nats.conf",
         keys=KeyFolder(data_dir / "keys"),
-        nats_passwords={"groundwork": "p", **{name: f"p-{name}" for name in nats_users.ACCESS}},
+        nats_passwords={"groundwork": "p", **{name: f"p-{name}" for name in USERS}},
         llm_api_key="k",
         with_local_llm=False,
         nats_start_timeout_s=60.0,

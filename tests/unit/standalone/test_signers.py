@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kit.forgetting import SourceKind
+from ops.signers import SIGNERS
 from services.orchestrator.adapters.tools import ASKED_BY_TOOLS
-from services.standalone.signers import SIGNERS
 
 SERVICES = Path(__file__).resolve().parents[3] / "services"
 CONTRACTS = ("ingest", "memory", "orchestrator", "reranker", "retriever", "store", "tools")
@@ -43,7 +43,7 @@ def test_each_call_of_the_list_is_in_a_contract(signer: str) -> None:
     [("ingest", ["ingest", "ingest-worker"]), ("retriever", ["retriever"])],
 )
 def test_a_service_may_make_the_calls_that_its_code_makes_and_no_others(room: str, signers: list[str]) -> None:
-    """A new call in an adapter needs a line in services/standalone/signers.py."""
+    """A new call in an adapter needs a line in ops/signers.py."""
     listed = {call for signer in signers for call in SIGNERS[signer]} - JOBS
     assert {call.partition("/")[2] for call in listed} == calls_in(SERVICES / room)
 
@@ -54,7 +54,7 @@ def test_the_orchestrator_may_make_the_calls_that_its_code_makes() -> None:
 
 @pytest.mark.parametrize("room", [*ASKED_BY_TOOLS, "memory", "tools"])
 def test_the_orchestrator_may_besides_only_make_what_tools_ask_in_its_name(room: str) -> None:
-    """A new call in an adapter of the tools service needs a line in services/standalone/signers.py, and one that is gone none."""
+    """A new call in an adapter of the tools service needs a line in ops/signers.py, and one that is gone none."""
     adapter = SERVICES / "tools" / "adapters" / f"{room}.py"
     asked_by_tools = calls_in(adapter) if room in ASKED_BY_TOOLS else set()
     if room in ASKED_BY_TOOLS and not asked_by_tools:

@@ -15,7 +15,7 @@ from kit.access.principal import Principal, use_principal
 from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Job, KeyValue, Nats
 from kit.testing.harness import make_signer, make_verifier
-from services.standalone.store.keeping import Keeper
+from ops.watch.keeper import Keeper
 from tests.unit.standalone.stores import AT, Store, by_place, keys, mended, run_record, truncate, upload, watch_over
 
 DELETIONS = 60

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kit.testing.nats import NatsServer
+from ops.watch.guard import StoreGuard
+from ops.watch.keeper import Keeper
 from services.standalone.data_dir import open_data_dir
-from services.standalone.store.guard import StoreGuard
-from services.standalone.store.keeping import Keeper
 from tests.unit.standalone.conftest import WAIT_S
 
 
@@ -30,7 +30,7 @@ async def test_the_last_state_is_noted_unless_the_store_has_gone(
 
     monkeypatch.setattr(Keeper, "sync", sync)
     with open_data_dir(tmp_path / "data") as data_dir:
-        guard = StoreGuard(data_dir, nats.url, 3600.0, print)
+        guard = StoreGuard(data_dir.ledger_file, nats.url, 3600.0, print)
         await guard.begin(rebuild)
         assert guard._watch is not None
         if is_killed:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from kit.access.keys import parse_public_keys, parse_signing_key
-from services.standalone.nats_users import ACCESS, ADMINISTRATOR
-from services.standalone.signers import SIGNERS
+from ops.nats_users import ADMINISTRATOR
+from ops.signers import SIGNERS
+from ops.state import USERS
 from tests.doubles.http_double import Failure, Recorded
 from tests.doubles.kubernetes import NAMESPACE, KubernetesDouble, refusal
 from tests.unit.cli.cluster.conftest import run
@@ -36,9 +37,9 @@ async def test_makes_everything_that_pods_mount(kubernetes: KubernetesDouble) ->
     assert result.exit_code == 0, result.output
     keys = public_keys(kubernetes)
     assert keys == {signing_key(kubernetes, signer): frozenset(calls) for signer, calls in SIGNERS.items()}
-    passwords = [kubernetes.secret(f"groundwork-nats-{user}") for user in (ADMINISTRATOR, "routes", *ACCESS)]
+    passwords = [kubernetes.secret(f"groundwork-nats-{user}") for user in (ADMINISTRATOR, "routes", *USERS)]
     texts = {secret["password"] for secret in passwords if secret}
-    assert len(texts) == len(ACCESS) + 2
+    assert len(texts) == len(USERS) + 2
     assert all(text.isalnum() and text[0].isalpha() for text in texts)
     first_key = kubernetes.secret("groundwork-bootstrap-key")
     assert first_key is not None
@@ -98,7 +99,7 @@ async def test_two_at_once_end_with_the_same_keys(kubernetes: KubernetesDouble) 
     assert [code for code, _ in results] == [0, 0, 0], results
     assert {signing_key(kubernetes, signer) for signer in SIGNERS} <= set(public_keys(kubernetes))
     made = [line for _, said in results for line in said.splitlines() if line.startswith("Made Secret")]
-    assert len(made) == len(set(made)) == len(SIGNERS) + len(ACCESS) + 3
+    assert len(made) == len(set(made)) == len(SIGNERS) + len(USERS) + 3
 
 
 async def run_apart(kubernetes: KubernetesDouble) -> tuple[int, str]:

@@ -15,8 +15,8 @@ from cli.cluster.port_forward import Answer, PortUnreachable
 from kit.access.key_folder import KeyFolder
 from kit.access.key_metrics import METRIC, fingerprint
 from kit.access.keys import parse_public_keys, parse_signing_key
-from services.standalone.backup.archive import Manifest, writing
-from services.standalone.signers import SIGNERS
+from ops.backup.archive import Manifest, writing
+from ops.signers import SIGNERS
 from tests.doubles.http_double import Recorded
 from tests.doubles.kubernetes import NAMESPACE, KubernetesDouble
 from tests.unit.cli.cluster.conftest import run

@@ -10,31 +10,19 @@ from typing import Any
 
 from kit.access.tokens import TokenVerifier
 from kit.errors import GroundworkError
-from kit.forgetting import QUEUE as FORGET
-from kit.jetstream import Nats, WorkQueueConfig
+from kit.jetstream import Nats
 from kit.jetstream.work_queue import verified_principal
-from services.standalone.store.contents import (
-    DEAD_LETTERS,
-    DOCUMENTS,
-    POINTERS,
-    Watched,
-    fields_of,
-    read,
-    read_one,
-    totals,
-)
-from services.standalone.store.describing import document_label
-from services.standalone.store.queues import MEMORY, read_job, waiting
+from kit.state import Queue, Store
+from ops.state import QUEUES
+from ops.watch.findings import document_label
+from ops.watch.queues import read_job, waiting
+from ops.watch.records import fields_of, read, read_one, totals
+from services.ingest.state import DEAD_LETTERS, DOCUMENTS, JOBS
+from services.retriever.state import ACTIVE_REVISIONS
 
-INGEST = WorkQueueConfig(stream="INGEST", subject="ingest", refills_itself=True)
 VERIFIED_MAX = 1000
 """Jobs of a queue whose tokens are verified: each is read by itself."""
 EXAMPLES_MAX = 3
-_HOLDS = {
-    INGEST: "documents to read",
-    FORGET: "deletions of what quotes a document, a thread or a run",
-    MEMORY: "deletions of threads",
-}
 _DROPPED = "they are dropped, and queued again within three minutes of running"
 _KEPT = (
     "nobody does them. Delete again what they were to delete, or have the public half of the key known again (docs/operations.md, "
@@ -54,7 +42,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class _Queue:
-    config: WorkQueueConfig
+    config: Queue
     count: int
     subjects: frozenset[str]
     refused: int
@@ -63,11 +51,12 @@ class _Queue:
 
 async def observe(nats: Nats, verifier: TokenVerifier | None) -> Observed:
     """Reads queues and records. Without a verifier it is not known which jobs are refused."""
-    queues = [await _queue(nats, config, verifier) for config in _HOLDS]
+    queues = [await _queue(nats, config, verifier) for config in QUEUES]
+    queued = next(queue.subjects for queue in queues if queue.config is JOBS)
     letters = await _records(nats, DEAD_LETTERS)
     documents = await _records(nats, DOCUMENTS)
-    pointers = await _records(nats, POINTERS)
-    jobless = [each for each in documents.values() if _lacks_job(each, queues[0].subjects)]
+    pointers = await _records(nats, ACTIVE_REVISIONS)
+    jobless = [each for each in documents.values() if _lacks_job(each, queued)]
     hidden = [
         document
         for key, document in documents.items()
@@ -84,7 +73,7 @@ async def observe(nats: Nats, verifier: TokenVerifier | None) -> Observed:
     return Observed(tuple(lines), any(queue.refused and not queue.config.refills_itself for queue in queues))
 
 
-async def _queue(nats: Nats, config: WorkQueueConfig, verifier: TokenVerifier | None) -> _Queue:
+async def _queue(nats: Nats, config: Queue, verifier: TokenVerifier | None) -> _Queue:
     now = await totals(nats, config.stream)
     subjects = await waiting(nats, config, now) if now else set()
     looked_at = sorted(subjects)[:VERIFIED_MAX] if verifier else []
@@ -92,7 +81,7 @@ async def _queue(nats: Nats, config: WorkQueueConfig, verifier: TokenVerifier | 
     return _Queue(config, now.messages if now else 0, frozenset(subjects), len(refused), len(looked_at))
 
 
-async def _is_refused(nats: Nats, config: WorkQueueConfig, subject: str, verifier: TokenVerifier) -> bool:
+async def _is_refused(nats: Nats, config: Queue, subject: str, verifier: TokenVerifier) -> bool:
     job = await read_job(nats, config, subject)
     if job is None:
         return False
@@ -104,7 +93,7 @@ async def _is_refused(nats: Nats, config: WorkQueueConfig, subject: str, verifie
 
 
 def _line(queue: _Queue) -> str:
-    line = f"  {queue.config.stream:<8} {queue.count} waiting or in hand ({_HOLDS[queue.config]})"
+    line = f"  {queue.config.stream:<8} {queue.count} waiting or in hand ({queue.config.holds})"
     if queue.refused:
         then = _DROPPED if queue.config.refills_itself else _KEPT
         return f"{line}; {queue.refused} REFUSED, since no known key is good for them: {then}"
@@ -135,7 +124,7 @@ def _lacks_job(document: _Fields, subjects: frozenset[str]) -> bool:
     if not document.get("pending") or document.get("status") == "deleted":
         return False
     revision_id = document["pending"].get("revision_id")
-    return f"{INGEST.subject}.{document.get('tenant_id')}.{document.get('document_id')}.{revision_id}" not in subjects
+    return f"{JOBS.prefix}{document.get('tenant_id')}.{document.get('document_id')}.{revision_id}" not in subjects
 
 
 def _is_hidden(document: _Fields, pointer: _Fields) -> bool:
@@ -147,11 +136,13 @@ def _is_hidden(document: _Fields, pointer: _Fields) -> bool:
 
 async def _is_hidden_now(nats: Nats, key: str) -> bool:
     """Record and pointer were read one after the other, and change meanwhile."""
-    document, pointer = [await read_one(nats, watched, watched.prefix + key) for watched in (DOCUMENTS, POINTERS)]
+    document, pointer = [
+        await read_one(nats, watched, watched.prefix + key) for watched in (DOCUMENTS, ACTIVE_REVISIONS)
+    ]
     return _is_hidden(fields_of(document or b""), fields_of(pointer or b""))
 
 
-async def _records(nats: Nats, watched: Watched) -> dict[str, _Fields]:
+async def _records(nats: Nats, watched: Store) -> dict[str, _Fields]:
     """By key; none of a bucket that is not there."""
     entries = await read(nats, watched) if await totals(nats, watched.stream) else {}
     living = {subject: entry.value or b"" for subject, entry in entries.items() if not entry.gone}

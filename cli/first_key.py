@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from cli.message_store import exit_code_of, message_store
 from services.standalone import first_key
 from services.standalone.app import read_standalone_settings
-from services.standalone.commands import exit_code_of, message_store
 from services.standalone.errors import KeyRefused
 
 _THERE_IS_ONE = (

@@ -18,15 +18,16 @@ from dataclasses import dataclass, replace
 from nats.js.errors import NotFoundError
 
 from kit.errors import Unavailable
-from kit.forgetting import QUEUE as FORGET
-from kit.jetstream import Nats, WorkQueueConfig
+from kit.jetstream import Nats
 from kit.jetstream.failures import translated_errors
 from kit.jetstream.streams import REQUEST_TIMEOUT_S, subject_counts
-from services.standalone.store.contents import totals
-from services.standalone.store.ledger import Entry, Ledger, StreamTotals
+from kit.jetstream.work_queue import stream_config
+from kit.state import Queue
+from ops.state import QUEUES
+from ops.watch.ledger import Entry, Ledger, StreamTotals
+from ops.watch.records import totals
 
-MEMORY = WorkQueueConfig(stream="MEMORY", subject="memory")
-QUEUES = (FORGET, MEMORY)
+KEPT = tuple(queue for queue in QUEUES if not queue.refills_itself)
 _NOTHING = StreamTotals(0, 0, 0)
 
 
@@ -34,7 +35,7 @@ _NOTHING = StreamTotals(0, 0, 0)
 class QueueComparison:
     """One queue, compared with what is known of it."""
 
-    queue: WorkQueueConfig
+    queue: Queue
     lost: Mapping[str, bytes]
     """Requests that are known to have waited and do not wait now, by subject, as :func:`_packed`."""
     is_certain: bool
@@ -50,12 +51,12 @@ class StoredJob:
     data: bytes
 
 
-async def waiting(nats: Nats, queue: WorkQueueConfig, now: StreamTotals) -> set[str]:
+async def waiting(nats: Nats, queue: Queue, now: StreamTotals) -> set[str]:
     """Subjects of the jobs in a queue, those in hand included."""
     return set(await subject_counts(nats, queue.stream, ">", timeout_s=REQUEST_TIMEOUT_S)) if now.messages else set()
 
 
-async def read_job(nats: Nats, queue: WorkQueueConfig, subject: str) -> StoredJob | None:
+async def read_job(nats: Nats, queue: Queue, subject: str) -> StoredJob | None:
     """The last one on its subject; None when it was done meanwhile."""
     try:
         message = await nats.last_message(queue.stream, subject)
@@ -74,7 +75,7 @@ class QueueKeeper:
     async def sync(self, *, final: bool = False) -> None:
         """Notes which requests wait. One that ends before what is known of it is left to the comparison."""
         known = await asyncio.to_thread(self._ledger.totals)
-        for queue in QUEUES:
+        for queue in KEPT:
             before, now = known.get(queue.stream, _NOTHING), await totals(self._nats, queue.stream)
             if now is None or now.last_seq < before.last_seq:
                 continue
@@ -97,7 +98,7 @@ class QueueKeeper:
         done: set[str] = set()
         for each in comparisons:
             if each.lost and (quiet or each.is_certain):
-                await self._nats.ensure_stream(each.queue.stream_config)
+                await self._nats.ensure_stream(stream_config(each.queue))
                 for subject, packed in each.lost.items():
                     headers, data = _unpacked(packed)
                     with translated_errors(each.queue.stream):
@@ -107,12 +108,12 @@ class QueueKeeper:
 
     async def settle(self) -> None:
         """From now on what waits is what is known."""
-        for queue in QUEUES:
+        for queue in KEPT:
             known = await asyncio.to_thread(self._ledger.entries, queue.stream)
             await asyncio.to_thread(self._ledger.record, queue.stream, (), _NOTHING, list(known))
         await self.sync()
 
-    async def _compare(self, queue: WorkQueueConfig, known: StreamTotals) -> QueueComparison:
+    async def _compare(self, queue: Queue, known: StreamTotals) -> QueueComparison:
         entries = await asyncio.to_thread(self._ledger.entries, queue.stream)
         now = await totals(self._nats, queue.stream)
         there = await waiting(self._nats, queue, now) if now else set()
@@ -122,7 +123,7 @@ class QueueKeeper:
         was_set_back = now is None or now.last_seq < known.last_seq
         return QueueComparison(queue, lost, known.final or was_set_back or bool(torn))
 
-    async def _torn(self, queue: WorkQueueConfig, entries: Mapping[str, Entry], there: set[str]) -> set[str]:
+    async def _torn(self, queue: Queue, entries: Mapping[str, Entry], there: set[str]) -> set[str]:
         """Those that wait as far as the server's index knows, and cannot be read."""
         torn = set()
         for subject in entries.keys() & there:
@@ -134,7 +135,7 @@ class QueueKeeper:
                 torn.add(subject)
         return torn & await waiting(self._nats, queue, await totals(self._nats, queue.stream) or _NOTHING)
 
-    async def _read(self, queue: WorkQueueConfig, subject: str) -> Entry | None:
+    async def _read(self, queue: Queue, subject: str) -> Entry | None:
         job = await read_job(self._nats, queue, subject)
         if job is None:
             return None

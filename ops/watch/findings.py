@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 
 from kit.jetstream.condition import Finding
-from services.standalone.store.comparing import Comparison, Deviation, Difference, StreamComparison
-from services.standalone.store.contents import DOCUMENTS, FILES, NAMES, fields_of
+from ops.watch.compare import Comparison, Deviation, Difference, StreamComparison
+from ops.watch.records import fields_of
+from services.ingest.state import DOCUMENTS, FILES, NAMES
 
 EXAMPLES_MAX = 20
 EXAMPLES_AT_START = 3
@@ -25,34 +26,15 @@ _SAID = {
     Difference.RETURNED: "had been deleted and are there again",
     Difference.UNKNOWN: "were never written as they are",
 }
-_ADVICE = {
-    DOCUMENTS.name: "Restore a backup, or upload these documents again",
-    FILES.name: "Restore a backup, or upload these documents again",
-    "THREADS": "Restore a backup; else these threads are lost",
-    "THREAD_MESSAGES": "Restore a backup; else these messages are lost",
-    "RUN_SOURCES": "Restart Groundwork, which notes them again from the runs' logs. Answers in threads that are older than those "
-    "logs are not found when a document that they quote is deleted: delete such threads, too",
-    "API_KEYS": "Look at the keys (groundwork keys list): make those that are gone anew, and revoke again those that are active "
-    "and should not be",
-    "FORGOTTEN": "Look through the answers that were being given when something was deleted in the last day (groundwork runs), and "
-    "delete those that quote it",
-}
-_HOLDS = {
-    "API_KEYS": "API_KEYS (who may come in)",
-    "RUN_ACTIVE": "RUN_ACTIVE (which answers are being given)",
-    "RUN_SOURCES": "RUN_SOURCES (which runs quote which documents)",
-    "FORGOTTEN": "FORGOTTEN (what running answers must not quote any more)",
-}
-_OTHERWISE = "Restore a backup if you miss them"
 
 
-def findings(comparison: Comparison, mended: Set[str], at: datetime, done: str = MENDED) -> list[Finding]:
+def losses(comparison: Comparison, mended: Set[str], at: datetime, done: str = MENDED) -> list[Finding]:
     """One for each kind of deviation in each stream. `done` says what `mended` means."""
     found = [finding for stream in comparison.streams for finding in _of_stream(stream, mended, at, done)]
-    for stream, count in comparison.messages_missing.items():
+    for store, count in comparison.messages_missing.items():
         if count:
-            detail = f"{count} of the last messages of {stream} are gone"
-            found.append(Finding("messages_missing", stream, count, 0, detail, _OTHERWISE, (), at.isoformat()))
+            detail = f"{count} of the last messages of {store.stream} are gone"
+            found.append(Finding("messages_missing", store.stream, count, 0, detail, store.advice, (), at.isoformat()))
     return [*found, *_of_queues(comparison, mended, at, done)]
 
 
@@ -63,7 +45,7 @@ def _of_queues(comparison: Comparison, mended: Set[str], at: datetime, done: str
             continue
         name, count, repaired = each.queue.stream, len(each.lost), len(each.lost.keys() & mended)
         detail = f"{count} deletions that waited in {name} are gone; {repaired} {done}"
-        advice = "" if repaired == count else "Delete again what you deleted in the minutes before"
+        advice = "" if repaired == count else each.queue.advice
         examples = tuple(sorted(each.lost))[:EXAMPLES_MAX]
         found.append(Finding("jobs_missing", name, count, repaired, detail, advice, examples, at.isoformat()))
     return found
@@ -83,14 +65,14 @@ def _of_kind(stream: StreamComparison, kind: Difference, mended: Set[str], at: d
     deviations = [deviation for deviation in stream.deviations if deviation.kind is kind]
     left = [deviation for deviation in deviations if deviation.subject not in mended]
     name, repaired = stream.watched.name, len(deviations) - len(left)
-    detail = f"{len(deviations)} entries of {_HOLDS.get(name, name)} {_SAID[kind]}; {repaired} {done}"
+    detail = f"{len(deviations)} entries of {name} ({stream.watched.holds}) {_SAID[kind]}; {repaired} {done}"
     return Finding(
         f"entries_{kind.value}",
         name,
         len(deviations),
         repaired,
         detail,
-        _ADVICE.get(name, _OTHERWISE) if left else "",
+        stream.watched.advice if left else "",
         tuple(_label(stream, deviation) for deviation in (left or deviations)[:EXAMPLES_MAX]),
         at.isoformat(),
     )
@@ -105,7 +87,7 @@ def _fileless(comparison: Comparison, at: datetime) -> Finding:
         len(labels),
         0,
         f"The files of {len(labels)} documents are gone or incomplete: these cannot be downloaded or indexed again",
-        _ADVICE[FILES.name],
+        FILES.advice,
         tuple(labels[:EXAMPLES_MAX]),
         at.isoformat(),
     )

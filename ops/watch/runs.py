@@ -6,7 +6,7 @@ from google.protobuf.message import DecodeError
 from groundwork.orchestrator.v1 import orchestrator_pb2 as api
 from groundwork.orchestrator.v1 import record_pb2 as pb
 
-from services.standalone.store.contents import fields_of
+from ops.watch.records import fields_of
 
 _GOES_ON = {api.RUN_STATUS_RUNNING: False, api.RUN_STATUS_WAITING: True}
 """States of a run that has not ended, and whether it is parked in it."""

@@ -11,31 +11,10 @@ from kit.access.keys import Jwk
 from kit.jetstream import Nats
 from kit.jetstream.snapshot import copy_of
 from kit.jetstream.streams import stream_names
-from services.standalone.backup.archive import PART_BYTES, ArchiveWriter, Manifest, StreamEntry, writing
-from services.standalone.errors import BackupUnusable
+from ops.backup.archive import PART_BYTES, ArchiveWriter, Manifest, StreamEntry, writing
+from ops.errors import BackupUnusable
+from ops.state import STORES, backup_order
 
-ORDER = (
-    "KV_INGEST_KEYS",
-    "KV_MEMORY_KEYS",
-    "KV_RUN_KEYS",
-    "KV_RUN_ACTIVE",
-    "KV_RUN_RECORDS",
-    "RUNS",
-    "KV_THREADS",
-    "KV_THREAD_MESSAGES",
-    "KV_DOCUMENTS",
-    "KV_DOCUMENT_NAMES",
-    "KV_COLLECTIONS",
-    "KV_COLLECTION_MODELS",
-    "KV_ACTIVE_REVISIONS",
-    "OBJ_FILES",
-)
-"""Each stream is copied at one instant, but not all at the same. What refers comes before what it refers to: a record in the copy
-has its file there, a thread its messages, an idempotency key what was made under it. The other way round a record could be
-there without its file, which nothing can mend; a file without a record is removed by ingestion's upkeep. Streams not named here
-come last."""
-SECRET = frozenset({"KV_MODEL_CREDENTIALS"})
-"""Keys that users brought for one question, sealed. They are good for an hour, and nothing of them is to be in a backup."""
 LEASE_S = 3600.0
 """Streams whose messages expire within this time hold leases and the like: they would be out of date when restored."""
 
@@ -58,9 +37,10 @@ async def back_up(
     with writing(file) as writer:
         created_at = now().isoformat()
         entries = []
+        secret = {store.stream for store in STORES if store.is_secret}
         for stream in in_order(await stream_names(nats)):
             max_age_s = (await nats.js.stream_info(stream)).config.max_age or 0
-            if stream not in SECRET and not 0 < max_age_s <= LEASE_S:
+            if stream not in secret and not 0 < max_age_s <= LEASE_S:
                 on_stream(stream)
                 entries.append(await _copy(nats, stream, writer))
         manifest = Manifest(created_at, tuple(entries), public_keys=tuple(public_keys), damage=tuple(damage))
@@ -69,8 +49,12 @@ async def back_up(
 
 
 def in_order(streams: list[str]) -> list[str]:
-    """By :data:`ORDER`, then the others by name."""
-    return [*(name for name in ORDER if name in streams), *sorted(set(streams) - set(ORDER))]
+    """Streams that need others come before them, since each is copied at another instant: a record in the copy has its file there,
+    a thread its messages, an idempotency key what was made under it. The other way round a record could be there without its file,
+    which nothing can mend; ingestion's upkeep removes a file without a record. The streams without such needs come last, by name.
+    """
+    first = [store.stream for store in backup_order() if store.stream in streams]
+    return [*first, *sorted(set(streams) - set(first))]
 
 
 async def _copy(nats: Nats, stream: str, writer: ArchiveWriter) -> StreamEntry:

@@ -13,11 +13,11 @@ from pathlib import Path
 from kit.errors import GroundworkError
 from kit.jetstream import Nats
 from kit.jetstream.condition import Finding, StoreCondition
-from services.standalone.store import describing
-from services.standalone.store.comparing import Comparison, mendable
-from services.standalone.store.contents import FILES
-from services.standalone.store.keeping import Keeper
-from services.standalone.store.ledger import Ledger
+from ops.watch import findings
+from ops.watch.compare import Comparison, mendable
+from ops.watch.keeper import Keeper
+from ops.watch.ledger import Ledger
+from services.ingest.state import FILES
 
 SYNC_INTERVAL_S = 10.0
 """What is written in the last seconds before a crash is not known, and not missed if it is lost. Shorter costs the store more."""
@@ -75,12 +75,12 @@ class Watch:
         mended = await self.keeper.mend(comparison, mendable(comparison, quiet=quiet))
         mended |= await self.keeper.queues.put_back(comparison.queues, quiet=quiet)
         comparison = comparison.after(mended)
-        losses = describing.findings(comparison, mended, self.now())
-        fileless = describing.fileless(comparison, self.now())
+        losses = findings.losses(comparison, mended, self.now())
+        fileless = findings.fileless(comparison, self.now())
         condition = await StoreCondition.open(self.nats)
-        await condition.add(describing.LOSSES, losses)
-        is_news = await condition.set(describing.FILELESS, fileless)
-        for line in describing.lines([*losses, *(fileless if is_news else ())], describing.EXAMPLES_AT_START):
+        await condition.add(findings.LOSSES, losses)
+        is_news = await condition.set(findings.FILELESS, fileless)
+        for line in findings.lines([*losses, *(fileless if is_news else ())], findings.EXAMPLES_AT_START):
             self.say(line)
         await self.keeper.settle(comparison, mended)
         return [*losses, *fileless]

@@ -5,25 +5,23 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from kit.jetstream import Nats
 from kit.jetstream.condition import Finding, StoreCondition
-from services.standalone.data_dir import DataDir
-from services.standalone.errors import StandaloneError, StartRefused
-from services.standalone.observing import Observed
-from services.standalone.store import describing
-from services.standalone.store.comparing import mendable
-from services.standalone.store.keeping import Keeper
-from services.standalone.store.ledger import Ledger
+from ops.errors import NoRoomToExamine, OperatorError
+from ops.local_store import LocalStore, OpenStore
+from ops.watch import findings
+from ops.watch.compare import mendable
+from ops.watch.keeper import Keeper
+from ops.watch.ledger import Ledger
+from ops.work import Observed
 
 NOTHING_OBSERVED = Observed((), is_wrong=False)
 Observe = Callable[[Nats], Awaitable[Observed]]
 """Looks at more than at damage, in the same store."""
-OpenStore = Callable[[Path], AbstractAsyncContextManager[Nats]]
 _MEBIBYTE = 1024 * 1024
 _NO_LEDGER = (
     "A cluster has no ledger: its message store was not compared with what was written. Ingestion compares names, records, files "
@@ -63,10 +61,10 @@ class Diagnosis:
         if self.before:
             shown += [
                 "Found before, and not accepted yet (groundwork doctor --accept):",
-                *describing.lines(self.before),
+                *findings.lines(self.before),
             ]
         if self.now:
-            shown += ["Wrong now:", *describing.lines(self.now)]
+            shown += ["Wrong now:", *findings.lines(self.now)]
         if not self.is_well:
             return shown
         if not self.was_compared:
@@ -102,20 +100,20 @@ async def examine(
 
 
 async def examine_copy(
-    data_dir: DataDir, open_store: OpenStore, now: Callable[[], datetime], observe: Observe = observe_nothing
+    local: LocalStore, open_store: OpenStore, now: Callable[[], datetime], observe: Observe = observe_nothing
 ) -> Diagnosis:
     """Of a store that does not run. A copy is looked at: the server cuts off what it cannot read when it starts.
 
-    Raises StartRefused when there is no room for the copy.
+    Raises NoRoomToExamine when there is no room for the copy.
     """
-    copy = data_dir.path / "nats.examined"
-    await asyncio.to_thread(_copy, data_dir.nats_store, copy)
+    copy = local.path / "nats.examined"
+    await asyncio.to_thread(_copy, local.nats_store, copy)
     try:
         async with open_store(copy) as nats:
             before = tuple(await (await StoreCondition.open(nats)).findings())
-            compared = await _compare(nats, data_dir.ledger_file, now)
+            compared = await _compare(nats, local.ledger_file, now)
             return replace(compared, before=before, observed=await observe(nats))
-    except StandaloneError as error:
+    except OperatorError as error:
         return Diagnosis(unreadable=str(error))
     finally:
         await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
@@ -134,8 +132,8 @@ async def _compare(nats: Nats, ledger_file: Path, now: Callable[[], datetime]) -
         await asyncio.to_thread(ledger.close)
     can_be_mended = {deviation.subject for _, deviation in mendable(comparison, quiet=True)}
     can_be_mended |= {subject for each in comparison.queues for subject in each.lost}
-    losses = describing.findings(comparison, can_be_mended, now(), describing.MENDABLE)
-    return Diagnosis((*losses, *describing.fileless(comparison.after(can_be_mended), now())))
+    losses = findings.losses(comparison, can_be_mended, now(), findings.MENDABLE)
+    return Diagnosis((*losses, *findings.fileless(comparison.after(can_be_mended), now())))
 
 
 def _copy(store: Path, copy: Path) -> None:
@@ -143,7 +141,7 @@ def _copy(store: Path, copy: Path) -> None:
     size_bytes = sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
     free_bytes = shutil.disk_usage(copy.parent).free
     if size_bytes > free_bytes:
-        raise StartRefused(
+        raise NoRoomToExamine(
             f"To look at the message store a copy of it is made, {size_bytes // _MEBIBYTE} MB; {copy.parent} has room for "
             f"{free_bytes // _MEBIBYTE} MB. Free some space, or start Groundwork, which says what it finds, too"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from services.standalone.adapters.retriever_metrics import describe_indexes
+from ops.indexes import describe_indexes
 from services.standalone.state_file import RunningSystem
 
 OF_A_CLUSTER = (

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.access.keys import Jwk, parse_public_keys
-from services.standalone.errors import BackupUnusable
+from ops.errors import BackupUnusable
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 from kit.jetstream import connect
-from services.standalone.data_dir import DataDir
-from services.standalone.store.keeping import Keeper
-from services.standalone.store.watching import NOT_NOW, Rebuild, Watch, open_ledger
+from ops.watch.keeper import Keeper
+from ops.watch.rounds import NOT_NOW, Rebuild, Watch, open_ledger
 
 START_TIMEOUT_S = 300.0
 """For a comparison at the start; a million records take under a minute."""
@@ -21,8 +21,8 @@ END_TIMEOUT_S = 3.0
 class StoreGuard:
     """One system's."""
 
-    def __init__(self, data_dir: DataDir, nats_url: str, scrub_interval_s: float, say: Callable[[str], None]) -> None:
-        self._data_dir = data_dir
+    def __init__(self, ledger_file: Path, nats_url: str, scrub_interval_s: float, say: Callable[[str], None]) -> None:
+        self._ledger_file = ledger_file
         self._nats_url = nats_url
         self._scrub_interval_s = scrub_interval_s
         self._say = say
@@ -34,7 +34,7 @@ class StoreGuard:
         """Compares and mends; goes on watching until :meth:`end`."""
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
-                ledger = await self._stack.enter_async_context(open_ledger(self._data_dir.ledger_file, self._say))
+                ledger = await self._stack.enter_async_context(open_ledger(self._ledger_file, self._say))
                 nats = await self._stack.enter_async_context(connect(self._nats_url, name="supervisor"))
                 self._watch = Watch(nats, Keeper(nats, ledger), now=lambda: datetime.now(UTC), say=self._say)
                 await self._watch.at_start(rebuild)

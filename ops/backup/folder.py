@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from services.standalone.errors import BackupUnusable
+from ops.errors import BackupUnusable
 
 _PATTERN = "groundwork-*Z.tar"
 """Names sort by time, so that the last one is the newest whatever happened to the files' dates."""

@@ -6,25 +6,14 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from services.standalone.store.contents import (
-    DOCUMENTS,
-    FILES,
-    FORGOTTEN,
-    MARKERS,
-    MESSAGES,
-    NAMES,
-    POINTERS,
-    SOURCES,
-    THREADS,
-    Watched,
-    fields_of,
-    file_name,
-    file_names,
-    is_tombstone,
-    noted_source,
-)
-from services.standalone.store.ledger import Entry, StreamTotals
-from services.standalone.store.queues import QueueComparison
+from kit.state import Store
+from ops.watch.ledger import Entry, StreamTotals
+from ops.watch.queues import QueueComparison
+from ops.watch.records import fields_of, file_name, file_names, is_tombstone, noted_source
+from services.ingest.state import DOCUMENTS, FILES, NAMES
+from services.memory.state import MESSAGES, THREADS
+from services.orchestrator.state import FORGOTTEN, MARKERS, SOURCES
+from services.retriever.state import ACTIVE_REVISIONS
 
 
 class Difference(StrEnum):
@@ -95,7 +84,7 @@ def _deviation(known: Entry, found: Entry | None) -> Difference | None:
 class StreamComparison:
     """One stream of which every entry is known."""
 
-    watched: Watched
+    watched: Store
     deviations: tuple[Deviation, ...]
     known_values: Mapping[str, bytes]
     """Of deviating subjects, where the ledger has them."""
@@ -114,13 +103,13 @@ class Comparison:
     streams: tuple[StreamComparison, ...]
     whole_files: frozenset[str]
     """Names of files of which every piece is there, also of those whose description is missing but known."""
-    messages_missing: Mapping[str, int]
+    messages_missing: Mapping[Store, int]
     """Of streams of which only totals are known."""
     fileless: tuple[str, ...] = ()
     """Subjects of documents that are there, and whose file is not."""
     queues: tuple[QueueComparison, ...] = ()
 
-    def of(self, watched: Watched) -> StreamComparison:
+    def of(self, watched: Store) -> StreamComparison:
         """That of one stream."""
         return _of(self.streams, watched)
 
@@ -130,7 +119,7 @@ class Comparison:
         return replace(self, fileless=tuple(subject for subject in self.fileless if subject not in mended))
 
 
-Repair = tuple[Watched, Deviation]
+Repair = tuple[Store, Deviation]
 
 
 def only_losses(
@@ -192,7 +181,7 @@ def _is_loss(
         return _is_there(_of(streams, THREADS), key.rpartition(".")[0].rpartition(".")[0])
     if stream.watched is NAMES:
         key = f"{key.partition('.')[0]}.{value.decode('utf-8', 'replace')}"
-    is_of_document = stream.watched in (NAMES, POINTERS)
+    is_of_document = stream.watched in (NAMES, ACTIVE_REVISIONS)
     return not is_tombstone(value) and (not is_of_document or _has_document(_of(streams, DOCUMENTS), key, whole_files))
 
 
@@ -261,5 +250,5 @@ def _has_file(document: bytes | None, whole_files: Set[str]) -> bool:
     return document is not None and file_name(fields_of(document)) in whole_files
 
 
-def _of(streams: Sequence[StreamComparison], watched: Watched) -> StreamComparison:
+def _of(streams: Sequence[StreamComparison], watched: Store) -> StreamComparison:
     return next(each for each in streams if each.watched is watched)

@@ -12,7 +12,8 @@ from nats.js.kv import KV_OP, KV_PURGE, MSG_ROLLUP_SUBJECT
 from kit.errors import Unavailable
 from kit.jetstream import KeyValue, Nats
 from kit.jetstream.failures import translated_errors
-from services.standalone.store.comparing import (
+from kit.state import DAY_S, Bucket, Store
+from ops.watch.compare import (
     Comparison,
     Deviation,
     Difference,
@@ -22,19 +23,12 @@ from services.standalone.store.comparing import (
     messages_missing,
     only_losses,
 )
-from services.standalone.store.contents import (
+from ops.watch.ledger import Entry, Ledger, StreamTotals
+from ops.watch.queues import QueueKeeper
+from ops.watch.records import (
     COUNTED,
-    DOCUMENTS,
-    FILES,
-    FORGOTTEN,
-    MARKERS,
-    RECORDS,
-    RUNS,
-    SOURCES,
-    SOURCES_ARE_NOTED,
     VALUE_BYTES_MAX,
     WATCHED,
-    Watched,
     fields_of,
     file_name,
     noted_source,
@@ -43,14 +37,13 @@ from services.standalone.store.contents import (
     totals,
     whole_files,
 )
-from services.standalone.store.ledger import Entry, Ledger, StreamTotals
-from services.standalone.store.queues import QueueKeeper
-from services.standalone.store.runs import marker_for, says_text_is_kept
+from ops.watch.runs import marker_for, says_text_is_kept
+from services.ingest.state import DOCUMENTS, FILES
+from services.orchestrator.state import MARKERS, OLDER_RUNS_NOTED, RECORDS, RUNS, SOURCES
 
 _EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence"
 _ROLLUP = "Nats-Rollup"
 _NOTHING = StreamTotals(0, 0, 0)
-_DAY_S = 86_400.0
 
 
 class Keeper:
@@ -70,10 +63,10 @@ class Keeper:
             if now and now.last_seq > before:
                 entries = await read(self._nats, watched, after=before)
                 await self._record(watched, list(entries.values()), now)
-        for stream in COUNTED:
-            if now := await totals(self._nats, stream):
+        for store in COUNTED:
+            if now := await totals(self._nats, store.stream):
                 exact = replace(now, final=final)
-                await asyncio.to_thread(self._ledger.record, stream, (), exact)
+                await asyncio.to_thread(self._ledger.record, store.stream, (), exact)
         await self.queues.sync(final=final)
 
     async def compare(self) -> Comparison:
@@ -81,9 +74,9 @@ class Keeper:
         known = await asyncio.to_thread(self._ledger.totals)
         streams = [await self._compare(watched, known.get(watched.stream)) for watched in WATCHED]
         missing = {}
-        for stream in COUNTED:
-            if stream in known:
-                missing[stream] = messages_missing(known[stream], await totals(self._nats, stream) or _NOTHING)
+        for store in COUNTED:
+            if before := known.get(store.stream):
+                missing[store] = messages_missing(before, await totals(self._nats, store.stream) or _NOTHING)
         files = streams[WATCHED.index(FILES)]
         described = {subject: entry.value or b"" for subject, entry in files.found.items() if not entry.gone}
         exists = await totals(self._nats, FILES.stream)
@@ -97,14 +90,15 @@ class Keeper:
     async def mend(self, comparison: Comparison, repairs: Sequence[Repair]) -> set[str]:
         """Makes the repairs; subjects of those that were made. Who has been written meanwhile is left as he is."""
         are_sources_lost = bool(comparison.of(SOURCES).deviations)
-        for stream in {watched.stream for watched, _ in repairs} | ({SOURCES.stream} if are_sources_lost else set()):
-            if stream.startswith("KV_"):
-                ttl_s = _DAY_S if stream == FORGOTTEN.stream else None
-                await KeyValue.open(self._nats, stream.removeprefix("KV_"), ttl_s=ttl_s)
+        for store in {watched for watched, _ in repairs} | ({SOURCES} if are_sources_lost else set()):
+            if isinstance(store, Bucket):
+                await KeyValue.open(self._nats, store.name, ttl_s=store.kept_for_s)
         if are_sources_lost:
-            await self._remove(SOURCES, SOURCES_ARE_NOTED)  # what the ledger does not know either is in the runs' logs
+            await self._remove(
+                SOURCES, SOURCES.prefix + OLDER_RUNS_NOTED
+            )  # what the ledger does not know either is in the runs' logs
         mended: set[str] = set()
-        silent: set[Watched] = set()
+        silent: set[Store] = set()
         for watched, deviation in repairs:
             if watched in silent:
                 continue
@@ -115,7 +109,7 @@ class Keeper:
                 silent.add(watched)
         return mended
 
-    async def _repair(self, watched: Watched, deviation: Deviation, values: Mapping[str, bytes]) -> bool:
+    async def _repair(self, watched: Store, deviation: Deviation, values: Mapping[str, bytes]) -> bool:
         if deviation.kind is Difference.UNKNOWN:
             return await self._remove(watched, deviation.subject)
         headers = {_EXPECTED_SEQ: str(deviation.found_seq)}
@@ -132,17 +126,17 @@ class Keeper:
             return False
         return True
 
-    async def _life_s(self, watched: Watched, subject: str, value: bytes) -> float | None:
+    async def _life_s(self, watched: Store, subject: str, value: bytes) -> float | None:
         """How long an entry that is put back is kept: the source of a run that is in no thread for as long as the log of a run."""
         noted = noted_source(subject, value) if watched is SOURCES else None
         if noted is None or noted.thread:
             return None
         try:
-            with translated_errors(RUNS):
-                max_age_s = (await self._nats.js.stream_info(RUNS)).config.max_age
+            with translated_errors(RUNS.stream):
+                max_age_s = (await self._nats.js.stream_info(RUNS.stream)).config.max_age
         except NotFoundError:
             return None
-        return max_age_s + _DAY_S if max_age_s else None
+        return max_age_s + DAY_S if max_age_s else None
 
     async def _kept_runs(self, sources: StreamComparison) -> set[str]:
         """Keys of the runs in missing entries, as source or as user of one, whose record is there and says that their text is."""
@@ -163,7 +157,7 @@ class Keeper:
         records = {key: await read_one(self._nats, RECORDS, RECORDS.prefix + key) for key in keys}
         return {key for key, record in records.items() if record is not None and marker_for(record) is not None}
 
-    async def _remove(self, watched: Watched, subject: str) -> bool:
+    async def _remove(self, watched: Store, subject: str) -> bool:
         """Whether it is gone. By purging, since what torn bytes made of a subject cannot be published to; where the server's own
         index does not know the subject, that does nothing, and whoever reads the record has to pass over it."""
         with translated_errors(watched.name):
@@ -180,7 +174,7 @@ class Keeper:
         await self.queues.settle()
         await self.sync()
 
-    async def _compare(self, watched: Watched, known: StreamTotals | None) -> StreamComparison:
+    async def _compare(self, watched: Store, known: StreamTotals | None) -> StreamComparison:
         entries = await asyncio.to_thread(self._ledger.entries, watched.stream) if known else {}
         now = await totals(self._nats, watched.stream)
         found = await read(self._nats, watched) if now else {}
@@ -193,7 +187,7 @@ class Keeper:
         )
 
     async def _record(
-        self, watched: Watched, entries: list[Entry], now: StreamTotals, *, forgotten: Sequence[str] = ()
+        self, watched: Store, entries: list[Entry], now: StreamTotals, *, forgotten: Sequence[str] = ()
     ) -> None:
         kept = [entry if _keeps_value(watched, entry) else replace(entry, value=None) for entry in entries]
         await asyncio.to_thread(self._ledger.record, watched.stream, kept, now, forgotten)
@@ -222,7 +216,7 @@ def _without_file(found: Mapping[str, Entry], subjects: Iterable[str], whole: se
     ]
 
 
-def _keeps_value(watched: Watched, entry: Entry) -> bool:
+def _keeps_value(watched: Store, entry: Entry) -> bool:
     return watched.keeps_values and not entry.gone and len(entry.value or b"") <= VALUE_BYTES_MAX
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from contextlib import aclosing, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -15,15 +15,15 @@ from kit.jetstream import KeyValue, Nats
 from kit.jetstream.reading import last_messages
 from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back
 from kit.jetstream.streams import stream_names
-from services.standalone.backup.archive import Archive, Manifest, StreamEntry, opened
-from services.standalone.data_dir import DataDir
-from services.standalone.errors import RestoreRefused
-from services.standalone.signers import SIGNERS
-from services.standalone.store.contents import DOCUMENTS, MARKERS, POINTERS, RECORDS, is_tombstone, read, totals
-from services.standalone.store.runs import marker_for
-
-OpenStore = Callable[[Path], AbstractAsyncContextManager[Nats]]
-"""A message store of one's own over a folder."""
+from ops.backup.archive import Archive, Manifest, StreamEntry, opened
+from ops.errors import RestoreRefused
+from ops.local_store import LocalStore, OpenStore
+from ops.signers import SIGNERS
+from ops.watch.records import is_tombstone, read, totals
+from ops.watch.runs import marker_for
+from services.ingest.state import DOCUMENTS
+from services.orchestrator.state import MARKERS, RECORDS
+from services.retriever.state import ACTIVE_REVISIONS
 
 
 async def restore_into(nats: Nats, archive: Archive, *, replace: bool, on_stream: Callable[[str], None]) -> None:
@@ -53,12 +53,12 @@ async def restore_into(nats: Nats, archive: Archive, *, replace: bool, on_stream
 async def _drop_pointers_without_records(nats: Nats) -> None:
     """Pointers were copied after records: a document that was uploaded in between has the one and not the other. Nothing could make
     it again, so the retriever would miss it for ever."""
-    if not await totals(nats, POINTERS.stream):
+    if not await totals(nats, ACTIVE_REVISIONS.stream):
         return
     documents = await read(nats, DOCUMENTS) if await totals(nats, DOCUMENTS.stream) else {}
-    pointers = await KeyValue.open(nats, POINTERS.name)
-    for subject, entry in (await read(nats, POINTERS)).items():
-        key = subject.removeprefix(POINTERS.prefix)
+    pointers = await KeyValue.open(nats, ACTIVE_REVISIONS.name)
+    for subject, entry in (await read(nats, ACTIVE_REVISIONS)).items():
+        key = subject.removeprefix(ACTIVE_REVISIONS.prefix)
         record = documents.get(DOCUMENTS.prefix + key)
         if not entry.gone and not is_tombstone(entry.value or b"") and (record is None or record.gone):
             await pointers.purge(key)
@@ -78,7 +78,7 @@ async def _mark_open_runs(nats: Nats) -> None:
 
 
 async def restore_data_dir(
-    data_dir: DataDir,
+    local: LocalStore,
     file: Path,
     open_store: OpenStore,
     *,
@@ -91,11 +91,11 @@ async def restore_data_dir(
 
     Jobs in its queues were signed where the backup was made: those keys are good for jobs here, too.
     """
-    store, unfinished = data_dir.nats_store, data_dir.path / "nats.restoring"
+    store, unfinished = local.nats_store, local.path / "nats.restoring"
     filled = await asyncio.to_thread(_has_files, store)
     if filled and not replace:
         raise RestoreRefused(
-            f"{data_dir.path} holds data already. Nothing was changed. Restore into another directory with "
+            f"{local.path} holds data already. Nothing was changed. Restore into another directory with "
             "GROUNDWORK_DATA_DIR=…, or give --replace: the present data is then moved aside, not removed"
         )
     with opened(file) as archive:
@@ -103,9 +103,9 @@ async def restore_data_dir(
         await asyncio.to_thread(unfinished.mkdir, mode=0o700)
         async with open_store(unfinished) as nats:
             await restore_into(nats, archive, replace=False, on_stream=on_stream)
-        await asyncio.to_thread(KeyFolder(data_dir.keys).trust_for_jobs, SIGNERS, archive.manifest.public_keys)
-        aside = data_dir.path / f"nats.replaced-{now():%Y%m%dT%H%M%S}" if filled else None
-        await asyncio.to_thread(_take_place, data_dir, unfinished, aside)
+        await asyncio.to_thread(KeyFolder(local.keys).trust_for_jobs, SIGNERS, archive.manifest.public_keys)
+        aside = local.path / f"nats.replaced-{now():%Y%m%dT%H%M%S}" if filled else None
+        await asyncio.to_thread(_take_place, local, unfinished, aside)
         return archive.manifest, aside
 
 
@@ -116,14 +116,14 @@ async def _pieces(archive: Archive, stream: StreamEntry) -> AsyncGenerator[bytes
             yield part[start : start + PIECE_BYTES]
 
 
-def _take_place(data_dir: DataDir, made: Path, aside: Path | None) -> None:
+def _take_place(local: LocalStore, made: Path, aside: Path | None) -> None:
     """The ledger goes last: a store that is missing because this was interrupted is noticed at the next start."""
     if aside:
-        data_dir.nats_store.rename(aside)
+        local.nats_store.rename(aside)
     else:
-        shutil.rmtree(data_dir.nats_store, ignore_errors=True)
-    made.replace(data_dir.nats_store)
-    data_dir.ledger_file.unlink(missing_ok=True)
+        shutil.rmtree(local.nats_store, ignore_errors=True)
+    made.replace(local.nats_store)
+    local.ledger_file.unlink(missing_ok=True)
 
 
 def _has_files(folder: Path) -> bool:

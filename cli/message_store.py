@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from cli import surroundings
 from kit.access.key_folder import KeyFolder
 from kit.access.keys import Jwk, KeySource, parse_public_keys
 from kit.access.tokens import TokenVerifier
@@ -24,23 +25,23 @@ from kit.broken_pipe import reader_has_gone
 from kit.errors import GroundworkError
 from kit.file_source import FileSource
 from kit.jetstream import Nats, connect
-from services.standalone import surroundings
+from ops.backup import folder
+from ops.backup.archive import Manifest, opened
+from ops.backup.make import back_up
+from ops.backup.restore import restore_data_dir, restore_into
+from ops.doctor import Diagnosis, examine, examine_copy
+from ops.errors import BackupRefused, BackupUnusable, OperatorError
+from ops.signers import SIGNERS
+from ops.watch import findings
+from ops.work import Observed, observe
 from services.standalone.app import find_nats_server, read_standalone_settings
-from services.standalone.backup import folder
-from services.standalone.backup.archive import Manifest, opened
-from services.standalone.backup.backing_up import back_up
-from services.standalone.backup.restoring import restore_data_dir, restore_into
 from services.standalone.console import keep_terminal_for_people
 from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, DataDir, open_data_dir
-from services.standalone.doctor import Diagnosis, examine, examine_copy
-from services.standalone.errors import BackupRefused, BackupUnusable, NotRunning, StandaloneError
+from services.standalone.errors import NotRunning
 from services.standalone.models import StartLimits
-from services.standalone.observing import Observed, observe
 from services.standalone.private_store import private_store
 from services.standalone.settings import StandaloneSettings, inherited_environment
-from services.standalone.signers import SIGNERS
 from services.standalone.state_file import read_running
-from services.standalone.store import describing
 from services.standalone.topology import nats_start_limits
 
 CONNECT_TIMEOUT_S = 10.0
@@ -92,7 +93,7 @@ async def _damage(nats: Nats, settings: StandaloneSettings) -> list[str]:
     diagnosis = await examine(nats, ledger, _now, accept=False)
     for remark in diagnosis.remarks:
         _say(remark)
-    return describing.lines(diagnosis.losses)
+    return findings.lines(diagnosis.losses)
 
 
 def _public_keys(settings: StandaloneSettings, keys: Path | None) -> Sequence[Jwk]:
@@ -287,7 +288,7 @@ def exit_code_of(command: Coroutine[Any, Any, None]) -> int:
     try:
         asyncio.run(command)
         sys.stdout.flush()
-    except StandaloneError as error:
+    except OperatorError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     except GroundworkError as error:

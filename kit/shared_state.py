@@ -1,0 +1,51 @@
+"""Stores that several services open through an adapter in kit. Each is part of the `state.py` of the service that owns it."""
+
+from kit.state import DAY_S, Bucket, Queue, Watch
+
+API_KEYS = Bucket(
+    "API_KEYS",
+    holds="who may come in: hashes of API keys, revoked ones too",
+    written_by=("gateway",),
+    watch=Watch.VALUES,  # only a hash of a key is there; a revocation that was lost would open the door again
+    if_lost="callers have no key; a revoked key may be good again",
+    advice="Look at the keys (groundwork keys list): make those that are gone anew, and revoke again those that are active and "
+    "should not be",
+)
+API_KEY_USES = Bucket(
+    "API_KEY_USES",
+    holds="when each API key was last used",
+    written_by=("gateway",),
+    kept_for_s=366 * DAY_S,
+    if_lost="last uses are not shown until the next use",
+)
+COLLECTIONS = Bucket(
+    "COLLECTIONS",
+    holds="collections: owner and visibility",
+    written_by=("ingest", "ingest-worker"),
+    read_by=("retriever",),
+    needed_by=("DOCUMENTS", "INGEST_KEYS"),
+    watch=Watch.VALUES,
+    if_lost="nobody finds what is in the collection",
+)
+STORE_CONDITION = Bucket(
+    "STORE_CONDITION",
+    holds="what was found damaged, until a person has accepted it",
+    written_by=("ingest", "ingest-worker"),
+    if_lost="what is still wrong is found again",
+)
+MODEL_SETTINGS = Bucket(
+    "MODEL_SETTINGS",
+    holds="which model was set for an operation",
+    written_by=("orchestrator",),
+    if_lost="operations use the models of the settings",
+)
+FORGET = Queue(
+    "FORGET",
+    "forget",
+    holds="deletions of what quotes a document, a thread or a run",
+    written_by=("orchestrator",),
+    filled_by=("memory", "ingest", "ingest-worker"),
+    has_kinds=True,
+    if_lost="what quotes a deleted source stays readable: delete the source again",
+    advice="Delete again what you deleted in the minutes before",
+)
