@@ -116,6 +116,53 @@ def form_of(content: str, fields: Mapping[str, tuple[str, float, float]], commen
     )
 
 
+def buttons_of(content: str, buttons: Sequence[tuple[str, str, bool, float, float]]) -> bytes:
+    """A PDF whose page has check boxes: name, value, whether it is on, x and y from the bottom left. Names of several are radio
+    buttons."""
+    names = [name for name, *_ in buttons]
+    annotations = []
+    for name, value, is_on, x, y in buttons:
+        flags = 1 << 15 if names.count(name) > 1 else 0
+        state = value if is_on else "Off"
+        annotations.append(
+            f"<< /Type /Annot /Subtype /Widget /FT /Btn /Ff {flags} /T ({name}) /V /{state} /AS /{state} /F 4"
+            f" /Rect [{x} {y} {x + 12} {y + 12}] /AP << /N << /{value} 6 0 R /Off 7 0 R >> >> >>"
+        )
+    places = " ".join(f"{number} 0 R" for number in range(8, 8 + len(annotations)))
+    fonts = "<< /Font << /F1 3 0 R >> >>"
+    box = b"/Type /XObject /Subtype /Form /BBox [0 0 12 12] /Resources << /Font << /F1 3 0 R >> >>"
+    return _assembled(
+        [
+            f"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [{places}] /DR {fonts} >> >>".encode(),
+            b"<< /Type /Pages /Kids [5 0 R] /Count 1 >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            _stream(content.encode("latin-1")),
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources {fonts}"
+            f" /Annots [{places}] >>".encode(),
+            _stream(b"BT /F1 10 Tf 2 2 Td (4) Tj ET", box),
+            _stream(b"", box),
+            *(annotation.encode("latin-1") for annotation in annotations),
+        ]
+    )
+
+
+def ruled(
+    rows: Sequence[Sequence[str]], top: float, *, left: float = 72, width: float = 140, height: float = 20
+) -> str:
+    """Operators that paint a table with all its rules, its first row at `top` from the bottom."""
+    columns = max(map(len, rows))
+    bottom, right = top - height * len(rows), left + width * columns
+    lines = [f"{left} {top - height * n} m {right} {top - height * n} l S" for n in range(len(rows) + 1)]
+    lines += [f"{left + width * n} {bottom} m {left + width * n} {top} l S" for n in range(columns + 1)]
+    texts = (
+        shown(cell, left + width * x + 4, top - height * (y + 1) + 6)
+        for y, row in enumerate(rows)
+        for x, cell in enumerate(row)
+        if cell
+    )
+    return "\n".join(lines) + "\n" + "".join(texts)
+
+
 def _stream(data: bytes, entries: bytes = b"") -> bytes:
     return b"<< %s /Length %d >>\nstream\n%s\nendstream" % (entries, len(data), data)
 

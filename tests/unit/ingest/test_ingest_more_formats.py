@@ -311,3 +311,26 @@ def test_gzip_that_holds_no_document_is_refused_with_its_reason(read: Read, data
     with pytest.raises(DocumentRejected) as rejected:
         read(data, "a.txt.gz")
     assert rejected.value.reason == reason
+
+
+def test_odt_table_in_a_table_keeps_its_columns_and_layouts_their_lists(tmp_path: Path) -> None:
+    inner = table([[cell("Zone"), cell("Price")], [cell("North"), cell("77")]])
+    nested = f"<table:table-cell><text:p>Prices</text:p>{inner}</table:table-cell>"
+    body = table([[cell("Offer"), cell("Details")], [cell("A 1"), nested]])
+    layout = "<text:list><text:list-item><text:p>Item</text:p></text:list-item></text:list><text:h>Head</text:h>"
+    body += table([[f"<table:table-cell>{layout}</table:table-cell>"]])
+    path = tmp_path / "a.odt"
+    path.write_bytes(opendocument_of("text", body))
+    assert [block.text for block in parse(path, detection.ODT, "a.odt").blocks] == [
+        "Offer: A 1; Details: Prices",
+        "Zone: North; Price: 77",
+        "- Item",
+        "Head",
+    ]
+
+
+def test_ods_formula_without_a_value_is_said(tmp_path: Path) -> None:
+    formula = '<table:table-cell table:formula="of:=SUM([.B1:.B2])"/>'
+    path = tmp_path / "a.ods"
+    path.write_bytes(opendocument_of("spreadsheet", table([[cell("Total"), formula]])))
+    assert parse(path, detection.ODS, "a.ods").warnings == ("1 uncomputed formula was left out",)

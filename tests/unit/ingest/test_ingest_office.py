@@ -23,6 +23,7 @@ from tests.unit.ingest.office_files import (
     epub_parts,
     paragraph,
     pptx_of,
+    pptx_parts,
     relationships,
     shape,
     xlsx_of,
@@ -337,3 +338,88 @@ def test_text_of_an_office_file_keeps_its_structure_through_cleaning(read: Read)
     cleaned: CleanDocument = clean(read(docx_of(paragraph("Ferries", "H1") + paragraph("They leave.")), "a.docx"))
     assert cleaned.text == "Ferries\n\nThey leave."
     assert cleaned.sections[1].path == (("Ferries", 0),)
+
+
+# -- what a reader of Word sees, in odd places --
+
+
+def test_docx_paragraphs_are_one_where_the_mark_between_them_was_deleted(read: Read) -> None:
+    deleted = "<w:rPr><w:del w:id='9' w:author='A'/></w:rPr>"
+    body = paragraph("Disputes go to the court ", "", deleted) + paragraph("of Tarsk.", "H1") + paragraph("End.")
+    document = read(docx_of(body), "a.docx")
+    assert [(block.kind, block.text) for block in document.blocks] == [
+        (BlockKind.HEADING, "Disputes go to the court of Tarsk."),
+        (BlockKind.TEXT, "End."),
+    ]
+
+
+def test_docx_text_that_is_crossed_out_is_left_out_and_counted(read: Read) -> None:
+    struck = "<w:r><w:rPr><w:strike/></w:rPr><w:t>300</w:t></w:r>"
+    off = '<w:r><w:rPr><w:strike w:val="0"/></w:rPr><w:t> 450 a day.</w:t></w:r>'
+    document = read(docx_of(_run(f"<w:r><w:t>The fee is </w:t></w:r>{struck}{struck}{off}")), "a.docx")
+    assert _texts(document) == ["The fee is  450 a day."]
+    assert document.warnings == ("1 struck-out passage was left out",)
+
+
+def test_docx_symbols_and_check_boxes_give_their_characters(read: Read) -> None:
+    def symbol(font: str, code: str) -> str:
+        return f'<w:r><w:sym w:font="{font}" w:char="{code}"/></w:r>'
+
+    def box(state: str) -> str:
+        return f"<w:r><w:fldChar><w:ffData><w:checkBox>{state}</w:checkBox></w:ffData></w:fldChar></w:r>"
+
+    body = _run(symbol("Symbol", "F06D") + "<w:r><w:t>m </w:t></w:r>" + symbol("Wingdings", "F0FE"))
+    body += _run(
+        box('<w:default w:val="0"/><w:checked/>') + "<w:r><w:t> yes </w:t></w:r>" + box('<w:default w:val="0"/>')
+    )
+    assert _texts(read(docx_of(body), "a.docx")) == ["μm ☑", "[x] yes [ ]"]
+
+
+def test_docx_table_in_a_table_keeps_its_columns(read: Read) -> None:
+    inner = f"<w:tbl><w:tr>{_cell('Zone')}{_cell('Price')}</w:tr><w:tr>{_cell('North')}{_cell('77')}</w:tr></w:tbl>"
+    nested = f"<w:tc>{paragraph('Prices')}{inner}{paragraph('')}</w:tc>"
+    table = f"<w:tbl><w:tr>{_cell('Offer')}{_cell('Details')}</w:tr><w:tr>{_cell('A 1')}{nested}</w:tr></w:tbl>"
+    assert _texts(read(docx_of(table), "a.docx")) == ["Offer: A 1; Details: Prices", "Zone: North; Price: 77"]
+    layout = f"<w:tbl><w:tr><w:tc>{paragraph('Above')}{inner}{paragraph('')}</w:tc></w:tr></w:tbl>"
+    assert _texts(read(docx_of(layout), "a.docx")) == ["Above", "Zone: North; Price: 77"]
+
+
+def test_docx_footnote_in_a_table_is_read(read: Read) -> None:
+    note = f'<w:footnote w:id="2">{paragraph("Without tax.")}</w:footnote>'
+    noted = '<w:tc><w:p><w:r><w:t>77</w:t><w:footnoteReference w:id="2"/></w:r></w:p></w:tc>'
+    table = f"<w:tbl><w:tr>{_cell('Zone')}{_cell('Price')}</w:tr><w:tr>{_cell('North')}{noted}</w:tr></w:tbl>"
+    assert _texts(read(docx_of(table, footnotes=note), "a.docx")) == [
+        "Zone: North; Price: 77",
+        "Footnote: Without tax.",
+    ]
+
+
+def test_pptx_hidden_slide_is_read_and_said(read: Read) -> None:
+    parts = pptx_parts([shape(["Shown."]), shape(["Not shown."])])
+    parts["ppt/slides/slide2.xml"] = str(parts["ppt/slides/slide2.xml"]).replace("<p:sld ", '<p:sld show="0" ')
+    document = read(zip_of(parts), "a.pptx")
+    assert _texts(document) == ["Shown.", "Not shown."]
+    assert document.warnings == ("slide 2 is hidden; what is on it was read",)
+
+
+def test_xlsx_says_what_is_hidden_and_which_formulas_have_no_value(read: Read) -> None:
+    def fill(book: openpyxl.Workbook) -> None:
+        sheet = book.active
+        sheet.title = "Costs"
+        for row in (["Item", "Sum", "Secret"], ["Rope", 4, "x"], ["Buoy", 8, "y"], ["Total", "=SUM(B2:B3)", None]):
+            sheet.append(row)
+        sheet["A5"], sheet["B5"] = "Time", dt.timedelta(hours=26, minutes=30)
+        sheet.row_dimensions[3].hidden = True
+        sheet.column_dimensions["C"].hidden = True
+
+    document = read(_workbook(fill), "a.xlsx")
+    assert _texts(document) == [
+        "Costs",
+        "Item: Rope; Sum: 4; Secret: x",
+        "Item: Buoy; Sum: 8; Secret: y",
+        "Total",
+        "Item: Time; Sum: 26:30:00",
+    ]
+    hidden, formulas = document.warnings
+    assert hidden == "the sheet 'Costs' has 1 hidden row and 1 hidden column; what is in them was read"
+    assert formulas.startswith("1 formula of the sheet 'Costs' has no stored value and was left out; open the file")

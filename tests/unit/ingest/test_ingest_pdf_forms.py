@@ -8,7 +8,7 @@ import pytest
 from services.ingest.reading.cleaning import clean
 from services.ingest.reading.models import ParsedDocument
 from services.ingest.reading.parsers.pdf import parse_pdf
-from tests.unit.ingest.pdf_files import form_of, pdf_of_contents, shown
+from tests.unit.ingest.pdf_files import buttons_of, form_of, pdf_of_contents, ruled, shown
 from tests.unit.ingest.recognizers import bytes_of, picture_of
 
 Read = Callable[[bytes], ParsedDocument]
@@ -53,3 +53,34 @@ def test_pictures_beside_the_text_are_counted_but_not_logos_and_backgrounds(read
     )
     document = read(pdf_of_contents([pictures + prose], jpeg=bytes_of(picture_of(["anything"]))))
     assert document.warnings == ("2 pictures were left out",)
+
+
+def test_state_of_check_boxes_and_radio_buttons_stands_at_their_labels(read: Read) -> None:
+    labels = shown("Shore power needed:", 72, 700) + shown("yes", 240, 700) + shown("no", 310, 700)
+    labels += shown("Payment:", 72, 660) + shown("card", 240, 660) + shown("cash", 310, 660)
+    buttons = [
+        ("power", "Yes", True, 222, 698), ("nopower", "Yes", False, 292, 698),
+        ("pay", "card", False, 222, 658), ("pay", "cash", True, 292, 658),
+    ]  # fmt: skip
+    text = clean(read(buttons_of(labels, buttons))).text
+    assert [" ".join(line.split()) for line in text.split("\n\n")] == [
+        "Shore power needed: [x] yes [ ] no",
+        "Payment: [ ] card [x] cash",
+    ]
+
+
+def test_rest_of_a_table_on_the_next_page_has_the_names_of_its_columns(read: Read) -> None:
+    first = ruled([("Ship", "Captain", "Port"), ("Wega", "Ines", "Osk"), ("Lyra", "Jon", "Lind")], 200)
+    second = ruled([("Vega", "Piet", "Tarsk"), ("Mira", "Orla", "Osk")], 740)
+    other = ruled([("Alpha", "Beta", "Gamma"), ("one", "two", "three")], 700, left=90)
+    pages = [shown("Ships of the harbour", 72, 740) + first, second + shown("End of the list.", 72, 600), other]
+    texts = [block.text for block in read(pdf_of_contents(pages)).blocks]
+    assert texts == [
+        "Ships of the harbour",
+        "Ship: Wega; Captain: Ines; Port: Osk",
+        "Ship: Lyra; Captain: Jon; Port: Lind",
+        "Ship: Vega; Captain: Piet; Port: Tarsk",
+        "Ship: Mira; Captain: Orla; Port: Osk",
+        "End of the list.",
+        "Alpha: one; Beta: two; Gamma: three",
+    ]

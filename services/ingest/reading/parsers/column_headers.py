@@ -12,6 +12,8 @@ ROWS_LOOKED_AT = 40
 _WIDE_TABLE = 3.0
 """Bonus of a table of three columns or more: forms seldom have them."""
 _LONG_NAME = 40
+_MUCH_LONGER = 3
+"""Times that the usual cell is longer than the name of its column."""
 _MIN_LABELS, _LABEL_SHARE = 2, 0.34
 _LABELS = frozenset(
     re.findall(
@@ -136,7 +138,13 @@ def _score_of_first(label: str, cell: str) -> float:
     elif label[:1].isupper() and cell[:1].islower():
         score -= 2.0
     if not known:
-        score += -1.5 if _WRITTEN_NAME.match(cell) else 1.0 if len(words) == 1 and len(_words(label)) == 1 else -0.5
+        score += (
+            -1.5
+            if cell[0].isupper() and _WRITTEN_NAME.match(cell)
+            else 1.0
+            if len(words) == 1 and len(_words(label)) == 1
+            else -0.5
+        )
     return score
 
 
@@ -166,7 +174,8 @@ def _score_of_values(first: Sequence[str], body: Sequence[Sequence[str]], column
         return 2.0 if len(set(cells)) < len(cells) and len(cells) > 2 else 0.0
     if len(kinds) == 1 and "words" not in kinds:
         return 3.0 if len(cells) > 1 else 2.0
-    return -1.0 if len(kinds) > 2 else 0.0
+    is_brief = _MUCH_LONGER * len(first[column]) <= sorted(map(len, cells))[(len(cells) - 1) // 2]
+    return 1.0 if is_brief and len(cells) > 1 else -1.0 if len(kinds) > 2 else 0.0
 
 
 def _kind(cell: str) -> str:

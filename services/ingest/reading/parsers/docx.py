@@ -5,29 +5,19 @@ tracked insertions and content controls.)"""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
-from services.ingest.reading.parsers.charts import CHART, R_ID, read_chart
+from services.ingest.reading.parsers.charts import read_chart
 from services.ingest.reading.parsers.column_headers import SAYS_HEADER, SAYS_NONE, marks_of_type
-from services.ingest.reading.parsers.docx_styles import Numbering, Styles
+from services.ingest.reading.parsers.docx_inline import FALLBACK, UNSEEN, Inline, is_on, read_inline, struck_count
+from services.ingest.reading.parsers.docx_styles import Numbering, Styles, W
 from services.ingest.reading.parsers.losses import comments_left_out, left_out
 from services.ingest.reading.parsers.package import Package, damaged, open_package
-from services.ingest.reading.parsers.table_values import with_shifted
 from services.ingest.reading.parsers.tables import SPANNED, merged_header, spread, table_rows
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
 
-W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-_M_TEXT = _M + "t"
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-_UNSEEN = {
-    W + tag for tag in ("del", "moveFrom", "pPr", "rPr", "instrText", "delText", "sectPr", "tblPr", "trPr", "tcPr")
-}
-_CHARACTERS = {W + "tab": "\t", W + "br": "\n", W + "cr": "\n", W + "noBreakHyphen": "-"}
-_NOTES = {W + "footnoteReference": "footnotes", W + "endnoteReference": "endnotes"}
 _PICTURES = {
     "{http://schemas.openxmlformats.org/drawingml/2006/picture}pic",
     "{urn:schemas-microsoft-com:vml}imagedata",
@@ -51,7 +41,8 @@ def parse_docx(source: Source, name: str) -> ParsedDocument:
         reader = _Reader(package, part)
         blocks = tuple(reader.blocks(body))
         title = package.core_title() or reader.title
-        losses = [*left_out(_picture_count(body), "picture"), *_left_out_beside(package, part)]
+        losses = [*left_out(_picture_count(body), "picture"), *left_out(struck_count(body), "struck-out passage")]
+        losses += _left_out_beside(package, part)
         return ParsedDocument(title_or_name(title, name), blocks, warnings=(*package.warnings, *losses))
 
 
@@ -72,20 +63,9 @@ def _picture_count(body: Any) -> int:
         element = stack.pop()
         if element.tag in _PICTURES:
             count += 1
-        elif element.tag != _FALLBACK:
+        elif element.tag != FALLBACK:
             stack.extend(element)
     return count
-
-
-@dataclass(frozen=True)
-class _Inline:
-    """What a paragraph holds: its text, its notes as (part, id), the text boxes and charts anchored in it."""
-
-    text: str
-    notes: tuple[tuple[str, str], ...]
-    boxes: tuple[Any, ...]
-    charts: tuple[str, ...]
-    """Ids of the relationships to their parts."""
 
 
 class _Reader:
@@ -105,20 +85,35 @@ class _Reader:
         """Of the first paragraph in the style Title."""
 
     def blocks(self, body: Any) -> Iterator[Block]:
+        """Blocks of the body, a cell or a text box. Paragraphs of which the marks between were deleted are one."""
+        held: list[Any] = []
         for element in _flow(body):
-            yield from self._table(element) if element.tag == W + "tbl" else self._paragraph(element)
+            if element.tag == W + "tbl":
+                yield from self._paragraph(*held) if held else ()
+                yield from self._table(element)
+                held = []
+                continue
+            held.append(element)
+            if not _is_mark_deleted(element):
+                yield from self._paragraph(*held)
+                held = []
+        yield from self._paragraph(*held) if held else ()
 
-    def _paragraph(self, element: Any) -> Iterator[Block]:
-        inline = _inline(element)
-        properties = element.find(W + "pPr")
+    def _paragraph(self, *elements: Any) -> Iterator[Block]:
+        inline = read_inline(*elements)
+        properties = elements[-1].find(W + "pPr")  # those of the mark that is left
         style = self._styles.of(properties)
         if inline.text.strip() and not style.is_contents:
             yield self._styled(inline.text, properties)
-        for kind, note_id in inline.notes:
-            if text := self._notes[kind].pop(note_id, ""):  # a note stands where it is first referred to
-                yield Block(BlockKind.TEXT, f"Footnote: {text}")
+        yield from self._anchored(inline)
         for box in inline.boxes:
             yield from self.blocks(box)
+
+    def _anchored(self, inline: Inline) -> Iterator[Block]:
+        """The notes and charts of a paragraph that were not read yet: a note stands where it is first referred to."""
+        for kind, note_id in inline.notes:
+            if text := self._notes[kind].pop(note_id, ""):
+                yield Block(BlockKind.TEXT, f"Footnote: {text}")
         for chart_id in inline.charts:
             root = self._package.xml(self._charts.pop(chart_id, ""))
             yield from read_chart(root).blocks() if root is not None else ()
@@ -138,16 +133,35 @@ class _Reader:
 
     def _table(self, table: Any) -> Iterator[Block]:
         rows, header_rows = _grid(table)
+        cells = list(_own_cells(table))
         widest = max((len(row) for row in rows), default=0)
         if widest < 2 or any(len(cell) > _MAX_CELL_CHARS for row in rows for cell in row):  # a layout, not a table
-            for cell in table.iter(W + "tc"):
-                yield from (block for paragraph in cell.findall(W + "p") for block in self._paragraph(paragraph))
+            for cell in cells:
+                yield from self.blocks(cell)
             return
         if header_rows:
             names = merged_header([spread(row) for row in rows[:header_rows]])
             yield from table_rows([names, *rows[header_rows:]], header_rows=1)
         else:
             yield from table_rows(rows, marks=_marks(table, self._styles))
+        for element in (element for cell in cells for element in _flow(cell)):
+            if element.tag == W + "tbl":
+                yield from self._table(element)
+            else:
+                yield from self._anchored(read_inline(element))
+
+
+def _own_cells(table: Any) -> Iterator[Any]:
+    """The cells of a table that no deleted row holds, without those of tables in them."""
+    for row in _children(table, W + "tr"):
+        if row.find(f"{W}trPr/{W}del") is None:
+            yield from _children(row, W + "tc")
+
+
+def _is_mark_deleted(paragraph: Any) -> bool:
+    """Whether a tracked change takes the end of a paragraph away: what follows belongs to it."""
+    properties = paragraph.find(f"{W}pPr/{W}rPr")
+    return properties is not None and any(properties.find(W + tag) is not None for tag in ("del", "moveFrom"))
 
 
 def _marks(table: Any, styles: Styles) -> float:
@@ -174,7 +188,7 @@ def _bold_cells(row: Any) -> list[bool]:
         if runs:
             styles = [(each.get(W + "val") or "").lower() for each in cell.iter(W + "pStyle")]
             is_named = bool(styles) and all("head" in style and "table" in style for style in styles)
-            cells.append(is_named or all(_is_on(run, "b") for run in runs))
+            cells.append(is_named or all(is_on(run, "b") for run in runs))
     return cells
 
 
@@ -185,56 +199,8 @@ def _flow(parent: Any) -> Iterator[Any]:
         element = stack.pop()
         if element.tag in (W + "p", W + "tbl"):
             yield element
-        elif element.tag not in _UNSEEN and element.tag != _FALLBACK:
+        elif element.tag not in UNSEEN and element.tag != FALLBACK:
             stack.extend(reversed(element))
-
-
-def _inline(paragraph: Any) -> _Inline:
-    text: list[tuple[str, int]] = []
-    notes: list[tuple[str, str]] = []
-    boxes: list[Any] = []
-    charts: list[str] = []
-    stack = list(reversed(paragraph))
-    while stack:
-        element = stack.pop()
-        tag = element.tag
-        if tag in _UNSEEN or tag == _FALLBACK or (tag == W + "r" and _is_on(element, "vanish")):
-            continue
-        if tag in (W + "t", _M_TEXT):
-            text.append((element.text or "", _shift(element)))
-        elif tag in _CHARACTERS:
-            text.append((_CHARACTERS[tag], 0))
-        elif tag in _NOTES:
-            notes.append((_NOTES[tag], element.get(W + "id") or ""))
-        elif tag == W + "txbxContent":
-            boxes.append(element)
-        elif tag == CHART:
-            charts.append(element.get(R_ID) or "")
-        else:
-            stack.extend(reversed(element))
-    return _Inline(with_shifted(text), tuple(notes), tuple(boxes), tuple(charts))
-
-
-def _shift(text: Any) -> int:
-    """1 where a text stands raised, -1 where it stands lowered, else 0: in a formula, or by the properties of its run."""
-    run = text.getparent()
-    if text.tag == _M_TEXT:
-        return {_M + "sup": 1, _M + "sub": -1}.get(run.getparent().tag, 0)
-    properties = run.find(W + "rPr")
-    if properties is None:
-        return 0
-    aligned = properties.find(W + "vertAlign")
-    if aligned is not None:
-        return {"superscript": 1, "subscript": -1}.get(aligned.get(W + "val"), 0)
-    position = properties.find(W + "position")
-    moved = position.get(W + "val", "") if position is not None else ""
-    return 0 if not moved.lstrip("-").isdigit() else (int(moved) > 0) - (int(moved) < 0)
-
-
-def _is_on(run: Any, tag: str) -> bool:
-    """Whether a run has a property, such as bold type."""
-    element = run.find(f"{W}rPr/{W}{tag}")
-    return element is not None and element.get(W + "val") not in ("0", "false", "off")
 
 
 def _grid(table: Any) -> tuple[list[list[str]], int]:
@@ -263,9 +229,18 @@ def _cells(cell: Any, above: list[str], column: int) -> list[str]:
     if merge is not None and merge.get(W + "val", "continue") == "continue":
         text = above[column] if column < len(above) else ""
     else:
-        words = (" ".join(_inline(paragraph).text.split()) for paragraph in cell.iter(W + "p"))
-        text = " ".join(word for word in words if word)
+        text = " ".join(word for word in _words(cell) if word)
     return [text] + [SPANNED] * (span - 1)
+
+
+def _words(parent: Any) -> Iterator[str]:
+    """The texts of a cell's paragraphs and text boxes, without those of tables in it."""
+    for element in _flow(parent):
+        if element.tag == W + "p":
+            inline = read_inline(element)
+            yield " ".join(inline.text.split())
+            for box in inline.boxes:
+                yield from _words(box)
 
 
 def _children(parent: Any, tag: str) -> Iterator[Any]:
@@ -275,7 +250,7 @@ def _children(parent: Any, tag: str) -> Iterator[Any]:
         element = stack.pop()
         if element.tag == tag:
             yield element
-        elif element.tag not in _UNSEEN and element.tag not in (W + "tbl", W + "p"):
+        elif element.tag not in UNSEEN and element.tag not in (W + "tbl", W + "p"):
             stack.extend(reversed(element))
 
 
@@ -289,6 +264,6 @@ def _notes(root: Any, tag: str) -> dict[str, str]:
     """Texts of foot- or endnotes by id; separators have none."""
     found = {}
     for note in root.iter(tag) if root is not None else ():
-        text = " ".join(" ".join(_inline(paragraph).text for paragraph in note.iter(W + "p")).split())
+        text = " ".join(" ".join(read_inline(paragraph).text for paragraph in note.iter(W + "p")).split())
         found[note.get(W + "id") or ""] = text
     return found

@@ -114,13 +114,13 @@ class Numbering:
         if kind == "bullet" or "%" not in text:
             return "-", depth
 
-        def numeral(found: "re.Match[str]") -> str:
+        def shown(found: "re.Match[str]") -> str:
             at = int(found[1]) - 1
             level_kind, _, start = levels.get(at, ("decimal", "", 1))
             counter = counters[at]
-            return _numeral(start if counter is None else counter, level_kind)
+            return numeral(start if counter is None else counter, level_kind)
 
-        return re.sub(r"%([1-9])", numeral, text), depth
+        return re.sub(r"%([1-9])", shown, text), depth
 
 
 def _level(element: Any) -> tuple[int, tuple[str, str, int]]:
@@ -136,7 +136,8 @@ def _numbered(properties: Any) -> tuple[str, int] | None:
     return (list_id, min(_number(numbering, "ilvl") or 0, _LEVELS - 1)) if list_id else None
 
 
-def _numeral(number: int, kind: str) -> str:
+def numeral(number: int, kind: str) -> str:
+    """A number as lists show it: `lowerLetter`, `upperRoman` …; in digits otherwise."""
     if kind in ("lowerLetter", "upperLetter") and 0 < number <= 26:
         letter = chr(ord("a") + number - 1)
         return letter if kind == "lowerLetter" else letter.upper()

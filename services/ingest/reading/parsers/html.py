@@ -1,9 +1,8 @@
 """HTML: the words a reader sees, without navigation and scripts. Headings, lists, code and table rows stay what they are. The walk
 keeps its own stack, because a hostile page nests deeper than Python recurses."""
 
-import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -11,9 +10,11 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.html_bounds import bounded_html
+from services.ingest.reading.parsers.html_structures import Grid, OpenList
+from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.plain import encoding_warnings
 from services.ingest.reading.parsers.table_values import with_shifted
-from services.ingest.reading.parsers.tables import SPANNED, table_rows
+from services.ingest.reading.parsers.tables import table_rows
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
 
@@ -23,6 +24,8 @@ _DROPPED = (
     "[style*='display: none'], .mw-editsection, .navbox, .toc, #toc, .mw-jump-link, .reference, .noprint, .sidebar, "
     ".breadcrumb, .breadcrumbs, .cookie-banner, .share-buttons"
 )
+_STRUCK = "del, s, strike"
+"""Crossed out: what replaces it stands beside it."""
 _BLOCKS = frozenset(
     re.findall(
         r"\w+",
@@ -33,16 +36,11 @@ _BLOCKS = frozenset(
 _LINE_BREAK = "\u2028"
 _PARAGRAPH_BREAK = re.compile(r"\u2028\s*\u2028\s*")
 _MAX_CELL_CHARS = 2000
-_MAX_INDENT = 8
-_MAX_COLUMNS, _MAX_ROWS_OF_A_CELL, _MAX_HEADER_ROWS = 1000, 1000, 3  # the first is that of HTML (4.9.11)
-_MAX_REPEATED_CHARS = 300
-"""Of a cell that reaches over several rows, in each after its first."""
-_MAX_FILLED = 50_000
-"""Places of one table that cells reach into from elsewhere: a few words of code may claim millions."""
 _MAX_LAYOUT_DEPTH = 16  # of tables in tables; deeper ones are read through
 _LINK_LIST_MIN_ITEMS = 6
 _MAX_LIST_ITEMS = 50_000
 """Looked at for menus; an item counts once for each list around it."""
+_OF_LISTS = frozenset(("ul", "ol", "li", "dl", "dd"))
 _SHIFTED = {"sup": 1, "sub": -1}
 _HEADING = re.compile(r"^h([1-6])$")
 _EMPTY_ELEMENT = re.compile(r"<([A-Za-z][\w:.-]*+)([^<>]*+)(?<=/)>")
@@ -57,8 +55,9 @@ def parse_html(source: Source, name: str) -> ParsedDocument:
     tree = LexborHTMLParser(bounded_html(text))
     title_node = tree.css_first("head title") or tree.css_first("h1")
     title = title_node.text() if title_node else None
+    struck = left_out(sum(1 for node in tree.css(_STRUCK) if node.text().strip()), "struck-out passage")
     blocks = tuple(_blocks(tree))
-    return ParsedDocument(title_or_name(title, name), blocks, warnings=encoding_warnings(decoded))
+    return ParsedDocument(title_or_name(title, name), blocks, warnings=(*encoding_warnings(decoded), *struck))
 
 
 def without_empty_elements(text: str) -> str:
@@ -72,8 +71,10 @@ def blocks_of_html(fragment: str) -> list[Block]:
 
 
 def _blocks(tree: LexborHTMLParser) -> Iterator[Block]:
-    for node in tree.css(_DROPPED):
-        if node.tag not in ("html", "body"):
+    total = len(tree.body.text()) if tree.body else 0
+    for node in tree.css(f"{_DROPPED}, {_STRUCK}"):
+        is_page = node.tag in ("html", "body") or (node.tag == "form" and 2 * len(node.text()) > total)
+        if not is_page:
             node.decompose()
     _drop_link_lists(tree)
     root = _main_part(tree)
@@ -121,75 +122,25 @@ def _main_part(tree: LexborHTMLParser) -> LexborNode | None:
     return body
 
 
-class _Grid:
-    """The cells of a table by row and column, with those that reach over several."""
-
-    def __init__(self) -> None:
-        self.rows: list[list[str]] = []
-        self._names: list[int] = []
-        """For each row how many more of its cells are names than are not."""
-        self._hanging: dict[int, tuple[int, str]] = {}
-        """By column: the last row that a cell reaches down to, and its text."""
-        self._span = (1, 1)
-        self._filled_left = _MAX_FILLED
-
-    @property
-    def header_rows(self) -> int:
-        """Rows at the top of which most cells are marked as names."""
-        return sum(1 for _ in itertools.takewhile(lambda more: more > 0, self._names[:_MAX_HEADER_ROWS]))
-
-    def begin_row(self) -> None:
-        self.rows.append([])
-        self._names.append(0)
-        self._fill()
-
-    def begin_cell(self, attributes: Mapping[str, str | None], *, is_name: bool) -> None:
-        if not self.rows:
-            self.begin_row()
-        self._names[-1] += 1 if is_name else -1
-        self._span = (_span(attributes, "colspan", _MAX_COLUMNS), _span(attributes, "rowspan", _MAX_ROWS_OF_A_CELL))
-
-    def end_cell(self, text: str) -> None:
-        if not self.rows:  # its row was taken from it
-            self.begin_row()
-        columns, rows = self._span
-        row = self.rows[-1]
-        columns = max(1, min(columns, _MAX_COLUMNS - len(row), self._filled_left))
-        self._filled_left -= columns - 1
-        for cell in (text, *[SPANNED] * (columns - 1)):
-            if rows > 1:
-                self._hanging[len(row)] = (len(self.rows) + rows - 1, cell[:_MAX_REPEATED_CHARS])
-            row.append(cell)
-        self._fill()
-
-    def _fill(self) -> None:
-        """Puts the cells from above that reach into this row at its end."""
-        row = self.rows[-1]
-        while (hanging := self._hanging.get(len(row))) is not None and len(self.rows) <= hanging[0]:
-            if self._filled_left <= 0:
-                return
-            self._filled_left -= 1
-            row.append(hanging[1])
-
-
-def _span(attributes: Mapping[str, str | None], name: str, limit: int) -> int:
-    value = (attributes.get(name) or "").strip()
-    return max(1, min(int(value), limit)) if value.isascii() and value.isdigit() and len(value) < 6 else 1
-
-
 @dataclass
 class _Walk:
     """Collects inline text until a block ends, then emits it as what that block is."""
 
     blocks: list[Block] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
-    list_depth: int = 0
+    lists: list["OpenList"] = field(default_factory=list)
+    """Those that are open."""
+    term: str = ""
+    """Of a list of terms: what the next text defines."""
+    is_term_said: bool = True
+    """Whether the definition that is open has begun."""
+    is_defined: bool = True
     pre_depth: int = 0
     tables: list[bool] = field(default_factory=list)
     """For each open table whether it holds data; a layout table is read through."""
     in_data: bool = False
     """Whether one of them does: then a cell is open, or what stands between cells."""
-    grid: _Grid = field(default_factory=_Grid)
+    grid: Grid = field(default_factory=Grid)
     raised_at: int = -1
     """Where in `words` a superscript or subscript begins; -1 outside one."""
 
@@ -220,15 +171,27 @@ class _Walk:
             self._flush(BlockKind.TEXT)
         if tag in _SHIFTED:
             self.raised_at = len(self.words)
-        elif tag in ("ul", "ol"):
-            self.list_depth += 1
         elif tag == "pre":
             self.pre_depth += 1
-        elif tag == "table":
+        elif tag in _OF_LISTS:
+            self._enter_list(node, tag)
+        else:
+            self._enter_table(node, tag)
+
+    def _enter_list(self, node: LexborNode, tag: str) -> None:
+        if tag in ("ul", "ol"):
+            self.lists.append(OpenList.of(node.attributes) if tag == "ol" else OpenList())
+        elif tag == "li" and self.lists:
+            self.lists[-1].begin_item(node.attributes)
+        elif tag == "dd":
+            self.is_term_said = False
+
+    def _enter_table(self, node: LexborNode, tag: str) -> None:
+        if tag == "table":
             shallow = len(self.tables) < _MAX_LAYOUT_DEPTH
             self.tables.append(shallow and not self.in_data and _holds_data(node))
             if self.tables[-1]:
-                self.in_data, self.grid = True, _Grid()
+                self.in_data, self.grid = True, Grid()
         elif tag == "tr" and self.in_data:
             self.grid.begin_row()
         elif tag in ("td", "th") and self.in_data:
@@ -236,21 +199,42 @@ class _Walk:
 
     def _leave(self, tag: str) -> None:
         heading = _HEADING.match(tag)
-        if tag in ("td", "th") and self.in_data:
-            self.grid.end_cell(" ".join(self._take().split()))
+        if tag in ("td", "th", "caption") and self.in_data:
+            self._leave_cell(tag)
         elif heading:
             self._flush(BlockKind.HEADING, int(heading[1]))
+        elif tag == "dt" and not self.in_data:
+            self._name_term(" ".join(self._take().split()))
         elif tag in _BLOCKS:
             self._flush(BlockKind.TEXT)
         if tag in _SHIFTED:
             self._lower(_SHIFTED[tag])
-        elif tag in ("ul", "ol"):
-            self.list_depth -= 1
+        elif tag in _OF_LISTS:
+            self._leave_list(tag)
         elif tag == "pre":
             self.pre_depth -= 1
         elif tag == "table" and self.tables.pop():
             self.blocks.extend(table_rows(self.grid.rows, header_rows=self.grid.header_rows))
             self.in_data = False
+
+    def _leave_cell(self, tag: str) -> None:
+        text = " ".join(self._take().split())
+        if tag != "caption":
+            self.grid.end_cell(text)
+        elif text:
+            self.blocks.append(Block(BlockKind.TEXT, text))
+
+    def _leave_list(self, tag: str) -> None:
+        if tag in ("ul", "ol") and self.lists:
+            self.lists.pop()
+        elif tag == "dl":
+            self._name_term("")
+
+    def _name_term(self, term: str) -> None:
+        """Begins a term; the one before is a line of its own where nothing defines it."""
+        if self.term and not self.is_defined:
+            self.blocks.append(Block(BlockKind.LIST, self.term))
+        self.term, self.is_defined = term, False
 
     def _lower(self, shift: int) -> None:
         """Keeps a superscript or subscript apart from the number before it, which it would else make another number."""
@@ -272,14 +256,20 @@ class _Walk:
             if text.strip():
                 self.blocks.append(Block(BlockKind.CODE, text.strip("\n")))
             return
-        marker = (
-            "  " * min(self.list_depth - 1, _MAX_INDENT) + "- " if kind is BlockKind.TEXT and self.list_depth else ""
-        )
+        marker = self.lists[-1].marker(len(self.lists)) if kind is BlockKind.TEXT and self.lists else ""
+        is_item = bool(self.lists) and kind is BlockKind.TEXT
         for part in _PARAGRAPH_BREAK.split(text):
             lines = (" ".join(line.split()) for line in part.split(_LINE_BREAK))
             words = "\n".join(line for line in lines if line)
-            if words:
-                self.blocks.append(Block(BlockKind.LIST if marker else kind, marker + words, level=level))
+            if not words:
+                continue
+            if self.term and not self.is_term_said:
+                words, kind = f"{self.term.rstrip(' :')}: {words}", BlockKind.LIST
+                self.is_term_said = self.is_defined = True
+            self.blocks.append(Block(BlockKind.LIST if is_item else kind, marker + words, level=level))
+            if is_item:
+                self.lists[-1].is_begun = True
+                marker = self.lists[-1].marker(len(self.lists))
 
 
 def _holds_data(table: LexborNode) -> bool:

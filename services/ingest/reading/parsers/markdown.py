@@ -11,19 +11,25 @@ from markdown_it.token import Token
 from services.ingest.reading.decoding import decode
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
 from services.ingest.reading.parsers.html import blocks_of_html
+from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.plain import encoding_warnings
+from services.ingest.reading.parsers.table_values import with_shifted
 from services.ingest.reading.parsers.tables import table_rows
 from services.ingest.reading.parsers.titles import title_or_name
 from services.ingest.reading.source import Source
 
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT_MATTER = re.compile(
+    r"\A(?:---[ \t]*\n(.*?\n)(?:---|\.\.\.)|\+\+\+[ \t]*\n(.*?\n)\+\+\+)[ \t]*(?:\n|\Z)", re.DOTALL
+)
+_TAG = re.compile(r"<(/?)(br|sup|sub|s|del|strike)\b[^<>]*>", re.IGNORECASE)
+_SHIFTS = {"sup": 1, "sub": -1}
 _MAX_INDENT = 8
 _OPENING = "[<`"
 _FEW_STEPS = 100_000
 """Characters times opening marks of an ordinary paragraph: one of 2 000 characters with 50 links."""
 _INLINE_STEPS = 20_000_000
 """Of all other paragraphs together: some seconds."""
-_FRONT_TITLE = re.compile(r"^title:[ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
+_FRONT_TITLE = re.compile(r"^title[ \t]*[:=][ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
 
 
 def parse_markdown(source: Source, name: str) -> ParsedDocument:
@@ -33,12 +39,29 @@ def parse_markdown(source: Source, name: str) -> ParsedDocument:
     text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
     front = _FRONT_MATTER.match(text)
     body = text[front.end() :] if front else text
-    blocks = tuple(_blocks(_grammar().parse(body)))
-    title = _FRONT_TITLE.search(front[1]) if front else None
+    tokens = _grammar().parse(body)
+    blocks = tuple(_blocks(tokens))
+    fields = (front[1] or front[2]) if front else ""
+    title = _FRONT_TITLE.search(fields)
     top = [block.text for block in blocks if block.kind is BlockKind.HEADING and block.level == 1]
     opening = blocks[0].text if blocks and blocks[0].kind is BlockKind.HEADING else None
     found = _unquoted(title[1]) if title else top[0] if len(top) == 1 else opening
-    return ParsedDocument(title_or_name(found, name), blocks, warnings=encoding_warnings(decoded))
+    kept = tuple(Block(BlockKind.LIST, line.rstrip()) for line in fields.split("\n") if line.strip())
+    warnings = (*encoding_warnings(decoded), *left_out(_struck_count(tokens), "struck-out passage"))
+    return ParsedDocument(title_or_name(found, name), kept + blocks, warnings=warnings)
+
+
+def _struck_count(tokens: Sequence[Token]) -> int:
+    """Passages that are crossed out: what replaces them stands beside them."""
+    return sum(_strikes(child) > 0 for token in tokens for child in token.children or ())
+
+
+def _strikes(token: Token) -> int:
+    """1 where a token begins a struck passage, -1 where it ends one."""
+    if token.type in ("s_open", "s_close"):
+        return token.nesting
+    tag = _TAG.fullmatch(token.content) if token.type == "html_inline" else None
+    return 0 if not tag or tag[2].lower() not in ("s", "del", "strike") else -1 if tag[1] else 1
 
 
 def _unquoted(value: str) -> str:
@@ -47,7 +70,7 @@ def _unquoted(value: str) -> str:
 
 
 def _grammar() -> MarkdownIt:
-    grammar = MarkdownIt("commonmark").enable("table")
+    grammar = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     grammar.core.ruler.at("inline", _read_inline)
     return grammar
 
@@ -71,7 +94,9 @@ def _read_inline(state: StateCore) -> None:
 
 def _blocks(tokens: Sequence[Token]) -> Iterator[Block]:
     i = 0
-    depth = 0
+    lists: list[int | None] = []
+    """For each open list the number of its next item, None where it has none."""
+    marker = ""
     while i < len(tokens):
         token = tokens[i]
         if token.type == "table_open":
@@ -81,21 +106,31 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[Block]:
         elif token.type == "heading_open":
             yield Block(BlockKind.HEADING, inline_text(tokens[i + 1]), level=int(token.tag[1]))
             i += 2
-        elif token.type in ("list_item_open", "list_item_close"):
-            depth += token.nesting
+        elif token.type in ("bullet_list_open", "ordered_list_open"):
+            lists.append(int(token.attrs.get("start", 1)) if token.tag == "ol" else None)
+        elif token.type in ("bullet_list_close", "ordered_list_close"):
+            lists.pop()
+        elif token.type == "list_item_open":
+            marker, lists[-1] = _next_marker(lists[-1])
         else:
-            yield from _leaf(token, depth)
+            yield from _leaf(token, len(lists), marker)
+            marker = "- " if lists and lists[-1] is None else "" if token.type == "inline" else marker
         i += 1
 
 
-def _leaf(token: Token, depth: int) -> Iterator[Block]:
+def _next_marker(number: int | None) -> tuple[str, int | None]:
+    """The mark of an item, and the number of the next."""
+    return ("- ", None) if number is None else (f"{number}. ", number + 1)
+
+
+def _leaf(token: Token, depth: int, marker: str) -> Iterator[Block]:
     if token.type in ("fence", "code_block") and token.content.strip():
         yield Block(BlockKind.CODE, token.content.rstrip("\n"))
     elif token.type == "html_block":
         yield from (block for block in blocks_of_html(token.content) if block.text.strip())
     elif token.type == "inline" and (text := inline_text(token)).strip():
-        marker = "  " * min(depth - 1, _MAX_INDENT) + "- " if depth else ""
-        yield Block(BlockKind.LIST if depth else BlockKind.TEXT, marker + text)
+        indent = "  " * min(depth - 1, _MAX_INDENT)
+        yield Block(BlockKind.LIST if depth else BlockKind.TEXT, f"{indent}{marker}{text}" if depth else text)
 
 
 def _table(tokens: Sequence[Token]) -> Iterator[Block]:
@@ -109,15 +144,18 @@ def _table(tokens: Sequence[Token]) -> Iterator[Block]:
 
 
 def inline_text(token: Token) -> str:
-    """The words of an inline token: link and image texts, code, breaks; no addresses, no marks."""
-    parts = []
+    """The words of an inline token: link and image texts, code, breaks; no addresses, no marks, nothing that is crossed out."""
+    parts: list[tuple[str, int]] = []
+    struck = shift = 0
     for child in token.children or []:
-        if child.type in ("text", "code_inline"):
-            parts.append(child.content)
+        struck = max(0, struck + _strikes(child))
+        tag = _TAG.fullmatch(child.content) if child.type == "html_inline" else None
+        if tag and tag[2].lower() in _SHIFTS:
+            shift = 0 if tag[1] else _SHIFTS[tag[2].lower()]
+        if child.type in ("text", "code_inline", "image") and not struck:
+            parts.append((child.content, shift))
         elif child.type == "softbreak":
-            parts.append(" ")
-        elif child.type == "hardbreak":
-            parts.append("\n")
-        elif child.type == "image":
-            parts.append(child.content)
-    return "".join(parts)
+            parts.append((" ", 0))
+        elif child.type == "hardbreak" or (tag and tag[2].lower() == "br"):
+            parts.append(("\n", 0))
+    return with_shifted(parts)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.column_headers import SAYS_HEADER
 from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.package import Package, damaged, encrypted, open_package
 from services.ingest.reading.parsers.tables import SPANNED, table_rows
@@ -129,10 +130,20 @@ def _table(table: Any) -> Iterator[Block]:
     rows, header_rows = _grid(table)
     widest = max((len(row) for row in rows), default=0)
     if widest < 2 or any(len(cell) > _MAX_CELL_CHARS for row in rows for cell in row):  # a layout, not a table
-        for cell in table.iter(TABLE + "table-cell"):
-            yield from (block for paragraph in cell.findall(TEXT + "p") for block in _paragraph(paragraph, 0))
+        for row in _rows(table):
+            for cell in row.iterchildren(TABLE + "table-cell", TABLE + "covered-table-cell"):
+                yield from flow(cell)
         return
-    yield from table_rows(rows, header_rows=header_rows or None)
+    yield from table_rows(rows, header_rows=header_rows or None, marks=_marks(table))
+    for inner in (inner for row in _rows(table) for cell in row for inner in cell.iterchildren(TABLE + "table")):
+        yield from _table(inner)
+
+
+def _marks(table: Any) -> float:
+    """What the styles of the first row say: they are for headings of tables, or they are not."""
+    first = next(_rows(table), None)
+    styles = [each.get(TEXT + "style-name", "") for each in first.iter(*PARAGRAPHS)] if first is not None else []
+    return SAYS_HEADER if styles and all("heading" in style.lower() for style in styles) else 0.0
 
 
 def _grid(table: Any) -> tuple[list[list[str]], int]:
@@ -161,8 +172,9 @@ def _cells(row: Any, above: list[str]) -> list[str]:
     spanned = 0
     """How many of the cells to come the last one reaches over."""
     for cell in row.iterchildren(TABLE + "table-cell", TABLE + "covered-table-cell"):
-        text = " ".join(" ".join(words(each) for each in cell.iter(*PARAGRAPHS)).split())
-        for _ in range(min(number(cell, TABLE + "number-columns-repeated", 1), _MAX_COLUMNS - len(cells))):
+        text = " ".join(" ".join(_own_words(cell)).split())
+        repeated = number(cell, TABLE + "number-columns-repeated", 1)
+        for _ in range(max(bool(text), min(repeated, _MAX_COLUMNS - len(cells)))):
             if cell.tag == TABLE + "table-cell":
                 cells.append(text)
             elif spanned:
@@ -173,3 +185,14 @@ def _cells(row: Any, above: list[str]) -> list[str]:
         if cell.tag == TABLE + "table-cell":
             spanned = number(cell, TABLE + "number-columns-spanned", 1) - 1
     return cells
+
+
+def _own_words(cell: Any) -> Iterator[str]:
+    """The texts of a cell's paragraphs and lists, without those of tables in it."""
+    stack = list(reversed(cell))
+    while stack:
+        element = stack.pop()
+        if element.tag in PARAGRAPHS:
+            yield words(element)
+        elif element.tag != TABLE + "table" and isinstance(element.tag, str) and element.tag not in _UNSEEN:
+            stack.extend(reversed(element))

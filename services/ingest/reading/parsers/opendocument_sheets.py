@@ -1,7 +1,7 @@
 """OpenDocument spreadsheets (.ods): visible sheets, with the values that the program last computed, as those of Excel are read."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from services.ingest.reading.models import Block, ParsedDocument
@@ -44,9 +44,16 @@ def parse_ods(source: Source, name: str) -> ParsedDocument:
         visible = [sheet for sheet in sheets if sheet.get(TABLE + "style-name") not in hidden]
         warnings = list(package.warnings)
         warnings += [*left_out(len(sheets) - len(visible), "hidden sheet"), *annotations_left_out(body)]
+        warnings += _unvalued(visible)
         reader = _Reader(warnings)
         blocks = [block for sheet in visible for block in reader.sheet(sheet, alone=len(visible) == 1)]
         return ParsedDocument(title_or_name(title_of(package), name), tuple(blocks), warnings=tuple(warnings))
+
+
+def _unvalued(sheets: Iterable[Any]) -> list[str]:
+    """How many formulas have no value: the program that wrote the file computed none."""
+    cells = (cell for sheet in sheets for cell in sheet.iter(TABLE + "table-cell") if cell.get(TABLE + "formula"))
+    return left_out(sum(1 for cell in cells if not _shown(cell)), "uncomputed formula")
 
 
 def _hidden_styles(content: Any) -> set[str]:

@@ -16,9 +16,14 @@ from services.ingest.reading.misreading import has_misread_words, with_misread_l
 from services.ingest.reading.models import Block, ParsedDocument
 from services.ingest.reading.parsers.losses import left_out
 from services.ingest.reading.parsers.lost_ligatures import with_ligatures
-from services.ingest.reading.parsers.pdf_annotations import read_annotations, with_fields_printed
+from services.ingest.reading.parsers.pdf_annotations import (
+    Annotations,
+    read_annotations,
+    with_buttons,
+    with_fields_printed,
+)
 from services.ingest.reading.parsers.pdf_rules import Rules, read_rules
-from services.ingest.reading.parsers.pdf_tables import find_tables
+from services.ingest.reading.parsers.pdf_tables import CarriedHeader, find_tables
 from services.ingest.reading.parsers.pdf_text import read_text_layer
 from services.ingest.reading.parsers.pdf_view import PageView
 from services.ingest.reading.parsers.printed_page import (
@@ -107,7 +112,8 @@ def _read(document: Any, name: str, ocr: OcrBudget | None) -> ParsedDocument:
     title = document.get_metadata_dict().get("Title")
     if document.get_formtype():
         document.init_forms()  # before any page is opened; shows what fields hold also where the file has no picture of it
-    pages = with_ligatures([_read_page(document, index, ocr) for index in range(len(document))])
+    carried = CarriedHeader()
+    pages = with_ligatures([_read_page(document, index, ocr, carried) for index in range(len(document))])
     statuses = tuple(page.status for page in pages)
     blocks = tuple(block for page in pages for block in page.blocks)
     if not blocks:
@@ -127,7 +133,7 @@ def _nothing_read(name: str, pages: Sequence[PageResult]) -> DocumentRejected:
     )
 
 
-def _read_page(document: Any, index: int, ocr: OcrBudget | None) -> PageResult:
+def _read_page(document: Any, index: int, ocr: OcrBudget | None, carried: CarriedHeader) -> PageResult:
     import pypdfium2  # noqa: PLC0415
 
     try:
@@ -135,10 +141,10 @@ def _read_page(document: Any, index: int, ocr: OcrBudget | None) -> PageResult:
     except pypdfium2.PdfiumError:
         return PageResult("failed")
     try:
-        annotations = read_annotations(page)
+        annotations = read_annotations(page, document.formenv)
         if annotations.shows_text:
             page = with_fields_printed(document, index, page)
-        result = _read_open_page(page, index + 1, ocr, is_form=annotations.shows_text)
+        result = _read_open_page(page, index + 1, ocr, annotations, carried)
     except pypdfium2.PdfiumError:
         return PageResult("failed")
     finally:
@@ -147,7 +153,9 @@ def _read_page(document: Any, index: int, ocr: OcrBudget | None) -> PageResult:
     return replace(result, warning="; ".join(filter(None, (result.warning, *lost))))
 
 
-def _read_open_page(page: Any, number: int, ocr: OcrBudget | None, *, is_form: bool) -> PageResult:
+def _read_open_page(
+    page: Any, number: int, ocr: OcrBudget | None, annotations: Annotations, carried: CarriedHeader
+) -> PageResult:
     if _has_countless_texts(page):
         return _from_picture(page, number, ocr, (), f"it is made of more than {_MAX_TEXTS} pieces")
     view = PageView.of(page)
@@ -161,10 +169,13 @@ def _read_open_page(page: Any, number: int, ocr: OcrBudget | None, *, is_form: b
         layer, garbage, repaired = replace(layer, fragments=tuple(mended)), "", f"{garbage}, which was put right"
     if not text and not _has_ink(page):
         return PageResult("empty")
+    if annotations.buttons and layer.turn == 0:
+        layer = replace(layer, fragments=with_buttons(layer.fragments, annotations.buttons, view))
     # The rules of a page that lies on its side are not turned with its text.
     ruled, fragments = find_tables(rules if layer.turn == 0 else Rules(), layer.fragments)
     # What is written into fields comes last in the file.
-    blocks = page_of(fragments, number, turn=layer.turn, trust_order=not is_form, tables=ruled)
+    is_form = annotations.shows_text
+    blocks = page_of(fragments, number, turn=layer.turn, trust_order=not is_form, tables=ruled, carried=carried)
     if text and not garbage and not _looks_scanned(page, view, text):
         doubt = _POORLY_RECOGNISED if has_misread_words(text) and _is_recognised_layer(page, view) else ""
         warning = "; ".join(filter(None, (repaired, doubt)))

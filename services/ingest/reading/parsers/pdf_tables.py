@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from services.ingest.reading.geometry import Box, turned_box
 from services.ingest.reading.models import Block, LineBox
+from services.ingest.reading.parsers.column_headers import names_columns
 from services.ingest.reading.parsers.pdf_rules import Rule, Rules
-from services.ingest.reading.parsers.table_values import can_name_columns, is_value
+from services.ingest.reading.parsers.table_values import is_value
 from services.ingest.reading.parsers.tables import table_rows, with_groups
 from services.ingest.reading.reading_order import Fragment, lines_in_order
 
@@ -19,6 +20,8 @@ _MAX_CELL_CHARS = 1500  # a frame around a page is no table
 _MAX_TITLE_ROWS = 3
 _FULL_LINE = 0.6
 _MIN_BANDED_COLUMNS = 3
+_SAME_SIDE = 6.0
+"""Points by which the sides of a table may differ from page to page."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,35 @@ def find_tables(rules: Rules, fragments: Sequence[Fragment]) -> tuple[list[Table
     return tables, list(fragments)
 
 
-def row_blocks(table: Table, page: int, turn: int = 0) -> Iterator[Block]:
-    """One block a row, with the names of its columns where the table has them; what stands above those comes first, as it is."""
+@dataclass
+class CarriedHeader:
+    """The names of the columns of a table that the end of a page cuts, for its rest on the next."""
+
+    box: Box = (0.0, 0.0, 0.0, 0.0)
+    names: tuple[str, ...] = ()
+
+    def keep(self, table: Table | None, names: Sequence[str]) -> None:
+        """Remembers the table that a page ends with, under the names that were carried to it or else its own; None where the page
+        ends with something else."""
+        self.names = ()
+        if table:
+            rows = [row for row in table.rows if any(row)]
+            at = _header(rows)
+            self.box, self.names = table.box, tuple(names) or (rows[at] if at is not None else ())
+
+    def carried_for(self, table: Table) -> tuple[str, ...]:
+        """The names for a table that begins a page, where it goes on below the same columns."""
+        sides = all(abs(self.box[side] - table.box[side]) <= _SAME_SIDE for side in (0, 2))
+        return self.names if sides and len(self.names) == len(table.rows[0]) else ()
+
+
+def row_blocks(table: Table, page: int, turn: int = 0, carried: Sequence[str] = ()) -> Iterator[Block]:
+    """One block a row, with the names of its columns where the table has them; what stands above those comes first, as it is.
+    `carried`: the names from the page before, of a table that goes on."""
     rows = [(row, box) for row, box in zip(table.rows, table.row_boxes, strict=True) if any(row)]
-    names = _header([row for row, _ in rows])
+    if carried and rows[0][0] != tuple(carried):
+        rows = [(tuple(carried), rows[0][1]), *rows]
+    names = 0 if carried else _header([row for row, _ in rows])
     parts = [(rows, 0)]
     if names is not None:
         above, below = rows[:names], rows[names:]
@@ -59,6 +87,7 @@ def row_blocks(table: Table, page: int, turn: int = 0) -> Iterator[Block]:
         parts = [(above, 0), (below, 1)]
     for part, header_rows in parts:
         blocks = list(table_rows([row for row, _ in part], header_rows=header_rows))
+        blocks = blocks[1:] if carried and len(blocks) == len(part) else blocks  # names that stand on the page before
         for block, (_, box) in zip(blocks, part[len(part) - len(blocks) :], strict=True):
             place = LineBox(0, len(block.text), page, turned_box(box, -turn))
             yield Block(block.kind, block.text, page=page, lines=(place,), label=block.label)
@@ -72,7 +101,7 @@ def _header(rows: Sequence[Sequence[str]]) -> int | None:
         filled = [cell for cell in row if cell]
         is_full = 2 * len(filled) >= len(row) or (len(filled) >= width and not row[0])
         if len(filled) > 1 and is_full:
-            return at if can_name_columns(row, rows[at + 1] if at + 1 < len(rows) else ()) else None
+            return at if names_columns(rows[at:]) else None
     return None
 
 

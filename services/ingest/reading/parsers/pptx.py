@@ -42,7 +42,8 @@ def parse_pptx(source: Source, name: str) -> ParsedDocument:
             raise damaged(name, "none of its slides can be read")
         blocks = tuple(block for _, page in pages for block in page)
         title = package.core_title() or next((block.text for block in blocks if block.kind is BlockKind.HEADING), None)
-        losses = [*left_out(reader.picture_count, "picture"), *comments_left_out(package, reader.links)]
+        losses = [*left_out(reader.picture_count, "picture"), *left_out(reader.struck_count, "struck-out passage")]
+        losses += [*comments_left_out(package, reader.links)]
         warnings = (*package.warnings, *losses)
         return ParsedDocument(title_or_name(title, name), blocks, statuses, warnings, flowing=True)
 
@@ -62,6 +63,8 @@ class _Reader:
         self._read_parts: set[str] = set()
         self.picture_count = 0
         """On the slides read so far; those of their layouts, such as a logo, are not counted."""
+        self.struck_count = 0
+        """Texts that are crossed out, on the slides read so far."""
         self.links: list[Relationship] = []
         """Of the slides read so far."""
 
@@ -71,8 +74,11 @@ class _Reader:
         if root is None:
             self._package.warnings.append(f"slide {number} could not be read")
             return "failed", []
+        if root.get("show") in ("0", "false"):
+            self._package.warnings.append(f"slide {number} is hidden; what is on it was read")
         links = self._package.relationships(part)
         self.links += links.values()
+        self.struck_count += sum(_is_struck(text) for text in root.iter(_A + "t"))
         self.picture_count += sum(1 for _ in _outermost(root, {_P + "pic"}))
         titles: list[Block] = []
         rest: list[Block] = []
@@ -206,10 +212,16 @@ def _depth(paragraph: Any) -> int:
 
 def _paragraph_text(paragraph: Any) -> str:
     breaks = {_A + "br": "\n", _A + "tab": "\t"}
-    elements = paragraph.iter(_A + "t", *breaks)
+    elements = (each for each in paragraph.iter(_A + "t", *breaks) if each.tag in breaks or not _is_struck(each))
     return with_shifted(
         (breaks.get(each.tag) or each.text or "", 0 if each.tag in breaks else _shift(each)) for each in elements
     )
+
+
+def _is_struck(text: Any) -> bool:
+    """Whether a text is crossed out: what replaces it stands beside it."""
+    properties = text.getparent().find(_A + "rPr")
+    return properties is not None and properties.get("strike", "noStrike") != "noStrike"
 
 
 def _shift(text: Any) -> int:

@@ -11,11 +11,13 @@ from services.ingest.reading.models import Block, BlockKind, LineBox
 from services.ingest.reading.page_lines import line_number
 from services.ingest.reading.parsers.aligned_tables import find_aligned_tables
 from services.ingest.reading.parsers.losses import left_out
-from services.ingest.reading.parsers.pdf_tables import Table, row_blocks
+from services.ingest.reading.parsers.pdf_tables import CarriedHeader, Table, row_blocks
 from services.ingest.reading.reading_order import Fragment, lines_in_order
 from services.ingest.reading.recognition import RecognizedPicture
 
 _MAX_LISTED = 20
+_MAX_FURNITURE = 3
+"""Lines above a table that goes on from the page before, and below one that goes on: running heads, numbers of pages."""
 _MIN_LINE_NUMBERS = 5
 _CONSECUTIVE = 0.8
 
@@ -109,20 +111,34 @@ def nothing_recognized(name: str, pages: Sequence[PageResult], scripts: str) -> 
 
 
 def page_of(
-    fragments: Sequence[Fragment], page: int, *, turn: int = 0, trust_order: bool, tables: Sequence[Table] = ()
+    fragments: Sequence[Fragment],
+    page: int,
+    *,
+    turn: int = 0,
+    trust_order: bool,
+    tables: Sequence[Table] = (),
+    carried: CarriedHeader | None = None,
 ) -> tuple[Block, ...]:
     """A page's text in reading order, with the place of each line, and the rows of its tables between. The boxes of fragments are
-    upright, those of the blocks are on the page as it is shown."""
+    upright, those of the blocks are on the page as it is shown. `carried`: of the page before, and from then on of this one."""
     blocks: list[Block] = []
     aligned, fragments = find_aligned_tables(fragments, len(tables))
     fragments = _without_line_numbers(fragments)
     tables = [*tables, *aligned]
     lines = lines_in_order(fragments, trust_order=trust_order)
+    carried = carried or CarriedHeader()
+    beside, last = 0, None
     for table, together in itertools.groupby(lines, key=lambda line: line.table):
         if table is None:
-            blocks.append(_text_block(list(together), page, turn))
-        else:
-            blocks += row_blocks(tables[table], page, turn)
+            text = list(together)
+            beside += len(text)
+            blocks.append(_text_block(text, page, turn))
+            continue
+        goes_on = last is None and beside <= _MAX_FURNITURE
+        names = carried.carried_for(tables[table]) if goes_on else ()
+        blocks += row_blocks(tables[table], page, turn, names)
+        last, beside = (tables[table], names), 0
+    carried.keep(*(last if last and beside <= _MAX_FURNITURE else (None, ())))
     return tuple(blocks)
 
 

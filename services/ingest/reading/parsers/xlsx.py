@@ -124,10 +124,14 @@ class _Workbook:
         if hidden := " and ".join(hidden_parts(data, last_column)):
             self._warnings.append(f"the sheet {title!r} has {hidden}; what is in them was read")
         if count := unvalued_formulas(data):
-            formulas = "1 formula" if count == 1 else f"{count} formulas"
+            formulas = (
+                f"1 formula of the sheet {title!r} has"
+                if count == 1
+                else f"{count} formulas of the sheet {title!r} have"
+            )
+            were = "was" if count == 1 else "were"
             self._warnings.append(
-                f"{formulas} of the sheet {title!r} have no stored value and were left out; open the file in its program, save it "
-                "and upload that"
+                f"{formulas} no stored value and {were} left out; open the file in its program, save it and upload that"
             )
 
     def _marks(self, part: str, data: bytes) -> dict[int, float]:
