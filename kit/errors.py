@@ -91,51 +91,71 @@ class GroundworkError(Exception):
 
 
 class InvalidArgument(GroundworkError):
+    """The request is wrong: put it right before you send it again."""
+
     code = Code.INVALID_ARGUMENT
     reason = "INVALID_ARGUMENT"
 
 
 class Unauthenticated(GroundworkError):
+    """Nobody knows who asks: show a valid API key."""
+
     code = Code.UNAUTHENTICATED
     reason = "UNAUTHENTICATED"
 
 
 class PermissionDenied(GroundworkError):
+    """The caller may not do this."""
+
     code = Code.PERMISSION_DENIED
     reason = "PERMISSION_DENIED"
 
 
 class NotFound(GroundworkError):
+    """What the request names does not exist, or not for this caller."""
+
     code = Code.NOT_FOUND
     reason = "NOT_FOUND"
 
 
 class AlreadyExists(GroundworkError):
+    """What the request would make is already there."""
+
     code = Code.ALREADY_EXISTS
     reason = "ALREADY_EXISTS"
 
 
 class Aborted(GroundworkError):
+    """Another writer was faster: read again, and decide anew."""
+
     code = Code.ABORTED
     reason = "ABORTED"
 
 
 class FailedPrecondition(GroundworkError):
+    """The state of what the request names does not allow it."""
+
     code = Code.FAILED_PRECONDITION
     reason = "FAILED_PRECONDITION"
 
 
 class ResourceExhausted(GroundworkError):
+    """A limit is reached: ask again later."""
+
     code = Code.RESOURCE_EXHAUSTED
     reason = "RESOURCE_EXHAUSTED"
 
 
 class Cancelled(GroundworkError):
+    """The work was stopped before it was done."""
+
     code = Code.CANCELLED
     reason = "CANCELLED"
 
 
 class DataLoss(GroundworkError):
+    """Stored data is damaged or gone."""
+
     code = Code.DATA_LOSS
     reason = "DATA_LOSS"
 
@@ -146,6 +166,8 @@ class Internal(GroundworkError):
 
 
 class Unimplemented(GroundworkError):
+    """This version does not offer it."""
+
     code = Code.UNIMPLEMENTED
     reason = "UNIMPLEMENTED"
 
@@ -156,6 +178,8 @@ class Unavailable(GroundworkError):
 
 
 class DeadlineExceeded(GroundworkError):
+    """The time for the request was over before the work was done."""
+
     code = Code.DEADLINE_EXCEEDED
     reason = "DEADLINE_EXCEEDED"
 

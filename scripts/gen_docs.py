@@ -1,5 +1,5 @@
-"""Writes the files that are made from the code: docs/settings.md, docs/openapi.json, the table in docs/tools.md, and what each user
-of NATS may do, for the chart. With --check it writes nothing and fails when what is committed differs."""
+"""Writes the files that are made from the code: docs/settings.md, docs/errors.md, docs/openapi.json, the table in docs/tools.md,
+and what each user of NATS may do, for the chart. With --check it writes nothing and fails when what is committed differs."""
 
 import json
 import re
@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings
 
 from kit.settings import ServiceSettings
 from ops.nats_users import authorization_by_environment
+from scripts.error_reasons import errors_page
 from services.gateway.api import create_api
 from services.gateway.settings import GatewaySettings
 from services.ingest.settings import IngestSettings
@@ -101,6 +102,7 @@ def nats_users_file() -> str:
 def main(*, check: bool) -> int:
     texts = {
         "docs/settings.md": settings_page(),
+        "docs/errors.md": errors_page(),
         "docs/openapi.json": openapi_document(),
         "docs/tools.md": tools_page(_read(ROOT / "docs/tools.md") or ""),
         NATS_USERS: nats_users_file(),

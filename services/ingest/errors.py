@@ -25,6 +25,8 @@ class CollectionNotFound(NotFound):
 
 
 class CollectionExists(AlreadyExists):
+    """There is a collection of this id already."""
+
     reason = "COLLECTION_EXISTS"
 
 
@@ -35,14 +37,20 @@ class NotYours(PermissionDenied):
 
 
 class CollectionProtected(FailedPrecondition):
+    """A default collection can neither be deleted nor shared."""
+
     reason = "COLLECTION_PROTECTED"
 
 
 class DocumentNotFound(NotFound):
+    """There is no such document in the collection, or not for this caller."""
+
     reason = "DOCUMENT_NOT_FOUND"
 
 
 class BadName(InvalidArgument):
+    """The name cannot be used."""
+
     reason = "BAD_NAME"
 
 
@@ -61,6 +69,8 @@ class BadPageToken(InvalidArgument):
 
 
 class FileTooLarge(InvalidArgument):
+    """The file is larger than the server takes."""
+
     reason = "FILE_TOO_LARGE"
 
 
@@ -69,6 +79,8 @@ class UploadCorrupt(DataLoss):
 
 
 class SpoolFull(ResourceExhausted):
+    """The disk for incoming files is full: try again later."""
+
     reason = "SPOOL_FULL"
     is_of_one_replica = True
 

@@ -84,10 +84,14 @@ class InvalidRequest(InvalidArgument):
 
 
 class ModeNotOffered(Unimplemented):
+    """This version has no such mode."""
+
     reason = "MODE_NOT_OFFERED"
 
 
 class MemoryModeNotOffered(Unimplemented):
+    """This version does not use what is remembered in that way."""
+
     reason = "MEMORY_MODE_NOT_OFFERED"
 
 
