@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from cli.agents import agents
 from cli.answering import RunView
 from cli.approvals import approvals
 from cli.asking import Question
@@ -59,6 +60,7 @@ app.add_typer(cluster, name="cluster")
 app.command(epilog=WHERE)(demo)
 app.command(cls=OneText, epilog=WHERE)(chat)
 app.command(epilog=WHERE)(tools)
+app.command(epilog=WHERE)(agents)
 app.command()(backup)
 app.command()(restore)
 app.command()(doctor)
@@ -156,7 +158,7 @@ def ask_command(
     question: Annotated[str, typer.Argument(help="The question.")],
     collection: Collections = ["default"],  # noqa: B006 - typer copies it
     thread: Annotated[str | None, typer.Option(help="Thread to continue.")] = None,
-    agent: Annotated[str | None, typer.Option(help="`auto`, or an agent's name.")] = None,
+    agent: Annotated[str | None, typer.Option(help="`auto`, or the name of an agent of `groundwork agents`.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a question; the answer streams, its citations follow. Ctrl-C cancels it.
@@ -168,6 +170,8 @@ def ask_command(
     async def run(gateway: Gateway) -> int:
         if thread and len(collection) > 1:
             raise UsageError("A thread continues over one collection: give one --collection.")
+        if agent and len(collection) > 1:
+            raise UsageError("An agent answers over one collection: give one --collection.")
         asked = tuple(given(each, "collection") for each in collection)
         continued = None if thread is None else given(thread, "thread")
         view = RunView(output)

@@ -18,6 +18,7 @@ _GROUNDS: Json = {
     "answer_confidence": None,
     "answer_status": None,
     "closest": [],
+    "block": None,
 }
 """What a result has of an `answer` event besides its text, as it is before one has come."""
 _UNANSWERED: Json = {"ok": None, "summary": "", "duration_ms": None, "error": None}

@@ -19,6 +19,7 @@ from services.gateway.guard import Guard
 from services.gateway.keys import Keys
 from services.gateway.lobby import stream_limit
 from services.gateway.routes import (
+    agents,
     approvals,
     chat,
     collections,
@@ -99,6 +100,7 @@ def create_api(backends: Backends, api_keys: Keys | None = None) -> FastAPI:
         questions,
         chat,
         tools,
+        agents,
         runs,
         approvals,
         threads,

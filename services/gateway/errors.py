@@ -18,6 +18,12 @@ class ValidationFailed(InvalidArgument):
     reason = "VALIDATION_FAILED"
 
 
+class UnknownMode(InvalidArgument):
+    """A question names a mode that the contract does not have."""
+
+    reason = "MODE_UNKNOWN"
+
+
 class MalformedJson(InvalidArgument):
     """The body is not JSON."""
 

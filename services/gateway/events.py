@@ -1,9 +1,12 @@
 """A run's events, from the contract's messages to what a client reads. Every payload of the contract is covered by
 construction: the event's kind is the name of the payload that is set."""
 
+from typing import Any
+
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.encoding import encode, enum_number
+from services.gateway.errors import UnknownMode
 from services.gateway.models import BroughtModel, Budgets, Json, RunEvent, RunRequest
 
 
@@ -34,10 +37,10 @@ def _public(kind: str, payload: Json) -> Json:
 
 
 def start_request(request: RunRequest) -> pb.StartRunRequest:
-    """The contract's message for a question."""
+    """The contract's message for a question. Raises UnknownMode."""
     brought = request.brought_model
     return pb.StartRunRequest(
-        mode=enum_number(pb.RunMode.DESCRIPTOR, request.mode),
+        mode=_mode(request.mode),
         question=request.question,
         collection_ids=request.collection_ids,
         thread_id=request.thread_id,
@@ -50,6 +53,15 @@ def start_request(request: RunRequest) -> pb.StartRunRequest:
         tools=None if request.tools is None else pb.ToolSelection(names=request.tools),
         memory=request.memory,
     )
+
+
+def _mode(name: str) -> Any:
+    try:
+        return enum_number(pb.RunMode.DESCRIPTOR, name)
+    except KeyError:
+        raise UnknownMode(
+            f"mode {name!r} does not exist; the modes are listed at GET /v1/agents", field="mode"
+        ) from None
 
 
 def _credentials(model: BroughtModel) -> pb.ModelCredentials:

@@ -54,7 +54,7 @@ class RunRequest:
     """A question to be answered."""
 
     mode: str
-    """"qa", "grounded", "agent" or "chat"."""
+    """Name of a mode of the orchestrator."""
     question: str
     collection_ids: tuple[str, ...]
     thread_id: str = ""

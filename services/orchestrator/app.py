@@ -41,6 +41,7 @@ from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.metrics import FORGET_QUEUE
 from services.orchestrator.models import RunLimits
+from services.orchestrator.modes.agents import discover_agents
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.modes.threads import Threads
@@ -187,8 +188,11 @@ async def _modes(
         languages=QuestionLanguages(FastTextLanguages()),
     )
     searcher = RetrieverSearcher(retriever, timeout_s=settings.run_search_timeout_s)
+    agents = discover_agents(settings.agents_folders)
     threads = Threads(memory, sources, turns=settings.history_turns)
-    return discover_modes(ModeServices(searcher, tools, sources, threads, metered, drafter, models.held), settings)
+    return discover_modes(
+        ModeServices(searcher, tools, sources, threads, metered, drafter, agents, models.held), settings
+    )
 
 
 def _now() -> datetime:

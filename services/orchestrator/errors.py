@@ -73,6 +73,12 @@ class ThreadForgotten(NotFound):
     reason = "THREAD_NOT_FOUND"
 
 
+class BrokenAgent(FailedPrecondition):
+    """A file is not an agent. The service does not start, and says so in a line: the file may be an operator's."""
+
+    reason = "BROKEN_AGENT"
+
+
 class RunDamaged(DataLoss):
     """The run's record cannot be decoded."""
 

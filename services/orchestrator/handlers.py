@@ -1,7 +1,7 @@
 """The edges of the orchestrator, gRPC and the queue of what is to be forgotten: decode, call, encode."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -29,9 +29,11 @@ from services.orchestrator.adapters.codec import (
     fill,
 )
 from services.orchestrator.adapters.tools import GrpcTools
+from services.orchestrator.agent import Agent
 from services.orchestrator.errors import InvalidRequest, RunNotFound
 from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import BroughtName, RunKey, RunRecord, RunRequest, ToolSelection
+from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
 from services.orchestrator.runs.approvals import Question
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
@@ -120,6 +122,14 @@ class OrchestratorServicer(rpc.OrchestratorServiceServicer):
     async def ListTools(self, request: pb.ListToolsRequest, context: Any) -> pb.ListToolsResponse:
         return pb.ListToolsResponse(tools=await self._tools.messages())
 
+    async def ListAgents(self, request: pb.ListAgentsRequest, context: Any) -> pb.ListAgentsResponse:
+        modes = self._runs.modes
+        takers = [mode.name.value for mode in modes.all if mode.takes_agents]
+        return pb.ListAgentsResponse(
+            agents=[_agent(each, takers, modes.agents.default.name) for each in modes.agents.all],
+            modes=[_mode(each) for each in modes.all],
+        )
+
     async def GetModels(self, request: pb.GetModelsRequest, context: Any) -> pb.GetModelsResponse:
         return model_codec.models_to_proto(self._switch)
 
@@ -157,6 +167,28 @@ def _row(row: Row) -> pb.UsageRow:
         prompt_tokens=row.prompt_tokens,
         completion_tokens=row.completion_tokens,
         cost_usd=row.cost_usd,
+    )
+
+
+def _agent(agent: Agent, modes: Sequence[str], default: str) -> pb.Agent:
+    return pb.Agent(
+        name=agent.name,
+        description=agent.description,
+        modes=modes,
+        is_default=agent.name == default,
+        makes_block=agent.output is not None,
+        tools=agent.tools,
+    )
+
+
+def _mode(mode: Mode) -> pb.Mode:
+    return pb.Mode(
+        name=mode.name.value,
+        description=mode.description,
+        needs_collections=mode.needs_collections,
+        takes_documents=mode.takes_documents,
+        takes_tools=mode.takes_tools,
+        takes_agents=mode.takes_agents,
     )
 
 

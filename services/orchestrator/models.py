@@ -222,6 +222,10 @@ class SearchQuery:
     collection_ids: Sequence[str]
     document_ids: Sequence[str] = ()
     top_k: int = 8
+    strategy: str = ""
+    """Engines to ask: "lexical", "dense" or "hybrid"; empty: the retriever decides."""
+    metadata: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Only passages whose metadata field has one of these values."""
 
 
 @dataclass(frozen=True)

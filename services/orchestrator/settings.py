@@ -19,7 +19,7 @@ from kit.llm.providers import (
     make_catalog,
     parse_providers,
 )
-from kit.settings import MessageStoreSettings, SigningServiceSettings
+from kit.settings import Folders, MessageStoreSettings, SigningServiceSettings
 
 
 class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
@@ -95,6 +95,10 @@ class OrchestratorSettings(MessageStoreSettings, SigningServiceSettings):
 
     evidence_top_k: int = Field(default=8, ge=1, le=50)
     """Passages in the evidence set. More cost prompt tokens and rarely help."""
+
+    agents_folders: Folders = ()
+    """Folders, comma-separated, whose Python files are agents too: the files are read at the start and run as this service, so
+    nobody else may write there. See [agents](agents.md)."""
 
     history_turns: int = Field(default=8, ge=0, le=100)
     """Messages of the thread that the model is shown."""

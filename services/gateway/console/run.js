@@ -6,7 +6,8 @@ const UNANSWERED = { ok: null, summary: "", duration_ms: null, error: null };
 
 /** A run before its first event. `status` is "running", "waiting", or how it ended. */
 export function newRun() {
-  const grounds = { citations: [], support_status: null, method: "", answer_confidence: null, answer_status: null, closest: [] };
+  const judged = { support_status: null, method: "", answer_confidence: null, answer_status: null };
+  const grounds = { ...judged, citations: [], closest: [], block: null };
   const steps = { degraded: [], usage: {}, tool_calls: [], approvals: [], parked: null, error: null };
   return { run_id: "", thread_id: null, status: "", answer: "", ...grounds, ...steps };
 }
@@ -50,7 +51,7 @@ function ask(run, own) {
 }
 
 function answer(run, own) {
-  const grounds = ["citations", "support_status", "method", "answer_confidence", "answer_status", "closest"];
+  const grounds = ["citations", "support_status", "method", "answer_confidence", "answer_status", "closest", "block"];
   for (const name of grounds) if (name in own) run[name] = own[name];
   run.answer = own.text;
 }

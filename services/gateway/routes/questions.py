@@ -1,21 +1,22 @@
 """Questions to documents: answered at once as JSON, or followed as an event stream."""
 
-from typing import Annotated
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse, Response
 
 from services.gateway.answers import answered, fold_events
 from services.gateway.backends import Services
 from services.gateway.existence import require_existing
-from services.gateway.models import RunRequest
+from services.gateway.models import RunEvent, RunRequest
 from services.gateway.own_default import all_meant, meant
 from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import ChatRequest, QaRequest, QaResponse
 from services.gateway.scopes import NEEDS_QUERY
-from services.gateway.shares import STREAM_PLACE, STREAM_PLACE_IF_STREAMED
+from services.gateway.shares import STREAM_PLACE_IF_STREAMED, STREAM_PLACE_UNLESS_JSON, wants_json
 from services.gateway.sse import EVENT_STREAM, EventStream
 from services.gateway.streaming import run_stream, started
 
@@ -23,6 +24,13 @@ router = APIRouter(prefix="/v1", tags=["questions"], dependencies=[NEEDS_QUERY])
 
 _PROBLEMS = problems(404, 409, 413, 415, 429, 504)
 _QA_RESPONSES = {**run_stream_response("The answer; as events with `Accept: text/event-stream`."), **_PROBLEMS}
+
+
+def _chat_responses() -> dict[int | str, dict[str, Any]]:
+    """A stream by default, and JSON."""
+    streamed = run_stream_response("The answer as it comes; as JSON with `Accept: application/json`.")
+    streamed[200]["content"]["application/json"] = {"schema": {"$ref": f"#/components/schemas/{QaResponse.__name__}"}}
+    return {**streamed, **_PROBLEMS}
 
 
 @router.post("/qa", response_model=QaResponse, responses=_QA_RESPONSES, dependencies=[STREAM_PLACE_IF_STREAMED])
@@ -48,25 +56,26 @@ async def ask(
             brought_model=request.model.brought() if request.model else None,
         ),
     )
-    if EVENT_STREAM in accept.lower():
-        return await run_stream(events, services)
-    run = await fold_events(events)
-    answer = QaResponse.model_validate(answered(run))
-    return JSONResponse(answer.model_dump(mode="json"), headers={"X-Run-Id": run.run_id})
+    return await run_stream(events, services) if EVENT_STREAM in accept.lower() else await _json(events)
 
 
 @router.post(
     "/collections/{collection_id}/chat",
     status_code=200,
     response_class=EventStream,
-    dependencies=[STREAM_PLACE],
-    responses={**run_stream_response("The answer as it comes."), **_PROBLEMS},
+    dependencies=[STREAM_PLACE_UNLESS_JSON],
+    responses=_chat_responses(),
 )
 async def chat(
-    collection_id: CollectionPath, request: ChatRequest, services: Services, idempotency_key: IdempotencyKey = None
-) -> EventStream:
-    """The next message of a conversation over a collection, answered as a stream of events. When the connection drops,
-    read on with GET /v1/runs/{X-Run-Id}/events and the Last-Event-ID header."""
+    collection_id: CollectionPath,
+    request: ChatRequest,
+    http: Request,
+    services: Services,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """The next message of a conversation over a collection, answered by an agent as a stream of events, or with
+    `Accept: application/json` as JSON. When the connection drops, read on with GET /v1/runs/{X-Run-Id}/events and the
+    Last-Event-ID header."""
     collection_id = meant(services, collection_id)
     await require_existing(services, [collection_id], request.thread_id or "")
     events = started(
@@ -84,4 +93,10 @@ async def chat(
             brought_model=request.model.brought() if request.model else None,
         ),
     )
-    return await run_stream(events, services)
+    return await run_stream(events, services) if not wants_json(http.headers) else await _json(events)
+
+
+async def _json(events: AsyncIterator[RunEvent]) -> Response:
+    run = await fold_events(events)
+    answer = QaResponse.model_validate(answered(run))
+    return JSONResponse(answer.model_dump(mode="json"), headers={"X-Run-Id": run.run_id})

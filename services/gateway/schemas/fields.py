@@ -47,6 +47,7 @@ _APPROVAL_ID = Pattern(
 _THREAD_ID = Pattern("^[0-9a-f]{12}$", "is no thread id; it is 12 of 0-9 and a-f")
 _INDEXED_ID = Pattern("^[A-Za-z0-9][A-Za-z0-9_=-]{0,127}$", "is no id; use 1 to 128 of A-Z, a-z, 0-9, '-', '_', '='")
 _TOOL_NAME = Pattern("^[A-Za-z_][A-Za-z0-9_.-]{0,63}$", "is no tool's name; the tools are listed at GET /v1/tools")
+_LISTED_NAME = Pattern("^[a-z][a-z0-9_]{0,63}$", "is no such name; agents and modes are listed at GET /v1/agents")
 NOT_BLANK = Pattern(r"\S", "says nothing; write some words")
 
 
@@ -77,6 +78,9 @@ CollectionIds = Annotated[list[CollectionId], Field(min_length=1, max_length=64,
 IndexedId = Annotated[str, _INDEXED_ID]
 
 DocumentIds = Annotated[list[IndexedId], Field(max_length=1000, description="Only these; empty means all.")]
+
+ListedName = Annotated[str, _LISTED_NAME]
+"""Of an agent or a mode. Which there are is known by the orchestrator alone."""
 
 ToolName = Annotated[str, _TOOL_NAME]
 

@@ -11,6 +11,7 @@ from services.gateway.schemas.fields import (
     CollectionIds,
     DocumentIds,
     Evidence,
+    ListedName,
     Question,
     RequestBody,
     ThreadId,
@@ -94,8 +95,10 @@ class ChatRequest(RequestBody):
 
     message: Question = Field(description="The user's words.")
     thread_id: ThreadId | None = Field(default=None, description="Thread to continue; null means none.")
-    agent: Literal["auto", "reasoning"] | None = Field(default=None, description="`auto`, or an agent's name.")
-    mode: Literal["grounded"] = Field(default="grounded", description="Pipeline.")
+    agent: ListedName | None = Field(
+        default=None, description="`auto`, or the name of an agent of GET /v1/agents. Null means `auto`."
+    )
+    mode: ListedName = Field(default="grounded", description="How it is answered; the modes are in GET /v1/agents.")
     document_ids: DocumentIds = Field(default_factory=list)
     top_k: Evidence = 0
     budgets: AskedBudgets = Field(default_factory=AskedBudgets, description="Limits.")
@@ -166,6 +169,7 @@ class _Grounds(BaseModel):
         default_factory=list, description="Of a refusal: the passages that came closest, best first, at most three."
     )
     method: str = Field(description="`model` or `extractive`.")
+    block: dict[str, Any] | None = Field(default=None, description="A structured block, when the agent makes one.")
 
 
 class QaResponse(_Grounds):
@@ -185,7 +189,7 @@ class Run(BaseModel):
     """A run's summary."""
 
     id: str = Field(validation_alias=AliasChoices("id", "run_id"), description="Unique within the tenant.")
-    mode: str | None = Field(description="Pipeline: `qa`, `grounded` or `chat`.")
+    mode: str | None = Field(description="How it is answered; the modes are in GET /v1/agents.")
     status: RunStatus | None = Field(description="State.")
     subject: str = Field(description="Who asked. Operators see the runs of others too.")
     question: str = Field(description="The user's words.")
@@ -202,7 +206,6 @@ class RunAnswer(_Grounds):
     """What a run answered."""
 
     text: str = Field(description="Full text with citation marks [1], [2] …")
-    block: dict[str, Any] | None = Field(description="A structured block, when the agent makes one.")
 
 
 class RunFailure(BaseModel):

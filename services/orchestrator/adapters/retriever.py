@@ -10,6 +10,7 @@ from services.orchestrator.log.events import BoundingBox, Degradation, Evidence,
 from services.orchestrator.models import SearchQuery
 
 _STRATEGIES = {pb.STRATEGY_DENSE: "dense", pb.STRATEGY_LEXICAL: "lexical", pb.STRATEGY_HYBRID: "hybrid"}
+_NUMBERS = {name: number for number, name in _STRATEGIES.items()}
 
 
 class RetrieverSearcher:
@@ -23,8 +24,12 @@ class RetrieverSearcher:
         request = pb.SearchRequest(
             queries=query.queries,
             collection_ids=query.collection_ids,
-            filter=pb.Filter(document_ids=query.document_ids),
+            filter=pb.Filter(
+                document_ids=query.document_ids,
+                metadata=[pb.MetadataCondition(key=key, values=values) for key, values in query.metadata.items()],
+            ),
             top_k=query.top_k,
+            strategy=_NUMBERS.get(query.strategy, pb.STRATEGY_UNSPECIFIED),
         )
         try:
             response = await self._stub.Search(request, timeout=self._timeout_s)

@@ -2,8 +2,9 @@
 step down is said."""
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kit.errors import GroundworkError
 from kit.grounding import Judge
@@ -69,6 +70,9 @@ class Question:
     search_degraded: Sequence[Degradation] = ()
     """What the search that found the evidence had to do without: decides what a refusal may claim."""
 
+    prompt: str = ""
+    """What an agent tells its model besides the rules that hold for every answer."""
+
     shows_thinking: bool = False
     """Whether what a reasoning model thinks is written to the journal."""
 
@@ -107,6 +111,8 @@ class Draft:
     """Of a refusal: the passages that came closest."""
     answer_confidence: float | None = None
     """Calibrated probability that the text answers the question; of a refusal, that the closest passages hold an answer."""
+    block: Mapping[str, Any] | None = None
+    """What an agent with a schema says; the text shows it."""
 
     @property
     def answer_status(self) -> AnswerStatus | None:
@@ -119,6 +125,7 @@ class Draft:
             _tuples(self.citations),
             self.support_status,
             self.method,
+            self.block,
             answer_confidence=self.answer_confidence,
             answer_status=self.answer_status,
             closest=_tuples(self.closest),
@@ -146,13 +153,13 @@ class Drafter:
         """`languages` tells in which language to refuse; without, it is English."""
         self._languages = languages
         self._scorer = scorer
-        self._generator = generator
+        self.generator = generator
         self._extractive_settings = extractive_settings
 
     @property
     def model_name(self) -> str:
         """The model's name; empty when answers are extractive."""
-        return self._generator.model.info(Operation.ANSWER).model if self._generator else ""
+        return self.generator.model.info(Operation.ANSWER).model if self.generator else ""
 
     def without_model(self) -> "Drafter":
         """For a run that may not use one any more."""
@@ -183,10 +190,10 @@ class Drafter:
         return draft
 
     async def _best(self, question: Question, journal: Journal, screen: Screen) -> Draft:
-        if self._generator is None or not self.model_name or not question.evidence:
+        if self.generator is None or not self.model_name or not question.evidence:
             return await self._extract(question, journal, screen)
         try:
-            draft = await self._generate(self._generator, question, journal, screen)
+            draft = await self._generate(self.generator, question, journal, screen)
         except GroundworkError as error:
             return await self._fallen_back(error, question, journal, screen)
         if draft.is_refusal or draft.carries_something:
@@ -210,6 +217,7 @@ class Drafter:
             max_tokens=question.answer_tokens,
             meter=question.meter,
             listener=Listener(show_thought, tell_of_restart),
+            prompt=question.prompt,
         )
         if generated.is_refusal and generated.reason.is_whole:
             return await self._refused(question, MODEL)

@@ -19,7 +19,7 @@ from kit.llm import (
 )
 from services.orchestrator.answering.citations import MarkFilter, cited_sentences
 from services.orchestrator.answering.coalescing import coalesced
-from services.orchestrator.answering.prompt import compose
+from services.orchestrator.answering.prompt import answer_rules, compose
 from services.orchestrator.answering.refusals import REFUSAL
 from services.orchestrator.log.events import Evidence
 from services.orchestrator.log.screen import Screen
@@ -70,7 +70,7 @@ class Generator:
     ) -> None:
         """Within `held()` the model stays the same one, whatever is switched meanwhile."""
         self.model = model
-        self._held = held
+        self.held = held
         self._clock = clock
 
     async def write(
@@ -83,19 +83,22 @@ class Generator:
         max_tokens: int,
         meter: Meter | None = None,
         listener: Listener = Listener(),
+        prompt: str = "",
     ) -> Generated:
         """What it costs is noted in `meter`, however this ends. Raises QuestionTooLong; ModelUnavailable or ModelRejected when
         the model fails, possibly after some of the answer was shown."""
-        with self._held():  # who is asked is who the prompt was made for
-            prompt = await compose(question, history, evidence, self.model, answer_tokens=max_tokens)
-            request = Request(prompt.messages, prompt.max_tokens, meter=meter)
+        with self.held():  # who is asked is who the prompt was made for
+            composed = await compose(
+                question, history, evidence, self.model, answer_tokens=max_tokens, system=answer_rules(prompt)
+            )
+            request = Request(composed.messages, composed.max_tokens, meter=meter)
             return await self._written(request, Writing({source.number for source in evidence}, screen), listener)
 
     async def say(
         self, messages: Sequence[ChatMessage], screen: Screen, *, max_tokens: int, listener: Listener = Listener()
     ) -> Generated:
         """An answer to messages without sources: it cites nothing. Raises ModelUnavailable or ModelRejected."""
-        with self._held():
+        with self.held():
             return await self._written(Request(messages, max_tokens), Writing(set(), screen), listener)
 
     async def _written(self, request: Request, writing: "Writing", listener: Listener) -> Generated:

@@ -141,16 +141,13 @@ class Chat(Mode):
         """Whether there is a model now that may call tools."""
         return self._limits.tool_calling and bool(self._model_name)
 
-    async def prepare(self, run: Run, record: RunRecord) -> None:  # noqa: ARG002 - see Mode
-        """Says that the run is served in a lesser way, where it is."""
-        if run.journal.progress.mode is not self.name:
-            await run.say(Thinking("load", "Answering with one search.", _SHED))
-
     @property
     def _model_name(self) -> str:
         return self._model.info(Operation.ANSWER).model
 
     async def answer(self, run: Run, record: RunRecord) -> Answer:
+        if run.journal.progress.mode is not self.name:
+            await run.say(Thinking("load", "Answering with one search.", _SHED))
         history = await self._threads.history(run, record, for_model=bool(self._model_name))
         by_model = run.journal.progress.mode is self.name and self._calls_tools
         toolbox = await run.once(

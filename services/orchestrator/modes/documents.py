@@ -6,12 +6,13 @@ from functools import partial
 from kit import deadline
 from kit.errors import DeadlineExceeded, Internal, ResourceExhausted, Unavailable
 from kit.grounding import let_go_of_texts
+from services.orchestrator.agent import Agent, Searching
 from services.orchestrator.answering.drafting import EXTRACTIVE, Draft, degraded
 from services.orchestrator.answering.refusals import SEARCH_DOWN
 from services.orchestrator.log.events import Answer, Budgets, Plan, Retrieval, SupportStatus, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import RunRecord, SearchQuery
-from services.orchestrator.modes.drafts import answer_of, checked, write_draft
+from services.orchestrator.modes.drafts import PLAIN, answer_of, checked, write_draft
 from services.orchestrator.modes.followups import search_queries
 from services.orchestrator.modes.intents import Route, read_intent
 from services.orchestrator.modes.mode import ModeServices
@@ -48,21 +49,21 @@ class DocumentAnswers:
         self._drafter = services.drafter
         self._limits = limits
 
-    async def answer(self, run: Run, record: RunRecord) -> Answer:
-        """The answer, or the refusal, to the question of the run."""
+    async def answer(self, run: Run, record: RunRecord, agent: Agent = PLAIN) -> Answer:
+        """The answer of the agent, or its refusal, to the question of the run."""
         if _is_small_talk(record.request.question):
             return await self._greeted(run, record.request.question)
         history = await self._threads.history(run, record, for_model=bool(self._drafter.model_name))
         queries = search_queries(record.request.question, history)
-        plan = await run.once("plan", partial(just, Plan("hybrid", queries)), Plan)
-        retrieval = await self._evidence(run, record, plan)
+        plan = await run.once("plan", partial(just, Plan(agent.searching.strategy or "hybrid", queries)), Plan)
+        retrieval = await self._evidence(run, record, plan, agent.searching)
         if retrieval is None:
             await Screen(run.journal).settle(SEARCH_DOWN)
             return Answer(SEARCH_DOWN, (), SupportStatus.UNAVAILABLE, EXTRACTIVE)
         try:
             draft = await run.once(
                 "draft",
-                partial(write_draft, run, self._drafter, record.request.question, history, retrieval),
+                partial(write_draft, run, self._drafter, record.request.question, history, retrieval, agent),
                 Draft,
                 show=checked,
             )
@@ -76,10 +77,10 @@ class DocumentAnswers:
         await Screen(run.journal).settle(text)
         return Answer(text, (), None, EXTRACTIVE)
 
-    async def _evidence(self, run: Run, record: RunRecord, plan: Plan) -> Retrieval | None:
+    async def _evidence(self, run: Run, record: RunRecord, plan: Plan, searching: Searching) -> Retrieval | None:
         """The evidence set; None when search is down."""
         try:
-            retrieval = await run.once("retrieve", partial(self._retrieve, run, record, plan), Retrieval)
+            retrieval = await run.once("retrieve", partial(self._retrieve, run, record, plan, searching), Retrieval)
         except _SEARCH_OUTAGES as error:
             if deadline.is_spent():
                 raise
@@ -89,11 +90,17 @@ class DocumentAnswers:
             await run.say(Thinking("retrieve", part.message, part))
         return retrieval
 
-    async def _retrieve(self, run: Run, record: RunRecord, plan: Plan) -> Retrieval:
+    async def _retrieve(self, run: Run, record: RunRecord, plan: Plan, searching: Searching) -> Retrieval:
         """The evidence without documents that were deleted while it was searched for. What cannot be noted is not logged."""
         request = record.request
-        top_k = request.top_k or self._limits.evidence_top_k
-        query = SearchQuery(plan.queries, request.collection_ids, request.document_ids, top_k)
+        query = SearchQuery(
+            plan.queries,
+            request.collection_ids,
+            request.document_ids,
+            request.top_k or searching.top_k or self._limits.evidence_top_k,
+            searching.strategy,
+            searching.metadata,
+        )
         retrieval = await search_in_two_steps(self._searcher, query, plan.queries[0])
         forgotten = await forgotten_documents(run, record, self._sources, retrieval.evidence)
         kept = [hit for hit in retrieval.evidence if hit.document_id not in forgotten]

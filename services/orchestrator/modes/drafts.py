@@ -3,19 +3,28 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from services.orchestrator.agent import Agent
 from services.orchestrator.answering.drafting import Draft, Drafter, Question, degraded
 from services.orchestrator.answering.quotes import number_quotes
 from services.orchestrator.errors import BudgetSpent
 from services.orchestrator.log.events import Answer, Evidence, Payload, Retrieval, Thinking
 from services.orchestrator.models import Turn
+from services.orchestrator.modes.agent_drafts import write_own_draft
 from services.orchestrator.modes.followups import stand_alone
 from services.orchestrator.steps.run import Run
 
+PLAIN = Agent("Answers as it is done without an agent.")
+
 
 async def write_draft(
-    run: Run, drafter: Drafter, question: str, history: Sequence[Turn], retrieval: Retrieval
+    run: Run,
+    drafter: Drafter,
+    question: str,
+    history: Sequence[Turn],
+    retrieval: Retrieval,
+    agent: Agent = PLAIN,
 ) -> Draft:
-    """Streams the answer to the question. A run that may not use a model any more is answered by quoting, and told so."""
+    """Streams the answer of the agent to the question. A run that may not use a model any more is answered without, and told so."""
     affordable = await _affordable(run, drafter)
     asked = Question(
         question,
@@ -23,8 +32,11 @@ async def write_draft(
         retrieval.evidence,
         answer_tokens(run),
         retrieval.degraded,
+        prompt=agent.prompt,
         stands_alone=stand_alone(question, history),
     )
+    if agent.output is not None or (agent.without_model is not None and not affordable.model_name):
+        return await write_own_draft(run, affordable, agent, asked)
     return await affordable.write(asked, run.journal)
 
 

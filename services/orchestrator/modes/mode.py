@@ -10,6 +10,7 @@ from kit.llm import LanguageModel
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.log.events import Answer, Budgets, RunMode
 from services.orchestrator.models import RunRecord
+from services.orchestrator.modes.agents import Agents
 from services.orchestrator.modes.threads import Threads
 from services.orchestrator.ports import RunSources, Searcher, Tools
 from services.orchestrator.steps.run import Run
@@ -28,6 +29,8 @@ class ModeServices:
 
     drafter: Drafter
     """Asks the same model."""
+
+    agents: Agents
 
     held: Callable[[], AbstractContextManager[None]] = nullcontext
     """Within it the model stays the same one."""
@@ -65,10 +68,6 @@ class Mode(Protocol):
     def admitted(self, decided: RunMode | None) -> Iterator[RunMode]:
         """How the run is served while it is worked on: as was `decided` when it began, or as the mode decides now."""
         yield decided or self.name
-
-    async def prepare(self, run: Run, record: RunRecord) -> None:  # noqa: ARG002 - most modes have nothing to do
-        """Does what comes before the answer."""
-        return
 
     async def answer(self, run: Run, record: RunRecord) -> Answer:
         """The answer. It reads as a plain program: what stands in `run.once` is done once, whichever process works on the run.

@@ -23,6 +23,7 @@ class Modes:
     def __init__(self, modes: Iterable[Mode], services: ModeServices) -> None:
         self._modes = {mode.name: mode for mode in modes}
         self._services = services
+        self.agents = services.agents
 
     @property
     def all(self) -> Sequence[Mode]:
@@ -48,7 +49,6 @@ class Modes:
         mode = self.named(record.request.mode)
         with mode.admitted(journal.progress.mode) as served_as:
             run = await Run.begin(journal, self._started(mode, record.request, served_as))
-            await mode.prepare(run, record)
             answer = await run.once("answer", partial(mode.answer, run, record), Answer, of_steps=True)
             await run.tell_usage()
             await self._services.threads.remember(run, record, answer)

@@ -11,7 +11,7 @@ from kit.idempotency import KEY_PATTERN
 from services.orchestrator.errors import InvalidRequest, MemoryModeNotOffered
 from services.orchestrator.log.events import Budgets
 from services.orchestrator.models import RunRequest
-from services.orchestrator.modes.grounded import DEFAULT_AGENT
+from services.orchestrator.modes.agents import AUTO
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
 
@@ -44,8 +44,7 @@ def check(request: RunRequest, modes: Modes) -> None:
         raise InvalidRequest(f"top_k is {request.top_k}; at most {_MAX_TOP_K} passages are read", field="top_k")
     _check_budgets(request.budgets)
     _check_taken(request, mode, modes)
-    if request.agent not in ("", "auto", DEFAULT_AGENT):
-        raise InvalidRequest(f"agent {request.agent} does not exist; use auto or {DEFAULT_AGENT}", field="agent")
+    modes.agents.check(request.agent)
 
 
 def _check_budgets(budgets: Budgets) -> None:
@@ -68,6 +67,9 @@ def _check_taken(request: RunRequest, mode: Mode, modes: Modes) -> None:
             f"mode {name} searches whole collections; name collection_ids instead, or use {others}",
             field="document_ids",
         )
+    if request.agent not in ("", AUTO) and not mode.takes_agents:
+        others = listed(each for each in modes.all if each.takes_agents)
+        raise InvalidRequest(f"mode {name} uses no agent; leave it out, or use {others}", field="agent")
     if request.tools is not None and not mode.takes_tools:
         others = listed(each for each in modes.all if each.takes_tools)
         raise InvalidRequest(f"mode {name} uses no tools; leave them out, or use {others}", field="tools")

@@ -20,6 +20,7 @@ from services.orchestrator.log.events import (
     Answer,
     Approval,
     ApprovalDecision,
+    Budgets,
     Degradation,
     Done,
     EffectClass,
@@ -115,6 +116,10 @@ class Run:
             payload = show(value) if show else cast("Payload", value)
             await self.journal.record(key, payload, StepState(StepPhase.RESULT, noted))
         return value
+
+    def narrow(self, budgets: Budgets) -> None:
+        """Has the run spend no more than these budgets either, from now on."""
+        self.budgets = Ledger(in_force(budgets, self.budgets.budgets), self.journal)
 
     def is_recorded(self, key: str) -> bool:
         """Whether the step was done, or is an effect that has begun: to come to it again costs nothing, or must be done."""

@@ -561,6 +561,11 @@ class FakeOrchestrator(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         mail.parameters.update({"type": "object", "properties": {"to": {"type": "string", "maxLength": 200}}})
         return run_pb.ListToolsResponse(tools=[mail])
 
+    async def ListAgents(self, request: Any, context: Any) -> run_pb.ListAgentsResponse:
+        lawyer = run_pb.Agent(name="legal", description="Reads contracts.", modes=["grounded"], makes_block=True)
+        mode = run_pb.Mode(name="grounded", description="Asks an agent.", needs_collections=True, takes_agents=True)
+        return run_pb.ListAgentsResponse(agents=[lawyer], modes=[mode])
+
     async def GetRun(self, request: Any, context: Any) -> run_pb.GetRunResponse:
         return run_pb.GetRunResponse(run=self._run(request.run_id))
 

@@ -145,6 +145,20 @@ async def test_tools_are_listed_with_what_a_call_does(client: httpx.AsyncClient)
     }
 
 
+async def test_agents_and_modes_are_listed(client: httpx.AsyncClient) -> None:
+    listed = (await client.get("/v1/agents")).json()
+    assert [(each["name"], each["modes"], each["makes_block"]) for each in listed["agents"]] == [
+        ("legal", ["grounded"], True)
+    ]
+    assert [(each["name"], each["takes_agents"]) for each in listed["modes"]] == [("grounded", True)]
+
+
+async def test_mode_that_the_contract_does_not_have_is_refused(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/collections/default/chat", json={"message": "Hello?", "mode": "telepathy"})
+    assert (answer.status_code, answer.json()["reason"]) == (400, "MODE_UNKNOWN")
+    assert "GET /v1/agents" in answer.json()["detail"]
+
+
 async def test_json_holds_no_place_of_an_event_stream(live: Live, world: World) -> None:
     world.orchestrator.pause_after = 4
     async with live(max_event_streams=1) as client, client.stream("POST", "/v1/chat", json=MESSAGE):

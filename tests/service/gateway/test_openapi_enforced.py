@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import httpx
@@ -20,7 +21,9 @@ from kit.jetstream import Nats
 from services.ingest.documents import naming
 from services.memory import threads
 from services.orchestrator import handlers as orchestrator
+from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.runs import approvals, requests
+from services.orchestrator.settings import OrchestratorSettings
 from services.retriever import validation
 from services.retriever.adapters import search_wire
 from tests.service.gateway.conftest import Settings, World, in_process
@@ -35,6 +38,7 @@ from tests.service.gateway.fakes import (
     document,
 )
 from tests.service.gateway.key_desk import KeyDesk
+from tests.unit.orchestrator.serving import mode_services
 
 PATHS = {
     "collection_id": "contracts",
@@ -71,6 +75,8 @@ NOT_IN_SCHEMA = {
     ("SearchRequest", "queries"),  # with `query` eight at most
     ("SearchRequest", "query_weights"),  # as many as queries
     ("SearchRequest", "must"),  # a phrase of words
+    ("ChatRequest", "agent"),  # one of those that are listed
+    ("ChatRequest", "mode"),  # the same
 }
 """Members whose accepted values are refused in combination with others: only what the schema refuses is tried."""
 
@@ -110,8 +116,12 @@ class CheckedRetriever(FakeRetriever):
 
 
 class CheckedOrchestrator(FakeOrchestrator):
+    @cached_property
+    def modes(self) -> Modes:
+        return discover_modes(mode_services(), OrchestratorSettings())
+
     async def StartRun(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        requests.check(orchestrator._request(request))
+        requests.check(orchestrator._request(request, self.modes), self.modes)
         async for each in super().StartRun(request, context):
             yield each
 
@@ -371,10 +381,10 @@ async def test_bounds_are_written_in_the_words_of_json_schema(client: httpx.Asyn
     assert not re.search(r'"(?:ge|gt|le|lt|min_length|max_length)":', document)
 
 
-async def test_what_is_not_offered_is_not_in_the_schema(client: httpx.AsyncClient) -> None:
+async def test_names_of_agents_and_modes_are_known_by_the_orchestrator_alone(client: httpx.AsyncClient) -> None:
     schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
-    assert schemas["ChatRequest"]["properties"]["mode"]["const"] == "grounded"
-    assert '"chat"' not in json.dumps(schemas)
+    assert schemas["ChatRequest"]["properties"]["mode"]["default"] == "grounded"
+    assert not [name for name in ("chat", "qa", "reasoning") if f'"{name}"' in json.dumps(schemas)]
 
 
 @pytest.mark.parametrize("path", ["/v1/qa", "/v1/search", "/v1/collections/default/chat"])

@@ -32,7 +32,7 @@ from services.orchestrator.answering.generation import Generator
 from services.orchestrator.handlers import ForgetHandler, OrchestratorServicer
 from services.orchestrator.log.events import Done, RunEvent, RunMode
 from services.orchestrator.models import RunKey, RunLimits, RunRequest
-from services.orchestrator.modes.serving import discover_modes
+from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.runs.brought_models import BroughtModels
 from services.orchestrator.runs.execution import RunServices
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
@@ -128,7 +128,9 @@ async def start_orchestrator(jetstream: Nats) -> AsyncIterator[Callable[..., obj
             forgetting = Forgetting(store, log, sources, memory, credentials, tools, now=now)
             brought = BroughtModels(credentials, EgressGuard())
             tally = await KeyValueTally.open(nats, retention_days=1)
-            modes = WorkedBy(worker) if worker else discover_modes(services, OrchestratorSettings())
+            modes = discover_modes(services, OrchestratorSettings())
+            if worker is not None:
+                modes = worker if isinstance(worker, Modes) else WorkedBy(worker)
             runs = Runs(RunServices(store, markers, log, sources, modes, run_limits, brought, tally))
             orchestrator = Orchestrator(runs, forgetting, queue, memory, tally, tools)
             stack.push_async_callback(orchestrator.stop)

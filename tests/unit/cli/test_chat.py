@@ -231,6 +231,33 @@ def test_tools_are_listed(server: FakeServer, groundwork: Command) -> None:
     assert json.loads(groundwork("tools", "--json").stdout) == {"tools": [mail, clock]}
 
 
+def test_agents_are_listed(server: FakeServer, groundwork: Command) -> None:
+    legal = {"name": "legal", "description": "Reads contracts.", "modes": ["grounded"], "is_default": False}
+    server.on("GET", "/v1/agents", lambda http: http.json({"agents": [legal], "modes": []}))
+    lines = [" ".join(line.split()) for line in groundwork("agents").stdout.splitlines()]
+    assert lines == ["name default modes what it is for", "legal grounded Reads contracts."]
+    assert json.loads(groundwork("agents", "--json").stdout) == {"agents": [legal], "modes": []}
+
+
+def test_agent_over_several_collections_is_refused(groundwork: Command) -> None:
+    result = groundwork("ask", "Why?", "--agent", "legal", "-c", "one", "-c", "two")
+    assert result.exit_code != 0
+    assert "one --collection" in result.stderr
+
+
+def test_agent_that_does_not_exist_is_refused_with_those_that_do(server: FakeServer, groundwork: Command) -> None:
+    problem = {
+        "title": "Bad Request",
+        "status": 400,
+        "reason": "INVALID_REQUEST",
+        "detail": "use auto, or one of legal",
+    }
+    server.on("POST", "/v1/collections/default/chat", lambda http: http.json(problem, 400))
+    result = groundwork("ask", "Why?", "--agent", "nobody")
+    assert result.exit_code != 0
+    assert "one of legal" in result.stderr
+
+
 async def test_a_run_that_was_silent_on_a_sound_stream_is_not_lost() -> None:
     position = asking.Position(run_id="r1")
     position.heard_at = asyncio.get_running_loop().time() - 2 * asking.RESUME_FOR_S

@@ -8,6 +8,7 @@ from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.log.events import RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunRecord
+from services.orchestrator.modes.agents import Agents, discover_agents
 from services.orchestrator.modes.documents import Limits
 from services.orchestrator.modes.grounded import Grounded
 from services.orchestrator.modes.mode import ModeServices
@@ -40,6 +41,7 @@ def mode_services(
     memory: Memory | None = None,
     sources: RunSources | None = None,
     tools: Tools | None = None,
+    agents: Agents | None = None,
 ) -> ModeServices:
     """What is not given is a fake."""
     sources = sources or FakeSources()
@@ -50,6 +52,7 @@ def mode_services(
         Threads(memory or FakeMemory(), sources, turns=8),
         model or NoModel(),
         drafter or Drafter(FakeScorer(), None),
+        agents or discover_agents(),
     )
 
 

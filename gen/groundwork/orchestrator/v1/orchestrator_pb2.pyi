@@ -1902,6 +1902,141 @@ class ResolveApprovalResponse(_message.Message):
 Global___ResolveApprovalResponse: _TypeAlias = ResolveApprovalResponse  # noqa: Y015
 
 @_typing.final
+class ListAgentsRequest(_message.Message):
+    """Asks for agents and modes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentsRequest: _TypeAlias = ListAgentsRequest  # noqa: Y015
+
+@_typing.final
+class ListAgentsResponse(_message.Message):
+    """Agents and modes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENTS_FIELD_NUMBER: _builtins.int
+    MODES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Agent]:
+        """By name."""
+
+    @_builtins.property
+    def modes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Mode]:
+        """By name."""
+
+    def __init__(
+        self,
+        *,
+        agents: _abc.Iterable[Global___Agent] | None = ...,
+        modes: _abc.Iterable[Global___Mode] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "modes", b"modes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentsResponse: _TypeAlias = ListAgentsResponse  # noqa: Y015
+
+@_typing.final
+class Agent(_message.Message):
+    """Who answers a question: a prompt, a way to search, tools, and the shape of the answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    MODES_FIELD_NUMBER: _builtins.int
+    IS_DEFAULT_FIELD_NUMBER: _builtins.int
+    MAKES_BLOCK_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """What a request names as its agent."""
+    description: _builtins.str
+    """What the agent is for."""
+    is_default: _builtins.bool
+    """Whether it answers what fits no other agent."""
+    makes_block: _builtins.bool
+    """Whether its answers have a block."""
+    @_builtins.property
+    def modes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the modes whose requests may name an agent."""
+
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tools that it may call."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        modes: _abc.Iterable[_builtins.str] | None = ...,
+        is_default: _builtins.bool = ...,
+        makes_block: _builtins.bool = ...,
+        tools: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "is_default", b"is_default", "makes_block", b"makes_block", "modes", b"modes", "name", b"name", "tools", b"tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Agent: _TypeAlias = Agent  # noqa: Y015
+
+@_typing.final
+class Mode(_message.Message):
+    """One way to serve a question."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    NEEDS_COLLECTIONS_FIELD_NUMBER: _builtins.int
+    TAKES_DOCUMENTS_FIELD_NUMBER: _builtins.int
+    TAKES_TOOLS_FIELD_NUMBER: _builtins.int
+    TAKES_AGENTS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """As RunMode, in lower case."""
+    description: _builtins.str
+    """What the mode does with a question."""
+    needs_collections: _builtins.bool
+    """Whether a request must name collections."""
+    takes_documents: _builtins.bool
+    """Whether a request may name documents to keep to."""
+    takes_tools: _builtins.bool
+    """Whether a request may choose tools."""
+    takes_agents: _builtins.bool
+    """Whether a request may name an agent."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        needs_collections: _builtins.bool = ...,
+        takes_documents: _builtins.bool = ...,
+        takes_tools: _builtins.bool = ...,
+        takes_agents: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "name", b"name", "needs_collections", b"needs_collections", "takes_agents", b"takes_agents", "takes_documents", b"takes_documents", "takes_tools", b"takes_tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Mode: _TypeAlias = Mode  # noqa: Y015
+
+@_typing.final
 class ListToolsRequest(_message.Message):
     """Asks for the tools."""
 

@@ -80,6 +80,11 @@ class OrchestratorServiceStub:
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsRequest.SerializeToString,
                 response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsResponse.FromString,
                 _registered_method=True)
+        self.ListAgents = channel.unary_unary(
+                '/groundwork.orchestrator.v1.OrchestratorService/ListAgents',
+                request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsRequest.SerializeToString,
+                response_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsResponse.FromString,
+                _registered_method=True)
         self.GetModels = channel.unary_unary(
                 '/groundwork.orchestrator.v1.OrchestratorService/GetModels',
                 request_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.GetModelsRequest.SerializeToString,
@@ -171,6 +176,13 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAgents(self, request, context):
+        """The agents and the modes that are offered, by name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModels(self, request, context):
         """The language models: what each operation asks, and what there is.
         """
@@ -240,6 +252,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.ListTools,
                     request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsRequest.FromString,
                     response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsResponse.SerializeToString,
+            ),
+            'ListAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAgents,
+                    request_deserializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsRequest.FromString,
+                    response_serializer=groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsResponse.SerializeToString,
             ),
             'GetModels': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModels,
@@ -501,6 +518,33 @@ class OrchestratorService:
             '/groundwork.orchestrator.v1.OrchestratorService/ListTools',
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsRequest.SerializeToString,
             groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListToolsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwork.orchestrator.v1.OrchestratorService/ListAgents',
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsRequest.SerializeToString,
+            groundwork_dot_orchestrator_dot_v1_dot_orchestrator__pb2.ListAgentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

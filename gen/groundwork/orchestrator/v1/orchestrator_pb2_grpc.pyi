@@ -45,6 +45,8 @@ class OrchestratorServiceStub:
     """
     ListTools: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListToolsRequest, _orchestrator_pb2.ListToolsResponse]
     """The tools that a run of the caller may use, by name."""
+    ListAgents: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListAgentsRequest, _orchestrator_pb2.ListAgentsResponse]
+    """The agents and the modes that are offered, by name."""
     GetModels: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetModelsRequest, _orchestrator_pb2.GetModelsResponse]
     """The language models: what each operation asks, and what there is."""
     SetModel: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SetModelRequest, _orchestrator_pb2.SetModelResponse]
@@ -139,6 +141,14 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_orchestrator_pb2.ListToolsRequest, _abc.Awaitable[_orchestrator_pb2.ListToolsResponse]],
     ) -> _abc.Awaitable[_orchestrator_pb2.ListToolsResponse]:
         """The tools that a run of the caller may use, by name."""
+
+    @_abc_1.abstractmethod
+    def ListAgents(
+        self,
+        request: _orchestrator_pb2.ListAgentsRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.ListAgentsRequest, _abc.Awaitable[_orchestrator_pb2.ListAgentsResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ListAgentsResponse]:
+        """The agents and the modes that are offered, by name."""
 
     @_abc_1.abstractmethod
     def GetModels(

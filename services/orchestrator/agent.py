@@ -1,0 +1,81 @@
+"""What an agent is. An agent is one file, in services/orchestrator/agents or in a folder of GROUNDWORK_AGENTS_FOLDERS; its name is
+the file's, and the file has
+
+    AGENT = Agent("Finds obligations, deadlines and risks in contracts.", prompt="…", output={…}, …)
+
+Nothing registers it: it is there from the next start on. docs/agents.md explains each part.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from services.orchestrator.log.events import Budgets, Evidence
+
+
+@dataclass(frozen=True)
+class Searching:
+    """How an agent searches. What is left empty is as it is without an agent."""
+
+    top_k: int = 0
+    """Passages of the evidence set. A request that names a number gets its own."""
+
+    strategy: str = ""
+    """Engines to ask: `lexical`, `dense` or `hybrid`. Empty: the retriever decides."""
+
+    metadata: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Only passages whose metadata field has one of these values."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an agent without a model makes its answer from."""
+
+    question: str
+    evidence: Sequence[Evidence]
+    """The passages that were found, numbered from 1, best first."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """An answer that was made without a model."""
+
+    text: str
+    """With the number of a passage in square brackets behind each statement: `[1]`."""
+
+    block: Mapping[str, Any] | None = None
+    """Follows the agent's `output`."""
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A persona that answers questions over documents."""
+
+    description: str
+    """What it is for, in one sentence. With `agent: auto` its words decide which agent answers a message."""
+
+    prompt: str = ""
+    """What its model is told besides the rules that hold for every answer."""
+
+    searching: Searching = field(default_factory=Searching)
+
+    tools: Sequence[str] = ()
+    """Tools that its model may call. An agent with tools searches by calling `search`."""
+
+    budgets: Budgets = Budgets()
+    """The most that one of its runs gets, below the installation's own limits. Zero: those."""
+
+    output: Mapping[str, Any] | None = None
+    """JSON Schema of an object: its model fills it in, and the answer carries it as `block`. Not together with tools."""
+
+    show: Callable[[Mapping[str, Any]], str] | None = None
+    """The text that shows a block. Without: its fields as an outline."""
+
+    without_model: Callable[[Found], Made | None] | None = None
+    """Makes the answer where no model does. None, or without: the documents are quoted."""
+
+    name: str = ""
+    """That of its file."""
+
+    def named(self, name: str) -> "Agent":
+        return replace(self, name=name)

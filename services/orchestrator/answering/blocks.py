@@ -1,0 +1,163 @@
+"""Structured answers: a model fills in a JSON Schema from the evidence. What it wrote is checked, and once it is sent back with
+what is wrong with it."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from kit.llm import (
+    ChatMessage,
+    Finish,
+    LanguageModel,
+    ModelUnavailable,
+    ReasoningDelta,
+    Request,
+    Restart,
+    Retraction,
+    TextDelta,
+)
+from services.orchestrator.answering.generation import LONGEST_ANSWER_CHARS, Generator, Listener
+from services.orchestrator.answering.prompt import compose
+from services.orchestrator.log.events import Citation, Evidence
+from services.orchestrator.models import Turn
+
+_MARK = re.compile(r"\s?\[(\d{1,9})\]")
+_MOST_BEGINNINGS = 50
+"""Braces at which an object is looked for."""
+_TRIES = 2
+
+
+class NoBlock(ModelUnavailable):
+    """The model wrote nothing that follows the schema."""
+
+    reason = "LLM_NO_BLOCK"
+
+
+async def fill_in(
+    generator: Generator,
+    schema: Mapping[str, Any],
+    question: str,
+    history: Sequence[Turn],
+    evidence: Sequence[Evidence],
+    *,
+    system: str,
+    max_tokens: int,
+    listener: Listener,
+) -> Mapping[str, Any]:
+    """An object that follows the schema. Raises NoBlock, QuestionTooLong, ModelUnavailable, ModelRejected."""
+    wrong = ""
+    with generator.held():  # the model that is asked is the one that the prompt was made for
+        prompt = await compose(question, history, evidence, generator.model, answer_tokens=max_tokens, system=system)
+        messages = list(prompt.messages)
+        for _ in range(_TRIES):
+            request = Request(messages, prompt.max_tokens, schema=schema)
+            text = await _written(generator.model, request, listener)
+            block = read_object(text)
+            wrong = "It is no JSON object." if block is None else violation(block, schema)
+            if block is not None and not wrong:
+                return block
+            messages += [ChatMessage("assistant", text or "{}"), ChatMessage("user", _repair(wrong))]
+    raise NoBlock(f"the model did not follow the schema of the answer: {wrong}")
+
+
+async def _written(model: LanguageModel, request: Request, listener: Listener) -> str:
+    text = ""
+    async with aclosing(model.complete(request)) as deltas:
+        async for delta in deltas:
+            match delta:
+                case TextDelta(piece):
+                    text = (text + piece)[:LONGEST_ANSWER_CHARS]
+                case Retraction():
+                    text = ""
+                case Restart():
+                    text = ""
+                    await listener.restarted(delta)
+                case ReasoningDelta(piece):
+                    await listener.thought(piece)
+                case Finish():
+                    break
+                case _:
+                    pass
+    return text
+
+
+def _repair(wrong: str) -> str:
+    return f"That does not follow the schema. {wrong} Reply with the corrected JSON and nothing else."
+
+
+def read_object(text: str) -> Mapping[str, Any] | None:
+    """The first JSON object in a text, which may have words or a fence around it."""
+    decoder = json.JSONDecoder()
+    for number, match in enumerate(re.finditer(r"\{", text)):
+        if number == _MOST_BEGINNINGS:
+            break
+        try:
+            found, _ = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return None
+
+
+def violation(block: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """What is wrong with the block, as a sentence; empty when nothing is."""
+    error = best_match(Draft202012Validator(schema).iter_errors(block))
+    if error is None:
+        return ""
+    return f"At {error.json_path}: {error.message[:300]}."
+
+
+def outline(block: Any, level: int = 0) -> str:
+    """A block as text: a line for each field, items as lists."""
+    return "\n".join(_lines(block, level))
+
+
+def _lines(block: Any, level: int) -> Iterable[str]:
+    indent = "  " * level
+    if isinstance(block, Mapping):
+        for name, value in block.items():
+            label = str(name).replace("_", " ").capitalize()
+            if isinstance(value, Mapping | list):
+                yield f"{indent}- {label}:"
+                yield from _lines(value, level + 1)
+            else:
+                yield f"{indent}- {label}: {_word(value)}"
+    elif isinstance(block, list):
+        for item in block:
+            if isinstance(item, Mapping):
+                yield from _lines(item, level)
+            else:
+                yield f"{indent}- {_word(item)}"
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "–" if value is None else str(value)
+
+
+def with_marks_of(citations: Sequence[Citation], block: Any, evidence: Sequence[Evidence]) -> Any:
+    """The block whose marks, which are numbers of passages, are numbers of citations. Marks of what is not cited are taken out."""
+    first: dict[str, int] = {}
+    for citation in citations:
+        first.setdefault(citation.chunk_id, citation.number)
+    numbers = {str(source.number): first[source.chunk_id] for source in evidence if source.chunk_id in first}
+
+    def marked(match: re.Match[str]) -> str:
+        number = numbers.get(match[1])
+        return "" if number is None else match[0].replace(match[1], str(number))
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, str):
+            return _MARK.sub(marked, value)
+        if isinstance(value, Mapping):
+            return {name: walk(member) for name, member in value.items()}
+        return [walk(item) for item in value] if isinstance(value, list | tuple) else value
+
+    return walk(block)

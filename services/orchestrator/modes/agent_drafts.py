@@ -1,0 +1,87 @@
+"""Answers that an agent gives in its own shape: a block that its model fills in, or what its file makes without a model."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import structlog
+
+from kit.errors import GroundworkError
+from kit.llm import Restart
+from services.orchestrator.agent import Agent, Found, Made
+from services.orchestrator.answering.blocks import fill_in, outline, violation, with_marks_of
+from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question, degraded, restarted
+from services.orchestrator.answering.generation import Generator, Listener
+from services.orchestrator.answering.prompt import block_rules
+from services.orchestrator.steps.run import Run
+
+_log = structlog.get_logger()
+
+
+async def write_own_draft(run: Run, drafter: Drafter, agent: Agent, question: Question) -> Draft:
+    """The agent's answer. Where it has none of its own the documents are quoted."""
+    if agent.output is not None and drafter.generator is not None and drafter.model_name and question.evidence:
+        try:
+            return await _by_model(run, drafter, drafter.generator, agent, question)
+        except GroundworkError as error:
+            await run.say(degraded("answer", "llm", error, "Answering without the model."))
+    return await _without_model(run, drafter, agent, question)
+
+
+async def _by_model(run: Run, drafter: Drafter, generator: Generator, agent: Agent, question: Question) -> Draft:
+    async def tell_of_restart(restart: Restart) -> None:
+        await run.say(restarted(restart))
+
+    block = await fill_in(
+        generator,
+        agent.output or {},
+        question.text,
+        question.history,
+        question.evidence,
+        system=block_rules(agent.prompt),
+        max_tokens=question.answer_tokens,
+        listener=Listener(restarted=tell_of_restart),
+    )
+    draft = await drafter.judge(_text(agent, block), question, run.journal)
+    # A draft that quotes the documents instead is not what the block says.
+    return _with_block(draft, block, question) if draft.method == MODEL else draft
+
+
+async def _without_model(run: Run, drafter: Drafter, agent: Agent, question: Question) -> Draft:
+    made = await _made(agent, Found(question.text, question.evidence)) if question.evidence else None
+    if made is None:
+        return await drafter.without_model().write(question, run.journal)
+    draft = await drafter.without_model().judge(made.text, question, run.journal)
+    draft = draft if made.block is None else _with_block(draft, made.block, question)
+    return replace(draft, method=EXTRACTIVE)
+
+
+async def _made(agent: Agent, found: Found) -> Made | None:
+    """What the agent's file makes; None, logged, where it fails: its code is the operator's, and the run goes on."""
+    if agent.without_model is None:
+        return None
+    try:
+        made = await asyncio.to_thread(partial(agent.without_model, found))
+        wrong = violation(made.block, agent.output) if made and made.block is not None and agent.output else ""
+    except Exception as error:
+        _log.exception("agent_failed", agent=agent.name, error=repr(error))
+        return None
+    if wrong:
+        _log.error("agent_made_no_block", agent=agent.name, error=wrong)
+        return None
+    return made
+
+
+def _text(agent: Agent, block: Mapping[str, Any]) -> str:
+    if agent.show is not None:
+        try:
+            return agent.show(block)
+        except Exception as error:
+            _log.exception("agent_failed", agent=agent.name, error=repr(error))
+    return outline(block)
+
+
+def _with_block(draft: Draft, block: Mapping[str, Any], question: Question) -> Draft:
+    return replace(draft, block=with_marks_of(draft.citations, block, question.evidence))

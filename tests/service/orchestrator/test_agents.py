@@ -1,0 +1,201 @@
+"""An agent is one file in a folder: dropped in, it is asked over HTTP, with a model and without."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from kit.egress import EgressGuard
+from kit.jetstream import Nats
+from kit.llm.models import open_models
+from kit.llm.opening import endpoint_opener
+from kit.llm.providers import make_catalog, parse_providers
+from kit.testing.openai import Reply, ScriptedModel, scripted_model
+from services.gateway.settings import GatewaySettings
+from services.orchestrator.answering.drafting import Drafter
+from services.orchestrator.answering.generation import Generator
+from services.orchestrator.models import SearchQuery
+from services.orchestrator.modes.agents import discover_agents
+from services.orchestrator.modes.serving import discover_modes
+from services.orchestrator.settings import OrchestratorSettings
+from services.orchestrator.steps.usage import Metered
+from tests.service.gateway.conftest import SERVICES, World, over_http
+from tests.service.gateway.sse_reader import received
+from tests.service.orchestrator.conftest import Orchestrator, servicer
+from tests.unit.kit.llm_fakes import Script, catalog, following_switch
+from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher
+from tests.unit.orchestrator.serving import mode_services
+
+Start = Callable[..., Awaitable[Orchestrator]]
+MILESTONES = """
+from services.orchestrator.agent import Agent, Made, Searching
+
+
+def show(block):
+    return "\\n".join(each["what"] for each in block["milestones"])
+
+
+def without_model(found):
+    first = found.evidence[0]
+    what = f"{first.text} [{first.number}]"
+    return Made(what, {"milestones": [{"year": 1889, "what": what}]})
+
+
+AGENT = Agent(
+    "Lists milestones: what was built, opened or signed, and in which year.",
+    prompt="You are a historian.",
+    searching=Searching(top_k=3, strategy="lexical", metadata={"kind": ["chronicle"]}),
+    output={
+        "type": "object",
+        "properties": {
+            "milestones": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"year": {"type": "integer"}, "what": {"type": "string"}},
+                    "required": ["year", "what"],
+                },
+            }
+        },
+        "required": ["milestones"],
+    },
+    show=show,
+    without_model=without_model,
+)
+"""
+FILLED_IN = {"milestones": [{"year": 1889, "what": "The tower was built in 1889. [1]"}]}
+MESSAGE = {"message": "When was the tower built?", "agent": "milestones"}
+PATH = "/v1/collections/default/chat"
+JSON = {"Accept": "application/json"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An operator's, with one agent."""
+    (tmp_path / "milestones.py").write_text(MILESTONES)
+    return tmp_path
+
+
+@pytest.fixture
+async def script() -> AsyncIterator[ScriptedModel]:
+    async with scripted_model(Reply([json.dumps(FILLED_IN)])) as server:
+        yield server
+
+
+class Serving:
+    """A gateway and an orchestrator with the agents of a folder."""
+
+    def __init__(self, client: httpx.AsyncClient, searcher: FakeSearcher) -> None:
+        self.client = client
+        self.searcher = searcher
+
+    async def answered(self, message: dict[str, Any]) -> dict[str, Any]:
+        answer = await self.client.post(PATH, json=message, headers=JSON)
+        assert answer.status_code == 200, answer.text
+        body: dict[str, Any] = answer.json()
+        return body
+
+    async def streamed(self, message: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """The last event of each kind."""
+        async with self.client.stream("POST", PATH, json=message) as response:
+            return {each.event: each.data async for each in received(response)}
+
+
+@pytest.fixture
+async def serve(start_orchestrator: Start, jetstream: Nats, folder: Path) -> AsyncIterator[Callable[..., Any]]:
+    async with AsyncExitStack() as stack:
+
+        async def start(server: ScriptedModel | None = None) -> Serving:
+            return await stack.enter_async_context(_serving(start_orchestrator, jetstream, folder, server))
+
+        yield start
+
+
+@asynccontextmanager
+async def _serving(
+    start_orchestrator: Start, jetstream: Nats, folder: Path, server: ScriptedModel | None
+) -> AsyncIterator[Serving]:
+    async with AsyncExitStack() as stack:
+        drafter, model = Drafter(FakeScorer(), None), None
+        if server is not None:
+            providers = {"local": {"base_url": server.base_url, "models": {"m": {}}, "retries": 0}}
+            opener = endpoint_opener(EgressGuard(), stall_timeout_s=60.0, completion_timeout_s=60.0)
+            models = open_models(make_catalog(parse_providers(json.dumps(providers))), opener)
+            model = Metered(await stack.enter_async_context(models))
+            drafter = Drafter(FakeScorer(), Generator(model))
+        searcher, memory = FakeSearcher(), FakeMemory()
+        settings = OrchestratorSettings(agents_folders=(folder,))
+        services = mode_services(
+            drafter, model=model, searcher=searcher, memory=memory, agents=discover_agents(settings.agents_folders)
+        )
+        orchestrator = await start_orchestrator(worker=discover_modes(services, settings))
+        switch = await stack.enter_async_context(following_switch(jetstream, Script(), catalog("a/m")))
+        world = World(orchestrator=servicer(orchestrator, switch))  # type: ignore[arg-type] # the real one
+        await world.start()
+        stack.push_async_callback(world.kill)
+        addresses = {f"{name}_address": f"127.0.0.1:{world.port}" for name in SERVICES}
+        client = await stack.enter_async_context(over_http(GatewaySettings(port=0, **addresses)))  # type: ignore[arg-type]
+        yield Serving(client, searcher)
+
+
+async def test_agent_that_is_dropped_in_is_listed_beside_the_default(serve: Callable[..., Any]) -> None:
+    listed = (await (await serve()).client.get("/v1/agents")).json()
+    assert [(each["name"], each["is_default"], each["makes_block"]) for each in listed["agents"]] == [
+        ("milestones", False, True),
+        ("reasoning", True, False),
+    ]
+    assert {each["name"] for each in listed["modes"]} == {"chat", "grounded", "qa"}
+
+
+async def test_its_model_fills_in_the_block_and_the_text_shows_it(
+    serve: Callable[..., Any], script: ScriptedModel
+) -> None:
+    serving = await serve(script)
+    answer = await serving.answered(MESSAGE)
+    assert answer["block"] == FILLED_IN, answer["degraded"]
+    assert (answer["answer"], answer["method"]) == ("The tower was built in 1889. [1]", "model")
+    assert answer["citations"][0]["document_name"] == "tower.txt"
+    assert answer["support_status"] == "supported"
+    assert serving.searcher.queries == [
+        SearchQuery(("When was the tower built?",), ("default",), (), 3, "lexical", {"kind": ["chronicle"]})
+    ]
+    (asked,) = script.requests
+    assert "You are a historian." in asked["messages"][0]["content"]
+    assert asked["response_format"]["json_schema"]["schema"]["required"] == ["milestones"]
+    events = await serving.streamed(MESSAGE)
+    assert events["agent"]["name"] == "milestones"
+    assert events["agent"]["chosen_by"] == "explicit"
+    assert events["token"]["text"] == events["answer"]["text"] == answer["answer"]
+    assert events["answer"]["block"] == FILLED_IN
+    run = (await serving.client.get(f"/v1/runs/{events['done']['run_id']}")).json()
+    assert run["answer"]["block"] == FILLED_IN
+
+
+async def test_without_a_model_its_own_function_answers(serve: Callable[..., Any]) -> None:
+    serving = await serve()
+    answer = await serving.answered(MESSAGE)
+    text = "The tower was built in 1889 by Gustave Eiffel. [1]"
+    assert answer["block"] == {"milestones": [{"year": 1889, "what": text}]}
+    assert (answer["answer"], answer["method"]) == (text, "extractive")
+    events = await serving.streamed(MESSAGE)
+    assert (events["answer"]["block"], events["answer"]["text"]) == (answer["block"], text)
+
+
+async def test_without_a_name_the_words_of_the_message_choose(serve: Callable[..., Any]) -> None:
+    serving = await serve()
+    for message, chosen in (
+        ("Which milestones were signed in which year?", ("milestones", "classified")),
+        ("When was the tower built?", ("reasoning", "default")),
+    ):
+        event = (await serving.streamed({"message": message, "agent": "auto"}))["agent"]
+        assert (event["name"], event["chosen_by"]) == chosen
+
+
+async def test_agent_that_does_not_exist_is_refused_with_those_that_do(serve: Callable[..., Any]) -> None:
+    answer = await (await serve()).client.post(PATH, json={**MESSAGE, "agent": "nobody"})
+    assert answer.status_code == 400
+    assert "milestones, reasoning" in answer.json()["detail"]

@@ -1,0 +1,112 @@
+"""Agents are found, checked and chosen; what their files cannot do keeps no run from being answered."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kit.errors import GroundworkError
+from services.orchestrator.agent import Found
+from services.orchestrator.answering.blocks import outline, read_object, violation, with_marks_of
+from services.orchestrator.errors import BrokenAgent, InvalidRequest
+from services.orchestrator.log.events import Citation, RunMode
+from services.orchestrator.models import RunRequest
+from services.orchestrator.modes.agents import WordRouter, discover_agents
+from tests.unit.orchestrator.fakes import EVIDENCE
+
+GUIDE = Path(__file__).parents[3] / "docs" / "agents.md"
+IMPORT = "from services.orchestrator.agent import Agent, Searching\n"
+
+
+def test_agent_of_the_guide_is_one(tmp_path: Path) -> None:
+    (source,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "from_the_guide.py").write_text(source)
+    agent = discover_agents([tmp_path]).get("from_the_guide")
+    assert agent is not None
+    assert agent.without_model is not None
+    assert agent.output is not None
+    made = agent.without_model(Found("When?", EVIDENCE))
+    assert made is not None
+    assert made.block is not None
+    assert [each["year"] for each in made.block["milestones"]] == [1889, 1932]
+    assert not violation(made.block, agent.output)
+    assert agent.show is not None
+    assert agent.show(made.block).startswith("1889: The tower")
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "says"),
+    [
+        ("reasoning", "", "two modules are called reasoning"),
+        ("away", "import nowhere_to_be_found", "away: the module cannot be imported"),
+        ("empty", "", "empty.py: it has no AGENT"),
+        ("auto", f"{IMPORT}AGENT = Agent('a')", "auto.py: .* rename it"),
+        ("Loud", f"{IMPORT}AGENT = Agent('a')", "Loud.py: .* rename it"),
+        ("silent", f"{IMPORT}AGENT = Agent(' ')", "silent.py: its description is empty"),
+        ("lost", f"{IMPORT}AGENT = Agent('a', searching=Searching(strategy='luck'))", "'luck'; use lexical"),
+        ("bent", f"{IMPORT}AGENT = Agent('a', output={{'type': 'thing'}})", "no JSON Schema"),
+        ("flat", f"{IMPORT}AGENT = Agent('a', output={{'type': 'array'}})", "must describe an object"),
+        ("both", f"{IMPORT}AGENT = Agent('a', output={{'type': 'object'}}, tools=('search',))", "one of the two"),
+    ],
+)
+def test_file_that_is_no_agent_is_named_with_what_to_do(tmp_path: Path, name: str, source: str, says: str) -> None:
+    (tmp_path / f"{name}.py").write_text(source)
+    with pytest.raises(BrokenAgent, match=says) as caught:
+        discover_agents([tmp_path])
+    assert isinstance(caught.value, GroundworkError), "which a process says in a line before it ends"
+
+
+def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BrokenAgent, match="GROUNDWORK_AGENTS_FOLDERS"):
+        discover_agents([tmp_path / "nowhere"])
+
+
+async def test_words_choose_between_agents_and_the_default_takes_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "contract_review.py").write_text(
+        f"{IMPORT}AGENT = Agent('Finds obligations, deadlines and risks in contracts.')"
+    )
+    (tmp_path / "quizzes.py").write_text(f"{IMPORT}AGENT = Agent('Makes quizzes with questions to learn from.')")
+    agents = discover_agents([tmp_path])
+    router = WordRouter(agents)
+    for question, named, chosen in [
+        ("Which risks and deadlines does the contract have?", "", ("contract_review", "classified")),
+        ("Please review this contract", "auto", ("contract_review", "classified")),
+        ("What risk does the report name?", "auto", ("reasoning", "default")),
+        ("Which risks and deadlines does the contract have?", "quizzes", ("quizzes", "explicit")),
+        ("When was the tower built?", "", ("reasoning", "default")),
+    ]:
+        choice = await router.choose(RunRequest(RunMode.GROUNDED, question, ("default",), agent=named))
+        assert (choice.name, choice.chosen_by) == chosen, question
+    with pytest.raises(InvalidRequest, match="contract_review, quizzes, reasoning"):
+        agents.check("nobody")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('Here it is:\n```json\n{"a": {"b": [1]}}\n```', {"a": {"b": [1]}}),
+        ('In {braces} there is {"a": 1} at last', {"a": 1}),
+        ("[1, 2]", None),
+        ("{" * 5000, None),
+        ("no", None),
+    ],
+)
+def test_object_is_read_whatever_stands_around_it(text: str, found: object) -> None:
+    assert read_object(text) == found
+
+
+def test_marks_of_a_block_become_those_of_the_citations() -> None:
+    citations = [Citation(1, "d2", "bridge.txt", "c2", 0, "t"), Citation(2, "d2", "bridge.txt", "c2", 0, "t")]
+    block = {"rows": [{"what": "Opened in 1932. [2]", "year": 1932}, {"what": "Built in 1889. [1]"}], "note": None}
+    assert with_marks_of(citations, block, EVIDENCE) == {
+        "rows": [{"what": "Opened in 1932. [1]", "year": 1932}, {"what": "Built in 1889."}],
+        "note": None,
+    }
+
+
+def test_block_without_a_text_of_its_own_is_shown_as_an_outline() -> None:
+    block = {"title": "Tower", "is_open": True, "parts": ["top", {"name": "leg", "count": 1}], "owner": None}
+    assert outline(block) == (
+        "- Title: Tower\n- Is open: yes\n- Parts:\n  - top\n  - Name: leg\n  - Count: 1\n- Owner: –"
+    )
