@@ -26,6 +26,8 @@ TEST_CLUSTER_FOLDERS := tests/cluster
 TEST_PROCESSES ?= 3
 PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
 
+# What Python has compiled is kept: else each of a system's fifteen processes compiles it, and each test worker all tests.
+unexport PYTHONDONTWRITEBYTECODE
 export GROUNDWORK_PORT ?= 8080
 export GROUNDWORK_DATA_DIR ?= ./data
 export GROUNDWORK_MODELS_DIR ?= .models

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,17 @@ from xdist.scheduler import LoadFileScheduling
 
 from kit.jetstream import Nats, connect
 from kit.testing.harness import public_keys_text, signing_key_text
-from kit.testing.nats import NatsServer, nats_server
+from kit.testing.nats import NatsServer, accounts, nats_server
+from tests.in_a_thread import in_a_thread
 
-hypothesis.settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("any machine")
+for _profile, _examples in {"few": 30, "many": 200}.items():
+    hypothesis.settings.register_profile(
+        _profile, max_examples=_examples, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+hypothesis.settings.load_profile("many" if os.environ.get("CI") else "few")
 
+_ACCOUNTS = [f"test{number}" for number in range(50)]
+"""Of one server, which is replaced by another when they are used up: what tests leave there goes with it."""
 REPOSITORY = Path(__file__).resolve().parent.parent
 _SYSTEM_TESTS = ("tests/integration/", "tests/system/")
 
@@ -120,9 +125,27 @@ async def nats() -> AsyncIterator[NatsServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def _accounts() -> Iterator[Iterator[str]]:
+    """URLs of JetStream accounts that nobody has used: one account sees nothing of another."""
+
+    def urls() -> Iterator[str]:
+        while True:
+            with in_a_thread(nats_server(accounts(_ACCOUNTS))) as (server, _):
+                yield from (f"nats://{user}:{user}@127.0.0.1:{server.port}" for user in _ACCOUNTS)
+
+    with closing(urls()) as made:
+        yield made
+
+
 @pytest.fixture
-def nats_url(nats: NatsServer) -> str:
-    return nats.url
+def nats_url(request: pytest.FixtureRequest) -> str:
+    """A JetStream account of this test's own, on a server that is shared unless the test has its own (`nats`)."""
+    if "nats" in request.fixturenames:
+        own: NatsServer = request.getfixturevalue("nats")
+        return own.url
+    url: str = next(request.getfixturevalue("_accounts"))
+    return url
 
 
 @pytest.fixture

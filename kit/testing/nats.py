@@ -5,7 +5,7 @@ import re
 import shutil
 import sysconfig
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +71,12 @@ class NatsServer:
 async def _read_to_the_end(stream: asyncio.StreamReader) -> None:
     while await stream.readline():
         pass
+
+
+def accounts(names: Iterable[str]) -> str:
+    """Configuration of a server with these accounts, each with a user whose name and password are the name of the account."""
+    each = (f"{name} {{ jetstream: enabled, users: [{{ user: {name}, password: {name} }}] }}" for name in names)
+    return "\n".join(["accounts {", *each, "}"])
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from tests.cluster.faults import PowerSwitch
 from tests.cluster.release import INSTALL_TIMEOUT_S, Release, node_addresses, own_address
 from tests.cluster.report import Report
 from tests.cluster.settings import ClusterSettings, why_skipped
-from tests.integration.conftest import in_a_thread
+from tests.in_a_thread import in_a_thread
 
 HERE = Path(__file__).resolve().parent
 ORDER = (

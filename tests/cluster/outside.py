@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from tests.integration.conftest import in_a_thread
+from tests.in_a_thread import in_a_thread
 from tests.service.orchestrator.proxy import Proxy
 
 

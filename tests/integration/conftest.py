@@ -2,22 +2,18 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
+from tests.in_a_thread import in_a_thread
 from tests.integration.api import Api, Json
 from tests.integration.system import Groundwork, running
 from tests.service.tools.mail_server import MailServer, mail_server
 from tests.unit.ingest.pdf_files import pdf_of
-
-T = TypeVar("T")
 
 SEVERAL = "orchestrator=2,gateway=2,ingest-worker=2,ingest=2,memory=2,tools=2"
 UNHURRIED = {
@@ -101,24 +97,6 @@ class Model:
     def open(self, gate: asyncio.Event) -> None:
         """Opens a reply's gate."""
         self._loop.call_soon_threadsafe(gate.set)
-
-
-@contextmanager
-def in_a_thread(opened: AbstractAsyncContextManager[T]) -> Iterator[tuple[T, asyncio.AbstractEventLoop]]:
-    """What lives on an event loop, on one of its own for as long as it is needed."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="servers of the tests")
-    thread.start()
-    try:
-        value = asyncio.run_coroutine_threadsafe(opened.__aenter__(), loop).result(20)
-        try:
-            yield value, loop
-        finally:
-            asyncio.run_coroutine_threadsafe(opened.__aexit__(None, None, None), loop).result(20)
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
 
 
 @pytest.fixture(scope="session")

@@ -19,8 +19,9 @@ from kit.testing.openai import Reply, scripted_model
 from kit.testing.telemetry import CollectedSpan, Collector, collector
 from services.orchestrator.log.events import RunStatus
 from services.retriever.models import CacheOutcome
+from tests.in_a_thread import in_a_thread
 from tests.integration.api import Api, assert_complete
-from tests.integration.conftest import UNHURRIED, Model, in_a_thread
+from tests.integration.conftest import UNHURRIED, Model
 from tests.integration.scripting import calling
 from tests.integration.system import Groundwork, running, wait_until
 from tests.promql import Expression, Selector, expressions, grouping_labels, selectors

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.gateway.errors import BadForm, UploadStalled
@@ -30,7 +30,6 @@ def form_of(body: bytes, cut_bytes: int = 1 << 20, *, length_known: bool = True)
     return MultipartForm(pieces_of(chunks), CONTENT_TYPE, content_length=length, idle_timeout_s=5)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from([b"\r\n", b"--", b"frontier", b"\r", b"\n", b"-", b"x"]), max_size=20), st.integers(1, 40)
 )

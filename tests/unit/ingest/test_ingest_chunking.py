@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.ingest.adapters.tokenizer import ModelTokenizer, open_tokenizer
@@ -54,7 +54,6 @@ _blocks = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(_blocks, max_size=12), st.sampled_from(["", "Title", "long title " * 30]), st.integers(12, 80))
 def test_no_text_is_lost_and_no_chunk_exceeds_the_window(blocks: list[Block], title: str, window: int) -> None:
     source = document(*blocks, title=title)

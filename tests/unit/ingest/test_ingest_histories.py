@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
@@ -226,7 +226,6 @@ def live_through(steps: Sequence[Step], seed: int = 0) -> int:
 
 
 @given(HISTORIES, st.integers(0, 2**32))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_history_ends_with_every_document_once_and_nothing_left_over(steps: list[Step], seed: int) -> None:
     live_through(steps, seed)
 

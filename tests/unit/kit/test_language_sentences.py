@@ -2,7 +2,7 @@ import itertools
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.language.sentences import MAX_UNIT_CHARS, UnitKind, split_units
@@ -154,7 +154,6 @@ PIECES = [
 ]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_units_are_spans_and_lose_no_character(text: str) -> None:
     units = split_units(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.llm import estimate_tokens
@@ -189,7 +189,6 @@ def test_the_best_stand_first_and_last(count: int, order: list[int]) -> None:
 TEXTS = st.text(st.sampled_from("The 12 weeks. Срок! 期間。\n- |aA"), min_size=1, max_size=600)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(TEXTS, max_size=8), st.integers(40, 400))
 def test_no_passages_ever_take_more_than_the_budget(texts: list[str], budget: int) -> None:
     shown = fitted([make_passage(str(number), text) for number, text in enumerate(texts)], budget)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.tools.errors import ToolError
@@ -152,7 +152,6 @@ def test_plan_has_at_least_three_queries(query: str) -> None:
     assert len(_plan(query)["queries"]) >= QUERIES_MIN
 
 
-@settings(deadline=None)
 @given(QUESTIONS)
 def test_any_question_is_planned_routed_and_worded_anew_within_bounds(question: str) -> None:
     planned, rewritten = _plan(question), multi_query_rewrite(question, 6)["queries"]

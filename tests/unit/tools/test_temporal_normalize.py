@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.tools.errors import ToolError
@@ -174,7 +174,6 @@ PIECES = (
 )
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.one_of(st.text(min_size=1, max_size=40), st.lists(st.sampled_from(PIECES), min_size=1).map(" ".join)))
 def test_any_text_is_read(text: str) -> None:
     for found in temporal_normalize(text, reference_time=NOW)["expressions"]:

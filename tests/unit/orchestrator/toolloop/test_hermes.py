@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.orchestrator.toolloop.hermes import CallTextFilter
@@ -131,7 +131,6 @@ def test_attempt_that_cannot_be_read_is_a_call_without_a_name() -> None:
     assert [(call.name, call.arguments) for call in filter_.calls] == [("", '{"query": "tower"}')]
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.sampled_from([*"<>[]{}`\"' \n:a1", "tool_call", "<tool_call>", "```", "json", "name", A]), max_size=25),
     SIZES,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.errors import Unavailable
@@ -31,7 +31,6 @@ TOOLS = (
 _TURNS = 20
 """Of the event loop that a call takes: the others of its batch have begun by then."""
 ALONE = {"rerank", "store", "pay"}
-FAST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass
@@ -124,7 +123,6 @@ async def ended(scene: Scene) -> bool:
     return True
 
 
-@FAST
 @given(REPLIES, FORCED, BUDGETS)
 async def test_promises_hold_whatever_the_model_does(replies: Any, forced: Any, budgets: Budgets) -> None:
     tools = WatchedTools()
@@ -182,7 +180,6 @@ def facts_of(outcome: ToolOutcome | None) -> set[str]:
     return {source.chunk_id for source in outcome.evidence} or {repr(outcome.content)}
 
 
-@FAST
 @given(REPLIES, FORCED, BUDGETS, st.floats(0, 1, exclude_max=True), st.booleans())
 async def test_log_is_the_same_after_a_death_anywhere(
     replies: Any, forced: Any, budgets: Budgets, place: float, stored: Any
