@@ -59,6 +59,8 @@ run: setup ## Start everything on this machine; Ctrl-C stops it (GROUNDWORK_PORT
 test: $(DEV) $(LOCAL_LLM) $(HELM) ## Run the tests that need minutes, not hours (ARGS='-k search' for a part)
 	$(PYTEST) $(TEST_FOLDERS) $(ARGS)
 
+# Two at a time: a start of fifteen processes keeps two cores busy.
+test-system: TEST_PROCESSES = 2
 test-system: $(DEV) $(LOCAL_LLM) ## Start whole systems, kill, freeze, fill and restart them, and drive a browser (ARGS='-k kill' for a part)
 	$(PYTEST) $(TEST_SYSTEM_FOLDERS) $(ARGS)
 

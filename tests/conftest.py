@@ -28,6 +28,7 @@ _ACCOUNTS = [f"test{number}" for number in range(50)]
 """Of one server, which is replaced by another when they are used up: what tests leave there goes with it."""
 REPOSITORY = Path(__file__).resolve().parent.parent
 _SYSTEM_TESTS = ("tests/integration/", "tests/system/")
+_SHARING = ("tests/integration/", "tests/system/shared/")
 
 
 def pytest_configure() -> None:
@@ -36,18 +37,17 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-class _OneSystemAtATime(LoadFileScheduling):
-    """Test files side by side, but those of the whole system one after the other: they share two systems of some fifteen processes,
-    and three of them on two cores wait for each other more than they work."""
+class _Folders(LoadFileScheduling):
+    """Test files side by side, but those that share running systems on one worker, one after the other."""
 
     def _split_scope(self, nodeid: str) -> str:
-        folders = (folder for folder in _SYSTEM_TESTS if nodeid.startswith(folder))
+        folders = (folder for folder in _SHARING if nodeid.startswith(folder))
         return next(folders, super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
-    return _OneSystemAtATime(config, log)
+    return _Folders(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

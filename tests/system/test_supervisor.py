@@ -104,32 +104,6 @@ def test_keys_are_rotated_and_forgotten_while_questions_and_uploads_go_on(fresh:
         assert len(kept) == len(json.loads(before)["keys"])
 
 
-def test_two_instances_side_by_side_know_nothing_of_each_other(system: Groundwork, fresh: Groundwork) -> None:
-    with running(fresh), Api.open(fresh.base_url) as own, Api.open(system.base_url) as other:
-        document = own.ingest("default", "only-here.txt", b"The pilot station is called Kugelbake.")
-        assert own.search("default", "pilot station Kugelbake")["hits"]
-        assert other.http.get(f"/v1/documents/{document['id']}").status_code == 404
-        assert not [
-            hit for hit in other.search("default", "pilot station Kugelbake")["hits"] if "Kugelbake" in hit["text"]
-        ]
-
-
-def test_a_taken_port_is_named_with_its_owner_and_a_way_out(system: Groundwork, fresh: Groundwork) -> None:
-    refused = up(fresh, GROUNDWORK_PORT=str(system.port))
-    assert refused.returncode != 0
-    assert f"Port {system.port} is taken" in refused.stderr
-    assert f"(process {system.state()['supervisor_pid']})" in refused.stderr
-    assert f"GROUNDWORK_PORT={system.port + 1}" in refused.stderr
-    assert "Traceback" not in refused.stderr
-
-
-def test_a_data_directory_in_use_is_refused(system: Groundwork, fresh: Groundwork) -> None:
-    refused = up(fresh, GROUNDWORK_DATA_DIR=str(system.data_dir))
-    assert refused.returncode != 0
-    assert "is in use by another Groundwork" in refused.stderr
-    assert system.state()["ready"], "the running one is untouched"
-
-
 def test_a_strangers_directory_and_a_bad_setting_are_refused(fresh: Groundwork) -> None:
     fresh.data_dir.mkdir()
     (fresh.data_dir / "holiday.jpg").write_bytes(b"x")
@@ -164,28 +138,6 @@ def test_ctrl_c_while_starting_stops_what_has_started(fresh: Groundwork) -> None
     fresh.process.send_signal(signal.SIGINT)
     assert fresh.process.wait(STOP_TIMEOUT_S) == 0
     assert_gone(processes)
-
-
-def is_found_by_both_engines(api: Api, collection: str) -> bool:
-    response = api.http.post(
-        "/v1/search", json={"query": "notice period during probation", "collection_ids": [collection]}
-    )
-    return response.status_code == 200 and response.json()["hits"] != [] and response.json()["degraded"] == []
-
-
-@pytest.mark.parametrize("name", ["gateway", "retriever", "nats", "reranker", "memory", "ingest"])
-def test_a_service_that_dies_is_started_again_and_answers_as_before(
-    model_system: Groundwork, model_api: Api, handbook: str, name: str
-) -> None:
-    pid = int(model_system.service(name)["pid"])
-    os.kill(pid, signal.SIGKILL)
-    model_system.wait_until_up(name, not_pid=pid)
-    model_system.wait_until_ready()
-    assert f"{name:<15} died" in model_system.printed()
-    # The others' connections come back within a second of backoff; until then answers are degraded, and say so.
-    wait_until(lambda: is_found_by_both_engines(model_api, handbook), "search is whole again")
-    document = model_api.ingest(handbook, f"after-{name}.txt", f"After the death of {name} life goes on.".encode())
-    model_api.http.delete(f"/v1/documents/{document['id']}").raise_for_status()
 
 
 def test_nothing_of_the_users_environment_is_needed_but_path(fresh: Groundwork) -> None:

@@ -21,7 +21,7 @@ from tests.integration.conftest import Model
 from tests.integration.scripting import calling, data_of, question_in, rounds_in
 from tests.integration.system import POLL_S, Groundwork, wait_until
 from tests.service.tools.mail_server import MailServer
-from tests.system.test_kill import kill
+from tests.system.shared.test_kill import kill
 
 pytestmark = [pytest.mark.integration, pytest.mark.kill]
 

@@ -5,7 +5,7 @@ import pytest
 from tests.integration.api import Api
 from tests.integration.system import Groundwork, wait_until
 from tests.integration.test_forgetting import QUESTION, TEXT, is_forgotten, run_of, stored
-from tests.system.test_kill import kill
+from tests.system.shared.test_kill import kill
 
 pytestmark = [pytest.mark.integration, pytest.mark.kill]
 

@@ -24,7 +24,7 @@ from kit.access.principal import Principal
 from kit.jetstream import connect
 from tests.integration.api import Api, Json, ok
 from tests.integration.system import Groundwork, running, suspended, wait_until
-from tests.system.test_kill import corpus_stats, jobs_left, kill, unique_word
+from tests.system.shared.test_kill import corpus_stats, jobs_left, kill, unique_word
 
 pytestmark = [pytest.mark.integration, pytest.mark.kill]
 
