@@ -9,12 +9,10 @@ import pytest
 
 from kit.access.principal import Principal
 from kit.errors import GroundworkError
-from kit.testing.nats import NatsServer
 from services.orchestrator.errors import ApprovalClosed, ApprovalNotFound, NotYoursToDecide
 from services.orchestrator.log.events import (
     Approval,
     ApprovalDecision,
-    Done,
     EffectClass,
     RunEvent,
     RunStarted,
@@ -36,28 +34,6 @@ from tests.unit.orchestrator.steps.test_cuts import Bank, Transfer
 
 async def _ends(at: Orchestrator, key: RunKey) -> RunStatus:
     return status_of(await collect(at.runs.attach(key, 0)))
-
-
-async def test_decision_resumes_the_run_after_everything_was_stopped(
-    start_orchestrator: Start, nats: NatsServer
-) -> None:
-    bank = Bank()
-    first = await start_orchestrator(worker=Pays(bank))
-    key, asked = await parked(first)
-    await first.stop()
-    await nats.stop(kill=True)
-    await nats.start()
-    second = await start_orchestrator(worker=Pays(bank))
-    (question,) = await listed(second)
-    assert (question.run_id, question.subject, question.approval, question.yours) == (key.run_id, "ann", asked, True)
-    assert bank.made == {}
-    decided = await decide(second, asked, allowed=True)
-    assert (decided.approval.decision, decided.approval.decided_by) == (ApprovalDecision.ALLOWED, "ann")
-    assert await listed(second) == []
-    events = await collect(second.runs.attach(key, 0))
-    assert events[-1].payload == Done(RunStatus.COMPLETED)
-    assert bank.made == {f"{key.run_id}/pay3/call": 1}
-    await until(lambda: _has_status(second, key, RunStatus.COMPLETED), seconds=LONG_S)
 
 
 async def test_decision_is_acted_on_when_its_orchestrator_dies_behind_it(

@@ -1,10 +1,8 @@
 """Chats over the real contract: a real tools service, a model over HTTP, a real log."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,20 +16,18 @@ from kit.jetstream import Nats
 from kit.llm.models import open_models
 from kit.llm.opening import endpoint_opener
 from kit.llm.providers import make_catalog, parse_providers
-from kit.testing.harness import USER_SCOPES, free_port, open_test_channel, running_service
+from kit.testing.harness import free_port, open_test_channel, running_service
 from kit.testing.openai import Reply, ScriptedModel, scripted_model
 from services.orchestrator.adapters.sources import KeyValueRunSources
 from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
-from services.orchestrator.log.events import Answer, RunMode, ToolCall
-from services.orchestrator.models import RunRequest
 from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.usage import Metered
 from services.tools.app import run as run_tools
 from services.tools.settings import ToolsSettings
-from tests.service.orchestrator.conftest import ANN, Orchestrator, collect, servicer
+from tests.service.orchestrator.conftest import Orchestrator, servicer
 from tests.service.orchestrator.test_handlers import serving
 from tests.unit.kit.llm_fakes import Script, catalog, following_switch
 from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer
@@ -153,25 +149,3 @@ async def test_unknown_tool_is_refused_before_there_is_a_run(
         assert not (await stub.ListRuns(pb.ListRunsRequest(), timeout=60)).runs
         events = await told(stub, "Hello!", tools=pb.ToolSelection(), memory="auto")
         assert next(event.thinking.text for event in events if event.step == "tools") == "No tools."
-
-
-async def test_chat_whose_orchestrator_dies_is_continued_with_its_call_made_once(
-    start_orchestrator: Start, make_worker: Worker
-) -> None:
-    gate = asyncio.Event()
-    async with scripted_model(
-        CALLS_MATH, Reply(["It is ", "42."], gate=gate, gate_at=1), Reply(["It is 42."])
-    ) as server:
-        worker = await make_worker(server)
-        first = await start_orchestrator(worker=worker)
-        ann = replace(ANN, scopes=USER_SCOPES)
-        key, _ = await first.runs.start(ann, RunRequest(RunMode.CHAT, "What is six times seven?"))
-        async with asyncio.timeout(60):
-            while len(server.requests) < 2:
-                await asyncio.sleep(0.01)
-        await first.die()
-        second = await start_orchestrator(worker=worker)
-        events = await collect(second.runs.attach(key, 0))
-        gate.set()
-    assert [event.payload.text for event in events if isinstance(event.payload, Answer)] == ["It is 42."]
-    assert len([event for event in events if isinstance(event.payload, ToolCall)]) == 1
