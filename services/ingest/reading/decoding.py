@@ -1,9 +1,12 @@
-"""Bytes to text. A byte order mark decides; else UTF-8 if it is valid or nearly so; else UTF-16 if every other byte is zero; else
-what charset-normalizer thinks of a sample. Never fails: a wrong guess shows as replacement characters and is reported."""
+"""Bytes to text. A byte order mark decides; else UTF-8 if it is valid or nearly so; else UTF-16 if it
+reads as that; else what chardet thinks of a sample (`evals/reading` compares detectors). Never fails: a wrong guess shows as
+replacement characters and is reported."""
 
 import codecs
 import re
+import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -14,12 +17,36 @@ _BOMS = (
 )
 _SAMPLE_BYTES = 64 * 1024
 _BINARY_BYTES = bytes(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 27}) + b"\x7f"
+_UTF16_BYTES = 4096
+_TOGETHER = {
+    "HIRAGANA": "CJK",
+    "KATAKANA": "CJK",
+    "FULLWIDTH": "CJK",
+    "IDEOGRAPHIC": "CJK",
+    "LEFT": "CJK",
+    "RIGHT": "CJK",
+}
+"""Scripts and signs that stand in one text, by the first words of their characters' names."""
 _TEXT_CONTROLS = frozenset("\t\n\v\f\r")
 _MAX_BINARY_SHARE = 0.05
 _MIN_VALID_PER_BROKEN = 4
-_WESTERN_LOOKALIKES = frozenset({"cp1250", "cp1254", "cp1257", "cp1258", "mac_roman", "mac_iceland", "iso8859_15"})
-_LATIN = frozenset({"cp1250", "iso8859_2", "cp1254", "iso8859_9", "cp1257", "iso8859_4", "iso8859_13"})
-"""Encodings of today's files in Latin letters, besides cp1252: what is guessed among them stands."""
+_LATIN = re.compile(r"cp125[0-8]|iso8859[-_]\d+", re.IGNORECASE)
+"""Encodings of one byte a letter that today's files are in: what is guessed among them stands."""
+_SUPERSETS = {
+    "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-8": "cp1255", "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030",
+    "shift_jis": "cp932", "tis-620": "cp874", "iso8859-11": "cp874",
+}  # fmt: skip
+"""What the beginning of a file is in, to what all of it may be in: with quotation marks, dashes and rare letters."""
+_MAX_GUESSES = 6
+_FAIRLY_SURE = 0.2
+_WORDS_LOOKED_AT = 2000
+_SIGNS_AT_WORDS = frozenset("\u2019\u2018\u201c\u201d\u201e\u201a«»\u2039\u203a\u2013—…¿¡·\xad\xa0§™®©ªº†•")
+_ALPHABETS = frozenset(("LATIN", "CYRILLIC", "GREEK", "HEBREW", "ARABIC", "THAI", "ARMENIAN", "GEORGIAN"))
+_UTF16_BLOCK = 0.9
+"""Of the characters of a text in UTF-16: those in the commonest script, spaces and punctuation."""
+_UTF16_CHARS = 12
+"""Of one script: binary data have no run of so many."""
+_UTF16_COMMON = frozenset("\n\t \u3000\u3001\u3002\uff0c\u060c.,")
 _WITHIN_WORDS = frozenset("\u2019\u2013\u2014\xad")
 """Signs that may stand between two letters: apostrophe, dashes, soft hyphen."""
 _RARE_IN_WESTERN = frozenset("ŠšŽžŸƒˆ")
@@ -91,18 +118,46 @@ def codec_of_texts(encoding: str) -> str:
 
 
 def _guess(data: bytes) -> str:
-    from charset_normalizer import from_bytes  # noqa: PLC0415 - 50 ms to load, needed for few files
+    import chardet  # noqa: PLC0415 - needed for few files
 
     sample = _informative_sample(data)
-    matches = from_bytes(sample)
-    best = matches.best()
-    if best is None or best.encoding in ("latin_1", "ascii"):
-        return "cp1252"
-    # Short texts fit several encodings equally well; then the commonest of them is the best guess. (Every Latin-1 text is
-    # also a cp1252 text; the reverse loses quotation marks and dashes.)
-    as_good = {name for match in matches if match.chaos <= best.chaos for name in match.could_be_from_charset}
-    western = best.encoding in _WESTERN_LOOKALIKES and "cp1252" in as_good
-    return "cp1252" if western or (best.encoding not in _LATIN and _reads_as_western(sample)) else best.encoding
+    unlikely: list[str] = []
+    first = ""
+    for _ in range(_MAX_GUESSES):
+        found = chardet.detect(sample, compat_names=False, exclude_encodings=unlikely or None)
+        encoding = _SUPERSETS.get(found["encoding"] or "", found["encoding"])
+        if not encoding or encoding == "ascii":
+            break
+        first = first or encoding
+        if _is_likely(sample.decode(encoding, "replace")):
+            is_unsure = found["confidence"] < _FAIRLY_SURE and not _LATIN.match(encoding)
+            return "cp1252" if is_unsure and _reads_as_western(sample) else encoding
+        unlikely.append(encoding)
+    return "cp1252" if not first or _reads_as_western(sample) else first
+
+
+def _is_likely(text: str) -> bool:
+    """Whether the words of a text look like words: of one alphabet, no capital behind a small letter, no sign at a letter."""
+    for word in re.findall(r"\S*[^\x00-\x7f]\S*", text)[:_WORDS_LOOKED_AT]:
+        scripts = {script for char in word if char.isalpha() and (script := _script(char)) in _ALPHABETS}
+        odd_sign = re.search(r"[^\W\d_][^\x00-\x7f\w]|[^\x00-\x7f\w][^\W\d_]|[\u02c6\u02dc]", word)
+        if len(scripts) > 1 or re.search(r"[a-z\xdf-\xff][\xc0-\xde]", word):
+            return False
+        if odd_sign and not _SIGNS_AT_WORDS.intersection(odd_sign[0]) and not _has_marks(odd_sign[0]):
+            return False
+    return True
+
+
+def _has_marks(text: str) -> bool:
+    """Whether signs on letters are among the characters: Thai and Hebrew have them, and scripts without words are no words."""
+    return any(unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Mc") for char in text) or any(
+        char >= "\u2e80" for char in text
+    )
+
+
+@lru_cache(maxsize=4096)
+def _script(char: str) -> str:
+    return unicodedata.name(char, "").partition(" ")[0]
 
 
 def _reads_as_western(sample: bytes) -> bool:
@@ -128,28 +183,48 @@ def _informative_sample(data: bytes) -> bytes:
 
 
 def _utf16_without_mark(data: bytes) -> str | None:
-    sample = data[:4096]
+    sample = data[: _UTF16_BYTES - _UTF16_BYTES % 2]
+    sample = sample[: len(sample) - len(sample) % 2]
     if len(sample) < 4:
         return None
     even, odd = sample[0::2].count(0), sample[1::2].count(0)
     half = len(sample) // 2
     if odd > 0.4 * half and even < 0.05 * half:
-        encoding = "utf-16-le"
-    elif even > 0.4 * half and odd < 0.05 * half:
-        encoding = "utf-16-be"
-    else:
+        return "utf-16-le" if _is_text(sample.decode("utf-16-le", "replace")) else None
+    if even > 0.4 * half and odd < 0.05 * half:
+        return "utf-16-be" if _is_text(sample.decode("utf-16-be", "replace")) else None
+    if not _count_binary(sample):  # every text in another script has some bytes that no other encoding has
         return None
-    # Numbers of 16 bits in a binary file look the same; as text they are control characters.
-    text = sample.decode(encoding, "replace")
-    return (
-        encoding
-        if sum(char < " " and char not in _TEXT_CONTROLS for char in text) <= _MAX_BINARY_SHARE * half
-        else None
-    )
+    return next((each for each in ("utf-16-le", "utf-16-be") if _is_of_one_script(sample, each)), None)
+
+
+def _is_text(text: str) -> bool:
+    """Whether there are no more control characters than in a text: numbers of 16 bits in a binary file look the same."""
+    return sum(char < " " and char not in _TEXT_CONTROLS for char in text) <= _MAX_BINARY_SHARE * len(text)
+
+
+def _is_of_one_script(sample: bytes, encoding: str) -> bool:
+    """Whether nearly all characters are of one script, and spaces or punctuation are among them or they are many."""
+    try:
+        text = sample.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    scripts: dict[str, int] = {}
+    for char in text:
+        script = "" if char < "\x80" or char in _UTF16_COMMON else _script(char)
+        scripts[_TOGETHER.get(script, script)] = scripts.get(_TOGETHER.get(script, script), 0) + 1
+    common = scripts.pop("", 0)
+    most = max(scripts.values(), default=0)
+    is_enough = len(text) >= _UTF16_CHARS or any(char in _UTF16_COMMON for char in text)
+    return is_enough and _is_text(text) and 2 * most > len(text) - common and most + common >= _UTF16_BLOCK * len(text)
+
+
+def _count_binary(data: bytes) -> int:
+    return len(data) - len(data.translate(None, _BINARY_BYTES))
 
 
 def looks_binary(head: bytes) -> bool:
     """Whether the first bytes of a file are not text in any encoding that `decode` reads."""
     if any(head.startswith(bom) for bom, _ in _BOMS) or _utf16_without_mark(head):
         return False
-    return len(head) - len(head.translate(None, _BINARY_BYTES)) > _MAX_BINARY_SHARE * len(head)
+    return _count_binary(head) > _MAX_BINARY_SHARE * len(head)

@@ -1,8 +1,12 @@
 """Damaged text is read in the encoding that most of it is in."""
 
+import math
+import struct
+
 import pytest
 
-from services.ingest.reading.decoding import decode
+from evals.reading.encodings import EncodedText, encoded_texts
+from services.ingest.reading.decoding import decode, looks_binary
 
 RUSSIAN = "Паром на Нордерней отправляется в семь часов. "
 
@@ -59,3 +63,22 @@ def test_a_short_western_text_is_no_other_script(text: str) -> None:
 )
 def test_a_short_text_in_other_letters_is_not_western(text: str, encoding: str) -> None:
     assert decode(text.encode(encoding)).text == text
+
+
+@pytest.mark.parametrize(
+    "case", tuple(encoded_texts()), ids=lambda case: f"{case.language} {case.encoding} {case.shape}"
+)
+def test_text_is_read_in_the_encoding_that_it_is_in(case: EncodedText) -> None:
+    assert not looks_binary(case.data)
+    assert decode(case.data).text == case.text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_wide_chinese_without_marks_or_punctuation_is_read(encoding: str) -> None:
+    text = "仓库规定每周三上午九点清点一次货物钥匙由值班员保管"
+    assert decode(text.encode(encoding)).text == text
+
+
+def test_numbers_of_16_bits_are_no_text() -> None:
+    samples = b"".join(struct.pack("<h", round(20_000 * math.sin(at / 9))) for at in range(2000))
+    assert looks_binary(samples)

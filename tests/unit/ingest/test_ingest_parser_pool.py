@@ -295,3 +295,9 @@ def test_start_runs_nothing_in_a_copy_of_the_worker_which_may_wait_there_forever
         [sys.executable, "-c", _STARTED_ON_UVLOOP], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout.endswith("started\n"), done.stderr
+
+
+async def test_child_reads_a_text_in_an_encoding_that_it_has_to_guess(pool: ParserPool, request_for) -> None:  # type: ignore[no-untyped-def]
+    text = "Gdzie stoi żółta łódź? Łódź stoi przy nabrzeżu, obok magazynu."
+    read = await read_by(pool, request_for(text.encode("iso8859_2"), "a.txt", "text/plain"))
+    assert [chunk.text for chunk in read.chunks] == [text]

@@ -162,6 +162,7 @@ def _tried(plan: Plan) -> str:
 
 def _load_parsers() -> None:
     """What parsers import when first needed, for all children at once; not text recognition, which starts threads."""
+    import chardet  # noqa: F401, PLC0415
     import openpyxl  # noqa: F401, PLC0415
     import pypdfium2  # noqa: F401, PLC0415
     from PIL import Image  # noqa: PLC0415
