@@ -191,7 +191,7 @@ async def _modes(
     agents = discover_agents(settings.agents_folders)
     threads = Threads(memory, sources, turns=settings.history_turns)
     return discover_modes(
-        ModeServices(searcher, tools, sources, threads, metered, drafter, agents, models.held), settings
+        ModeServices(searcher, tools, sources, threads, metered, drafter, agents, scorer, models.held), settings
     )
 
 

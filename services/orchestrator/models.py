@@ -25,6 +25,20 @@ class ToolSelection:
 
 
 @dataclass(frozen=True)
+class WithoutModel:
+    """What a tool does in a chat where no model calls tools."""
+
+    intent: str
+    """What a message must ask for: the value of a Route."""
+
+    argument: str = ""
+    """The argument that gets it; empty where the tool needs none."""
+
+    ability: str = ""
+    """What a person can be told: completes "I can"."""
+
+
+@dataclass(frozen=True)
 class Tool:
     """A tool of the tools service."""
 
@@ -48,6 +62,14 @@ class Tool:
 
     timeout_s: float = 5.0
     """Longest a call may take."""
+
+    worth: int = 0
+    """Worth to a model whose context has no room for all tools: the higher, the sooner it is shown."""
+
+    called_for_by: Sequence[str] = ()
+    """Regular expressions of messages that call for the tool."""
+
+    without_model: WithoutModel | None = None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,22 @@ class Effect(Enum):
     """Something that is there twice when it is done twice: an e-mail, a payment. Never repeated when its fate is unknown."""
 
 
+INTENTS = ("search", "math", "time")
+"""What a message can ask for where no model calls tools."""
+
+
+@dataclass(frozen=True)
+class WithoutModel:
+    """What a tool does in a chat where no model calls tools: the words of a message ask for it."""
+
+    intent: str
+    """One of INTENTS. A search answers with passages, `math` with a `result`, `time` with `time`, `weekday` and `timezone`."""
+    argument: str = ""
+    """The argument that gets what is asked for: the queries of a search as a list, the expression of a sum."""
+    ability: str = ""
+    """What a person can be told: completes "I can"."""
+
+
 @dataclass(frozen=True)
 class Policy:
     """How a tool may be called. A tool module sets POLICY to one of these, or leaves the defaults."""
@@ -37,6 +53,14 @@ class Policy:
     """What the caller must be allowed to do: the scope of what the tool asks of other services in the caller's name."""
     key_arguments: tuple[str, ...] = ()
     """Arguments that make two calls the same; empty means all."""
+    worth: int = 0
+    """Worth to a model whose context has no room for all tools: the higher, the sooner it is shown. 0 is usual: above it is what a
+    model is bad at itself, below it what only refines other tools."""
+    called_for_by: tuple[str, ...] = ()
+    """Regular expressions, letter case ignored. A message in which one is found calls for the tool, and the model is shown it,
+    however many others there are. One a language reads well."""
+    without_model: WithoutModel | None = None
+    """What it does in a chat where no model calls tools; None: nothing."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from services.orchestrator.adapters.codec import enum_from_number
 from services.orchestrator.adapters.retriever import evidence_of
 from services.orchestrator.errors import ToolsSilent
 from services.orchestrator.log.events import EffectClass
-from services.orchestrator.models import Tool
+from services.orchestrator.models import Tool, WithoutModel
 from services.orchestrator.steps.effects import IN_DOUBT, Call, Fate, ToolOutcome
 
 ASKED_BY_TOOLS = ("retriever", "reranker", "ingest")
@@ -129,7 +129,14 @@ def _tool(message: pb.Tool) -> Tool:
         message.needs_approval,
         tuple(message.key_arguments),
         message.timeout.ToNanoseconds() / 1e9,
+        message.worth,
+        tuple(message.called_for_by),
+        _without_model(message.without_model) if message.HasField("without_model") else None,
     )
+
+
+def _without_model(message: pb.WithoutModel) -> WithoutModel:
+    return WithoutModel(message.intent, message.argument, message.ability)
 
 
 def _outcome(tool_name: str, result: pb.ToolResult, duration_s: float) -> ToolOutcome:

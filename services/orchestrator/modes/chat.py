@@ -31,7 +31,7 @@ from services.orchestrator.models import RunRecord
 from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked
 from services.orchestrator.modes.intents import Route, read_intent
 from services.orchestrator.modes.mode import Mode, ModeServices
-from services.orchestrator.modes.proactive import Asked, Proactive, plan_for
+from services.orchestrator.modes.proactive import Asked, Proactive, plan_for, serving
 from services.orchestrator.modes.prompts import tool_messages
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.modes.toolboxes import Toolbox, Toolboxes
@@ -118,7 +118,7 @@ class Chat(Mode):
         self._held = services.held
         generator = Generator(services.model, held=services.held)
         self._proactive = Proactive(services.tools, services.sources, services.drafter, generator)
-        self._toolboxes = Toolboxes(services.tools, services.model)
+        self._toolboxes = Toolboxes(services.tools, services.model, services.scorer)
         self._agentic = 0
 
     @contextmanager
@@ -152,12 +152,12 @@ class Chat(Mode):
         by_model = run.journal.progress.mode is self.name and self._calls_tools
         toolbox = await run.once(
             "tools",
-            partial(self._toolboxes.listed, run, record.request, for_model=by_model),
+            partial(self._toolboxes.listed, run, record.request, history, for_model=by_model),
             Toolbox,
             show=Toolbox.event,
             is_last_resort=True,
         )
-        asked = Asked(run, record, history, {tool.name: tool for tool in toolbox.offered if not tool.needs_approval})
+        asked = Asked(run, record, history, serving(toolbox.offered))
         by_loop = by_model and toolbox.shown
         first = Plan(Route.TOOLS.value, ()) if by_loop else plan_for(asked.question, history, asked.tools)
         plan = await run.once("plan", partial(just, first), Plan, is_last_resort=True)
@@ -185,6 +185,8 @@ class Chat(Mode):
             question=asked.question,
             messages=tool_messages(asked.question, asked.history),
             offered=toolbox.shown,
+            ranking=toolbox.ranking,
+            needed=toolbox.needed,
             answer_tokens=answer_tokens(run),
             collection_ids=record.request.collection_ids,
             withheld=[*toolbox.withheld, *toolbox.left_out],

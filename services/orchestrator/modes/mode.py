@@ -12,7 +12,7 @@ from services.orchestrator.log.events import Answer, Budgets, RunMode
 from services.orchestrator.models import RunRecord
 from services.orchestrator.modes.agents import Agents
 from services.orchestrator.modes.threads import Threads
-from services.orchestrator.ports import RunSources, Searcher, Tools
+from services.orchestrator.ports import RunSources, Searcher, SentenceScorer, Tools
 from services.orchestrator.steps.run import Run
 
 
@@ -31,6 +31,9 @@ class ModeServices:
     """Asks the same model."""
 
     agents: Agents
+
+    scorer: SentenceScorer
+    """Says how near texts are in meaning."""
 
     held: Callable[[], AbstractContextManager[None]] = nullcontext
     """Within it the model stays the same one."""

@@ -36,12 +36,6 @@ from services.orchestrator.steps.run import Run, just
 from services.orchestrator.toolloop.conversation import fitted
 from services.orchestrator.toolloop.evidence import NotedCall
 
-_SEARCH, _MATH, _TIME = "search", "math_eval", "time_now"
-_ABILITIES = {
-    _SEARCH: "find and quote what your documents say",
-    _MATH: "do sums",
-    _TIME: "tell the date and time",
-}
 _OUT_OF_TIME = "The time of this run was over before anything was found. Please ask again, or allow it more time."
 
 
@@ -53,21 +47,27 @@ class Asked:
     record: RunRecord
     history: Sequence[Turn]
     tools: Mapping[str, Tool]
-    """By name: those that nobody has to allow."""
+    """By what a message must ask for: those that serve without a model."""
 
     @property
     def question(self) -> str:
         return self.record.request.question
 
 
+def serving(tools: Sequence[Tool]) -> dict[str, Tool]:
+    """The tools that serve without a model, by what a message must ask for, the best of each; none that a person must allow."""
+    ranked = sorted(tools, key=lambda tool: (tool.worth, tool.name))
+    return {tool.without_model.intent: tool for tool in ranked if tool.without_model and not tool.needs_approval}
+
+
 def plan_for(question: str, history: Sequence[Turn], tools: Mapping[str, Tool]) -> Plan:
-    """What the words of the message ask for, as far as there are tools for it."""
+    """What the words of the message ask for, as far as there are tools for it; `tools` are those that serve."""
     intent = read_intent(question)
-    if intent.route is Route.MATH and _MATH in tools:
+    if intent.route is Route.MATH and Route.MATH.value in tools:
         return Plan(Route.MATH.value, (intent.expression,))
-    if intent.route is Route.TIME and _TIME in tools:
+    if intent.route is Route.TIME and Route.TIME.value in tools:
         return Plan(Route.TIME.value, ())
-    if intent.route in {Route.TALK, Route.ACT} or _SEARCH not in tools:
+    if intent.route in {Route.TALK, Route.ACT} or Route.SEARCH.value not in tools:
         return Plan(Route.TALK.value, ())
     return Plan(Route.SEARCH.value, search_queries(question, history))
 
@@ -95,7 +95,7 @@ class Proactive:
 
     async def _searched(self, asked: Asked, queries: Sequence[str]) -> Answer:
         run = asked.run
-        outcome = await self._called(asked, _SEARCH, {"queries": list(queries)})
+        outcome = await self._called(asked, Route.SEARCH, list(queries))
         if not outcome.ok:
             text = _OUT_OF_TIME if outcome.error_reason == BudgetSpent.reason else SEARCH_DOWN
             note = Degradation("search", outcome.error_reason, outcome.summary)
@@ -115,33 +115,37 @@ class Proactive:
         return answer_of(draft, retrieval.evidence)
 
     async def _computed(self, asked: Asked, expression: str) -> Answer:
-        outcome = await self._called(asked, _MATH, {"expression": expression})
+        outcome = await self._called(asked, Route.MATH, expression)
         result = outcome.content.get("result") if outcome.ok and isinstance(outcome.content, Mapping) else None
         if result is None:
             return await _said(asked.run, f"I could not compute {expression}: {outcome.summary}")
         return await _said(asked.run, f"{expression} = {result}")
 
     async def _time(self, asked: Asked) -> Answer:
-        outcome = await self._called(asked, _TIME, {})
+        outcome = await self._called(asked, Route.TIME)
         if not (outcome.ok and isinstance(outcome.content, Mapping) and "time" in outcome.content):
             return await _said(asked.run, f"I could not find out what time it is: {outcome.summary}")
         day, _, time = str(outcome.content["time"]).partition("T")
         weekday, zone = outcome.content.get("weekday", ""), outcome.content.get("timezone", "")
         return await _said(asked.run, f"It is {weekday}, {day}, {time[:5]} ({zone}).".replace("is , ", "is "))
 
-    async def _called(self, asked: Asked, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-        """What came of the call. One that no budget allows, or that could not be logged, has failed."""
-        run, record = asked.run, asked.record
-        call = self._tools.call(asked.tools[name], arguments, record.request.collection_ids, run.tell_progress)
+    async def _called(self, asked: Asked, route: Route, asks_for: Any = None) -> ToolOutcome:
+        """What came of the call of the tool that serves the route. One that no budget allows, or that could not be logged, has
+        failed."""
+        run, record, tool = asked.run, asked.record, asked.tools[route.value]
+        argument = tool.without_model.argument if tool.without_model else ""
+        arguments = {argument: asks_for} if argument else {}
+        call = self._tools.call(tool, arguments, record.request.collection_ids, run.tell_progress)
         note = partial(forgotten_documents, run, record, self._sources)
         try:
-            return await effect_with_retry(run, name, NotedCall(call, note))
+            return await effect_with_retry(run, tool.name, NotedCall(call, note))
         except (BudgetSpent, ReadOnlyRun) as error:
             return ToolOutcome(False, None, error.message, error.reason)
 
     async def _talked(self, asked: Asked) -> Answer:
         intent = read_intent(asked.question)
-        abilities = [said for name, said in _ABILITIES.items() if name in asked.tools]
+        able = sorted(asked.tools.values(), key=lambda tool: (-tool.worth, tool.name))
+        abilities = [tool.without_model.ability for tool in able if tool.without_model and tool.without_model.ability]
         if intent.route is Route.ACT:  # a model without tools might say that it has done it
             return await _said(asked.run, _cannot_act(abilities), SupportStatus.UNAVAILABLE)
         if self._drafter.model_name:
@@ -210,7 +214,7 @@ def _cannot(abilities: Sequence[str], *, is_withheld: bool) -> str:
     can = f" I can {_listed(abilities)}." if abilities else ""
     return (
         f"I cannot answer this: no language model answers at the moment, and the documents cannot be searched here.{can} "
-        f"{'Allow the tool search.' if is_withheld else 'Please ask again in a minute.'}"
+        f"{'Allow a tool that searches documents.' if is_withheld else 'Please ask again in a minute.'}"
     )
 
 

@@ -1,25 +1,17 @@
-"""Which tools a run may use, and which of them its model is shown. Schemas are part of the prompt: those of twenty tools fill the
-context of a small model, so that only as many are shown as leave room for the rest, the most useful first."""
+"""The tools of a run: which it may use, and which of them its model is shown. Schemas are part of the prompt, and those of twenty
+tools fill the context of a small model: see toolloop/tool_choice.py."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kit.errors import GroundworkError
-from kit.llm import LanguageModel, Operation, estimate_tokens, tools_text
+from kit.llm import LanguageModel
 from services.orchestrator.answering.drafting import degraded
 from services.orchestrator.log.events import Degradation, Thinking
-from services.orchestrator.models import RunRequest, Tool
-from services.orchestrator.ports import Tools
+from services.orchestrator.models import RunRequest, Tool, Turn
+from services.orchestrator.ports import SentenceScorer, Tools
 from services.orchestrator.steps.run import Run
-from services.orchestrator.toolloop.conversation import spec_of
-
-_SHARE_OF_CONTEXT = 0.5
-"""Of what the answer leaves of the model's context: the rest is for the thread, the question and what tools say."""
-_FIRST = ("search", "math_eval", "time_now", "fetch_docs", "temporal_normalize", "query_local_kb", "rag_list")
-"""Shown before others, in this order, where not all fit: finding, reading and what a model is bad at."""
-_LAST = ("rerank", "dedup_diversify", "compose_context", "router_select", "query_plan", "multi_query_rewrite")
-"""Shown when all others fit: they refine a search, which `search` does well enough without them, while nothing stands in for an
-e-mail or a tool of the operator's own."""
+from services.orchestrator.toolloop.tool_choice import describe, rank_tools, tools_called_for, tools_left_out
 
 
 @dataclass(frozen=True)
@@ -27,7 +19,7 @@ class Toolbox:
     """The tools of a run, as they were when it began."""
 
     offered: Sequence[Tool] = ()
-    """Those that the run may use."""
+    """Those that the run may use. Those that are left out have no schema."""
 
     withheld: Sequence[str] = ()
     """Names of tools that the tenant has and this run may not use."""
@@ -35,32 +27,50 @@ class Toolbox:
     left_out: Sequence[str] = ()
     """Names of tools that the run may use and that its model is not shown, since they do not fit."""
 
+    ranking: Sequence[str] = ()
+    """Names of the tools that the model is shown, best first."""
+
+    needed: Sequence[str] = ()
+    """Names of the tools that the message calls for, or that the request names."""
+
+    by_words: bool = False
+    """Whether the tools were chosen by words alone, since the model server did not answer."""
+
     @property
     def shown(self) -> Sequence[Tool]:
-        """What its model is shown."""
+        """What its model is shown, by name: prompts that begin alike are read faster."""
         return [tool for tool in self.offered if tool.name not in self.left_out]
 
     def event(self) -> Thinking:
         """Tells of it."""
         names = ", ".join(tool.name for tool in self.shown)
         text = f"Tools: {names}." if names else "No tools."
-        if not self.left_out:
-            return Thinking("tools", text)
-        message = (
-            f"The model's context has no room for {', '.join(self.left_out)}. Name the tools that are needed, or use a model "
-            "with a larger context."
-        )
-        return Thinking("tools", text, Degradation("tools", "CONTEXT_TOO_SMALL", message))
+        if self.left_out:
+            text += f" Not shown to the model, whose context has no room: {', '.join(self.left_out)}."
+        return Thinking("tools", text, self._degradation())
+
+    def _degradation(self) -> Degradation | None:
+        if missing := [name for name in self.needed if name in self.left_out]:
+            names = ", ".join(missing)
+            message = (
+                f"The model's context has no room for {names}. Name fewer tools, or use a model with a larger context."
+            )
+            return Degradation("tools", "CONTEXT_TOO_SMALL", message)
+        if self.by_words:
+            message = "The model server does not answer: the tools that fit were chosen by words alone."
+            return Degradation("tools", "CHOSEN_BY_WORDS", message)
+        return None
 
 
 class Toolboxes:
     """Puts the tools of runs together."""
 
-    def __init__(self, tools: Tools, model: LanguageModel) -> None:
+    def __init__(self, tools: Tools, model: LanguageModel, scorer: SentenceScorer) -> None:
         self._tools = tools
         self._model = model
+        self._scorer = scorer
 
-    async def listed(self, run: Run, request: RunRequest, *, for_model: bool) -> Toolbox:
+    async def listed(self, run: Run, request: RunRequest, history: Sequence[Turn], *, for_model: bool) -> Toolbox:
         """The tools that the request allows; none, said so, when the tools service does not answer."""
         if request.tools is not None and not request.tools.names:
             return Toolbox()
@@ -70,29 +80,41 @@ class Toolboxes:
             await run.say(degraded("tools", "tools", error, "Going on without tools."))
             return Toolbox()
         names = [tool.name for tool in known] if request.tools is None else request.tools.names
-        offered = tuple(tool for tool in known if tool.name in names)
-        withheld = tuple(tool.name for tool in known if tool.name not in names)
-        wanted = _FIRST if request.tools is None else tuple(names)
-        left_out = await self._left_out(run, offered, wanted) if for_model else ()
-        return Toolbox(offered, withheld, left_out)
+        offered = [tool for tool in known if tool.name in names]
+        box = Toolbox(offered, [tool.name for tool in known if tool.name not in names])
+        return await self._chosen(run, request, history, box) if for_model else box
 
-    async def _left_out(self, run: Run, offered: Sequence[Tool], first: Sequence[str]) -> Sequence[str]:
-        """Names of those that do not fit the model's context beside the others, those named `first` being shown before others."""
-        await self._model.count_tokens(
-            [""], Operation.ANSWER
-        )  # the context of a server is known once it has been asked
-        info = self._model.info(Operation.ANSWER)
-        answer_tokens = run.budgets.budgets.answer_tokens + info.reasoning_tokens
-        room = (info.context_tokens - min(answer_tokens, info.context_tokens // 2)) * _SHARE_OF_CONTEXT
-        texts = [tools_text([spec_of(tool)]) for tool in offered]
-        costs: Sequence[int] = [estimate_tokens(text) for text in texts]
-        if sum(costs) > room:
-            costs = await self._model.count_tokens(texts, Operation.ANSWER)
-        rank = {name: len(first) + 1 for name in _LAST} | {name: place for place, name in enumerate(first)}
-        left_out: list[str] = []
-        for tool, cost in sorted(zip(offered, costs, strict=True), key=lambda each: rank.get(each[0].name, len(first))):
-            if cost > room:
-                left_out.append(tool.name)
-            else:
-                room -= cost
-        return tuple(left_out)
+    async def _chosen(self, run: Run, request: RunRequest, history: Sequence[Turn], box: Toolbox) -> Toolbox:
+        """The toolbox with what its model is shown."""
+        named = request.tools.names if request.tools is not None else ()
+        message = request.question
+        needed = [name for name in [*tools_called_for(box.offered, message), *named] if name in _names(box.offered)]
+        needed = list(dict.fromkeys(needed))
+        answer_tokens = run.budgets.budgets.answer_tokens
+        ranked, by_words = list(box.offered), False
+        if await tools_left_out(ranked, needed, self._model, answer_tokens):
+            meanings = await self._meanings(box.offered, message)
+            before = next((turn.text for turn in reversed(history) if turn.role == "user"), "")
+            first = [*needed, *tools_called_for(box.offered, before)]
+            ranked, by_words = rank_tools(box.offered, message, first, meanings), meanings is None
+        left_out = await tools_left_out(ranked, needed, self._model, answer_tokens)
+        ranking = [tool.name for tool in ranked if tool.name not in left_out]
+        recorded = [_recorded(tool, is_shown=tool.name not in left_out) for tool in box.offered]
+        return replace(box, offered=recorded, left_out=left_out, ranking=ranking, needed=needed, by_words=by_words)
+
+    async def _meanings(self, tools: Sequence[Tool], message: str) -> Sequence[float] | None:
+        """How near each tool's description is to the message; None when the model server does not answer."""
+        try:
+            return await self._scorer.score(message, [describe(tool) for tool in tools])
+        except GroundworkError:
+            return None
+
+
+def _names(tools: Sequence[Tool]) -> set[str]:
+    return {tool.name for tool in tools}
+
+
+def _recorded(tool: Tool, *, is_shown: bool) -> Tool:
+    """The tool as the run's log keeps it: without what is not needed once the tools are chosen."""
+    tool = replace(tool, called_for_by=())
+    return tool if is_shown else replace(tool, description="", parameters={})

@@ -1,7 +1,7 @@
 """The rounds of one run of the loop: a completion with tools, what the planner makes of its calls, the calls, what they said."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +25,7 @@ from services.orchestrator.toolloop.failure import Failure
 from services.orchestrator.toolloop.planner import Allowance, Drop, History, RoundPlan, plan
 from services.orchestrator.toolloop.requests import Offer, requested_calls
 from services.orchestrator.toolloop.task import LoopEnd, LoopLimits, LoopResult, LoopTask, time_to_act_s
+from services.orchestrator.toolloop.tool_choice import tools_left_out
 
 _STEPS_OF_A_ROUND = 3
 """A completion, a call, and the completion that answers: with fewer left, tools are not worth offering."""
@@ -162,10 +163,17 @@ class Rounds:
 
     async def _request(self, share: float) -> Request:
         tokens = self._run.budgets.affordable_tokens(self._task.answer_tokens)
-        specs = [spec_of(tool) for tool in self._task.offered]
+        left_out = await self._left_out(share)
+        specs = [spec_of(tool) for tool in self._task.offered if tool.name not in left_out]
         fit = await fitted(self.conversation.messages, specs, self._model, tokens, share=share)
         choice = self._task.tool_choice if self._number == 1 else "auto"
         return Request(fit.messages, fit.max_tokens, tools=specs, tool_choice=choice)
+
+    async def _left_out(self, share: float) -> Collection[str]:
+        """Names of tools that the model is not shown, since its context has turned out to be smaller than it was thought."""
+        places = {name: place for place, name in enumerate(self._task.ranking)}
+        ranked = sorted(self._task.offered, key=lambda tool: places.get(tool.name, len(places)))
+        return await tools_left_out(ranked, self._task.needed, self._model, self._task.answer_tokens, share)
 
     async def _answer(self, completion: Completion) -> Round:
         if completion.invented_citations:

@@ -59,6 +59,12 @@ class LoopTask:
     evidence: Sequence[Evidence] = ()
     """What was found before the loop began, numbered from 1; the messages show it."""
 
+    ranking: Sequence[str] = ()
+    """Names of the offered tools, best first: the last are not shown to a model that turns out to have less room."""
+
+    needed: Collection[str] = ()
+    """Names of the offered tools that the message calls for."""
+
     withheld: Collection[str] = ()
     """Names of tools that exist and that this run may not use."""
 

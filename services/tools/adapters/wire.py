@@ -10,7 +10,7 @@ from groundwork.tools.v1 import tools_pb2 as pb
 from kit.structs import as_json
 from services.tools.adapters.retriever import passage_of
 from services.tools.errors import InvalidArguments
-from services.tools.models import Effect, Tool, ToolOutcome
+from services.tools.models import Effect, Tool, ToolOutcome, WithoutModel
 
 _EFFECTS = {
     Effect.NONE: pb.TOOL_EFFECT_NONE,
@@ -31,7 +31,14 @@ def encode_tool(tool: Tool) -> pb.Tool:
         effect=_EFFECTS[tool.policy.effect],
         requires_fresh_input=tool.policy.requires_fresh_input,
         key_arguments=tool.policy.key_arguments,
+        worth=tool.policy.worth,
+        called_for_by=tool.policy.called_for_by,
+        without_model=_encode_without_model(tool.policy.without_model),
     )
+
+
+def _encode_without_model(what: WithoutModel | None) -> pb.WithoutModel | None:
+    return pb.WithoutModel(intent=what.intent, argument=what.argument, ability=what.ability) if what else None
 
 
 def decode_arguments(arguments: Struct) -> dict[str, Any]:

@@ -18,6 +18,12 @@ _NEAR_SIMILARITY = 0.5
 _NEAR_MAX = 5
 
 _ShortText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+PROJECT_WORDS = (
+    r"\bproje[ck]t|\bprojet|\bproyecto|\bprogett|\bprojeto|\bproje(?:ler)?\b",
+    r"\bпроект|\bпроєкт",
+    r"项目|專案|プロジェクト|프로젝트|مشروع|مشاريع",
+)
+"""Of messages that call for the tools of the projects."""
 
 
 class RecordsUnreadable(ValueError):

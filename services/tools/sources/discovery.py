@@ -19,6 +19,7 @@ A file whose name begins with an underscore is no tool.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +31,7 @@ from jsonschema.exceptions import SchemaError
 from kit.dropped_in import BrokenModule, modules_in
 from services.tools.calling.folders import PREFIX
 from services.tools.errors import BrokenTool
-from services.tools.models import Effect, FunctionTool, Policy
+from services.tools.models import INTENTS, Effect, FunctionTool, Policy
 from services.tools.settings import ToolsSettings
 
 _NEEDS_UNSAID = "ask the operator to set it up"
@@ -87,6 +88,21 @@ def _check(module: str, tool: FunctionTool) -> None:
         )
     if tool.cacheable and tool.policy.effect is not Effect.NONE:
         raise BrokenTool(f"{module}: what has an effect cannot be CACHEABLE: it would be done once for all that ask")
+    _check_choice(module, tool)
+
+
+def _check_choice(module: str, tool: FunctionTool) -> None:
+    """What the orchestrator chooses tools by."""
+    for pattern in tool.policy.called_for_by:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise BrokenTool(f"{module}: called_for_by: {pattern!r:.80} is no regular expression: {error}") from error
+    does = tool.policy.without_model
+    if does is not None and does.intent not in INTENTS:
+        raise BrokenTool(f"{module}: without_model: the intent must be one of {', '.join(INTENTS)}")
+    if does is not None and does.argument and does.argument not in tool.parameters.get("properties", {}):
+        raise BrokenTool(f"{module}: without_model: it has no argument {does.argument!r:.80}")
 
 
 def _missing(module: ModuleType, settings: ToolsSettings | None) -> str:

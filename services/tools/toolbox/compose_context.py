@@ -44,7 +44,12 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=5.0, requires_fresh_input=True)
+POLICY = Policy(
+    timeout_s=5.0,
+    requires_fresh_input=True,
+    worth=-1,
+    called_for_by=(r"\bcompose\b[\w\s]{0,20}\b(?:context|sources)\b",),
+)
 
 
 async def compose_context(

@@ -59,7 +59,12 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=5.0, requires_fresh_input=True)
+POLICY = Policy(
+    timeout_s=5.0,
+    requires_fresh_input=True,
+    worth=-1,
+    called_for_by=(r"duplicat|dedup|redundan|duplikat|doublon|дубликат|重复|重複|중복",),
+)
 
 
 async def dedup_diversify(

@@ -51,7 +51,19 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=5.0)
+POLICY = Policy(
+    timeout_s=5.0,
+    worth=4,
+    called_for_by=(
+        r"\b(?:whole|full|entire|complete)\b[\w\s]{0,20}\b(?:document|text|file|page|report)",
+        r"(?:ganze[nrs]?|vollständige[nrs]?|komplette[nrs]?) (?:dokument|text|datei|bericht)",
+        r"(?:texte|document|fichier) (?:entier|complet|intégral)",
+        r"(?:documento|texto|testo|archivo) (?:completo|entero|intero|inteiro)",
+        r"(?:hele|volledige) (?:document|tekst)|cał[ya] (?:dokument|tekst)",
+        r"(?:весь|полный) (?:документ|текст)|документ целиком|повний текст",
+        r"全文|整个文件|全体を|전문|النص الكامل",
+    ),
+)
 
 
 class DocumentNotFound(ToolError):

@@ -5,6 +5,7 @@ import asyncio
 from services.tools.context import ToolContext
 from services.tools.errors import ToolError
 from services.tools.models import Policy, ToolOutput
+from services.tools.projects.records import PROJECT_WORDS
 
 SCHEMA = {
     "type": "function",
@@ -29,7 +30,10 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=2.0)
+POLICY = Policy(
+    timeout_s=2.0,
+    called_for_by=PROJECT_WORDS,
+)
 
 
 async def get_project_details(project_id: str | int, context: ToolContext) -> ToolOutput:

@@ -31,7 +31,15 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=TIMEOUT_S)
+POLICY = Policy(
+    timeout_s=TIMEOUT_S,
+    called_for_by=(
+        r"https?://|\bwww\.",
+        r"\b(?:url|web ?sites?|web ?pages?|web address|api)\b",
+        r"web(?:seite|site)|page web|p[aá]gina web|pagina web|sito web|strona? internetow",
+        r"\bсайт|веб-?страниц|网页|网址|网站|ウェブ|웹 ?(?:사이트|페이지)|موقع",
+    ),
+)
 NEEDS = "set GROUNDWORK_TOOLS_HTTP_HOSTS to the hosts that may be asked"
 
 

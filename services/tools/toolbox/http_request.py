@@ -32,7 +32,16 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=TIMEOUT_S, parallel_safe=False, needs_approval=True, effect=Effect.ONCE)
+POLICY = Policy(
+    timeout_s=TIMEOUT_S,
+    parallel_safe=False,
+    needs_approval=True,
+    effect=Effect.ONCE,
+    called_for_by=(
+        r"\b(?:post|put|patch)\b[\s\S]{0,200}https?://|https?://[\s\S]{0,200}\b(?:post|put|patch)\b",
+        r"\bwebhook|\bhttp (?:post|put|patch|delete)\b|\bsubmit\b[\s\S]{0,60}\b(?:api|form|url)\b",
+    ),
+)
 NEEDS = "set GROUNDWORK_TOOLS_HTTP_HOSTS to the hosts that may be asked"
 
 

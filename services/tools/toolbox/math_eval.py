@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from services.tools.errors import ToolError
-from services.tools.models import Policy
+from services.tools.models import Policy, WithoutModel
 
 EXPRESSION_CHARACTERS_MAX = 1000
 NESTING_MAX = 60
@@ -48,7 +48,26 @@ SCHEMA = {
     },
 }
 CACHEABLE = True
-POLICY = Policy(timeout_s=2.0)
+POLICY = Policy(
+    timeout_s=2.0,
+    worth=6,
+    called_for_by=(
+        r"\d\s*(?:\*\*|[-+*/×÷^·])\s*\(?\s*\d",
+        r"\d\s*%|\bper ?cent",
+        r"\b(?:times|plus|minus|divided by|multipl\w+|mal|geteilt|fois|veces|volte|vezes|keer|razy)\b",
+        r"умнож|плюс|минус|разделить|乘以|かける|곱하기",
+        r"\b(?:calculat|comput|average|square root|sum of|add up)",
+        r"berechn|\brechne|wie ?viel (?:ist|sind|macht)|prozent|wurzel|durchschnitt|\bsumme",
+        r"combien font|calcul|pour ?cent|racine|moyenne",
+        r"cu[aá]nto (?:es|son)|por ciento|ra[ií]z cuadrada|promedio",
+        r"quanto (?:fa|é)|calcola|per ?cento|radice",
+        r"oblicz|ile to|procent|bereken|hoeveel is",
+        r"сколько будет|вычисли|посчитай|процент|скільки буде|обчисли|відсот",
+        r"hesapla|kaç eder|yüzde",
+        r"计算|等于|百分|計算|いくつ|パーセント|계산|퍼센트|احسب",
+    ),
+    without_model=WithoutModel("math", "expression", "do sums"),
+)
 
 Number = int | float
 

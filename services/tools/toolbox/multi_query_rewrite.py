@@ -30,7 +30,13 @@ SCHEMA = {
     },
 }
 CACHEABLE = True
-POLICY = Policy()
+POLICY = Policy(
+    worth=-1,
+    called_for_by=(
+        r"\b(?:rewrite|rephrase|reword|paraphrase)|other wordings|umformulier|anders formulier",
+        r"reformul|перефраз|переформул|换(?:个|种)说法|言い換え",
+    ),
+)
 _ENOUGH = 2
 
 

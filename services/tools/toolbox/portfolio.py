@@ -6,7 +6,7 @@ from typing import Any
 
 from services.tools.context import ToolContext
 from services.tools.models import Policy, ToolOutput
-from services.tools.projects.records import Record
+from services.tools.projects.records import PROJECT_WORDS, Record
 
 LIMIT_MAX = 100
 _COUNTED_MAX = 40
@@ -53,7 +53,10 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=2.0)
+POLICY = Policy(
+    timeout_s=2.0,
+    called_for_by=(*PROJECT_WORDS, r"portfolio|portafol|portefeuille|портфолио|作品集|ポートフォリオ|포트폴리오"),
+)
 
 
 async def portfolio(

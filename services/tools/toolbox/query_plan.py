@@ -45,7 +45,10 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy()
+POLICY = Policy(
+    worth=-1,
+    called_for_by=(r"\bplan\b[\w\s]{0,20}\b(?:search|quer)|search plan|suchplan|plane? die suche",),
+)
 
 
 def query_plan(

@@ -40,7 +40,24 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=30.0, needs_approval=True, effect=Effect.IDEMPOTENT, parallel_safe=False, scope=INGEST)
+POLICY = Policy(
+    timeout_s=30.0,
+    needs_approval=True,
+    effect=Effect.IDEMPOTENT,
+    parallel_safe=False,
+    scope=INGEST,
+    called_for_by=(
+        r"\b(?:delete|forget|remove|erase|discard)\b",
+        r"lösch|vergiss|entfern",
+        r"supprim|efface|oublie",
+        r"\bborra|\belimina|olvida|\bapaga|exclu[ai]|esquece",
+        r"cancell|dimentica",
+        r"verwijder|vergeet|usuń|skasuj|zapomnij",
+        r"удали|забудь|сотри|видали",
+        r"\bsil\b|\bunut",
+        r"删除|忘记|削除|忘れて|消して|삭제|지워|잊어|احذف|انس",
+    ),
+)
 
 
 async def rag_forget(document: str, context: ToolContext, collection_id: str = "") -> ToolOutput:

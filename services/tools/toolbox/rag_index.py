@@ -56,7 +56,24 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=35.0, needs_approval=True, effect=Effect.IDEMPOTENT, parallel_safe=False, scope=INGEST)
+POLICY = Policy(
+    timeout_s=35.0,
+    needs_approval=True,
+    effect=Effect.IDEMPOTENT,
+    parallel_safe=False,
+    scope=INGEST,
+    called_for_by=(
+        r"\b(?:note|remember|save|keep|store|memori[sz]e|remind)\b",
+        r"notier|\bmerk|speicher|notiz|halte? .{0,30} fest",
+        r"\bnote[rz]?\b|retien|enregistr|souvien|rappelle",
+        r"\bguarda|\banota|apunta|recuerda|lembr",
+        r"ricord|annota|salva",
+        r"onthoud|noteer|bewaar|zapamiętaj|zapisz|zanotuj",
+        r"запомни|запиши|сохрани|заметк|запам.?ятай|нотатк",
+        r"kaydet|hatırla|not al",
+        r"记住|记下|保存|備忘|覚え|メモ|기억|저장|메모|تذكر|احفظ",
+    ),
+)
 
 
 async def rag_index(text: str, context: ToolContext, title: str = "", collection_id: str = "") -> ToolOutput:

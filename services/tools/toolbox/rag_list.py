@@ -40,7 +40,20 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=5.0)
+POLICY = Policy(
+    timeout_s=5.0,
+    worth=1,
+    called_for_by=(
+        r"\b(?:which|what|list|show|all)\b[\w\s]{0,20}\b(?:documents|files|notes|collections|uploads)\b",
+        r"(?:welche|liste|zeig\w*|alle)[\w\s]{0,20}(?:dokumente|dateien|notizen|sammlungen)",
+        r"(?:quels|liste|montre)[\w\s]{0,20}(?:documents|fichiers|notes)",
+        r"(?:qué|lista|muestra|quais|elenca|quali)[\w\s]{0,20}(?:documentos|archivos|notas|arquivos|documenti|file)",
+        r"(?:welke|jakie|lista)[\w\s]{0,20}(?:documenten|bestanden|dokument\w*|pliki)",
+        r"(?:какие|список|покажи|які)[\w\s]{0,20}(?:документ\w*|файл\w*|замет\w*)",
+        r"(?:hangi|liste)\w*[\w\s]{0,20}(?:belge|dosya)\w*",
+        r"列出|哪些文[件档]|文書.{0,6}一覧|文書の一覧|ファイル一覧|문서 ?목록|قائمة",
+    ),
+)
 
 
 async def rag_list(context: ToolContext, collection_id: str = "", limit: int = 20, page_token: str = "") -> ToolOutput:

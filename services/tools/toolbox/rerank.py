@@ -43,7 +43,12 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=5.0, requires_fresh_input=True)
+POLICY = Policy(
+    timeout_s=5.0,
+    requires_fresh_input=True,
+    worth=-1,
+    called_for_by=(r"re-?rank|\border\b[\w\s]{0,20}\bpassages\b|(?:sort|ordne)\w*[\w\s]{0,20}passagen",),
+)
 
 
 async def rerank(

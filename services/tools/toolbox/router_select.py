@@ -22,7 +22,10 @@ SCHEMA = {
     },
 }
 CACHEABLE = True
-POLICY = Policy()
+POLICY = Policy(
+    worth=-1,
+    called_for_by=(r"\b(?:lexical|dense|hybrid)\b[\w\s]{0,20}\bsearch|search strategy|suchstrategie",),
+)
 
 
 def router_select(query: str) -> dict[str, Any]:

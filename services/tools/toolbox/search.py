@@ -6,7 +6,7 @@ from typing import Any
 
 from services.tools.context import ToolContext
 from services.tools.errors import InvalidArguments
-from services.tools.models import Policy, ToolOutput
+from services.tools.models import Policy, ToolOutput, WithoutModel
 from services.tools.passages.rendering import all_described, citable, counted, degradations, fitted, quoted, sentences
 from services.tools.passages.retrieval import SearchQuery, Strategy
 from services.tools.passages.scope import search_readable
@@ -89,7 +89,24 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=5.0, key_arguments=("queries", "filters", "must_phrases", "collection_ids"))
+POLICY = Policy(
+    timeout_s=5.0,
+    key_arguments=("queries", "filters", "must_phrases", "collection_ids"),
+    worth=7,
+    called_for_by=(
+        r"\b(?:search|find|look up)",
+        r"\b(?:such|finde?)\w*",
+        r"cherch|trouve",
+        r"\bbusca|encuentra|procura",
+        r"\bcerca|trova",
+        r"\bzoek|vind\b",
+        r"szukaj|znajdź",
+        r"найди|найти|поиск|поищи|знайди|пошук",
+        r"\bara\b|\bbul\b",
+        r"搜索|查找|検索|探して|검색|찾아|ابحث",
+    ),
+    without_model=WithoutModel("search", "queries", "find and quote what your documents say"),
+)
 
 
 async def search(

@@ -5,6 +5,7 @@ from typing import Any
 from services.tools.context import ToolContext
 from services.tools.models import Policy, ToolOutput
 from services.tools.passages.findings import check_query
+from services.tools.projects.records import PROJECT_WORDS
 from services.tools.projects.searching import FoundRecord
 
 TOP_K_MAX = 20
@@ -38,7 +39,10 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=5.0)
+POLICY = Policy(
+    timeout_s=5.0,
+    called_for_by=PROJECT_WORDS,
+)
 
 
 async def search_projects(query: str, context: ToolContext, top_k: int = 5) -> ToolOutput:

@@ -62,7 +62,24 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=30.0, parallel_safe=False, needs_approval=True, effect=Effect.ONCE)
+POLICY = Policy(
+    timeout_s=30.0,
+    parallel_safe=False,
+    needs_approval=True,
+    effect=Effect.ONCE,
+    called_for_by=(
+        r"[^\s@]+@[^\s@]+\.\w",
+        r"\be-?mail|\bmail(?:s|ing|en|e|t)?\b|\bsend\b",
+        r"\bschick|\bsende\b|\bsenden\b",
+        r"courriel|\benvo(?:ie|y)",
+        r"\bcorreo|\benv[ií]a|\bmanda",
+        r"posta elettronica|\binvia",
+        r"\bstuur|wyślij|\bpocztą",
+        r"письм|\bпочт|имейл|отправь|отправить|пошли|надішли|\bлиста\b",
+        r"e-posta|gönder",
+        r"邮件|郵件|发给|发送|メール|送って|메일|보내|بريد|أرسل",
+    ),
+)
 NEEDS = "set GROUNDWORK_SMTP_HOST to a mail server, and GROUNDWORK_SMTP_FROM"
 PREPARING_TIMEOUT_S = 12.0
 """For everything before the text: its end is certain, so it is not worth a long wait."""

@@ -51,7 +51,20 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy()
+POLICY = Policy(
+    worth=3,
+    called_for_by=(
+        r"\b(?:last|next|this|past) (?:week|month|year|quarter|spring|summer|autumn|winter)|yesterday|tomorrow|\bq[1-4]\b",
+        r"\bsince (?:\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+        r"(?:letzte|nächste|vorige|diese)[nrms]? (?:woche|monat|jahr|quartal)|gestern|vorgestern",
+        r"(?:semaine|mois|an(?:née)?|trimestre) derni(?:er|ère)|\bhier\b",
+        r"(?:semana|mes|mês|año|ano|trimestre) pasad[oa]|\bayer\b|\bontem\b|(?:settimana|mese|anno) scors[oa]|\bieri\b",
+        r"vorige (?:week|maand)|gisteren|zeszły|w zeszłym|wczoraj",
+        r"прошл(?:ой|ом|ый|ую|ого)|вчера|минул(?:ого|ому)|вчора",
+        r"geçen (?:hafta|ay|yıl)|\bdün\b",
+        r"上周|上个月|去年|昨天|先週|先月|昨日|지난|어제|الماضي|أمس",
+    ),
+)
 
 
 def temporal_normalize(

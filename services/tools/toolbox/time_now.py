@@ -5,7 +5,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from services.tools.errors import ToolError
-from services.tools.models import Policy
+from services.tools.models import Policy, WithoutModel
 
 SCHEMA = {
     "type": "function",
@@ -26,7 +26,24 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=2.0)
+POLICY = Policy(
+    timeout_s=2.0,
+    worth=5,
+    called_for_by=(
+        r"what time|what day|what date|current (?:time|date)|today|right now",
+        r"wie spät|uhrzeit|wie ?viel uhr|welche[rns]? (?:wochen)?(?:tag|datum)|\bheute\b",
+        r"quelle heure|quel jour|aujourd",
+        r"qu[eé] hora|qu[eé] d[ií]a|\bhoy\b",
+        r"che or[ae]|che giorno|\boggi\b",
+        r"que horas|que dia|\bhoje\b",
+        r"hoe laat|vandaag",
+        r"która godzina|dzisiaj|\bdziś",
+        r"который час|сколько времени|сегодня|котра година|сьогодні",
+        r"saat kaç|bugün",
+        r"几点|今天|何時|今日|몇 ?시|오늘|كم الساعة|اليوم",
+    ),
+    without_model=WithoutModel("time", ability="tell the date and time"),
+)
 
 
 def time_now(timezone: str = "UTC") -> dict[str, Any]:

@@ -62,7 +62,19 @@ SCHEMA = {
         },
     },
 }
-POLICY = Policy(timeout_s=5.0)
+POLICY = Policy(
+    timeout_s=5.0,
+    called_for_by=(
+        r"\b(?:verify|fact.?check|double.?check)\b|\bis it (?:true|correct)|\bcheck (?:whether|if|that|this|the claim)\b",
+        r"stimmt (?:es|das)|überprüf|\bprüfe?\b|ist es wahr",
+        r"vérifi|est-ce vrai|est-il vrai",
+        r"verific|es verdad|es cierto|è vero|é verdade",
+        r"\bklopt\b|controleer|sprawdź|czy to prawda",
+        r"\bпровер|правда ли|\bперевір|чи правда",
+        r"doğrula|doğru mu",
+        r"核实|是真的|本当(?:です)?か|確認して|사실(?:인가|이야)|확인해|تحقق",
+    ),
+)
 
 
 class NotAClaim(ToolError):

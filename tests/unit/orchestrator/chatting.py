@@ -9,7 +9,7 @@ from services.orchestrator.answering.drafting import Drafter
 from services.orchestrator.answering.generation import Generator
 from services.orchestrator.log.events import Answer, Budgets, Done, EffectClass, Payload, RunMode, RunStatus, Thinking
 from services.orchestrator.log.journal import Journal
-from services.orchestrator.models import BroughtName, RunRecord, RunRequest, Tool, ToolSelection
+from services.orchestrator.models import BroughtName, RunRecord, RunRequest, Tool, ToolSelection, WithoutModel
 from services.orchestrator.modes.chat import Chat, ChatLimits
 from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.serving import Modes
@@ -23,9 +23,16 @@ from tests.unit.orchestrator.toolloop.scripting import Reply, ScriptedReplies
 QUESTION = "When was the tower built?"
 _QUERIES = {"type": "object", "properties": {"queries": {"type": "array", "items": {"type": "string"}}}}
 _ANYTHING = {"type": "object"}
-SEARCH = Tool("search", "Searches.", _QUERIES)
-MATH = Tool("math_eval", "Computes.", _ANYTHING)
-TIME = Tool("time_now", "Tells the time.", _ANYTHING)
+_FINDS = WithoutModel("search", "queries", "find and quote what your documents say")
+SEARCH = Tool("search", "Searches.", _QUERIES, worth=3, without_model=_FINDS)
+MATH = Tool("math_eval", "Computes.", _ANYTHING, worth=2, without_model=WithoutModel("math", "expression", "do sums"))
+TIME = Tool(
+    "time_now",
+    "Tells the time.",
+    _ANYTHING,
+    worth=1,
+    without_model=WithoutModel("time", ability="tell the date and time"),
+)
 PAY = Tool("pay", "Pays.", _ANYTHING, EffectClass.ONCE, needs_approval=True)
 TOOLS = (SEARCH, MATH, TIME)
 

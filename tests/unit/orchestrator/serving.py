@@ -15,7 +15,7 @@ from services.orchestrator.modes.mode import ModeServices
 from services.orchestrator.modes.qa import Qa
 from services.orchestrator.modes.serving import Modes, discover_modes
 from services.orchestrator.modes.threads import Threads
-from services.orchestrator.ports import Memory, RunSources, Searcher, Tools
+from services.orchestrator.ports import Memory, RunSources, Searcher, SentenceScorer, Tools
 from services.orchestrator.settings import OrchestratorSettings
 from tests.unit.orchestrator.fakes import FakeMemory, FakeScorer, FakeSearcher, FakeSources, FakeTools
 
@@ -42,6 +42,7 @@ def mode_services(
     sources: RunSources | None = None,
     tools: Tools | None = None,
     agents: Agents | None = None,
+    scorer: SentenceScorer | None = None,
 ) -> ModeServices:
     """What is not given is a fake."""
     sources = sources or FakeSources()
@@ -53,6 +54,7 @@ def mode_services(
         model or NoModel(),
         drafter or Drafter(FakeScorer(), None),
         agents or discover_agents(),
+        scorer or FakeScorer(),
     )
 
 

@@ -12,6 +12,7 @@ from services.orchestrator.errors import Parked
 from services.orchestrator.log.events import (
     Approval,
     Budgets,
+    EffectClass,
     Plan,
     Retrieval,
     RunMode,
@@ -150,7 +151,7 @@ async def test_only_tools_that_the_request_names_are_offered() -> None:
     assert answer_of(payloads).text == "Hello."
 
 
-async def test_tools_that_do_not_fit_the_models_context_are_left_out_and_that_is_said() -> None:
+async def test_tools_that_do_not_fit_the_models_context_are_left_out_and_named() -> None:
     large = {
         "type": "object",
         "properties": {f"field{n}": {"type": "string", "description": "word " * 9} for n in range(16)},
@@ -161,7 +162,9 @@ async def test_tools_that_do_not_fit_the_models_context_are_left_out_and_that_is
     shown = [spec.name for spec in model.requests[0].tools]
     assert shown[-3:] == ["search", "math_eval", "time_now"]
     assert len(shown) < 7
-    assert "CONTEXT_TOO_SMALL" in reasons(payloads)
+    (told,) = [each.text for each in payloads if isinstance(each, Thinking) and each.text.startswith("Tools: ")]
+    assert all(f"large{n}" in told.partition("Not shown")[2] for n in range(4) if f"large{n}" not in shown)
+    assert "CONTEXT_TOO_SMALL" not in reasons(payloads), "the message calls for none of them"
     assert answer_of(payloads).text == GOOD
     model = RepeatedReplies(["Hello."], context_tokens=4096)
     await Chatting(model, FakeTools([*TOOLS, *others], answered), selection=ToolSelection(("large3", "search"))).run()
@@ -173,13 +176,39 @@ async def test_tools_that_act_and_an_operators_own_are_shown_before_those_that_r
         "type": "object",
         "properties": {f"field{n}": {"type": "string", "description": "word " * 9} for n in range(8)},
     }
-    names = ("compose_context", "dedup_diversify", "query_plan", "send_email", "working_day")
-    others = [replace(MATH, name=name, parameters=large) for name in names]
+    worth = {"compose_context": -1, "dedup_diversify": -1, "query_plan": -1, "send_email": 0, "working_day": 0}
+    names = tuple(worth)
+    others = [Tool(name, "", large, worth=each) for name, each in worth.items()]
     model = RepeatedReplies([FIND, GOOD], context_tokens=4096)
     await Chatting(model, FakeTools([*others, *TOOLS], answered)).run()
     shown = {spec.name for spec in model.requests[0].tools}
     assert {"search", "send_email", "working_day"} <= shown
     assert len(shown) < len(names) + len(TOOLS)
+
+
+async def test_mail_to_an_address_is_shown_the_mail_tool_among_many_and_waits_for_a_person() -> None:
+    to = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
+    mail = Tool(
+        "send_email",
+        "Sends an e-mail.",
+        to,
+        EffectClass.ONCE,
+        needs_approval=True,
+        called_for_by=(r"[^\s@]+@[^\s@]+\.\w",),
+    )
+    large = {
+        "type": "object",
+        "properties": {f"f{n}": {"type": "string", "description": "word " * 9} for n in range(16)},
+    }
+    others = [Tool(f"crm__entry{n}", "Changes entries.", large) for n in range(46)]
+    model = RepeatedReplies([calls(call("send_email", '{"to": "a@example.org"}'))], context_tokens=4096)
+    chat = Chatting(model, FakeTools([*others, *TOOLS, mail], answered), question="Mail this to a@example.org")
+    with pytest.raises(Parked):
+        await chat.run()
+    assert "send_email" in [spec.name for spec in model.requests[0].tools]
+    (approval,) = only(chat.payloads, Approval)
+    assert approval.tool == "send_email"  # type: ignore[attr-defined]
+    assert not chat.tools.made
 
 
 async def test_run_goes_on_without_tools_when_they_are_away_and_says_so() -> None:

@@ -95,6 +95,23 @@ async def test_module_in_a_folder_is_a_tool(tmp_path: Path, async_: str) -> None
             ),
             "cannot be CACHEABLE",
         ),
+        (
+            "greet",
+            greet(last="from services.tools.models import *\nPOLICY = Policy(called_for_by=('(',))"),
+            "no regular expression",
+        ),
+        (
+            "greet",
+            greet(last="from services.tools.models import *\nPOLICY = Policy(without_model=WithoutModel('fly'))"),
+            "must be one of search, math, time",
+        ),
+        (
+            "greet",
+            greet(
+                last="from services.tools.models import *\nPOLICY = Policy(without_model=WithoutModel('math', 'sum'))"
+            ),
+            "it has no argument 'sum'",
+        ),
     ],
 )
 def test_module_that_cannot_be_a_tool_keeps_the_service_from_starting(

@@ -66,6 +66,9 @@ class Tool(_message.Message):
     EFFECT_FIELD_NUMBER: _builtins.int
     REQUIRES_FRESH_INPUT_FIELD_NUMBER: _builtins.int
     KEY_ARGUMENTS_FIELD_NUMBER: _builtins.int
+    WORTH_FIELD_NUMBER: _builtins.int
+    CALLED_FOR_BY_FIELD_NUMBER: _builtins.int
+    WITHOUT_MODEL_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     description: _builtins.str
@@ -80,6 +83,8 @@ class Tool(_message.Message):
     """What a call does to the world."""
     requires_fresh_input: _builtins.bool
     """Whether it works on what the call before it found, so that it must wait for that."""
+    worth: _builtins.int
+    """Its worth to a model whose context has no room for all tools: the higher, the sooner it is shown. 0 is usual."""
     @_builtins.property
     def parameters(self) -> _struct_pb2.Struct:
         """JSON Schema of its arguments, as in OpenAI function calling."""
@@ -91,6 +96,14 @@ class Tool(_message.Message):
     @_builtins.property
     def key_arguments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Arguments that make two calls the same; empty means all."""
+
+    @_builtins.property
+    def called_for_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Regular expressions, letter case ignored. A message in which one is found calls for the tool: the model is shown it."""
+
+    @_builtins.property
+    def without_model(self) -> Global___WithoutModel:
+        """What it does in a chat without a model; absent where it does nothing there."""
 
     def __init__(
         self,
@@ -105,14 +118,47 @@ class Tool(_message.Message):
         effect: Global___ToolEffect.ValueType = ...,
         requires_fresh_input: _builtins.bool = ...,
         key_arguments: _abc.Iterable[_builtins.str] | None = ...,
+        worth: _builtins.int = ...,
+        called_for_by: _abc.Iterable[_builtins.str] | None = ...,
+        without_model: Global___WithoutModel | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters", "timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters", "timeout", b"timeout", "without_model", b"without_model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "description", b"description", "effect", b"effect", "key_arguments", b"key_arguments", "name", b"name", "needs_approval", b"needs_approval", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "requires_fresh_input", b"requires_fresh_input", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "called_for_by", b"called_for_by", "description", b"description", "effect", b"effect", "key_arguments", b"key_arguments", "name", b"name", "needs_approval", b"needs_approval", "parallel_safe", b"parallel_safe", "parameters", b"parameters", "requires_fresh_input", b"requires_fresh_input", "timeout", b"timeout", "without_model", b"without_model", "worth", b"worth"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Tool: _TypeAlias = Tool  # noqa: Y015
+
+@_typing.final
+class WithoutModel(_message.Message):
+    """What a tool does in a chat where no model calls tools."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INTENT_FIELD_NUMBER: _builtins.int
+    ARGUMENT_FIELD_NUMBER: _builtins.int
+    ABILITY_FIELD_NUMBER: _builtins.int
+    intent: _builtins.str
+    """What a message must ask for: `search`, `math` or `time`."""
+    argument: _builtins.str
+    """The argument that gets it: the queries of a search as a list, the expression of a sum. Empty where the tool needs none."""
+    ability: _builtins.str
+    """What a person can be told: completes "I can"."""
+    def __init__(
+        self,
+        *,
+        intent: _builtins.str = ...,
+        argument: _builtins.str = ...,
+        ability: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ability", b"ability", "argument", b"argument", "intent", b"intent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WithoutModel: _TypeAlias = WithoutModel  # noqa: Y015
 
 @_typing.final
 class ListToolsRequest(_message.Message):
