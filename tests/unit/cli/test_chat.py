@@ -117,7 +117,7 @@ def test_an_empty_text_is_told_in_the_words_of_the_command(
 ) -> None:
     result = groundwork(*arguments)
     assert (result.exit_code, server.requests) == (2, [])
-    assert result.stderr == f"The {what} is empty. Write it in quotation marks behind the command.\n"
+    assert f"{what} is empty" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,8 @@ def test_a_run_that_waits_is_left_where_nobody_can_be_asked(waiting: FakeServer,
     result = groundwork("chat", "Mail it")
     assert (result.exit_code, result.stdout) == (4, "")
     assert "send_email needs your approval" in result.stderr
-    assert "Run r1 waits. Decide with: groundwork approvals; then see: groundwork runs follow r1" in result.stderr
+    assert "groundwork approvals" in result.stderr
+    assert "groundwork runs follow r1" in result.stderr
     told = json.loads(groundwork("chat", "Mail it", "--json").stdout)
     assert (told["status"], told["approvals"][0]["id"], told["run_id"]) == ("waiting", "ap1", "r1")
     assert "/v1/runs/r1/cancel" not in waiting.asked("POST"), "it goes on waiting"

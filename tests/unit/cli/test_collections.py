@@ -104,7 +104,7 @@ def test_where_nothing_was_found_it_is_said_what_could_not_be(
     refusing.on("GET", "/v1/collections/default/documents", documents)
     result = groundwork(command, "How long?")
     lines = [line for line in result.stderr.splitlines() if "collection" in line]
-    assert lines[-1] == "Other collections were not asked: contracts, demo (--collection)"
+    assert lines[-1].endswith("contracts, demo (--collection)")
     assert [line.startswith(told) for line in lines[:-1]] == ([True] if told else [])
     assert "collection" not in groundwork(command, "How long?", "--json").stderr
 

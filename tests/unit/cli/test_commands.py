@@ -388,7 +388,8 @@ def test_a_server_that_does_not_run_is_said_with_the_command_that_starts_it(
     for arguments in (("status",), ("ask", "?"), ("search", "x"), ("documents", "list"), ("ingest", __file__)):
         result = groundwork(*arguments)
         assert result.exit_code == 2
-        assert "No Groundwork answers at http://127.0.0.1:9. Start it with `groundwork up`" in result.stderr
+        assert "http://127.0.0.1:9" in result.stderr
+        assert "`groundwork up`" in result.stderr
 
 
 def test_a_certificate_that_is_not_trusted_is_told_apart_from_a_server_that_does_not_run(
@@ -422,15 +423,15 @@ def test_a_certificate_that_is_not_trusted_is_told_apart_from_a_server_that_does
 def test_help_of_commands_that_ask_a_server_says_which(
     groundwork: Command, monkeypatch: pytest.MonkeyPatch, group: str
 ) -> None:
-    def told() -> str:
-        return " ".join(groundwork(group, "--help").stdout.split())
+    def names(*words: str) -> bool:
+        return all(word in groundwork(group, "--help").stdout for word in words)
 
     monkeypatch.delenv("GROUNDWORK_URL")
     monkeypatch.delenv("GROUNDWORK_PORT", raising=False)
-    assert "unless GROUNDWORK_PORT has another port or GROUNDWORK_URL another address" in told()
+    assert names("GROUNDWORK_PORT", "GROUNDWORK_URL")
     monkeypatch.setenv("GROUNDWORK_PORT", "28700")
-    assert "Asks the server at http://127.0.0.1:28700, as GROUNDWORK_PORT says." in told()
+    assert names("http://127.0.0.1:28700", "GROUNDWORK_PORT")
     monkeypatch.setenv("GROUNDWORK_URL", "https://docs.example.org")
-    assert "Asks the server at https://docs.example.org, as GROUNDWORK_URL says." in told()
+    assert names("https://docs.example.org", "GROUNDWORK_URL")
     monkeypatch.setenv("GROUNDWORK_PORT", "no")
-    assert "Asks the server at http://127.0.0.1:8080, unless" in told()
+    assert names("http://127.0.0.1:8080", "GROUNDWORK_PORT", "GROUNDWORK_URL")

@@ -108,7 +108,7 @@ def test_merged_cells_are_repeated_as_far_as_a_workbook_may_go(tmp_path: Path, m
     assert [block.text for block in xlsx.parse_xlsx(path, "a.xlsx").blocks] == ["Data", *whole]
     monkeypatch.setattr(xlsx, "_MAX_CELLS", 7)
     parsed = xlsx.parse_xlsx(path, "a.xlsx")
-    assert "merged cells of the sheet 'Data' stand only in the first of their rows" in parsed.warnings
+    assert [warning for warning in parsed.warnings if "merged cells" in warning and "'Data'" in warning]
     assert [block.text for block in parsed.blocks] == ["Data", *whole[:2], "a: d"]
 
 

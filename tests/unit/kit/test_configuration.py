@@ -77,7 +77,7 @@ def test_who_signs_must_have_a_key_and_who_only_answers_need_not(
     assert read_settings(ExampleSettings).signing_key() is None
     with pytest.raises(SystemExit):
         read_settings(OrchestratorSettings)
-    assert capsys.readouterr().err == "GROUNDWORK_AUTH_SIGNING_KEY_FILE is not set, and there is no default\n"
+    assert "GROUNDWORK_AUTH_SIGNING_KEY_FILE" in capsys.readouterr().err
 
 
 def test_a_key_that_cannot_be_used_ends_the_process_with_one_line(
@@ -107,7 +107,7 @@ def test_the_language_models_address_must_be_a_web_address(
         read_settings(OrchestratorSettings)
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("GROUNDWORK_LLM_BASE_URL=")
-    assert "is not valid: it must be an http:// or https:// URL without ? or #, and should end in /v1" in line
+    assert "/v1" in line
 
 
 @pytest.mark.parametrize(
