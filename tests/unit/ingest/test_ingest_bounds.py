@@ -131,4 +131,4 @@ def test_number_as_long_as_a_line_is_shown(tmp_path: Path) -> None:
 def test_title_of_a_markdown_file_stands_in_its_front_matter(front: str, title: str, tmp_path: Path) -> None:
     parsed = parse_markdown(_written(tmp_path, "a.md", f"---\n{front}\n---\nword".encode()), "a.md")
     assert parsed.title == title
-    assert [block.kind for block in parsed.blocks] == [BlockKind.TEXT]
+    assert [block.kind for block in parsed.blocks] == [*[BlockKind.LIST] * len(front.splitlines()), BlockKind.TEXT]
