@@ -11,8 +11,9 @@ from pathlib import Path
 
 from bench.corpus import SampleDocument
 from services.ingest.adapters.tokenizer import open_tokenizer
-from services.ingest.reading.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.tokens import SENTENCEPIECE_SUFFIX
+from services.ingest.reading.models import PrepareRequest
 from services.reranker.adapters.cpu_model import LoadedModel, embedding_models, load
 from services.reranker.models import TextKind, TokenIds, TokenizerForm
 from services.reranker.padding import pad, padded_length

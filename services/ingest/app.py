@@ -34,14 +34,15 @@ from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
 from services.ingest.documents.revising import Reviser
-from services.ingest.documents.spool import Spool
 from services.ingest.documents.upload import Limits, Uploads
+from services.ingest.fairness import FairShares
 from services.ingest.handlers import IngestServicer, JobHandler
 from services.ingest.metrics import Metrics
 from services.ingest.ports import HeldLease, Leases
 from services.ingest.reading.pool.children import ParserPool
 from services.ingest.reading.recognition import OcrLimits
 from services.ingest.settings import IngestSettings
+from services.ingest.spool import Spool
 from services.ingest.upkeep.agreement import Agreement
 from services.ingest.upkeep.backlog import Backlog
 from services.ingest.upkeep.clearing import Clearing
@@ -52,7 +53,6 @@ from services.ingest.upkeep.sweeping import Sweeper
 from services.ingest.work.attempts import Attempts
 from services.ingest.work.dead_letters import DeadLetters
 from services.ingest.work.embedding import BatchEmbedder
-from services.ingest.work.fairness import FairShares
 from services.ingest.work.ledger import Ledger
 from services.ingest.work.patience import Patience
 from services.ingest.work.pipeline import Pipeline

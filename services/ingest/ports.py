@@ -15,6 +15,7 @@ from kit.jetstream.backlog import Backlog
 from kit.jetstream.condition import Finding
 from services.ingest.documents.models import (
     Collection,
+    DeadLetter,
     Document,
     IngestJob,
     NameClaim,
@@ -22,10 +23,8 @@ from services.ingest.documents.models import (
     StoredDocument,
     StoredFile,
 )
-from services.ingest.documents.spool import Scratch, SpooledFile
-from services.ingest.reading.child.prepare import PrepareRequest
-from services.ingest.reading.models import Chunk, PreparedFile
-from services.ingest.work.models import DeadLetter, EmbeddingModel, RevisionCheck
+from services.ingest.reading.models import Chunk, PreparedFile, PrepareRequest
+from services.ingest.work.models import EmbeddingModel, RevisionCheck
 
 Vectors = NDArray[np.float32]
 """float32 [n, dim], each row L2-normalised."""
@@ -132,10 +131,20 @@ class CollectionClearing(Protocol):
         """Has a marked collection emptied; says whether that is done already."""
 
 
+class ReadableFile(Protocol):
+    """A complete file, to be stored."""
+
+    @property
+    def sha256(self) -> str: ...
+
+    def pieces(self, piece_bytes: int) -> AsyncIterator[bytes]:
+        """The file from its beginning, in pieces of at most so many bytes."""
+
+
 class FileStore(Protocol):
     """Uploaded files by tenant and content."""
 
-    async def put(self, tenant_id: str, file: SpooledFile) -> None:
+    async def put(self, tenant_id: str, file: ReadableFile) -> None:
         """Stores a file that is not there yet."""
 
     async def get_to_file(self, tenant_id: str, sha256: str, path: Path) -> None:
@@ -207,6 +216,21 @@ class HeldLease(Protocol):
 
     def check(self) -> None:
         """Raises LeaseLost when it could not be renewed in time: another may hold it now."""
+
+
+class Scratch(Protocol):
+    """Room for bytes that are put aside while a document is in hand."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    async def append(self, data: bytes) -> int:
+        """Returns where the data begins. Raises SpoolFull when the disk is full."""
+
+    async def write(self, offset: int, data: bytes) -> None:
+        """Raises SpoolFull when the disk is full."""
+
+    async def read(self, offset: int, size_bytes: int) -> bytes: ...
 
 
 class Preparer(Protocol):

@@ -6,12 +6,13 @@ from typing import TypeVar
 import structlog
 
 from kit.errors import GroundworkError
+from services.retriever.chunk_encoding import readable
 from services.retriever.concurrency import engine_deadline
 from services.retriever.models import Chunk, ChunkWindow, RevisionKey, Section
 from services.retriever.options import READ_TIMEOUT_S
 from services.retriever.ports import ChunkIndex, CollectionRights
 from services.retriever.revision_map import RevisionMap
-from services.retriever.stored_chunk import StoredChunk, readable
+from services.retriever.stored_chunk import StoredChunk
 from services.retriever.validation import check_fetch, check_scope_id, check_section
 
 _log = structlog.get_logger()

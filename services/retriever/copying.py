@@ -4,13 +4,13 @@ index is filled again, and how a shadow index is built."""
 from collections.abc import AsyncIterator
 
 from kit.access.principal import Principal, use_principal
+from services.retriever.chunk_encoding import readable
 from services.retriever.concurrency import engine_deadline
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import Chunk, EmbeddingSpace, IndexBatch, IndexedChunk, RevisionKey, WriteKey
 from services.retriever.options import READ_TIMEOUT_S, REMOVAL_TIMEOUT_S
 from services.retriever.ports import ChunkIndex, LexicalIndex, PassageEmbedder
 from services.retriever.spaces import DenseSpaces
-from services.retriever.stored_chunk import readable
 
 _SUBJECT = "retriever-refill"
 _CHUNKS_PER_BATCH = 32

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from kit.access.principal import Principal, use_principal
 from kit.errors import Unavailable
 from kit.language.sentences import UnitKind, split_units
+from services.retriever.chunk_encoding import readable
 from services.retriever.concurrency import engine_deadline
 from services.retriever.evaluation import Comparison, Evaluation, Quality, Question, ndcg, reciprocal_rank
 from services.retriever.models import Chunk, RerankMode, RevisionKey, SearchRequest, SearchScope, Strategy
@@ -14,7 +15,6 @@ from services.retriever.options import READ_TIMEOUT_S
 from services.retriever.ports import LexicalIndex
 from services.retriever.revision_map import RevisionMap
 from services.retriever.search import Searcher
-from services.retriever.stored_chunk import readable
 
 _SUBJECT = "retriever-evaluation"
 _FOUND_AT_MOST = 10

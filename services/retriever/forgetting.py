@@ -6,10 +6,10 @@ the reconciler has them removed later.
 
 from collections.abc import Awaitable, Callable
 
+from services.retriever.chunk_encoding import readable
 from services.retriever.models import RevisionKey
 from services.retriever.ports import LexicalIndex, TextForgetter
 from services.retriever.revision_map import RevisionMap
-from services.retriever.stored_chunk import readable
 
 _CHUNKS_PER_READ = 128
 

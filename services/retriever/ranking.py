@@ -12,11 +12,12 @@ from kit.language.phrases import contains_phrase
 from kit.ranking.duplicates import Duplicates
 from kit.ranking.fusion import RankedList, convex_combination, reciprocal_rank_fusion
 from services.retriever import gate
+from services.retriever.chunk_encoding import citable_text
 from services.retriever.engine_answer import Lists
 from services.retriever.engines import SpaceCosines
 from services.retriever.models import Chunk, DroppedHit, EmbeddingSpace, Explanation, FusionMethod, SearchPlan
 from services.retriever.similarity import Levels
-from services.retriever.stored_chunk import Candidate, ChunkUnreadable, StoredChunk, citable_text
+from services.retriever.stored_chunk import Candidate, ChunkUnreadable, StoredChunk
 
 _BM25_FLOOR = 0.0
 _ACROSS_DENSE, _ACROSS_LEXICAL = 0.97, 0.1

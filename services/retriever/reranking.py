@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 from kit.ranking.fusion import blend_rerank
+from services.retriever.chunk_encoding import citable_text
 from services.retriever.engine_answer import RERANK, Stopwatch, within
 from services.retriever.engines import Trace
 from services.retriever.models import Chunk, Degradation, RerankMode, SearchPlan
 from services.retriever.options import SearchOptions
 from services.retriever.ports import Reranker
 from services.retriever.ranking import Ranking
-from services.retriever.stored_chunk import citable_text
 
 _MANY_CANDIDATES = 20
 _CLOSE = 0.05

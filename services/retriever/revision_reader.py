@@ -7,6 +7,7 @@ from enum import Enum
 
 import numpy as np
 
+from services.retriever.chunk_encoding import readable
 from services.retriever.concurrency import both, engine_deadline
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import Pointer, RevisionKey, Vectors
@@ -14,7 +15,6 @@ from services.retriever.options import READ_TIMEOUT_S
 from services.retriever.ports import LexicalIndex
 from services.retriever.revision_map import RevisionMap
 from services.retriever.spaces import DenseSpaces
-from services.retriever.stored_chunk import readable
 from services.retriever.validation import check_id, check_revision, check_revision_count, check_scope_id
 
 _CHUNKS_PER_READ = 128

@@ -13,6 +13,7 @@ from itertools import islice
 
 from kit.ranking.diversity import most_diverse
 from services.retriever import gate
+from services.retriever.chunk_encoding import note_unreadable
 from services.retriever.chunk_reader import ChunkReader
 from services.retriever.engine_answer import DENSE, LEXICAL, NEIGHBOURS, Lists, Stopwatch, within
 from services.retriever.engines import DenseAnswer, Engines, IsVisible, Trace, phrases_by_query
@@ -37,7 +38,7 @@ from services.retriever.ranking import Ranking
 from services.retriever.reranking import RerankStage
 from services.retriever.result_cache import CacheKey, ResultCache, Versions
 from services.retriever.revision_map import RevisionMap
-from services.retriever.stored_chunk import ChunkUnreadable, note_unreadable
+from services.retriever.stored_chunk import ChunkUnreadable
 from services.retriever.strategy import plan_search
 from services.retriever.validation import check_search
 

@@ -60,12 +60,3 @@ class CollectionMissing(ToolError):
     """The tenant has no such collection."""
 
     reason = "COLLECTION_NOT_FOUND"
-
-
-def permitted(allowed: Sequence[str], collection_id: str) -> str:
-    """`collection_id` when the call may touch it; `allowed` empty means all of the tenant's. Raises CollectionNotAllowed."""
-    if allowed and collection_id not in allowed:
-        raise CollectionNotAllowed(
-            f"collection {collection_id!r:.80} is not one that this conversation may use; it may use: {', '.join(allowed)}"
-        )
-    return collection_id

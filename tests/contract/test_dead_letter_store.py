@@ -8,10 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from kit.jetstream import Nats
 from services.ingest.adapters.nats_dead_letters import NatsDeadLetterStore
-from services.ingest.documents.models import Failure
+from services.ingest.documents.models import DeadLetter, Failure
 from services.ingest.metrics import Metrics
 from services.ingest.ports import DeadLetterStore
-from services.ingest.work.models import DeadLetter
 from tests.unit.ingest.fakes import FakeDeadLetterStore
 
 NOW = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)

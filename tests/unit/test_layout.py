@@ -60,3 +60,45 @@ def test_every_stub_has_the_type_of_its_contract() -> None:
         f"{path.relative_to(root)}:{line}" for path in modules for line in untyped_stubs(ast.parse(path.read_text()))
     ]
     assert not found
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """The modules from which a module takes names."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def implementations(tree: ast.Module) -> Iterator[str]:
+    """What a module defines besides values: functions, and classes that are neither data nor a protocol, an enum or an error."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.ClassDef):
+            marks = {ast.unparse(each).partition("(")[0] for each in (*node.decorator_list, *node.bases)}
+            if not any(
+                mark == "dataclass" or mark.endswith(("Enum", "Protocol", "Error", "Exception")) for mark in marks
+            ):
+                yield node.name
+
+
+@pytest.mark.parametrize("ports", sorted(SERVICES.glob("*/ports.py")), ids=lambda path: path.parent.name)
+def test_ports_import_values_and_no_implementation(ports: Path) -> None:
+    found = {}
+    for module in imports_of(ports):
+        name = module.rpartition(".")[2]
+        if module.startswith("services.") and name not in {"models", "errors"}:
+            path = SERVICES.parent / (module.replace(".", "/") + ".py")
+            found[module] = list(implementations(ast.parse(path.read_text())))
+    assert not {module: names for module, names in found.items() if names}
+
+
+INGEST_ROOMS = ("reading", "documents", "work", "upkeep")
+"""A room may use those before it."""
+
+
+def test_rooms_of_ingest_lean_one_way() -> None:
+    for number, room in enumerate(INGEST_ROOMS):
+        for path in sorted((SERVICES / "ingest" / room).rglob("*.py")):
+            used = {module.split(".")[2] for module in imports_of(path) if module.startswith("services.ingest.")}
+            assert not used & set(INGEST_ROOMS[number + 1 :]), path

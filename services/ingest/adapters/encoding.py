@@ -6,8 +6,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwork.ingest.v1 import ingest_pb2
 
 from kit.collections import Visibility
-from services.ingest.documents.models import Collection, Document, Report, Status
-from services.ingest.work.models import DeadLetter, JobCounts, RequeueOutcome
+from services.ingest.documents.models import Collection, DeadLetter, Document, Report, Status
+from services.ingest.work.models import JobCounts, RequeueOutcome
 
 _STATUS = {
     Status.QUEUED: ingest_pb2.DOCUMENT_STATUS_QUEUED,

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from kit.jetstream import KeyValue, Nats
 from services.ingest.adapters.record_reader import RecordReader
 from services.ingest.documents import records
+from services.ingest.documents.models import DeadLetter
 from services.ingest.metrics import Metrics
 from services.ingest.state import DEAD_LETTERS
-from services.ingest.work.models import DeadLetter
 
 
 class NatsDeadLetterStore:

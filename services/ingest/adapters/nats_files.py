@@ -8,7 +8,7 @@ from kit.errors import DataLoss
 from kit.jetstream import Nats, ObjectStore
 from kit.jetstream.objects import PIECE_BYTES
 from services.ingest.documents.models import StoredFile
-from services.ingest.documents.spool import SpooledFile
+from services.ingest.ports import ReadableFile
 from services.ingest.state import FILES
 
 
@@ -22,7 +22,7 @@ class NatsFileStore:
     async def open(cls, nats: Nats) -> "NatsFileStore":
         return cls(await ObjectStore.open(nats, FILES.name))
 
-    async def put(self, tenant_id: str, file: SpooledFile) -> None:
+    async def put(self, tenant_id: str, file: ReadableFile) -> None:
         await self._objects.put(f"{tenant_id}/{file.sha256}", file.pieces(PIECE_BYTES))
 
     async def get_to_file(self, tenant_id: str, sha256: str, path: Path) -> None:

@@ -12,8 +12,8 @@ from services.ingest.documents.access import Access, no_document
 from services.ingest.documents.catalog import Catalog
 from services.ingest.documents.models import Document, Status
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
-from services.ingest.documents.spool import Spool
 from services.ingest.ports import CollectionStore, DocumentStore, FileStore
+from services.ingest.spool import Spool
 
 ItemT = TypeVar("ItemT")
 

@@ -169,3 +169,26 @@ class IngestJob:
     tenant_id: str
     document_id: str
     revision_id: str
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A job that was given up although nothing is known to be wrong with its file."""
+
+    tenant_id: str
+    revision_id: str
+    """Of the revision that could not be made; a revision is given up once, so this names the letter."""
+    revision_number: int
+    document_id: str
+    collection_id: str
+    document_name: str
+    failure: Failure
+    stage: str
+    failures: int
+    deaths: int
+    first_failed_at: datetime
+    last_failed_at: datetime
+    requeued_at: datetime | None = None
+    """When its document was queued again. Such a letter is kept for a while, so that asking twice gets the same answer."""
+    newer_fields: Mapping[str, Any] = field(default_factory=dict)
+    """As a document's."""

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from services.ingest.documents.models import (
     Collection,
     Content,
+    DeadLetter,
     Document,
     Failure,
     IngestJob,
@@ -23,7 +24,6 @@ from services.ingest.documents.models import (
     Status,
     Tries,
 )
-from services.ingest.work.models import DeadLetter
 
 # Statuses of pages are stored as one letter each: a report on a thousand pages stays a kilobyte. A letter that is unknown here is a
 # word of its own.

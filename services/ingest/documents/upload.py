@@ -24,10 +24,10 @@ from services.ingest.documents.deletion import Deletion, file_lease
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.models import Content, Document, Status, StoredDocument
 from services.ingest.documents.revising import Reviser
-from services.ingest.documents.spool import Spool, SpooledFile, too_large
 from services.ingest.errors import CollectionNotFound, DocumentNotFound, UploadCorrupt
 from services.ingest.ports import DocumentStore, FileStore, Keys, Leases
 from services.ingest.reading.detection import detect_media_type
+from services.ingest.spool import Spool, SpooledFile, too_large
 
 _RECORD_WAITS_S = (0.0, 0.02, 0.05, 0.1, 0.2)
 """Between looks for the record of a name that was just claimed: writing it takes a millisecond."""

@@ -153,3 +153,15 @@ class PreparedFile:
     page_statuses: tuple[str, ...]
     warnings: tuple[str, ...]
     stage_seconds: dict[str, float]
+
+
+@dataclass(frozen=True)
+class PrepareRequest:
+    """A file on local disk and what its chunks have to fit."""
+
+    path: str
+    media_type: str
+    name: str
+    tokenizer_path: str
+    """The embedder's tokenizer JSON; empty when its provider publishes none."""
+    window_tokens: int

@@ -12,8 +12,8 @@ from kit.jetstream.condition import Finding
 from services.ingest.documents.deletion import file_lease
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.models import Document, Status
-from services.ingest.documents.spool import Spool
 from services.ingest.ports import Condition, DocumentStore, FileStore, Leases
+from services.ingest.spool import Spool
 from services.ingest.state import FILES
 from services.ingest.upkeep.agreement import EXAMPLES_MAX, label
 

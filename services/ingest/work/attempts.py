@@ -8,10 +8,9 @@ import structlog
 
 from kit.errors import Code, GroundworkError
 from services.ingest.documents import life
-from services.ingest.documents.models import Failure, IngestJob, Tries
+from services.ingest.documents.models import DeadLetter, Failure, IngestJob, Tries
 from services.ingest.ports import DeadLetterStore, DocumentStore
 from services.ingest.work.ledger import FailedTry, failure_of
-from services.ingest.work.models import DeadLetter
 from services.ingest.work.pipeline import Pipeline
 
 _log = structlog.get_logger()

@@ -9,12 +9,12 @@ import structlog
 from kit.access.principal import Principal
 from services.ingest.documents import naming
 from services.ingest.documents.access import Access, not_yours
-from services.ingest.documents.models import Document, Status
+from services.ingest.documents.models import DeadLetter, Document, Status
 from services.ingest.documents.paging import age, decode_token, encode_token, page_length
 from services.ingest.documents.revising import Reviser
 from services.ingest.errors import DeadLetterNotFound, RecordUnreadable, WrittenByNewerVersion
 from services.ingest.ports import DeadLetterStore, DocumentStore
-from services.ingest.work.models import DeadLetter, JobCounts, RequeueOutcome
+from services.ingest.work.models import JobCounts, RequeueOutcome
 
 _log = structlog.get_logger()
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from services.ingest.documents.models import Document
 from services.ingest.errors import BadVectors, ModelChanged
+from services.ingest.fairness import FairShares
 from services.ingest.ports import Embedder, Vectors
 from services.ingest.reading.models import Chunk
-from services.ingest.work.fairness import FairShares
 from services.ingest.work.patience import Patience
 from services.ingest.work.shared_calls import Embedded, SharedCalls
 

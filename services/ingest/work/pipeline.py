@@ -22,8 +22,8 @@ from services.ingest.documents.deletion import Deletion, document_lease, file_le
 from services.ingest.documents.file_users import files_of
 from services.ingest.documents.models import Document, Failure, IngestJob, Report, Status, Tries
 from services.ingest.documents.revising import Reviser
-from services.ingest.documents.spool import Scratch, Spool
 from services.ingest.errors import DocumentRejected, Superseded
+from services.ingest.fairness import FairShares
 from services.ingest.metrics import Metrics
 from services.ingest.ports import (
     ChunkBatch,
@@ -33,12 +33,12 @@ from services.ingest.ports import (
     HeldLease,
     Leases,
     Preparer,
+    Scratch,
     SearchIndex,
 )
-from services.ingest.reading.child.prepare import PrepareRequest
-from services.ingest.reading.models import PreparedFile
+from services.ingest.reading.models import PreparedFile, PrepareRequest
 from services.ingest.reading.parsers.registry import check_readable
-from services.ingest.work.fairness import FairShares
+from services.ingest.spool import Spool
 from services.ingest.work.ledger import Ledger
 from services.ingest.work.models import EmbeddingModel, RevisionState
 from services.ingest.work.patience import Patience

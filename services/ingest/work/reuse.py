@@ -11,12 +11,12 @@ import structlog
 
 from kit.errors import GroundworkError
 from services.ingest.documents.models import Document
-from services.ingest.documents.spool import Scratch, Spool
 from services.ingest.errors import SpoolFull
-from services.ingest.ports import SearchIndex, Vector, Vectors
+from services.ingest.fairness import FairShares
+from services.ingest.ports import Scratch, SearchIndex, Vector, Vectors
 from services.ingest.reading.models import Chunk, PreparedFile
+from services.ingest.spool import Spool
 from services.ingest.work.embedding import BatchEmbedder
-from services.ingest.work.fairness import FairShares
 from services.ingest.work.patience import Patience
 from services.ingest.work.put_aside import KnownVectors, VectorRows, memory_bytes, plan_windows
 

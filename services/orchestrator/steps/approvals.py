@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from services.orchestrator.log.events import Approval, ApprovalDecision
-from services.orchestrator.steps.effects import arguments_hash
+from services.orchestrator.steps.calls import arguments_hash
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,11 @@ from services.orchestrator.log.journal import Journal
 from services.orchestrator.log.state import RESUMED, TIME_UP, Recorded, approval_id
 from services.orchestrator.models import Wait
 from services.orchestrator.state import RUNS
-from services.orchestrator.steps import effects
+from services.orchestrator.steps import calls
 from services.orchestrator.steps.approvals import ApprovalRequest, Decision
 from services.orchestrator.steps.budgets import Ledger, in_force
-from services.orchestrator.steps.effects import Call, ToolOutcome, arguments_hash
+from services.orchestrator.steps.calls import arguments_hash
+from services.orchestrator.steps.effects import Call, ToolOutcome
 from services.orchestrator.steps.usage import usage_of
 
 T = TypeVar("T")
@@ -170,8 +171,8 @@ class Run:
             return ToolOutcome(False, {"error": ReadOnlyRun.reason, "message": said}, said, ReadOnlyRun.reason)
         # An entry that cannot be read may have been this intent.
         if begun or self.journal.progress.damaged:
-            return await effects.settle(call, call_id)
-        return await effects.make(call, call_id)
+            return await calls.settle(call, call_id)
+        return await calls.make(call, call_id)
 
     async def ask(self, key: str, approval: ApprovalRequest) -> Decision:
         """The decision. Until there is one the run is parked, by raising Parked.
@@ -291,7 +292,7 @@ def _broken_off(intent: Recorded) -> ToolResult:
     if intent.state.effect in (EffectClass.NONE, EffectClass.IDEMPOTENT):
         said = "The run ended before the call did."
         return ToolResult(call.call_id, False, said, error_reason="CANCELLED", error_message=said)
-    return effects.in_doubt(call.name).event(call.call_id)
+    return calls.in_doubt(call.name).event(call.call_id)
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:
@@ -323,4 +324,4 @@ def _outcome(key: str, recorded: Recorded) -> ToolOutcome:
         shown = recorded.payload
         if isinstance(shown, ToolResult):
             return ToolOutcome(shown.ok, shown.summary, shown.summary, shown.error_reason, shown.duration_s)
-        return effects.in_doubt(key)
+        return calls.in_doubt(key)

@@ -35,6 +35,7 @@ from services.retriever.adapters.edge_points import (
 )
 from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
+from services.retriever.chunk_encoding import decode, point_id
 from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable
 from services.retriever.filters import AnyOf
 from services.retriever.models import (
@@ -47,7 +48,7 @@ from services.retriever.models import (
     Vectors,
     WriteKey,
 )
-from services.retriever.stored_chunk import Candidate, StoredChunk, decode, point_id
+from services.retriever.stored_chunk import Candidate, StoredChunk
 
 _SHARD = "shard-v3"
 """Folder of this payload and these vectors. Change it with either: documents must then be indexed again."""

@@ -6,9 +6,9 @@ from typing import Any
 import qdrant_edge as qe
 
 from services.retriever import filters
+from services.retriever.chunk_encoding import encode, point_id
 from services.retriever.filters import AnyOf, Clause
 from services.retriever.models import IndexedChunk, Languages, RevisionKey, SearchScope, Vectors, WriteKey
-from services.retriever.stored_chunk import encode, point_id
 
 STORED = "stored"
 LANGUAGE = "language"

@@ -37,11 +37,12 @@ from services.retriever.adapters.engine_thread import EngineThread
 from services.retriever.adapters.group_commit import GroupCommit, Rest
 from services.retriever.adapters.server_retry import OPEN_TIMEOUT_S
 from services.retriever.analysis.analyser import Analysis
+from services.retriever.chunk_encoding import decode, point_id
 from services.retriever.concurrency import engine_deadline
 from services.retriever.errors import EngineUnsupported, IndexUnavailable
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
 from services.retriever.options import ElasticsearchOptions
-from services.retriever.stored_chunk import Candidate, StoredChunk, decode, point_id
+from services.retriever.stored_chunk import Candidate, StoredChunk
 
 _log = structlog.get_logger()
 _CHUNKS_PER_CALL = 64

@@ -10,9 +10,9 @@ from typing import Any
 from kit.language.phrases import phrase_tokens
 from services.retriever import filters
 from services.retriever.analysis.analyser import Analysis
+from services.retriever.chunk_encoding import citable_text, encode, point_id
 from services.retriever.models import IndexedChunk, WriteKey
 from services.retriever.options import ElasticsearchOptions
-from services.retriever.stored_chunk import citable_text, encode, point_id
 
 FORMAT = 2
 """Version of this mapping and analysis, part of the index's name. Change it with either: the index is then filled again from the

@@ -33,6 +33,7 @@ from services.retriever.adapters.qdrant_schema import (
     space_of,
 )
 from services.retriever.adapters.server_retry import OPEN_TIMEOUT_S
+from services.retriever.chunk_encoding import decode, point_id
 from services.retriever.concurrency import engine_deadline
 from services.retriever.errors import EmbeddingSpaceMismatch, IndexUnavailable
 from services.retriever.models import (
@@ -46,7 +47,7 @@ from services.retriever.models import (
     WriteKey,
 )
 from services.retriever.options import READ_TIMEOUT_S, QdrantOptions
-from services.retriever.stored_chunk import Candidate, StoredChunk, decode, point_id
+from services.retriever.stored_chunk import Candidate, StoredChunk
 
 _log = structlog.get_logger()
 _EXACT = models.SearchParams(exact=True)

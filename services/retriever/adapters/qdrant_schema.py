@@ -7,10 +7,10 @@ from qdrant_client import models
 
 from services.retriever import filters
 from services.retriever.adapters.space_names import space_slug
+from services.retriever.chunk_encoding import encode, point_id
 from services.retriever.filters import AnyOf, Clause
 from services.retriever.models import EmbeddingSpace, IndexedChunk, Languages, RevisionKey, Vectors, WriteKey
 from services.retriever.options import QdrantOptions
-from services.retriever.stored_chunk import encode, point_id
 
 STORED = "stored"
 LANGUAGE = "language"

@@ -22,10 +22,11 @@ from services.retriever.adapters.group_commit import IN_PROCESS, GroupCommit
 from services.retriever.adapters.tantivy_files import problem_of
 from services.retriever.adapters.tantivy_query import EXACT, KEY, TEXT, TITLE, QueryBuilder, key_term
 from services.retriever.analysis.analyser import Analysis
+from services.retriever.chunk_encoding import citable_text, decode, encode
 from services.retriever.errors import IndexUnavailable
 from services.retriever.filters import AnyOf
 from services.retriever.models import IndexBatch, IndexedChunk, LexicalQuery, RevisionKey, SearchScope, WriteKey
-from services.retriever.stored_chunk import Candidate, StoredChunk, citable_text, decode, encode
+from services.retriever.stored_chunk import Candidate, StoredChunk
 
 _FORMAT = "v5"
 """Folder of this schema and analysis. Change it with either: the index is then filled again from the dense one."""

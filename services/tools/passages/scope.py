@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kit.ranking.fusion import RankedList, reciprocal_rank_fusion
 from services.tools.context import ToolContext
-from services.tools.documents import CollectionMissing, permitted
+from services.tools.documents import CollectionMissing, CollectionNotAllowed
 from services.tools.errors import ToolError
 from services.tools.models import Passage
 from services.tools.passages.retrieval import Found, SearchQuery
@@ -20,6 +20,15 @@ class TooManyCollections(ToolError):
     """More than can be searched while a person waits."""
 
     reason = "TOO_MANY_COLLECTIONS"
+
+
+def permitted(allowed: Sequence[str], collection_id: str) -> str:
+    """`collection_id` when the call may touch it; `allowed` empty means all of the tenant's. Raises CollectionNotAllowed."""
+    if allowed and collection_id not in allowed:
+        raise CollectionNotAllowed(
+            f"collection {collection_id!r:.80} is not one that this conversation may use; it may use: {', '.join(allowed)}"
+        )
+    return collection_id
 
 
 async def readable(context: ToolContext, asked: Sequence[str] = ()) -> Sequence[str]:

@@ -1,11 +1,11 @@
 """Searches the knowledge base: one collection of curated documents, set aside from what people upload."""
 
 from services.tools.context import ToolContext
-from services.tools.documents import permitted
 from services.tools.errors import ToolError
 from services.tools.models import Policy, ToolOutput
 from services.tools.passages.findings import QUERY, TOP_K, check_query, findings
 from services.tools.passages.retrieval import SearchQuery
+from services.tools.passages.scope import permitted
 
 SCHEMA = {
     "type": "function",

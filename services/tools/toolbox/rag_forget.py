@@ -4,9 +4,10 @@ import re
 
 from kit.access.principal import INGEST
 from services.tools.context import ToolContext
-from services.tools.documents import CollectionMissing, Document, permitted
+from services.tools.documents import CollectionMissing, Document
 from services.tools.errors import ToolError
 from services.tools.models import Effect, Policy, ToolOutput
+from services.tools.passages.scope import permitted
 
 PAGE_SIZE = 1000
 PAGES_MAX = 20

@@ -11,9 +11,10 @@ from typing import Any
 
 from kit.access.principal import INGEST
 from services.tools.context import ToolContext
-from services.tools.documents import CollectionMissing, Document, DocumentState, permitted
+from services.tools.documents import CollectionMissing, Document, DocumentState
 from services.tools.errors import ToolError
 from services.tools.models import Effect, Policy, ToolOutput
+from services.tools.passages.scope import permitted
 
 TEXT_CHARACTERS_MAX = 100_000
 """A call is recorded with its arguments in one message of the run's log, which may have 1 MiB. What is larger is uploaded."""

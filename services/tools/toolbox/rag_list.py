@@ -3,8 +3,9 @@
 from typing import Any
 
 from services.tools.context import ToolContext
-from services.tools.documents import CollectionMissing, Document, DocumentPage, permitted
+from services.tools.documents import CollectionMissing, Document, DocumentPage
 from services.tools.models import Policy, ToolOutput
+from services.tools.passages.scope import permitted
 
 DOCUMENTS_MAX = 100
 

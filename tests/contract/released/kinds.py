@@ -28,6 +28,7 @@ from services.ingest.documents import records as documents
 from services.ingest.documents.models import (
     Collection,
     Content,
+    DeadLetter,
     Document,
     Failure,
     IngestJob,
@@ -36,7 +37,6 @@ from services.ingest.documents.models import (
     Status,
     Tries,
 )
-from services.ingest.work.models import DeadLetter
 from services.memory import state as memory
 from services.memory.adapters import deletions
 from services.memory.adapters import nats as threads

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.reading.child.prepare import PrepareRequest
+from services.ingest.reading.models import PrepareRequest
 from services.ingest.reading.pool.children import ParserPool
 from services.ingest.reading.pool.server import ParserLimits, ParserServer
 from services.ingest.reading.recognition import OcrLimits

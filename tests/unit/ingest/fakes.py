@@ -18,6 +18,7 @@ from kit.jetstream.condition import Finding
 from kit.jetstream.leases import LeaseLost
 from services.ingest.documents.models import (
     Collection,
+    DeadLetter,
     Document,
     IngestJob,
     NameClaim,
@@ -25,14 +26,14 @@ from services.ingest.documents.models import (
     StoredDocument,
     StoredFile,
 )
-from services.ingest.documents.spool import Scratch, SpooledFile
-from services.ingest.ports import ChunkBatch, Vector, Vectors
+from services.ingest.ports import ChunkBatch, Scratch, Vector, Vectors
 from services.ingest.reading.child import wire
-from services.ingest.reading.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
-from services.ingest.reading.models import Chunk, PreparedFile
-from services.ingest.work.models import DeadLetter, EmbeddingModel, RevisionCheck, RevisionState
-from services.ingest.work.put_aside import ChunkLines
+from services.ingest.reading.models import Chunk, PreparedFile, PrepareRequest
+from services.ingest.reading.pool.chunk_lines import ChunkLines
+from services.ingest.spool import SpooledFile
+from services.ingest.work.models import EmbeddingModel, RevisionCheck, RevisionState
 
 
 def _long_ago() -> datetime:

@@ -5,10 +5,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.ingest.documents.spool import Scratch
-from services.ingest.reading.child.prepare import PrepareRequest
-from services.ingest.reading.models import Chunk, PreparedFile
+from services.ingest.reading.models import Chunk, PreparedFile, PrepareRequest
 from services.ingest.reading.pool.children import ParserPool
+from services.ingest.spool import ScratchFile
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,6 @@ async def read_by(
     tenant_id: str = "acme",
 ) -> ReadFile:
     """Raises DocumentRejected."""
-    with closing(Scratch(Path(request.path).parent)) as scratch:
+    with closing(ScratchFile(Path(request.path).parent)) as scratch:
         file = await pool.prepare(tenant_id, request, on_stage, scratch)
         return ReadFile(file, tuple(await file.chunks.read(0, len(file.chunks))))

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from services.ingest.documents.models import Collection, Document, Status, StoredDocument
-from services.ingest.documents.spool import SpooledFile
 from services.ingest.errors import (
     BadName,
     CollectionExists,
     CollectionNotFound,
     CollectionProtected,
 )
+from services.ingest.spool import SpooledFile
 from services.ingest.upkeep import clearing as clearing_module
 from tests.unit.ingest.world import ANN, TENANT, Crash, World
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.ingest.work.fairness import FairShares
+from services.ingest.fairness import FairShares
 
 
 class Desk:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.reading.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
 from services.ingest.reading.detection import detect_media_type
+from services.ingest.reading.models import PrepareRequest
 from tests.unit.ingest.slow import SLOW_FILES
 from tests.unit.ingest.slow.case import SlowFile
 

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.reading.child.prepare import PrepareRequest
 from services.ingest.reading.detection import detect_media_type
+from services.ingest.reading.models import PrepareRequest
 from services.ingest.reading.parsers.registry import check_readable
 from services.ingest.reading.pool.children import ParserPool
 from tests.unit.ingest.malformed import bad_files

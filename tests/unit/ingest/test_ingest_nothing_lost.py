@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from services.ingest.reading.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
 from services.ingest.reading.detection import detect_media_type
+from services.ingest.reading.models import PrepareRequest
 from tests.unit.ingest.office_files import docx_of, paragraph, pptx_of, shape
 from tests.unit.ingest.opendocument_files import cell as odt_cell
 from tests.unit.ingest.opendocument_files import opendocument_of

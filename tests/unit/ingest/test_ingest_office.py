@@ -10,11 +10,11 @@ import pytest
 
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading import detection
-from services.ingest.reading.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.chunking import chunk
 from services.ingest.reading.chunks.tokens import EstimatedTokens
 from services.ingest.reading.cleaning import clean
-from services.ingest.reading.models import BlockKind, CleanDocument, ParsedDocument
+from services.ingest.reading.models import BlockKind, CleanDocument, ParsedDocument, PrepareRequest
 from services.ingest.reading.parsers.registry import check_readable, parse
 from tests.unit.ingest.office_files import (
     docx_of,

@@ -13,9 +13,10 @@ import pytest
 from kit.errors import Unavailable
 from kit.language.detection import FastTextLanguages
 from services.ingest.errors import DocumentRejected
-from services.ingest.reading.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.languages import languages_of
 from services.ingest.reading.chunks.tokens import EstimatedTokens
+from services.ingest.reading.models import PrepareRequest
 from services.ingest.reading.pool import children, server
 from services.ingest.reading.pool.children import ParserPool
 from services.ingest.reading.pool.server import ParserLimits, ParserServer

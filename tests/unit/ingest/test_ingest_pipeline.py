@@ -11,8 +11,8 @@ import pytest
 from kit.errors import ResourceExhausted, Unavailable
 from services.ingest.documents.deletion import document_lease
 from services.ingest.documents.models import Document, Status
+from services.ingest.fairness import FairShares
 from services.ingest.work import pipeline
-from services.ingest.work.fairness import FairShares
 from services.ingest.work.ledger import FailedTry
 from tests.unit.ingest.world import TENANT, Crash, World
 

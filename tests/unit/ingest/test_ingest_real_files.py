@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from services.ingest.errors import DocumentRejected
-from services.ingest.reading.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
 from services.ingest.reading.detection import detect_media_type
-from services.ingest.reading.models import PreparedDocument
+from services.ingest.reading.models import PreparedDocument, PrepareRequest
 from services.ingest.reading.parsers.registry import check_readable
 
 DOCUMENTS = Path(os.environ.get("TEST_DOCUMENTS_DIR", Path(__file__).resolve().parents[4] / "shared" / "data" / "docs"))

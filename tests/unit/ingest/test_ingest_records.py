@@ -13,6 +13,7 @@ from services.ingest.documents import life, records
 from services.ingest.documents.models import (
     Collection,
     Content,
+    DeadLetter,
     Document,
     Failure,
     IngestJob,
@@ -21,7 +22,6 @@ from services.ingest.documents.models import (
     Status,
     Tries,
 )
-from services.ingest.work.models import DeadLetter
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CONTENT = Content("ab" * 32, 3, "text/plain")

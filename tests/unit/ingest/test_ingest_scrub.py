@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import DataLoss
-from services.ingest.documents.spool import Spool
+from services.ingest.spool import Spool
 from services.ingest.upkeep.scrub import SOURCE, Scrub
 from tests.unit.ingest.fakes import FakeCondition, FakeFileStore
 from tests.unit.ingest.world import TENANT, World

@@ -14,8 +14,8 @@ from unittest import mock
 
 import pytest
 
-from services.ingest.documents.spool import MEMORY_BYTES, Scratch, Spool, SpooledFile
 from services.ingest.errors import SpoolFull
+from services.ingest.spool import MEMORY_BYTES, ScratchFile, Spool, SpooledFile
 
 
 async def test_folder_of_a_dead_process_is_removed_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ class Held:
 
 
 async def test_who_is_cancelled_while_writing_leaves_the_file_when_it_is_written(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path)
+    scratch = ScratchFile(tmp_path)
     await scratch.append(b"a" * (MEMORY_BYTES + 1))
     held = Held(scratch._file)
     scratch._file = held  # type: ignore[assignment]

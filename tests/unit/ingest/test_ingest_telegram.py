@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from services.ingest.reading import detection
-from services.ingest.reading.child.prepare import PrepareRequest, prepare
+from services.ingest.reading.child.prepare import prepare
 from services.ingest.reading.chunks.tokens import EstimatedTokens
-from services.ingest.reading.models import PreparedDocument
+from services.ingest.reading.models import PreparedDocument, PrepareRequest
 
 Read = Callable[..., PreparedDocument]
 

@@ -14,11 +14,10 @@ from structlog.testing import capture_logs
 from kit.errors import PermissionDenied, Unavailable
 from kit.jetstream.leases import LeaseLost
 from services.ingest.app import lead
-from services.ingest.documents.models import Document, Failure, Status, StoredDocument
+from services.ingest.documents.models import DeadLetter, Document, Failure, Status, StoredDocument
 from services.ingest.metrics import Metrics
 from services.ingest.upkeep.backlog import Backlog
 from services.ingest.work.attempts import WAIT_S
-from services.ingest.work.models import DeadLetter
 from tests.unit.ingest.world import TENANT, World
 
 

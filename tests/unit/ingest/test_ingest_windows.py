@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from services.ingest.documents.models import Status
-from services.ingest.documents.spool import MEMORY_BYTES, Scratch
 from services.ingest.errors import BadVectors, SpoolFull
+from services.ingest.reading.pool.chunk_lines import ChunkLines
+from services.ingest.spool import MEMORY_BYTES, ScratchFile
 from services.ingest.work import pipeline, put_aside, reuse
-from services.ingest.work.put_aside import ChunkLines, KnownVectors, VectorRows
+from services.ingest.work.put_aside import KnownVectors, VectorRows
 from tests.unit.ingest.world import MEMORY_BYTES as WORKER_BYTES
 from tests.unit.ingest.world import World
 
@@ -149,11 +150,11 @@ async def test_document_with_too_many_chunks_fails_and_says_what_to_do(world: Wo
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
-    return Scratch(tmp_path)
+def scratch(tmp_path: Path) -> ScratchFile:
+    return ScratchFile(tmp_path)
 
 
-async def test_what_is_put_aside_comes_back_also_from_disk(scratch: Scratch) -> None:
+async def test_what_is_put_aside_comes_back_also_from_disk(scratch: ScratchFile) -> None:
     pieces = [bytes([n]) * (MEMORY_BYTES // 3) for n in range(7)]
     starts = [await scratch.append(piece) for piece in pieces]
     for start, piece in zip(starts, pieces, strict=True):
@@ -162,7 +163,7 @@ async def test_what_is_put_aside_comes_back_also_from_disk(scratch: Scratch) -> 
 
 
 async def test_full_disk_is_said_while_something_is_put_aside(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+    scratch: ScratchFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(offset: int, data: bytes) -> None:
         raise OSError(28, "No space left on device")
@@ -173,7 +174,7 @@ async def test_full_disk_is_said_while_something_is_put_aside(
     scratch.close()
 
 
-async def test_known_vectors_are_found_by_hash_wherever_they_stand(scratch: Scratch) -> None:
+async def test_known_vectors_are_found_by_hash_wherever_they_stand(scratch: ScratchFile) -> None:
     known = KnownVectors(scratch)
     hashes = [f"{n * 7919 % 1000:064x}" for n in range(300)]
     rows = np.arange(600, dtype=np.float32).reshape(300, 2)
@@ -191,7 +192,7 @@ async def test_known_vectors_are_found_by_hash_wherever_they_stand(scratch: Scra
     scratch.close()
 
 
-async def test_vectors_of_another_length_are_refused(scratch: Scratch) -> None:
+async def test_vectors_of_another_length_are_refused(scratch: ScratchFile) -> None:
     rows = VectorRows(scratch)
     await rows.write(0, np.zeros((2, 4), np.float32))
     with pytest.raises(BadVectors, match="different lengths"):

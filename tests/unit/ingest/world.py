@@ -17,9 +17,10 @@ from services.ingest.documents.deletion import Deletion
 from services.ingest.documents.listing import Listing
 from services.ingest.documents.models import Document, IngestJob
 from services.ingest.documents.revising import Reviser
-from services.ingest.documents.spool import Spool
 from services.ingest.documents.upload import Limits, Upload, Uploads
+from services.ingest.fairness import FairShares
 from services.ingest.metrics import Metrics
+from services.ingest.spool import Spool
 from services.ingest.upkeep.agreement import Agreement
 from services.ingest.upkeep.clearing import Clearing
 from services.ingest.upkeep.collecting import Collector
@@ -28,7 +29,6 @@ from services.ingest.upkeep.sweeping import Sweeper
 from services.ingest.work.attempts import Attempts
 from services.ingest.work.dead_letters import DeadLetters
 from services.ingest.work.embedding import BatchEmbedder
-from services.ingest.work.fairness import FairShares
 from services.ingest.work.ledger import Ledger
 from services.ingest.work.patience import Patience
 from services.ingest.work.pipeline import Pipeline

@@ -13,6 +13,7 @@ import numpy as np
 from kit.errors import GroundworkError
 from kit.language.phrases import contains_phrase
 from services.retriever import filters
+from services.retriever.chunk_encoding import citable_text, decode, encode
 from services.retriever.errors import CollectionNotFound, EmbeddingSpaceMismatch, PointerConflict
 from services.retriever.models import (
     Chunk,
@@ -30,7 +31,7 @@ from services.retriever.models import (
     Vectors,
     WriteKey,
 )
-from services.retriever.stored_chunk import Candidate, StoredChunk, citable_text, decode, encode
+from services.retriever.stored_chunk import Candidate, StoredChunk
 
 DIMENSION = 32
 MODEL = "fake-model"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kit.ranking.duplicates import Duplicate, Duplicates
+from services.retriever.chunk_encoding import text_hash
 from services.retriever.models import Chunk, RevisionKey
-from services.retriever.stored_chunk import text_hash
 from tests.unit.retriever.fakes import make_chunk
 
 KEY = RevisionKey("local", "d1", "r1")

@@ -18,10 +18,10 @@ from services.retriever.adapters import qdrant_connection, server_retry
 from services.retriever.adapters.qdrant import QdrantIndex
 from services.retriever.adapters.qdrant_schema import collection_name
 from services.retriever.adapters.server_retry import RetryPolicy
+from services.retriever.chunk_encoding import point_id
 from services.retriever.errors import EmbeddingSpaceMismatch, EngineUnsupported, IndexUnavailable
 from services.retriever.models import EmbeddingSpace, MetadataCondition, RevisionKey, SearchScope
 from services.retriever.options import QdrantOptions
-from services.retriever.stored_chunk import point_id
 from tests.contract.retriever_index_contract import KEY, SCOPE, store
 from tests.contract.retriever_servers import remove_collections
 from tests.doubles.http_double import OTHER_LOOPBACK, Failure

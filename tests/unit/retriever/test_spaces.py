@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from services.retriever.chunk_encoding import decode, encode
 from services.retriever.indexing import IndexHeader
 from services.retriever.models import (
     Activation,
@@ -22,7 +23,7 @@ from services.retriever.models import (
 )
 from services.retriever.similarity import Group, comparable, groups_of
 from services.retriever.spaces import DenseSpaces
-from services.retriever.stored_chunk import Candidate, decode, encode
+from services.retriever.stored_chunk import Candidate
 from tests.unit.retriever.core_over_fakes import Core
 from tests.unit.retriever.fakes import (
     DIMENSION,

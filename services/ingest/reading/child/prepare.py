@@ -3,7 +3,6 @@ one that measures the stages."""
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from services.ingest.errors import DocumentRejected
@@ -11,21 +10,9 @@ from services.ingest.reading.chunks.chunking import chunk, chunker_for
 from services.ingest.reading.chunks.languages import LanguageDetector, with_languages
 from services.ingest.reading.chunks.tokens import TokenCounter
 from services.ingest.reading.cleaning import clean
-from services.ingest.reading.models import PreparedDocument
+from services.ingest.reading.models import PreparedDocument, PrepareRequest
 from services.ingest.reading.parsers.registry import parse
 from services.ingest.reading.recognition import OcrBudget, OcrLimits, Picture, RecognizedPicture, TextRecognizer
-
-
-@dataclass(frozen=True)
-class PrepareRequest:
-    """A file on local disk and what its chunks have to fit."""
-
-    path: str
-    media_type: str
-    name: str
-    tokenizer_path: str
-    """The embedder's tokenizer JSON; empty when its provider publishes none."""
-    window_tokens: int
 
 
 def prepare(

@@ -5,9 +5,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from services.ingest.reading.child.prepare import PrepareRequest
 from services.ingest.reading.chunks.languages import languages_of
-from services.ingest.reading.models import Chunk, ChunkFile, LineBox, PreparedDocument, PreparedFile
+from services.ingest.reading.models import Chunk, ChunkFile, LineBox, PreparedDocument, PreparedFile, PrepareRequest
 
 _CHUNK_BEGINS = b'{"chunk":'
 

@@ -13,16 +13,16 @@ from pathlib import Path
 import structlog
 
 from kit.errors import Unavailable
-from services.ingest.documents.spool import Scratch, off_loop_if_large
 from services.ingest.errors import DocumentRejected
-from services.ingest.reading.child.prepare import PrepareRequest
-from services.ingest.reading.models import PreparedFile
+from services.ingest.fairness import FairShares
+from services.ingest.ports import Scratch
+from services.ingest.reading.models import PreparedFile, PrepareRequest
+from services.ingest.reading.pool.chunk_lines import ChunkLines
 from services.ingest.reading.pool.deaths import Cause, cause_of, machine_kills, verdict
 from services.ingest.reading.pool.lanes import SMALL_BYTES, ParserLanes, Place
 from services.ingest.reading.pool.server import ChildEnded, Ending, ParserChild, ParserLimits, ParserServer
 from services.ingest.reading.recognition import OcrLimits
-from services.ingest.work.fairness import FairShares
-from services.ingest.work.put_aside import ChunkLines
+from services.ingest.spool import off_loop_if_large
 
 _log = structlog.get_logger()
 _PROCESSOR_SHARE = 2

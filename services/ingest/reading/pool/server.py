@@ -17,10 +17,9 @@ import services
 from kit.errors import Unavailable
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.child import wire
-from services.ingest.reading.child.prepare import PrepareRequest
-from services.ingest.reading.models import PreparedFile
+from services.ingest.reading.models import PreparedFile, PrepareRequest
+from services.ingest.reading.pool.chunk_lines import ChunkLines
 from services.ingest.reading.recognition import OcrLimits
-from services.ingest.work.put_aside import ChunkLines
 
 _log = structlog.get_logger()
 _LINE_LIMIT_BYTES = 16 * 1024 * 1024

@@ -15,7 +15,8 @@ from kit.errors import Unavailable
 from kit.testing.harness import free_port, open_test_channel
 from services.orchestrator.adapters.tools import GrpcTools
 from services.orchestrator.models import Tool
-from services.orchestrator.steps.effects import Call, Fate, ToolOutcome, settle
+from services.orchestrator.steps.calls import settle
+from services.orchestrator.steps.effects import Call, Fate, ToolOutcome
 from tests.conftest import REPOSITORY
 from tests.service.tools.calls.conftest import CONTRACT, DROPPED, named
 

@@ -39,7 +39,7 @@ from services.orchestrator.runs.approvals import Approvals
 from services.orchestrator.runs.ownership import Ownership
 from services.orchestrator.runs.parking import Parking
 from services.orchestrator.steps.approvals import ApprovalRequest
-from services.orchestrator.steps.effects import arguments_hash
+from services.orchestrator.steps.calls import arguments_hash
 from services.orchestrator.steps.run import Run
 from tests.unit.orchestrator.cutting import AT, KEY, Cut, Died, DyingLog, cuts, told
 from tests.unit.orchestrator.fakes import MemoryLog

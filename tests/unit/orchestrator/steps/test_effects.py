@@ -7,7 +7,8 @@ from typing import Any
 from kit import deadline
 from kit.errors import DeadlineExceeded
 from services.orchestrator.log.events import EffectClass
-from services.orchestrator.steps.effects import Fate, ToolOutcome, make
+from services.orchestrator.steps.calls import make
+from services.orchestrator.steps.effects import Fate, ToolOutcome
 
 
 @dataclass

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.structs import as_json
-from services.orchestrator.steps.effects import arguments_hash
+from services.orchestrator.steps.calls import arguments_hash
 from services.orchestrator.toolloop.arguments import _DEEPEST, UnreadableArguments, read_arguments
 
 PROPERTIES = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from services.retriever.adapters.elasticsearch import ElasticsearchIndex
+from services.retriever.chunk_encoding import point_id
 from services.retriever.errors import IndexUnavailable
 from services.retriever.models import LexicalQuery, MetadataCondition, RevisionKey, SearchScope
-from services.retriever.stored_chunk import point_id
 from tests.contract.retriever_index_contract import KEY, SCOPE, store
 from tests.doubles.elasticsearch import ElasticsearchServer, error_body
 from tests.doubles.http_double import Failure

@@ -6,8 +6,8 @@ import pytest
 
 from kit.deadline import set_remaining
 from services.retriever.adapters.elasticsearch import ElasticsearchIndex
+from services.retriever.chunk_encoding import point_id
 from services.retriever.errors import IndexUnavailable
-from services.retriever.stored_chunk import point_id
 from tests.contract.retriever_index_contract import KEY, store
 from tests.doubles.elasticsearch import ElasticsearchServer, error_body
 from tests.doubles.http_double import Failure

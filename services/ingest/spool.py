@@ -41,7 +41,7 @@ class SpooledFile:
             yield piece
 
 
-class Scratch:
+class ScratchFile:
     """Bytes that are put aside while a document is in hand: in memory while they are few, then in a file that goes with it."""
 
     def __init__(self, folder: Path) -> None:
@@ -120,9 +120,9 @@ class Spool:
             await asyncio.shield(asyncio.to_thread(Path(name).unlink, missing_ok=True))
 
     @contextmanager
-    def scratch(self) -> Iterator[Scratch]:
+    def scratch(self) -> Iterator[ScratchFile]:
         """Room for what is made of a document, given up with the block."""
-        with closing(Scratch(self._folder)) as scratch:
+        with closing(ScratchFile(self._folder)) as scratch:
             yield scratch
 
     @asynccontextmanager
