@@ -21,7 +21,7 @@ _TLS_ADVICE = (
     "our GROUNDWORK_TLS_CA_FILE and names the host that we call"
 )
 _FAILED_WRITE = "Internal error from Core"
-"""What grpc.aio (1.85) says of a call when a write to it fails."""
+"""What grpc.aio (1.85) says of a call when a write to it fails: the connection broke, or the server has ended the call."""
 _LONGEST_MESSAGE = 1200
 _LONGEST_METADATA = 200
 """Bytes. A status travels in HTTP/2 headers, which may triple them, and of which a peer takes 8 kB: a longer one arrives as
@@ -62,6 +62,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GroundworkError:
         # Our own cancellation never gets here: this is what is left of a call to a server that was stopped.
         kind = Unavailable if kind is Cancelled else kind
         said = error.details() or f"the call failed with {error.code().name}"
+        if said == _FAILED_WRITE:
+            return Unavailable("the connection broke while the call was being sent", reason="RPC_UNAVAILABLE")
         if any(each in said for each in _TLS_FAILURES):
             return kind(f"{said}. {_TLS_ADVICE}", reason="TLS_FAILED")
         return kind(said, reason=f"RPC_{error.code().name}")

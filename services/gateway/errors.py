@@ -132,12 +132,6 @@ class UploadStalled(DeadlineExceeded):
     reason = "UPLOAD_STALLED"
 
 
-class UploadInterrupted(Unavailable):
-    """Ingest stopped taking the file and its reason did not arrive."""
-
-    reason = "UPLOAD_INTERRUPTED"
-
-
 class RouteNotFound(NotFound):
     """No such path."""
 

@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, NoReturn
+from typing import Any
 
 from fastapi import APIRouter, Request
 from groundwork.ingest.v1 import ingest_pb2 as pb
 from starlette.requests import ClientDisconnect
 
-from kit.errors import GroundworkError, Internal, InvalidArgument
+from kit.errors import GroundworkError
 from kit.rpc.calls import WholeRequests
 from services.gateway.backends import Backends, Services
-from services.gateway.errors import UploadInterrupted, UploadStalled
+from services.gateway.errors import UploadStalled
 from services.gateway.metrics import UPLOADED_BYTES
 from services.gateway.multipart import FILE_FIELD, METADATA_FIELD, MultipartForm
 from services.gateway.own_default import meant
@@ -26,9 +26,6 @@ router = APIRouter(prefix="/v1", tags=["documents"])
 _LINGER_S = 10.0
 """After a refusal what the client still sends is read and thrown away for this long, so that it gets to read the answer
 instead of a reset connection."""
-
-_LOST_STATUS = "RPC_INTERNAL"
-_NO_END = "UPLOAD_INCOMPLETE"
 
 _FORM: dict[str, Any] = {
     "requestBody": {
@@ -136,34 +133,14 @@ async def _pass_on(
         answer = await services.ingest.UploadDocument(
             WholeRequests(parts(), lambda part: part.HasField("end")), timeout=services.settings.upload_timeout_s
         )
-    except (asyncio.CancelledError, GroundworkError) as error:
+    except (asyncio.CancelledError, GroundworkError):
         if broken:
             raise broken[0] from None
-        if isinstance(error, Internal) and error.reason == _LOST_STATUS:
-            await _ask_why(services, header)
         form.check_size()
         raise
     if broken:
         raise broken[0]
     return UploadedDocument(document=document_body(answer.document))
-
-
-async def _ask_why(services: Backends, header: pb.UploadHeader) -> NoReturn:
-    """Learns why an upload was refused when grpc.aio has lost the status: it does when a write meets a call that has just
-    ended. The header alone is sent again, without an end, which no ingest takes for a document."""
-
-    async def headers() -> AsyncIterator[pb.UploadDocumentRequest]:
-        yield pb.UploadDocumentRequest(header=header)
-
-    try:
-        await services.ingest.UploadDocument(headers(), timeout=services.settings.rpc_timeout_s)
-    except InvalidArgument as error:
-        if error.reason != _NO_END:
-            raise
-    raise UploadInterrupted(
-        "ingest ended the upload before it was complete; it may be larger than allowed. Send it again with a Content-Length, "
-        "or a smaller file"
-    )
 
 
 async def _linger(body: AsyncIterator[bytes]) -> None:

@@ -11,7 +11,8 @@ import grpc
 import pytest
 from groundwork.ingest.v1 import ingest_pb2, ingest_pb2_grpc
 
-from kit.rpc.status import answer_of
+from kit.errors import Unavailable
+from kit.rpc.status import answer_of, from_rpc_error
 from tests.service.kit.served import Servicer
 
 SAID = "Cancelling all calls"
@@ -21,6 +22,11 @@ class Ending(Servicer):
     async def UploadDocument(self, request_iterator: Any, context: Any) -> ingest_pb2.UploadDocumentResponse:
         await context.abort(grpc.StatusCode.UNAVAILABLE, SAID, (("mark", "1"),))
         raise AssertionError("not reached")
+
+
+async def endless() -> AsyncIterator[ingest_pb2.UploadDocumentRequest]:
+    while True:
+        yield ingest_pb2.UploadDocumentRequest(data=b"x" * 1_000_000)
 
 
 async def parts() -> AsyncIterator[ingest_pb2.UploadDocumentRequest]:
@@ -60,3 +66,22 @@ async def test_a_write_that_fails_later_does_not_hide_the_status_of_the_call() -
         assert await call.code() is grpc.StatusCode.INTERNAL, "what grpc.aio itself would say"
     assert (caught.value.code(), caught.value.details()) == (grpc.StatusCode.UNAVAILABLE, SAID)
     assert dict(caught.value.trailing_metadata()) == {"mark": "1"}
+
+
+async def test_status_of_a_call_that_the_server_ends_while_it_is_sent_is_not_lost() -> None:
+    async with server_that_ends() as address, grpc.aio.insecure_channel(address) as channel:
+        stub = ingest_pb2_grpc.IngestServiceStub(channel)
+        calls = (answer_of(stub.UploadDocument(endless(), timeout=60)) for _ in range(40))
+        ends = await asyncio.gather(*calls, return_exceptions=True)
+    assert {(each.code(), each.details()) for each in ends if isinstance(each, grpc.aio.AioRpcError)} == {
+        (grpc.StatusCode.UNAVAILABLE, SAID)
+    }
+    assert len(ends) == 40
+
+
+def test_a_failed_write_without_a_status_is_a_broken_connection() -> None:
+    nothing = grpc.aio.Metadata()
+    error = grpc.aio.AioRpcError(grpc.StatusCode.INTERNAL, nothing, nothing, "Internal error from Core")
+    translated = from_rpc_error(error)
+    assert isinstance(translated, Unavailable)
+    assert (translated.reason, translated.retryable) == ("RPC_UNAVAILABLE", True)
