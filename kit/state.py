@@ -83,7 +83,7 @@ class Bucket(Store):
 
 
 @dataclass(frozen=True)
-class ObjectStore(Store):
+class ObjectBucket(Store):
     """A store of files. Its entries are the descriptions of files; their pieces have subjects of their own."""
 
     @property
@@ -151,7 +151,7 @@ class Queue(Store):
 
 
 @dataclass(frozen=True)
-class Bell:
+class BellSubject:
     """Messages without a body on `bells.<name>.<tenant>`, which nothing stores: they tell other processes to look."""
 
     name: str
@@ -159,4 +159,4 @@ class Bell:
     """Users of NATS that ring and hear it."""
 
 
-Declared = Store | Bell
+Declared = Store | BellSubject

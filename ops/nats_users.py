@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import TypeVar
 
-from kit.state import Bucket, ObjectStore, Queue, Store, Stream
+from kit.state import Bucket, ObjectBucket, Queue, Store, Stream
 from ops.state import BELLS, QUEUES, STORES, USERS
 
 ADMINISTRATOR = "groundwork"
@@ -31,7 +31,7 @@ def publish_subjects(user: str) -> list[str]:
     for store in STORES:
         if user in store.read_by:
             subjects += _read(store.stream)
-    for files in written_by(user, ObjectStore):
+    for files in written_by(user, ObjectBucket):
         subjects += [f"$O.{files.name}.>", *_keep(files.stream), *_consume(files.stream)]
         subjects.append(f"$JS.API.STREAM.MSG.DELETE.{files.stream}")
     for stream in written_by(user, Stream):

@@ -6,7 +6,7 @@ A new store is a line in its service's `state.py`. Rights in NATS, backup, watch
 from collections.abc import Mapping
 from graphlib import TopologicalSorter
 
-from kit.state import Bell, Declared, Queue, Store, Watch
+from kit.state import BellSubject, Declared, Queue, Store, Watch
 from services.gateway import state as gateway
 from services.ingest import state as ingest
 from services.memory import state as memory
@@ -26,7 +26,9 @@ BY_SERVICE: Mapping[str, tuple[Declared, ...]] = {
 STORES: tuple[Store, ...] = tuple(
     each for declared in BY_SERVICE.values() for each in declared if isinstance(each, Store)
 )
-BELLS: tuple[Bell, ...] = tuple(each for declared in BY_SERVICE.values() for each in declared if isinstance(each, Bell))
+BELLS: tuple[BellSubject, ...] = tuple(
+    each for declared in BY_SERVICE.values() for each in declared if isinstance(each, BellSubject)
+)
 QUEUES: tuple[Queue, ...] = tuple(
     sorted((each for each in STORES if isinstance(each, Queue)), key=lambda each: each.name)
 )

@@ -9,7 +9,7 @@ from kit.llm.messages import TokenUsage
 _MILLION = 1e6
 
 
-class Spent(Protocol):
+class ModelUsage(Protocol):
     """Tokens that a provider's model has used: of a whole completion (Finish), or of an attempt."""
 
     @property
@@ -39,6 +39,6 @@ class PriceTable:
     def __init__(self, prices: Mapping[tuple[str, str], Price]) -> None:
         self._prices = prices
 
-    def cost_usd(self, spent: Spent) -> float:
+    def cost_usd(self, spent: ModelUsage) -> float:
         """Dollars for the tokens of one completion."""
         return self._prices.get((spent.provider, spent.model), Price()).cost_usd(spent.usage)

@@ -1,7 +1,7 @@
 """What ingestion keeps in the message store. Its two processes, the API and the worker, have a user of NATS each."""
 
 from kit.shared_state import COLLECTIONS, STORE_CONDITION
-from kit.state import DAY_S, Bucket, ObjectStore, Queue, Watch
+from kit.state import DAY_S, Bucket, ObjectBucket, Queue, Watch
 
 _BOTH = ("ingest", "ingest-worker")
 
@@ -44,7 +44,7 @@ KEYS = Bucket(
     kept_for_s=DAY_S,  # a client that has not had its answer in a day has given up
     if_lost="a request that is sent again is carried out again",
 )
-FILES = ObjectStore(
+FILES = ObjectBucket(
     "FILES",
     holds="uploaded files, by tenant and SHA-256",
     written_by=_BOTH,

@@ -35,7 +35,7 @@ from services.orchestrator.log.events import RunMode
 from services.orchestrator.models import BroughtName, RunKey, RunRecord, RunRequest, ToolSelection
 from services.orchestrator.modes.mode import Mode
 from services.orchestrator.modes.serving import Modes, listed
-from services.orchestrator.runs.approvals import Question
+from services.orchestrator.runs.approvals import PendingApproval
 from services.orchestrator.runs.forgetting import Forgetting, RunDeletion
 from services.orchestrator.runs.requests import check_tools
 from services.orchestrator.runs.service import Runs
@@ -227,7 +227,7 @@ def _key(run_id: str) -> RunKey:
     return RunKey(current_principal().tenant_id, run_id)
 
 
-def _question(question: Question) -> pb.PendingApproval:
+def _question(question: PendingApproval) -> pb.PendingApproval:
     message = pb.PendingApproval(run_id=question.run_id, subject=question.subject, yours_to_decide=question.yours)
     fill(message.approval, question.approval)
     return message

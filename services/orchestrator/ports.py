@@ -247,8 +247,10 @@ class ToolNotes(Protocol):
 
 
 class SentenceScorer(Protocol):
+    """Late-interaction (MaxSim) or cosine similarity of a question to sentences."""
+
     async def score(self, question: str, sentences: Sequence[str]) -> Sequence[float]:
-        """Similarity of the question to each sentence, about -1 to 1."""
+        """One score a sentence, in order, about -1 to 1. May raise anything: the answerer goes on without."""
         ...
 
 

@@ -1,7 +1,7 @@
 """What the orchestrator keeps in the message store."""
 
 from kit.shared_state import FORGET, MODEL_SETTINGS
-from kit.state import DAY_S, Bell, Bucket, Stream, Watch
+from kit.state import DAY_S, BellSubject, Bucket, Stream, Watch
 
 _WRITERS = ("orchestrator",)
 _RETENTION = "`GROUNDWORK_RUN_RETENTION_DAYS`"
@@ -103,7 +103,7 @@ RUNS = Stream(
     watch=Watch.COUNTS,
     if_lost="a run that had begun ends as failed with `RUN_LOG_LOST`",
 )
-BELL = Bell("runs", rung_by=_WRITERS)
+BELL = BellSubject("runs", rung_by=_WRITERS)
 STATE = (
     FORGOTTEN, MODEL_CREDENTIALS, MODEL_SETTINGS, MARKERS, CANCELS, COSTS, KEYS, LEASES, OWNERS, RECORDS, SOURCES, RUNS, FORGET,
     BELL,

@@ -102,3 +102,16 @@ def test_rooms_of_ingest_lean_one_way() -> None:
         for path in sorted((SERVICES / "ingest" / room).rglob("*.py")):
             used = {module.split(".")[2] for module in imports_of(path) if module.startswith("services.ingest.")}
             assert not used & set(INGEST_ROOMS[number + 1 :]), path
+
+
+ROOMS = (SERVICES.parent / "kit", *(path.parent for path in sorted(SERVICES.glob("*/__init__.py"))))
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda path: path.name)
+def test_no_two_public_types_of_a_service_have_one_name(room: Path) -> None:
+    places: dict[str, list[str]] = {}
+    for path in sorted(room.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(f"{path.relative_to(room)}:{node.lineno}")
+    assert not {name: found for name, found in places.items() if len(found) > 1}

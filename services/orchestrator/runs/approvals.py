@@ -58,7 +58,7 @@ class WaitingRuns(Protocol):
 
 
 @dataclass(frozen=True)
-class Question:
+class PendingApproval:
     """A question of a run, or the decision once there is one."""
 
     run_id: str
@@ -73,7 +73,7 @@ class Question:
 class QuestionPage:
     """One page of a listing."""
 
-    questions: Sequence[Question]
+    questions: Sequence[PendingApproval]
     next_page_token: str = ""
 
 
@@ -91,7 +91,7 @@ class Approvals:
         tenant. Raises InvalidRequest for a page token that is none, or Unavailable."""
         page_size = min(page_size or 100, 1000)
         after = _position(page_token)
-        found: list[tuple[_Position, Question]] = []
+        found: list[tuple[_Position, PendingApproval]] = []
         runs = await self._waiting(principal, after)
         at_once = min(page_size + 1, _READ_AT_ONCE)
         for start in range(0, len(runs), at_once):
@@ -103,7 +103,9 @@ class Approvals:
                 return QuestionPage([each for _, each in found[:page_size]], _token(found[page_size - 1][0]))
         return QuestionPage([each for _, each in found])
 
-    async def resolve(self, principal: Principal, approval_id: str, arguments_hash: str, *, allowed: bool) -> Question:
+    async def resolve(
+        self, principal: Principal, approval_id: str, arguments_hash: str, *, allowed: bool
+    ) -> PendingApproval:
         """Appends the decision about the call with these arguments, and lets the run go on. Harmless when repeated.
 
         Raises ApprovalNotFound, NotYoursToDecide, ApprovalClosed, or Unavailable when the log cannot be written.
@@ -118,7 +120,7 @@ class Approvals:
                     raise _closed(asked, _SETTLED[asked.decision])
                 if journal.progress.has_unread_decision:
                     await self._go_on(run.key)
-                return Question(run.key.run_id, run.subject, asked, yours=True)
+                return PendingApproval(run.key.run_id, run.subject, asked, yours=True)
             await self._check_open(journal, run, step, asked)
             decided = replace(asked, decision=wanted, decided_by=principal.subject)
             # Before the decision: should this process die after it, the run goes on by itself.
@@ -128,7 +130,7 @@ class Approvals:
             except FencedOff:
                 continue
             await self._go_on(run.key)
-            return Question(run.key.run_id, run.subject, decided, yours=True)
+            return PendingApproval(run.key.run_id, run.subject, decided, yours=True)
         raise Unavailable(f"run {run.key.run_id} is being written by others; try again", retry_after_s=1.0)
 
     async def _waiting(self, principal: Principal, after: _Position) -> Sequence[tuple[int, RunKey]]:
@@ -146,7 +148,7 @@ class Approvals:
             key=lambda each: (each[0], each[1].run_id),
         )
 
-    async def _asked_by(self, key: RunKey, principal: Principal) -> Sequence[Question]:
+    async def _asked_by(self, key: RunKey, principal: Principal) -> Sequence[PendingApproval]:
         """What the run asks and the principal may see, by id."""
         try:
             run, is_cancelled = await asyncio.gather(self._store.get(key), self._store.is_cancelled(key))
@@ -157,7 +159,7 @@ class Approvals:
         now = self._now()
         pending = [each for each in run.pending or await self._pending(run) if each.expires_at > now]
         return [
-            Question(key.run_id, run.subject, each, yours=_may_decide(principal, run, each))
+            PendingApproval(key.run_id, run.subject, each, yours=_may_decide(principal, run, each))
             for each in sorted(pending, key=lambda each: each.approval_id)
             if _may_see(principal, run, each)
         ]

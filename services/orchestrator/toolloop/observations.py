@@ -9,7 +9,7 @@ from services.orchestrator.answering.prompt import source_block
 from services.orchestrator.log.events import Evidence
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.toolloop.evidence import EvidenceBook
-from services.orchestrator.toolloop.planner import Decision, Drop
+from services.orchestrator.toolloop.planner import CallDecision, Drop
 
 _CUT = "\n… (cut: the rest is too long to show)"
 _SHORTEST_QUOTE_CHARS = 12
@@ -34,7 +34,7 @@ def of_outcome(outcome: ToolOutcome, book: EvidenceBook, limit_chars: int) -> st
     return _bounded(_GAP.join(parts), limit_chars)
 
 
-def of_dropped(decision: Decision, name: str, offered: Sequence[str], calls_budget: int) -> str:
+def of_dropped(decision: CallDecision, name: str, offered: Sequence[str], calls_budget: int) -> str:
     """The observation of a call that is not made: why."""
     match decision.dropped:
         case Drop.REPEATED:

@@ -44,7 +44,7 @@ class Requested:
 
 
 @dataclass(frozen=True)
-class Decision:
+class CallDecision:
     """What is done with the call at this position: made, or dropped for a reason."""
 
     fingerprint: str = ""
@@ -59,7 +59,7 @@ class RoundPlan:
     """One decision for each requested call, and the positions of those that are made: batches one after the other, the calls of a
     batch beside each other."""
 
-    decisions: Sequence[Decision] = ()
+    decisions: Sequence[CallDecision] = ()
     batches: Sequence[Sequence[int]] = ()
 
 
@@ -104,12 +104,12 @@ class Allowance:
 
 def plan(requested: Sequence[Requested], history: History, allowance: Allowance) -> RoundPlan:
     """What is done with the calls of one round, in the order in which the model requested them."""
-    decisions: list[Decision] = []
+    decisions: list[CallDecision] = []
     taken: set[str] = set()
     for call in requested:
         decision = _decision(call, history, taken)
         if decision.dropped is None and allowance.calls is not None and len(taken) >= allowance.calls:
-            decision = Decision(decision.fingerprint, Drop.OVER_BUDGET)
+            decision = CallDecision(decision.fingerprint, Drop.OVER_BUDGET)
         if decision.dropped is None:
             taken.add(decision.fingerprint)
         decisions.append(decision)
@@ -117,20 +117,20 @@ def plan(requested: Sequence[Requested], history: History, allowance: Allowance)
     return RoundPlan(tuple(decisions), _batches([(index, tool) for index, tool in kept if tool], allowance.parallel))
 
 
-def _decision(call: Requested, history: History, taken: set[str]) -> Decision:
+def _decision(call: Requested, history: History, taken: set[str]) -> CallDecision:
     if call.problem:
-        return Decision(dropped=Drop.UNREADABLE, problem=call.problem)
+        return CallDecision(dropped=Drop.UNREADABLE, problem=call.problem)
     if call.tool is None:
-        return Decision(dropped=Drop.WITHHELD if call.is_withheld else Drop.UNKNOWN)
+        return CallDecision(dropped=Drop.WITHHELD if call.is_withheld else Drop.UNKNOWN)
     print_ = fingerprint(call.tool, call.arguments)
     made_in = history.made_in.get(print_, 0)
     if print_ in taken:
-        return Decision(print_, Drop.TWICE)
+        return CallDecision(print_, Drop.TWICE)
     for dropped, rounds in ((Drop.DONE, history.caused), (Drop.DENIED, history.denied)):
         if print_ in rounds:
-            return Decision(print_, dropped, rounds[print_])
+            return CallDecision(print_, dropped, rounds[print_])
     is_repetition = made_in > 0 and history.newest_evidence <= made_in
-    return Decision(print_, Drop.REPEATED, made_in) if is_repetition else Decision(print_)
+    return CallDecision(print_, Drop.REPEATED, made_in) if is_repetition else CallDecision(print_)
 
 
 def _batches(calls: Sequence[tuple[int, Tool]], parallel: int | None) -> tuple[tuple[int, ...], ...]:

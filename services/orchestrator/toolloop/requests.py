@@ -19,7 +19,7 @@ _MAX_SHOWN_ARGUMENTS_CHARS = 4_000
 
 
 @dataclass(frozen=True)
-class Call:
+class ParsedCall:
     """`requested` is for the planner, `shown` for the model when it is asked again."""
 
     requested: Requested
@@ -48,7 +48,7 @@ class Offer:
 
 def requested_calls(
     completion: Completion, offer: Offer, round_number: int, earlier_ids: Collection[str]
-) -> Sequence[Call]:
+) -> Sequence[ParsedCall]:
     """The calls of a completion, in its order, with ids that no earlier call of the run has."""
     taken = set(earlier_ids)
     calls = []
@@ -58,7 +58,7 @@ def requested_calls(
         # Servers repeat ids, or send none. Nine letters and digits are what Mistral takes, which is the strictest.
         call_id = call.call_id if call.call_id and call.call_id not in taken else f"r{round_number:03d}c{index:04d}"
         taken.add(call_id)
-        calls.append(Call(requested, _shown(call, requested, call_id)))
+        calls.append(ParsedCall(requested, _shown(call, requested, call_id)))
     return calls
 
 

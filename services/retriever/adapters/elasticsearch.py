@@ -13,7 +13,7 @@ from elasticsearch import AsyncElasticsearch, BadRequestError
 
 from services.retriever import filters
 from services.retriever.adapters.elasticsearch_bulk import BulkDocument, index_all
-from services.retriever.adapters.elasticsearch_connection import ElasticsearchConnection, NotThere, reason_of
+from services.retriever.adapters.elasticsearch_connection import ElasticsearchConnection, IndexNotThere, reason_of
 from services.retriever.adapters.elasticsearch_mapping import (
     FORMAT,
     STORED,
@@ -100,7 +100,7 @@ class ElasticsearchIndex:
             documents = await self._encoder.run(self._documents, key, batch.chunks[start : start + _CHUNKS_PER_CALL])
             try:
                 await index_all(self._server, self._name, key.revision.tenant_id, documents)
-            except NotThere:
+            except IndexNotThere:
                 self._is_ready = False
                 raise
 
@@ -234,7 +234,7 @@ class ElasticsearchIndex:
         await self._prepare()
         try:
             return await self._server.read(call)
-        except NotThere:
+        except IndexNotThere:
             self._is_ready = False  # removed by its operator: the next call makes it again
             raise
 
@@ -242,7 +242,7 @@ class ElasticsearchIndex:
         await self._prepare()
         try:
             return await self._server.write(call)
-        except NotThere:
+        except IndexNotThere:
             self._is_ready = False
             raise
 
@@ -255,7 +255,7 @@ class ElasticsearchIndex:
                 return
             try:
                 await self._check_format()
-            except NotThere:
+            except IndexNotThere:
                 await self._create()
                 await self._check_format()
             self._is_ready = True

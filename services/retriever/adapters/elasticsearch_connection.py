@@ -48,7 +48,7 @@ class ElasticsearchConnection:
         await self._client.close()
 
     async def read(self, call: Callable[[AsyncElasticsearch], Awaitable[T]]) -> T:
-        """Raises IndexUnavailable, NotThere when the index is missing, or EngineUnsupported."""
+        """Raises IndexUnavailable, IndexNotThere when the index is missing, or EngineUnsupported."""
         await self.check()
         return await self._translated(lambda: call(self._reader), READ)
 
@@ -98,7 +98,7 @@ class ElasticsearchConnection:
         if error.status_code == 403:
             return IndexUnavailable(f"{reason}; give the credentials the privileges that docs/operations.md names")
         if error.error == "index_not_found_exception":
-            return NotThere(reason)
+            return IndexNotThere(reason)
         return IndexUnavailable(reason, retry_after_s=1.0 if error.status_code in _TRANSIENT else None)
 
     def _not_reached(self, error: TransportError) -> IndexUnavailable:
@@ -110,7 +110,7 @@ class ElasticsearchConnection:
         )
 
 
-class NotThere(IndexUnavailable):
+class IndexNotThere(IndexUnavailable):
     """The server is well; the index that was asked about does not exist."""
 
 

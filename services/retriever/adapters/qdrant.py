@@ -17,7 +17,7 @@ import structlog
 from qdrant_client import AsyncQdrantClient, models
 
 from services.retriever import filters
-from services.retriever.adapters.qdrant_connection import NotThere, QdrantConnection
+from services.retriever.adapters.qdrant_connection import CollectionNotThere, QdrantConnection
 from services.retriever.adapters.qdrant_schema import (
     STORED,
     all_of,
@@ -318,7 +318,7 @@ class QdrantIndex:
     def _forgetting_what_is_gone(self) -> Iterator[None]:
         try:
             yield
-        except NotThere:
+        except CollectionNotThere:
             self._held = None  # removed by its operator: the next call looks for what is there now
             raise
 

@@ -53,7 +53,7 @@ class QdrantConnection:
         await self._writer.close()
 
     async def read(self, call: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
-        """Raises IndexUnavailable, NotThere when a collection is missing, or EngineUnsupported."""
+        """Raises IndexUnavailable, CollectionNotThere when a collection is missing, or EngineUnsupported."""
         await self.check()
         return await self._translated(lambda: call(self._reader), READ)
 
@@ -96,7 +96,7 @@ class QdrantConnection:
     def _failure(self, error: Exception) -> Exception:
         if isinstance(error, UnexpectedResponse):
             if error.status_code == 404:
-                return NotThere(f"Qdrant at {self.url} answered 404: {_reason(error)}")
+                return CollectionNotThere(f"Qdrant at {self.url} answered 404: {_reason(error)}")
             if error.status_code in (401, 403):
                 return IndexUnavailable(
                     f"Qdrant at {self.url} refused the API key ({error.status_code}); check GROUNDWORK_QDRANT_API_KEY"
@@ -115,7 +115,7 @@ class QdrantConnection:
         )
 
 
-class NotThere(IndexUnavailable):
+class CollectionNotThere(IndexUnavailable):
     """The server is well; the collection that was asked about does not exist."""
 
 

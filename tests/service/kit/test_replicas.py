@@ -122,7 +122,7 @@ async def test_users_of_the_services_may_do_what_replicas_take() -> None:
                 assert await bucket.get("acme.one") == Entry("acme.one", b"1", revision)
                 assert [entry.key async for entry in bucket.entries(">")] == ["acme.one"]
                 await bucket.purge("acme.one", revision)
-                for files in written_by(user, state.ObjectStore):
+                for files in written_by(user, state.ObjectBucket):
                     store = await ObjectStore.open(replace(nats, replicas=3), files.name)
                     await store.put("file", given([b"content"]))
                     await store.delete("file")

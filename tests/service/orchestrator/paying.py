@@ -7,7 +7,7 @@ from kit.access.principal import Principal
 from services.orchestrator.log.events import Approval, EffectClass, RunStarted, RunStatus
 from services.orchestrator.log.journal import Journal
 from services.orchestrator.models import RunKey, RunRecord
-from services.orchestrator.runs.approvals import Question
+from services.orchestrator.runs.approvals import PendingApproval
 from services.orchestrator.steps.approvals import ApprovalRequest
 from services.orchestrator.steps.run import Run
 from tests.service.orchestrator.conftest import ANN, QUESTION, Orchestrator, now
@@ -58,7 +58,7 @@ async def is_parked(orchestrator: Orchestrator, key: RunKey) -> bool:
     return marker is not None and marker.parked
 
 
-async def listed(orchestrator: Orchestrator, principal: Principal = ANN) -> Sequence[Question]:
+async def listed(orchestrator: Orchestrator, principal: Principal = ANN) -> Sequence[PendingApproval]:
     return (await orchestrator.runs.approvals.list(principal, 0, "")).questions
 
 
@@ -66,10 +66,10 @@ async def is_listed(orchestrator: Orchestrator, key: RunKey) -> bool:
     return bool(await _questions(orchestrator, key))
 
 
-async def _questions(orchestrator: Orchestrator, key: RunKey) -> Sequence[Question]:
+async def _questions(orchestrator: Orchestrator, key: RunKey) -> Sequence[PendingApproval]:
     operator = Principal(key.tenant_id, OPERATOR.subject, OPERATOR.scopes)
     return [each for each in await listed(orchestrator, operator) if each.run_id == key.run_id]
 
 
-async def decide(at: Orchestrator, asked: Approval, *, allowed: bool, by: Principal = ANN) -> Question:
+async def decide(at: Orchestrator, asked: Approval, *, allowed: bool, by: Principal = ANN) -> PendingApproval:
     return await at.runs.approvals.resolve(by, asked.approval_id, asked.arguments_hash, allowed=allowed)

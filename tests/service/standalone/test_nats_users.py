@@ -114,7 +114,7 @@ async def test_a_service_does_with_its_own_what_it_needs(
         await nats.check()
         for bucket in written_by(name, Bucket):
             await whole_life_of_a_bucket(nats, bucket.name)
-        for files in written_by(name, state.ObjectStore):
+        for files in written_by(name, state.ObjectBucket):
             store = await ObjectStore.open(nats, files.name)
             await store.put("one", pieces())
             assert await store.exists("one")

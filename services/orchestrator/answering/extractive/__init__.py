@@ -9,7 +9,7 @@ from services.orchestrator.answering.extractive.answering import (
     confidence_in,
     render,
 )
-from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage, SentenceScorer
+from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage
 from services.orchestrator.answering.extractive.settings import ExtractiveSettings
 from services.orchestrator.answering.extractive.two_steps import find_bridge, read_two_steps
 
@@ -22,7 +22,6 @@ __all__ = [
     "ExtractiveAnswer",
     "ExtractiveSettings",
     "Passage",
-    "SentenceScorer",
     "answer",
     "confidence_in",
     "find_bridge",

@@ -12,7 +12,7 @@ from kit.language.cues import is_number_word, is_year, names_a_time
 from kit.language.opposites import opposed
 from kit.language.questions import AnswerKind, Question
 from kit.language.terms import Token, tokens, words
-from services.orchestrator.answering.extractive.features import Candidate, Evidence
+from services.orchestrator.answering.extractive.features import Candidate, WeighedCandidates
 
 FEATURES = (
     "question_names",
@@ -54,7 +54,7 @@ class _Aligned:
     """A question and a unit, in words."""
 
     question: Question
-    evidence: Evidence
+    evidence: WeighedCandidates
     candidate: Candidate
     asked: Sequence[Token]
     found: Sequence[Token]
@@ -64,7 +64,7 @@ class _Aligned:
         return frozenset(token.stem for token in self.found)
 
 
-def read_alignment(question: Question, evidence: Evidence, candidate: Candidate) -> list[float]:
+def read_alignment(question: Question, evidence: WeighedCandidates, candidate: Candidate) -> list[float]:
     """The features of `candidate`, in order. Some 0.2 ms."""
     aligned = _Aligned(question, evidence, candidate, tokens(question.text), tokens(candidate.unit.text))
     passage = [each for each in evidence.candidates if each.passage.number == candidate.passage.number]

@@ -16,8 +16,13 @@ from kit.language.sentences import UnitKind
 from kit.language.terms import tokens
 from services.orchestrator.answering.extractive.answerability import probability
 from services.orchestrator.answering.extractive.denials import tells_another_number
-from services.orchestrator.answering.extractive.features import Candidate, Evidence, gather, has_column_and_cell
-from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage, SentenceScorer
+from services.orchestrator.answering.extractive.features import (
+    Candidate,
+    WeighedCandidates,
+    gather,
+    has_column_and_cell,
+)
+from services.orchestrator.answering.extractive.models import AnswerSentence, ExtractiveAnswer, Passage
 from services.orchestrator.answering.extractive.rows import is_row, is_shortened, is_whole, names_a_column, shortened
 from services.orchestrator.answering.extractive.scored import Scored
 from services.orchestrator.answering.extractive.scoring import prefilter, rank
@@ -32,6 +37,7 @@ from services.orchestrator.answering.extractive.superseded import (
     without_superseded,
 )
 from services.orchestrator.answering.extractive.two_steps import find_bridge, read_two_steps
+from services.orchestrator.ports import SentenceScorer
 
 EMPTY_QUESTION = "EMPTY_QUESTION"
 NO_EVIDENCE = "NO_EVIDENCE"
@@ -118,7 +124,9 @@ async def _in_one_step(
     )
 
 
-def _sure_of(read: Question, evidence: Evidence, ranked: Sequence[Scored], everything: Sequence[Scored]) -> float:
+def _sure_of(
+    read: Question, evidence: WeighedCandidates, ranked: Sequence[Scored], everything: Sequence[Scored]
+) -> float:
     """Of the best of `ranked`. It depends on all that was found: what is superseded is near, too."""
     best = judged_with_its_antecedent(evidence, ranked[0], everything)
     return _confidence(read, evidence, [best, *(each for each in everything if each is not ranked[0])])
@@ -182,12 +190,12 @@ async def confidence_in(
     cited = [each for each in evidence.candidates if any(_overlaps(each, quote) for quote in quotes)]
     if not cited or not read.terms:
         return None
-    kept = prefilter(Evidence(tuple(cited), evidence.weights), settings)
+    kept = prefilter(WeighedCandidates(tuple(cited), evidence.weights), settings)
     semantics, _ = await score_candidates(read, kept, scorer, settings)
     return _confidence(read, evidence, rank(kept, semantics, settings))
 
 
-def _confidence(read: Question, evidence: Evidence, ranked: Sequence[Scored]) -> float:
+def _confidence(read: Question, evidence: WeighedCandidates, ranked: Sequence[Scored]) -> float:
     """That the best unit answers. Words to look up ask nothing: they are answered by as much of them as is in its section."""
     if read.kind is AnswerKind.KEYWORDS:
         return round(evidence.share(ranked[0].candidate.nearby), 3)
@@ -222,7 +230,7 @@ def _lacks_year(read: Question, row: Candidate) -> bool:
     return bool(years - row.about) and any(is_year(token.surface) for token in tokens(row.unit.text))
 
 
-def _compares_nowhere(read: Question, evidence: Evidence, row: Candidate) -> bool:
+def _compares_nowhere(read: Question, evidence: WeighedCandidates, row: Candidate) -> bool:
     """Whether the question asks for the most or the least of several, which no single row tells that does not say so. "The minimum
     age for diving" is one of the only row about diving."""
     if not compares(read.text) or compares(f"{row.caption} {row.unit.text}"):

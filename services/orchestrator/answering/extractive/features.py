@@ -77,7 +77,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class WeighedCandidates:
     """All candidates, and how heavy each question stem is."""
 
     candidates: tuple[Candidate, ...]
@@ -107,14 +107,14 @@ class _Read:
     """The same for document name and heading path."""
 
 
-def gather(question: Question, passages: Sequence[Passage]) -> Evidence:
+def gather(question: Question, passages: Sequence[Passage]) -> WeighedCandidates:
     """Cut `passages` into candidates and measure each against the question. Microseconds a word; no model."""
     read = [_read(question, passage) for passage in passages]
     weights = _weights(question, read)
-    evidence = Evidence((), weights)
+    evidence = WeighedCandidates((), weights)
     candidates = [candidate for part in read for candidate in _candidates(question, part, evidence)]
     answers = [each for each in candidates if _says_something(question, each)]
-    return Evidence(tuple(answers or candidates), weights)
+    return WeighedCandidates(tuple(answers or candidates), weights)
 
 
 def _read(question: Question, passage: Passage) -> _Read:
@@ -194,7 +194,7 @@ def _weights(question: Question, read: Sequence[_Read]) -> dict[str, float]:
     return weights
 
 
-def _candidates(question: Question, part: _Read, evidence: Evidence) -> list[Candidate]:
+def _candidates(question: Question, part: _Read, evidence: WeighedCandidates) -> list[Candidate]:
     everything = [part.header, *part.matches]
     passage_coverage = _covered_share(evidence, everything)
     return [
@@ -235,7 +235,9 @@ def _quotes(question: Question, text: str) -> bool:
     )
 
 
-def _candidate(question: Question, part: _Read, index: int, evidence: Evidence, passage_coverage: float) -> Candidate:
+def _candidate(
+    question: Question, part: _Read, index: int, evidence: WeighedCandidates, passage_coverage: float
+) -> Candidate:
     unit, found, own = part.units[index], part.tokens[index], part.matches[index]
     neighbours = [part.matches[i] for i in (index - 1, index + 1) if 0 <= i < len(part.units)]
     section = part.passage.heading_path[-1] if part.passage.heading_path else ""
@@ -303,7 +305,7 @@ def _inherit(own: dict[str, float], source: dict[str, float], weight: float) -> 
     return inherited | {stem: max(strength, inherited.get(stem, 0.0)) for stem, strength in own.items()}
 
 
-def _covered_share(evidence: Evidence, matches: Sequence[dict[str, float]]) -> float:
+def _covered_share(evidence: WeighedCandidates, matches: Sequence[dict[str, float]]) -> float:
     best: dict[str, float] = {}
     for matched in matches:
         for stem, strength in matched.items():

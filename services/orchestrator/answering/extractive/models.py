@@ -1,8 +1,6 @@
 """What goes into an extractive answer and what comes out."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 
 @dataclass(frozen=True)
@@ -24,14 +22,6 @@ class Passage:
     """Where the chunk starts in its document."""
     document_name: str = ""
     heading_path: tuple[str, ...] = ()
-
-
-class SentenceScorer(Protocol):
-    """Late-interaction (MaxSim) or cosine similarity of a question to sentences."""
-
-    async def score(self, question: str, sentences: Sequence[str]) -> Sequence[float]:
-        """One score a sentence, in order, about -1 to 1. May raise anything: the answerer goes on without."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from services.orchestrator.answering.extractive.features import Candidate, Evidence
+from services.orchestrator.answering.extractive.features import Candidate, WeighedCandidates
 from services.orchestrator.answering.extractive.scored import Scored
 from services.orchestrator.answering.extractive.settings import ExtractiveSettings, RankWeights
 
 
-def prefilter(evidence: Evidence, settings: ExtractiveSettings) -> list[Candidate]:
+def prefilter(evidence: WeighedCandidates, settings: ExtractiveSettings) -> list[Candidate]:
     """The units worth the scorer's time, best first by words alone, each text once."""
     ranked = sorted(evidence.candidates, key=lambda c: -_value(c, 0.0, settings.without_scorer))
     kept: list[Candidate] = []

@@ -6,7 +6,7 @@ from kit.language.cues import SHAPED_KINDS
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import UnitKind
 from kit.language.terms import words
-from services.orchestrator.answering.extractive.features import Candidate, Evidence
+from services.orchestrator.answering.extractive.features import Candidate, WeighedCandidates
 from services.orchestrator.answering.extractive.scored import Scored
 from services.orchestrator.answering.extractive.settings import ExtractiveSettings
 
@@ -17,7 +17,7 @@ _NEXT_STEP = words("then next afterwards finally second secondly third thirdly l
 
 
 def select(
-    question: Question, evidence: Evidence, ranked: Sequence[Scored], settings: ExtractiveSettings
+    question: Question, evidence: WeighedCandidates, ranked: Sequence[Scored], settings: ExtractiveSettings
 ) -> list[Scored]:
     """1 to `max_units` of `ranked` (best first, not empty), with antecedents pulled in, in reading order."""
     limit, gap = _limits(question, settings)
@@ -88,7 +88,7 @@ def _says_the_same(left: Candidate, right: Candidate, settings: ExtractiveSettin
 
 
 def _with_antecedents(
-    question: Question, evidence: Evidence, chosen: Sequence[Scored], settings: ExtractiveSettings
+    question: Question, evidence: WeighedCandidates, chosen: Sequence[Scored], settings: ExtractiveSettings
 ) -> list[Scored]:
     """Adds the sentence that says what the pronoun at the start of another one stands for."""
     complete = list(chosen)
@@ -101,7 +101,7 @@ def _with_antecedents(
     return complete
 
 
-def _antecedent(question: Question, evidence: Evidence, candidate: Candidate) -> Candidate | None:
+def _antecedent(question: Question, evidence: WeighedCandidates, candidate: Candidate) -> Candidate | None:
     if candidate.unit.kind is not UnitKind.PROSE or not candidate.antecedent:
         return None
     for other in evidence.candidates:

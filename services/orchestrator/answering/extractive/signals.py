@@ -12,7 +12,7 @@ from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import UnitKind
 from kit.language.terms import Token, tokens
 from services.orchestrator.answering.extractive import alignment
-from services.orchestrator.answering.extractive.features import Evidence
+from services.orchestrator.answering.extractive.features import WeighedCandidates
 from services.orchestrator.answering.extractive.scored import Scored
 
 FEATURES = (
@@ -61,7 +61,7 @@ _CUED = frozenset(
 )
 
 
-def read_signals(question: Question, evidence: Evidence, ranked: Sequence[Scored]) -> list[float]:
+def read_signals(question: Question, evidence: WeighedCandidates, ranked: Sequence[Scored]) -> list[float]:
     """Of the best of `ranked` (best first, not empty). NaN where nothing is known."""
     best = ranked[0]
     candidate = best.candidate
@@ -102,7 +102,7 @@ def read_signals(question: Question, evidence: Evidence, ranked: Sequence[Scored
     ]
 
 
-def lacks_identifier(question: Question, evidence: Evidence) -> bool:
+def lacks_identifier(question: Question, evidence: WeighedCandidates) -> bool:
     """Whether a number or an identifier of the question stands nowhere in the evidence."""
     known = frozenset[str]().union(*(each.nearby for each in evidence.candidates))
     missing = {term.stem for term in question.terms if term.stem not in known and any(map(str.isdigit, term.surface))}
@@ -123,7 +123,7 @@ def _semantic(ranked: Sequence[Scored]) -> tuple[float, float, float]:
     return own, own - rival, _deviations(own, scores)
 
 
-def _dense(evidence: Evidence, own: float | None) -> tuple[float, float]:
+def _dense(evidence: WeighedCandidates, own: float | None) -> tuple[float, float]:
     scores = {each.passage.number: each.passage.dense_score for each in evidence.candidates}
     known = [score for score in scores.values() if score is not None]
     if not known:
@@ -136,12 +136,12 @@ def _deviations(value: float, values: Sequence[float]) -> float:
     return (value - statistics.fmean(values)) / deviation if deviation > 0 else 0.0
 
 
-def _share(evidence: Evidence, held: set[str] | frozenset[str], of: set[str]) -> float:
+def _share(evidence: WeighedCandidates, held: set[str] | frozenset[str], of: set[str]) -> float:
     total = sum(evidence.weights[name] for name in of)
     return sum(evidence.weights[name] for name in held) / total if total else 1.0
 
 
-def _heaviest(evidence: Evidence, missing: set[str] | frozenset[str]) -> float:
+def _heaviest(evidence: WeighedCandidates, missing: set[str] | frozenset[str]) -> float:
     """Share of the question's weight that the heaviest missing word has: the one that the question turns on."""
     total = sum(evidence.weights.values())
     return max((evidence.weights[stem] for stem in missing), default=0.0) / total if total else 0.0

@@ -15,7 +15,7 @@ from kit.language.question_language import language_by_words
 from kit.language.questions import AnswerKind, Question
 from kit.language.sentences import UnitKind
 from kit.language.terms import STOPWORDS, Token, stem, tokens, words
-from services.orchestrator.answering.extractive.features import Candidate, Evidence
+from services.orchestrator.answering.extractive.features import Candidate, WeighedCandidates
 from services.orchestrator.answering.extractive.rows import fields, is_row, names_a_whole
 from services.orchestrator.answering.extractive.scored import Scored
 
@@ -90,7 +90,7 @@ def _goes_on_from(other: Scored, named: Scored) -> bool:
     return bool(follows and adds) and other.value >= named.value - MOST_BEHIND_ITS_SUBJECT
 
 
-def judged_with_its_antecedent(evidence: Evidence, best: Scored, ranked: Sequence[Scored]) -> Scored:
+def judged_with_its_antecedent(evidence: WeighedCandidates, best: Scored, ranked: Sequence[Scored]) -> Scored:
     """The best unit as one with the sentence that it goes on from, where it has taken that one's place: both will be shown."""
     for other in ranked:
         if other is not best and _goes_on_from(best, other):
