@@ -1,13 +1,11 @@
 """A run's events, from the contract's messages to what a client reads. Every payload of the contract is covered by
 construction: the event's kind is the name of the payload that is set."""
 
-from typing import Any
-
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.encoding import encode, enum_number
 from services.gateway.errors import UnknownMode
-from services.gateway.models import BroughtModel, Budgets, Json, RunEvent, RunRequest
+from services.gateway.models import Json, RunEvent
 
 
 def run_event(message: pb.RunEvent) -> RunEvent:
@@ -36,56 +34,14 @@ def _public(kind: str, payload: Json) -> Json:
             return payload
 
 
-def start_request(request: RunRequest) -> pb.StartRunRequest:
-    """The contract's message for a question. Raises UnknownMode."""
-    brought = request.brought_model
-    return pb.StartRunRequest(
-        mode=_mode(request.mode),
-        question=request.question,
-        collection_ids=request.collection_ids,
-        thread_id=request.thread_id,
-        agent=request.agent,
-        document_ids=request.document_ids,
-        top_k=request.top_k,
-        idempotency_key=request.idempotency_key,
-        budgets=_budgets(request.budgets),
-        model_credentials=_credentials(brought) if brought else None,
-        tools=None if request.tools is None else pb.ToolSelection(names=request.tools),
-        memory=request.memory,
-    )
-
-
-def _mode(name: str) -> Any:
+def run_mode(name: str) -> pb.RunMode.ValueType:
+    """The mode of that name. Raises UnknownMode."""
     try:
-        return enum_number(pb.RunMode.DESCRIPTOR, name)
+        return pb.RunMode.ValueType(enum_number(pb.RunMode.DESCRIPTOR, name))
     except KeyError:
         raise UnknownMode(
             f"mode {name!r} does not exist; the modes are listed at GET /v1/agents", field="mode"
         ) from None
-
-
-def _credentials(model: BroughtModel) -> pb.ModelCredentials:
-    return pb.ModelCredentials(
-        base_url=model.base_url,
-        api_key=model.api_key.get_secret_value(),
-        model=model.model,
-        preset=model.preset,
-    )
-
-
-def _budgets(asked: Budgets) -> pb.Budgets | None:
-    if asked == Budgets():
-        return None
-    budgets = pb.Budgets(
-        answer_tokens=asked.answer_tokens,
-        tokens=asked.tokens,
-        cost_usd=asked.cost_usd,
-        reasoning_steps=asked.reasoning_steps,
-        tool_calls=asked.tool_calls,
-        parallel_calls=asked.parallel_calls,
-    )
-    budgets.wall_clock.FromMilliseconds(round(asked.wall_clock_s * 1000))
-    return budgets
 
 
 def interrupted(run_id: str, after_seq: int, message: str) -> Json:

@@ -4,13 +4,15 @@ call the contract and encode."""
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from services.gateway.models import Health, RunEvent, RunRequest
+from groundwork.orchestrator.v1.orchestrator_pb2 import StartRunRequest
+
+from services.gateway.models import Health, RunEvent
 
 
 class RunLog(Protocol):
     """Runs as streams of events. Both raise GroundworkError; `aclose()` of a stream does not stop its run."""
 
-    def start(self, request: RunRequest) -> AsyncIterator[RunEvent]:
+    def start(self, request: StartRunRequest) -> AsyncIterator[RunEvent]:
         """Starts a run and follows it."""
 
     def attach(self, run_id: str, after_seq: int) -> AsyncIterator[RunEvent]:

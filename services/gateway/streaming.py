@@ -4,17 +4,19 @@ Hanging up stops no run."""
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
+from groundwork.orchestrator.v1.orchestrator_pb2 import StartRunRequest
+
 from kit.errors import GroundworkError, Internal
 from services.gateway.backends import Backends
 from services.gateway.errors import StreamInterrupted
 from services.gateway.events import interrupted
-from services.gateway.models import RunEvent, RunRequest
+from services.gateway.models import RunEvent
 from services.gateway.problems import problem
 from services.gateway.runs import ReattachPolicy, follow
 from services.gateway.sse import EventStream, ServerSentEvent, of_run
 
 
-def started(services: Backends, request: RunRequest) -> AsyncIterator[RunEvent]:
+def started(services: Backends, request: StartRunRequest) -> AsyncIterator[RunEvent]:
     """A new run's events to the last one, across broken streams."""
     log = services.run_log
     return follow(log.start(request), log.attach, run_id="", after_seq=0, policy=policy(services))

@@ -9,8 +9,8 @@ from groundwork.orchestrator.v1 import orchestrator_pb2_grpc as rpc
 
 from kit.rpc.calls import responses
 from services.gateway.errors import RunNotStarted
-from services.gateway.events import run_event, start_request
-from services.gateway.models import RunEvent, RunRequest
+from services.gateway.events import run_event
+from services.gateway.models import RunEvent
 
 
 class OrchestratorRunLog:
@@ -24,8 +24,8 @@ class OrchestratorRunLog:
         self._timeout_s = timeout_s
         self._start_timeout_s = start_timeout_s
 
-    async def start(self, request: RunRequest) -> AsyncIterator[RunEvent]:
-        async with aclosing(responses(self._stub.StartRun(start_request(request), timeout=self._timeout_s))) as answers:
+    async def start(self, request: pb.StartRunRequest) -> AsyncIterator[RunEvent]:
+        async with aclosing(responses(self._stub.StartRun(request, timeout=self._timeout_s))) as answers:
             try:
                 async with asyncio.timeout(self._start_timeout_s):
                     started = await anext(answers, None)

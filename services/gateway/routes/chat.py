@@ -5,12 +5,13 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from kit.vocabulary.run_fold import WAITING, RunFold
 from services.gateway.answers import answered, fold_events
 from services.gateway.backends import Services
 from services.gateway.existence import require_existing
-from services.gateway.models import Json, RunRequest
+from services.gateway.models import Json
 from services.gateway.own_default import all_meant
 from services.gateway.schemas.chat import ToolChatRequest, ToolChatResponse, WaitingRun
 from services.gateway.schemas.events import run_stream_response
@@ -61,16 +62,16 @@ async def chat(
     return JSONResponse(answer.model_dump(mode="json"), headers=headers)
 
 
-def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempotency_key: str) -> RunRequest:
-    return RunRequest(
-        mode="chat",
+def _run_request(message: ToolChatRequest, collection_ids: Sequence[str], idempotency_key: str) -> pb.StartRunRequest:
+    return pb.StartRunRequest(
+        mode=pb.RUN_MODE_CHAT,
         question=message.message,
-        collection_ids=tuple(collection_ids),
+        collection_ids=collection_ids,
         thread_id=message.thread_id or "",
         idempotency_key=idempotency_key,
         budgets=message.budgets.asked(),
-        brought_model=message.model.brought() if message.model else None,
-        tools=None if message.tools is None else tuple(message.tools),
+        model_credentials=message.model.brought() if message.model else None,
+        tools=None if message.tools is None else pb.ToolSelection(names=message.tools),
         memory=message.memory,
     )
 

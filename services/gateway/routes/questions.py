@@ -5,11 +5,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse, Response
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 
 from services.gateway.answers import answered, fold_events
 from services.gateway.backends import Services
+from services.gateway.events import run_mode
 from services.gateway.existence import require_existing
-from services.gateway.models import RunEvent, RunRequest
+from services.gateway.models import RunEvent
 from services.gateway.own_default import all_meant, meant
 from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
@@ -45,15 +47,15 @@ async def ask(
     await require_existing(services, collection_ids)
     events = started(
         services,
-        RunRequest(
-            mode="qa",
+        pb.StartRunRequest(
+            mode=pb.RUN_MODE_QA,
             question=request.question,
-            collection_ids=tuple(collection_ids),
-            document_ids=tuple(request.document_ids),
+            collection_ids=collection_ids,
+            document_ids=request.document_ids,
             top_k=request.top_k,
             idempotency_key=idempotency_key or "",
             budgets=request.budgets.asked(),
-            brought_model=request.model.brought() if request.model else None,
+            model_credentials=request.model.brought() if request.model else None,
         ),
     )
     return await run_stream(events, services) if EVENT_STREAM in accept.lower() else await _json(events)
@@ -80,17 +82,17 @@ async def chat(
     await require_existing(services, [collection_id], request.thread_id or "")
     events = started(
         services,
-        RunRequest(
-            mode=request.mode,
+        pb.StartRunRequest(
+            mode=run_mode(request.mode),
             question=request.message,
-            collection_ids=(collection_id,),
+            collection_ids=[collection_id],
             thread_id=request.thread_id or "",
             agent=request.agent or "",
-            document_ids=tuple(request.document_ids),
+            document_ids=request.document_ids,
             top_k=request.top_k,
             idempotency_key=idempotency_key or "",
             budgets=request.budgets.asked(),
-            brought_model=request.model.brought() if request.model else None,
+            model_credentials=request.model.brought() if request.model else None,
         ),
     )
     return await run_stream(events, services) if not wants_json(http.headers) else await _json(events)

@@ -3,9 +3,9 @@
 from typing import Annotated, Literal
 
 from fastapi import Path
+from groundwork.orchestrator.v1.orchestrator_pb2 import ModelCredentials
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from services.gateway import models
 from services.gateway.schemas.fields import RequestBody
 from services.gateway.schemas.times import Moment
 
@@ -84,6 +84,11 @@ class BroughtModel(RequestBody):
         default=None, description="Kind of provider; null means that it is told by the address."
     )
 
-    def brought(self) -> models.BroughtModel:
+    def brought(self) -> ModelCredentials:
         """For a run."""
-        return models.BroughtModel(self.base_url, self.api_key, self.model, self.preset or "")
+        return ModelCredentials(
+            base_url=self.base_url,
+            api_key=self.api_key.get_secret_value(),
+            model=self.model,
+            preset=self.preset or "",
+        )

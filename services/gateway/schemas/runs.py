@@ -1,11 +1,10 @@
 """Questions, runs and threads as clients see them."""
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from services.gateway.models import Budgets
 from services.gateway.schemas.fields import (
     WHOLE,
     CollectionIds,
@@ -45,9 +44,14 @@ class AskedBudgets(RequestBody):
         description="Dollars that models may cost, by the configured prices; then as above.",
     )
 
-    def asked(self) -> Budgets:
-        """Zero for what was left out."""
-        return Budgets(self.wall_clock_s or 0.0, self.answer_tokens or 0, self.tokens or 0, self.cost_usd or 0.0)
+    def asked(self) -> pb.Budgets | None:
+        """Zero for what was left out; None for no limit at all."""
+        budgets = pb.Budgets(
+            answer_tokens=self.answer_tokens or 0, tokens=self.tokens or 0, cost_usd=self.cost_usd or 0.0
+        )
+        if self.wall_clock_s:
+            budgets.wall_clock.FromMilliseconds(round(self.wall_clock_s * 1000))
+        return budgets if budgets.ByteSize() else None
 
 
 class ToolBudgets(AskedBudgets):
@@ -63,14 +67,13 @@ class ToolBudgets(AskedBudgets):
         default=None, description="Calls of tools under way at once."
     )
 
-    def asked(self) -> Budgets:
-        """Zero for what was left out."""
-        return replace(
-            super().asked(),
-            reasoning_steps=self.steps or 0,
-            tool_calls=self.tool_calls or 0,
-            parallel_calls=self.parallel_calls or 0,
-        )
+    def asked(self) -> pb.Budgets | None:
+        """Zero for what was left out; None for no limit at all."""
+        budgets = super().asked() or pb.Budgets()
+        budgets.reasoning_steps = self.steps or 0
+        budgets.tool_calls = self.tool_calls or 0
+        budgets.parallel_calls = self.parallel_calls or 0
+        return budgets if budgets.ByteSize() else None
 
 
 class QaRequest(RequestBody):

@@ -12,10 +12,9 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from groundwork.retriever.v1 import retriever_pb2
 
 from services.gateway.encoding import encode, enum_number
-from services.gateway.events import run_event, start_request
-from services.gateway.models import RunRequest
+from services.gateway.events import run_event
 from services.gateway.schemas.events import EVENT_MODELS
-from services.gateway.schemas.runs import AskedBudgets
+from services.gateway.schemas.runs import AskedBudgets, ToolBudgets
 
 PAYLOADS = [field.name for field in pb.RunEvent.DESCRIPTOR.oneofs_by_name["payload"].fields]
 COMMON = {"run_id", "seq", "at", "step"}
@@ -93,22 +92,13 @@ def test_words_are_the_contracts_enums_and_back() -> None:
         enum_number(pb.RunStatus.DESCRIPTOR, "sleeping")
 
 
-def test_a_question_becomes_the_contracts_request() -> None:
-    request = start_request(RunRequest("grounded", "Why?", ("a", "b"), thread_id="t", agent="auto", top_k=3))
-    assert request.mode == pb.RUN_MODE_GROUNDED
-    assert (request.question, list(request.collection_ids), request.thread_id, request.top_k) == (
-        "Why?",
-        ["a", "b"],
-        "t",
-        3,
-    )
-
-
 def test_budgets_of_a_question_are_passed_on_and_absent_ones_are_the_services() -> None:
-    asked = AskedBudgets(wall_clock_s=2.5, tokens=100).asked()
-    budgets = start_request(RunRequest("qa", "Why?", ("a",), budgets=asked)).budgets
+    budgets = ToolBudgets(wall_clock_s=2.5, tokens=100, steps=3).asked()
+    assert budgets is not None
     assert (budgets.wall_clock.ToMilliseconds(), budgets.tokens, budgets.answer_tokens) == (2500, 100, 0)
-    assert not start_request(RunRequest("qa", "Why?", ("a",))).HasField("budgets")
+    assert (budgets.reasoning_steps, budgets.tool_calls) == (3, 0)
+    assert AskedBudgets().asked() is None
+    assert ToolBudgets().asked() is None
 
 
 def test_nothing_internal_reaches_a_client() -> None:
