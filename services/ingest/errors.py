@@ -15,7 +15,8 @@ from kit.errors import (
 
 SUPPORTED = (
     "Supported are PDF, Word (docx), PowerPoint (pptx), Excel (xlsx), OpenDocument (odt, ods, odp), RTF, EPUB, HTML, Markdown, "
-    "CSV, JSON (json, jsonl), plain text, e-mails (eml, msg), pictures of text (png, jpg, tiff, webp, bmp, gif), exports of "
+    "CSV, JSON (json, jsonl), XML, source code and any other readable text, notebooks (ipynb), subtitles (srt, vtt), e-mails (eml, "
+    "msg, mbox), calendars (ics), pictures of text (png, jpg, tiff, webp, bmp, gif), exports of "
     "Telegram (result.json), and each of these packed by gzip (gz)"
 )
 

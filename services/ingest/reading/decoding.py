@@ -44,6 +44,7 @@ _SIGNS_AT_WORDS = frozenset("\u2019\u2018\u201c\u201d\u201e\u201a«»\u2039\u203
 _ALPHABETS = frozenset(("LATIN", "CYRILLIC", "GREEK", "HEBREW", "ARABIC", "THAI", "ARMENIAN", "GEORGIAN"))
 _UTF16_BLOCK = 0.9
 """Of the characters of a text in UTF-16: those in the commonest script, spaces and punctuation."""
+_UTF16_FOREIGN = 0.25
 _UTF16_CHARS = 12
 """Of one script: binary data have no run of so many."""
 _UTF16_COMMON = frozenset("\n\t \u3000\u3001\u3002\uff0c\u060c.,")
@@ -193,7 +194,9 @@ def _utf16_without_mark(data: bytes) -> str | None:
         return "utf-16-le" if _is_text(sample.decode("utf-16-le", "replace")) else None
     if even > 0.4 * half and odd < 0.05 * half:
         return "utf-16-be" if _is_text(sample.decode("utf-16-be", "replace")) else None
-    if not _count_binary(sample):  # every text in another script has some bytes that no other encoding has
+    # Every text in another script has many bytes that are no letters of ASCII, and some that no other encoding has.
+    binary = _count_binary(sample)
+    if not binary or binary + sum(byte > 0x7F for byte in sample) < _UTF16_FOREIGN * len(sample):
         return None
     return next((each for each in ("utf-16-le", "utf-16-be") if _is_of_one_script(sample, each)), None)
 

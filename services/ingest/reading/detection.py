@@ -27,6 +27,12 @@ ODT = "application/vnd.oasis.opendocument.text"
 ODS = "application/vnd.oasis.opendocument.spreadsheet"
 ODP = "application/vnd.oasis.opendocument.presentation"
 OUTLOOK = "application/vnd.ms-outlook"
+CODE = "text/x-source"
+XML = "application/xml"
+NOTEBOOK = "application/x-ipynb+json"
+CALENDAR = "text/calendar"
+MAILBOX = "application/mbox"
+SUBTITLES = "text/vtt"
 GZIP = "application/gzip"
 ZIP = "application/zip"
 TAR = "application/x-tar"
@@ -97,14 +103,39 @@ _TEXT_BY_EXTENSION = {
     ".json": JSON,
     ".jsonl": JSON_LINES,
     ".ndjson": JSON_LINES,
+    ".geojson": JSON,
     ".eml": MAIL,
+    ".mbox": MAILBOX,
+    ".ics": CALENDAR,
+    ".ipynb": NOTEBOOK,
+    ".xml": XML,
+    ".rss": XML,
+    ".atom": XML,
+    ".svg": XML,
+    ".srt": SUBTITLES,
+    ".vtt": SUBTITLES,
+    ".xls": CSV,  # some programs export tables under this name
 }
+_CODE = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        .ada .adb .asm .awk .bash .bat .bicep .c .cc .cfg .clj .cls .cmake .cmd .conf .cpp .cs .css .cxx .d
+        .dart .diff .el .elm .env .erl .ex .exs .f90 .fish .fs .go .gradle .graphql .groovy .h .hcl .hh .hpp
+        .hrl .hs .hxx .ini .java .jl .js .jsx .kt .kts .less .lisp .lua .m .mjs .ml .mm .nim .nix .pas .patch
+        .php .pl .pm .properties .proto .ps1 .py .pyi .pyx .r .rb .rs .s .sass .scala .scm .scss .sh .sol .sql
+        .swift .tcl .tf .toml .ts .tsx .v .vb .vbs .vhd .vue .yaml .yml .zig .zsh
+        """,
+    )
+)
+"""Extensions of files whose lines stay lines."""
 _HTML_START = re.compile(
     # Each comment ends at its first mark, or else a match would try all ways to divide many comments.
     rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b",
     re.IGNORECASE | re.DOTALL,
 )
 
+_MAILBOX_START = re.compile(rb"From \S+ [^\r\n]*\d{4}[^\r\n]*\r?\n[!-9;-~]+:")
 # Of one chat: its name or type comes first. Of all chats: a greeting, personal data, contacts, then "chats".
 _TELEGRAM_START = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*\{(?=.{0,2000}?"(?:messages|chats|personal_information|about)"\s*:)'
@@ -197,10 +228,14 @@ def _type_by_later_mark(head: bytes) -> str:
 
 
 def _kind_of_text(head: bytes, extension: str) -> str:
-    claimed = _ZIP_BY_EXTENSION.get(extension, f"text/x-{extension[1:]}")
-    by_extension = _TEXT_BY_EXTENSION.get(extension, claimed)
+    """Readable text that no extension names is plain text, unless its name claims that it is an office file."""
+    unnamed = CODE if extension in _CODE else _ZIP_BY_EXTENSION.get(extension, PLAIN)
+    by_extension = _TEXT_BY_EXTENSION.get(extension, unnamed)
     if by_extension in (PLAIN, JSON) and _TELEGRAM_START.match(head):
         return TELEGRAM
-    if by_extension in (PLAIN, PDF, claimed) and _HTML_START.match(head.removeprefix(b"\xef\xbb\xbf")):
+    may_be_page = by_extension in (PLAIN, PDF) or extension in (".xls", ".xml", *_ZIP_BY_EXTENSION)
+    if may_be_page and _HTML_START.match(head.removeprefix(b"\xef\xbb\xbf")):
         return HTML
+    if by_extension == PLAIN and _MAILBOX_START.match(head):
+        return MAILBOX
     return by_extension

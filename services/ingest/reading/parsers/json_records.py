@@ -1,7 +1,9 @@
 """JSON and JSON Lines: each object becomes a row of its values behind their names, so that one found by search makes sense without
 the file around it. Long texts in it become paragraphs under the row."""
 
+import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +20,8 @@ from services.ingest.reading.source import Source
 _LONG_TEXT = 300
 """Characters of a value that is no field but a text."""
 _MAX_DEPTH = 100
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*+")|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[}\]])', re.DOTALL)
+"""What settings in JSON have beyond the standard: comments, and commas before a closing bracket. Texts are skipped."""
 _NAMING = ("name", "title", "id", "label", "key")
 
 
@@ -31,6 +35,9 @@ def parse_json(source: Source, name: str) -> ParsedDocument:
             document = _lines(decoded.text, name)
             if document.blocks and not document.warnings:
                 return document
+        with contextlib.suppress(ValueError):
+            value = _loads(_COMMENT.sub(lambda found: found[1] or "", decoded.text))
+            return ParsedDocument(title_from(name), tuple(_blocks(value, ())), warnings=encoding_warnings(decoded))
         raise damaged(name, f"it is no JSON ({error})") from error
     return ParsedDocument(title_from(name), tuple(_blocks(value, ())), warnings=encoding_warnings(decoded))
 

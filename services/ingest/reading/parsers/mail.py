@@ -3,6 +3,8 @@ they are found by their names and can be uploaded on their own."""
 
 import datetime as dt
 import email.utils
+import itertools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from email.message import EmailMessage
@@ -13,11 +15,15 @@ from typing import Any
 from services.ingest.errors import DocumentRejected
 from services.ingest.reading.decoding import codec_of_texts
 from services.ingest.reading.models import Block, BlockKind, ParsedDocument
+from services.ingest.reading.parsers.calendars import UNREADABLE_CALENDAR, calendar_blocks
 from services.ingest.reading.parsers.html import blocks_of_html
 from services.ingest.reading.parsers.plain import paragraphs
-from services.ingest.reading.parsers.titles import title_or_name
+from services.ingest.reading.parsers.titles import title_from, title_or_name
 from services.ingest.reading.source import Source
 
+_KEPT = ("text/plain", "text/calendar")
+_MESSAGE_START = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\r\n\r\n))From [^\r\n]*\r?\n(?=[!-9;-~]+:)")
+_QUOTED_START = re.compile(rb"^(>*)>From ", re.MULTILINE)
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
 _MAX_PARTS = 1000
 _MAX_DEPTH = 100
@@ -48,23 +54,59 @@ class _BriefHeaders(EmailPolicy):
         return name, value[:_MAX_PARSED_HEADER_CHARS]
 
 
+_POLICY = _BriefHeaders(message_factory=_Message)
+
+
 def parse_mail(source: Source, name: str) -> ParsedDocument:
     """Reads a message. Raises DocumentRejected: MAIL_BROKEN, and RecursionError where it is too deeply nested."""
     with source.open("rb") as file:
-        message = BytesParser(policy=_BriefHeaders(message_factory=_Message)).parse(file)
+        message = BytesParser(policy=_POLICY).parse(file)
     assert isinstance(message, EmailMessage)  # what the policy makes
-    shown = [(header, _header(message, header)) for header in _SHOWN]
-    if not any(value for _, value in shown):
+    warnings: list[str] = []
+    blocks = list(_blocks_of(message, warnings))
+    if not any(_header(message, header) for header in _SHOWN):
         raise DocumentRejected(
             "MAIL_BROKEN",
             f"{name} has no sender, date or subject: it is not an e-mail; save it as .txt and upload that",
         )
-    metadata = _metadata(message)
-    blocks = [Block(BlockKind.LIST, f"{header}: {value}") for header, value in shown if value]
-    warnings: list[str] = []
-    blocks.extend(_parts(message, warnings))
     title = title_or_name(_header(message, "Subject"), name)
-    return ParsedDocument(title, tuple(replace(block, metadata=metadata) for block in blocks), warnings=tuple(warnings))
+    return ParsedDocument(title, tuple(blocks), warnings=tuple(warnings))
+
+
+def parse_mailbox(source: Source, name: str) -> ParsedDocument:
+    """Reads the messages of a mailbox (mbox, RFC 4155), each below its subject. Raises DocumentRejected: MAIL_BROKEN."""
+    blocks: list[Block] = []
+    warnings: list[str] = []
+    for data in _messages(source.read_bytes()):
+        message = BytesParser(policy=_POLICY).parsebytes(data)
+        assert isinstance(message, EmailMessage)  # what the policy makes
+        subject = _header(message, "Subject") or _header(message, "From") or "Message"
+        found = list(_blocks_of(message, warnings))
+        if found:
+            heading = Block(BlockKind.HEADING, subject, level=1, begins_part=True, metadata=_metadata(message))
+            blocks += [heading, *(replace(each, level=each.level + 1) if each.level else each for each in found)]
+    if not blocks:
+        raise DocumentRejected("MAIL_BROKEN", f"{name} holds no messages; export the mailbox again and upload that")
+    return ParsedDocument(title_from(name), tuple(blocks), warnings=tuple(dict.fromkeys(warnings)))
+
+
+def _messages(data: bytes) -> Iterator[bytes]:
+    """The messages between the lines that begin with `From `, with what was quoted for them put right."""
+    starts = [found.start() for found in _MESSAGE_START.finditer(data)]
+    for start, end in itertools.pairwise((*starts, len(data))):
+        _, _, message = data[start:end].partition(b"\n")
+        yield _QUOTED_START.sub(rb"\1From ", message)
+
+
+def _blocks_of(message: EmailMessage, warnings: list[str]) -> Iterator[Block]:
+    """The headers and the text of a message, with its fields to filter by."""
+    metadata = _metadata(message)
+    yield from (replace(block, metadata=metadata) for block in (*_headers(message), *_parts(message, warnings)))
+
+
+def _headers(message: EmailMessage) -> Iterator[Block]:
+    shown = ((header, _header(message, header)) for header in _SHOWN)
+    yield from (Block(BlockKind.LIST, f"{header}: {value}") for header, value in shown if value)
 
 
 def attachment_heading(name: str) -> Block:
@@ -82,6 +124,8 @@ def _parts(message: EmailMessage, warnings: list[str]) -> Iterator[Block]:
             break
         if part.get_content_type() == "multipart/alternative" and part.is_multipart():
             alternatives.update(map(id, _unwanted(part.get_payload())))
+        if part.get_content_type() == "message/rfc822" and part.is_multipart():
+            yield from _forwarded(part)
         if part.is_multipart() or id(part) in alternatives:
             continue
         attached = _file_name(part)
@@ -99,17 +143,32 @@ def _parts(message: EmailMessage, warnings: list[str]) -> Iterator[Block]:
     yield from attachments
 
 
+def _forwarded(part: EmailMessage) -> Iterator[Block]:
+    """The subject of a message within a message as a heading, and its headers; its text follows as a part."""
+    inner = part.get_payload()
+    message = inner[0] if isinstance(inner, list) and inner else None
+    if isinstance(message, EmailMessage):
+        subject = _header(message, "Subject") or "Message"
+        yield Block(BlockKind.HEADING, f"Forwarded: {subject}", level=0, begins_part=True)
+        yield from _headers(message)
+
+
 def _unwanted(versions: object) -> Iterator[EmailMessage]:
-    """The HTML of a message that has plain text as well."""
+    """The HTML of a message that has plain text as well. Calendars are no other form of the text."""
     parts = [part for part in versions if isinstance(part, EmailMessage)] if isinstance(versions, list) else []
     if any(part.get_content_type() == "text/plain" and _content(part).strip() for part in parts):
-        yield from (inner for part in parts if part.get_content_type() != "text/plain" for inner in part.walk())
+        yield from (inner for part in parts if part.get_content_type() not in _KEPT for inner in part.walk())
 
 
 def _text(part: EmailMessage) -> Iterator[Block]:
     text = _content(part)
     if part.get_content_subtype() == "html":
         yield from blocks_of_html(text)
+    elif part.get_content_subtype() == "calendar":
+        try:
+            yield from list(calendar_blocks(text))
+        except UNREADABLE_CALENDAR:
+            yield from paragraphs(text)
     else:
         yield from paragraphs(text)
 

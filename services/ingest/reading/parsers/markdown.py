@@ -51,6 +51,11 @@ def parse_markdown(source: Source, name: str) -> ParsedDocument:
     return ParsedDocument(title_or_name(found, name), kept + blocks, warnings=warnings)
 
 
+def blocks_of_markdown(text: str) -> list[Block]:
+    """Blocks of a piece of Markdown, as found in notebooks."""
+    return list(_blocks(_grammar().parse(text)))
+
+
 def _struck_count(tokens: Sequence[Token]) -> int:
     """Passages that are crossed out: what replaces them stands beside them."""
     return sum(_strikes(child) > 0 for token in tokens for child in token.children or ())

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from services.ingest.errors import SUPPORTED, DocumentRejected
 from services.ingest.reading import detection
 from services.ingest.reading.models import ParsedDocument
+from services.ingest.reading.parsers.calendars import parse_calendar
 from services.ingest.reading.parsers.docx import parse_docx
 from services.ingest.reading.parsers.epub import parse_epub
 from services.ingest.reading.parsers.html import parse_html
 from services.ingest.reading.parsers.images import parse_image
 from services.ingest.reading.parsers.json_records import parse_json, parse_json_lines, parse_telegram_or_json
-from services.ingest.reading.parsers.mail import parse_mail
+from services.ingest.reading.parsers.mail import parse_mail, parse_mailbox
 from services.ingest.reading.parsers.markdown import parse_markdown
+from services.ingest.reading.parsers.notebooks import parse_notebook
 from services.ingest.reading.parsers.opendocument import parse_odt
 from services.ingest.reading.parsers.opendocument_sheets import parse_ods
 from services.ingest.reading.parsers.opendocument_slides import parse_odp
@@ -22,8 +25,11 @@ from services.ingest.reading.parsers.pdf import parse_pdf
 from services.ingest.reading.parsers.plain import parse_plain
 from services.ingest.reading.parsers.pptx import parse_pptx
 from services.ingest.reading.parsers.rtf import parse_rtf
+from services.ingest.reading.parsers.source_code import parse_code
+from services.ingest.reading.parsers.subtitles import parse_subtitles
 from services.ingest.reading.parsers.tabular import parse_csv
 from services.ingest.reading.parsers.xlsx import parse_xlsx
+from services.ingest.reading.parsers.xml_records import parse_xml_file
 from services.ingest.reading.recognition import OcrBudget
 from services.ingest.reading.source import Source, unpacked_gzip
 
@@ -45,6 +51,12 @@ _PARSERS: dict[str, Callable[[Source, str], ParsedDocument]] = {
     detection.ODS: parse_ods,
     detection.ODP: parse_odp,
     detection.RTF: parse_rtf,
+    detection.CODE: parse_code,
+    detection.XML: parse_xml_file,
+    detection.NOTEBOOK: parse_notebook,
+    detection.CALENDAR: parse_calendar,
+    detection.MAILBOX: parse_mailbox,
+    detection.SUBTITLES: parse_subtitles,
 }
 _PICTURED: dict[str, Callable[[Source, str, OcrBudget | None], ParsedDocument]] = {
     detection.PDF: parse_pdf,
@@ -59,6 +71,30 @@ _ADVICE = {
     "image/avif": "is a picture in the AVIF format; save it as .png and upload that",
     detection.TAR: "is an archive; unpack it and upload the documents in it",
     detection.ZIP: "is an archive; unpack it and upload the documents in it",
+    "application/x-7z-compressed": "is an archive; unpack it and upload the documents in it",
+    "application/vnd.rar": "is an archive; unpack it and upload the documents in it",
+    "application/postscript": "is a PostScript file; print or convert it to PDF and upload that",
+    "application/x-executable": "is a program, which holds no document to read",
+}
+# The same for those that no bytes tell apart, by their extensions.
+_ADVICE_BY_EXTENSION = {
+    **dict.fromkeys(
+        (".mp3", ".m4a", ".wav", ".ogg", ".flac"), "is a recording; upload a transcript (.txt, .srt or .vtt)"
+    ),
+    **dict.fromkeys(
+        (".mp4", ".mov", ".mkv", ".avi", ".webm"), "is a film; upload a transcript or subtitles (.srt, .vtt)"
+    ),
+    **dict.fromkeys(
+        (".pages", ".numbers", ".key"), "is an iWork file; export it as .docx, .xlsx, .pptx or PDF and upload that"
+    ),
+    **dict.fromkeys((".dwg", ".dxf", ".vsd", ".vsdx", ".pub"), "is a drawing; export it as PDF and upload that"),
+    **dict.fromkeys((".mobi", ".azw", ".azw3"), "is an e-book for one reader; convert it to EPUB and upload that"),
+    **dict.fromkeys(
+        (".db", ".sqlite", ".mdb", ".accdb", ".parquet"), "is a database; export its tables as CSV and upload those"
+    ),
+    ".xlsb": "is a binary Excel file; save it as .xlsx and upload that",
+    ".one": "is a notebook of OneNote; export it as PDF or .docx and upload that",
+    ".pst": "is a store of Outlook; export its messages as .msg or .eml and upload those",
 }
 
 
@@ -96,6 +132,8 @@ def check_readable(media_type: str, name: str) -> None:
     if media_type in _ADVICE:
         raise DocumentRejected("UNSUPPORTED_TYPE", f"{name} {_ADVICE[media_type]}. {SUPPORTED}")
     if media_type not in _PARSERS and media_type not in _PICTURED and media_type != detection.GZIP:
+        if advice := _ADVICE_BY_EXTENSION.get(Path(name).suffix.lower()):
+            raise DocumentRejected("UNSUPPORTED_TYPE", f"{name} {advice}. {SUPPORTED}")
         raise DocumentRejected(
             "UNSUPPORTED_TYPE",
             f"{name} is of type {media_type}, which cannot be read. {SUPPORTED}; convert it and try again",

@@ -12,8 +12,9 @@ _GENERATED = re.compile(
 
 
 def title_from(name: str) -> str:
-    """The file's name without its extension."""
-    return PurePath(name).stem or name
+    """The file's name without its extension; the end of a date or a version is none."""
+    path = PurePath(name)
+    return path.name if path.suffix[1:].isdigit() else path.stem or name
 
 
 def title_or_name(found: str | None, name: str) -> str:

@@ -72,7 +72,7 @@ def xml_attacks() -> Iterator[BadFile]:
         html = f"{prolog}<html><body><p>{WORDS}</p><p>{text}</p></body></html>"
         yield BadFile(f"{label}.html", lambda html=html: html.encode(), keeps=WORDS)  # type: ignore[misc]
         yield BadFile(
-            f"{label}.svg", lambda prolog=prolog: f"{prolog}<svg><text>&a9;</text></svg>".encode(), "UNSUPPORTED_TYPE"
+            f"{label}.svg", lambda prolog=prolog: f"{prolog}<svg><text>&a9;</text></svg>".encode(), "UNSAFE_XML"
         )  # type: ignore[misc]
     wide = f"{_LAUGHS}<w:document/>".encode("utf-16")
     yield BadFile("laughs-utf16.docx", lambda: zip_of({**docx_parts(""), "word/document.xml": wide}), "UNSAFE_XML")
