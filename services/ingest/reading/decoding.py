@@ -44,7 +44,7 @@ _SIGNS_AT_WORDS = frozenset("\u2019\u2018\u201c\u201d\u201e\u201a«»\u2039\u203
 _ALPHABETS = frozenset(("LATIN", "CYRILLIC", "GREEK", "HEBREW", "ARABIC", "THAI", "ARMENIAN", "GEORGIAN"))
 _UTF16_BLOCK = 0.9
 """Of the characters of a text in UTF-16: those in the commonest script, spaces and punctuation."""
-_UTF16_FOREIGN = 0.25
+_UTF16_FOREIGN = 0.1
 _UTF16_CHARS = 12
 """Of one script: binary data have no run of so many."""
 _UTF16_COMMON = frozenset("\n\t \u3000\u3001\u3002\uff0c\u060c.,")

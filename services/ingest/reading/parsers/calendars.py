@@ -56,8 +56,10 @@ def _shown(value: Any) -> str:
         return f"{moment:%Y-%m-%d %H:%M}{zone}"
     if moment is not None:
         return str(moment)
-    if hasattr(value, "to_ical") and isinstance(value, dict):  # a rule of repetition
-        return str(value.to_ical().decode("utf-8", "replace")).replace(";", ", ")
+    if isinstance(value, dict):  # a rule of repetition
+        return ", ".join(
+            f"{key}={' '.join(map(str, each if isinstance(each, list) else [each]))}" for key, each in value.items()
+        )
     name = getattr(value, "params", {}).get("CN", "")
     address = " ".join(str(value).split())
     return (
