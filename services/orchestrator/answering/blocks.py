@@ -22,9 +22,10 @@ from kit.llm import (
     TextDelta,
 )
 from services.orchestrator.answering.generation import LONGEST_ANSWER_CHARS, Generator, Listener
-from services.orchestrator.answering.prompt import compose
 from services.orchestrator.log.events import Citation, Evidence
 from services.orchestrator.models import Turn
+from services.orchestrator.prompts import rules
+from services.orchestrator.prompts.messages import compose
 
 _MARK = re.compile(r"\s?\[(\d{1,9})\]")
 _MOST_BEGINNINGS = 50
@@ -61,7 +62,7 @@ async def fill_in(
             wrong = "It is no JSON object." if block is None else violation(block, schema)
             if block is not None and not wrong:
                 return block
-            messages += [ChatMessage("assistant", text or "{}"), ChatMessage("user", _repair(wrong))]
+            messages += [ChatMessage("assistant", text or "{}"), ChatMessage("user", rules.repair(wrong))]
     raise NoBlock(f"the model did not follow the schema of the answer: {wrong}")
 
 
@@ -84,10 +85,6 @@ async def _written(model: LanguageModel, request: Request, listener: Listener) -
                 case _:
                     pass
     return text
-
-
-def _repair(wrong: str) -> str:
-    return f"That does not follow the schema. {wrong} Reply with the corrected JSON and nothing else."
 
 
 def read_object(text: str) -> Mapping[str, Any] | None:

@@ -19,11 +19,12 @@ from kit.llm import (
 )
 from services.orchestrator.answering.citations import MarkFilter, cited_sentences
 from services.orchestrator.answering.coalescing import coalesced
-from services.orchestrator.answering.prompt import answer_rules, compose
 from services.orchestrator.answering.refusals import REFUSAL
 from services.orchestrator.log.events import Evidence
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.models import Turn
+from services.orchestrator.prompts import rules
+from services.orchestrator.prompts.messages import compose
 
 LONGEST_ANSWER_CHARS = 60_000
 """An answer is one event, and so are the verdicts on its sentences: each must fit a message of 1 MB, in any script."""
@@ -89,7 +90,12 @@ class Generator:
         the model fails, possibly after some of the answer was shown."""
         with self.held():  # who is asked is who the prompt was made for
             composed = await compose(
-                question, history, evidence, self.model, answer_tokens=max_tokens, system=answer_rules(prompt)
+                question,
+                history,
+                evidence,
+                self.model,
+                answer_tokens=max_tokens,
+                system=rules.with_prompt(rules.ANSWER, prompt),
             )
             request = Request(composed.messages, composed.max_tokens, meter=meter)
             return await self._written(request, Writing({source.number for source in evidence}, screen), listener)

@@ -14,7 +14,7 @@ from services.orchestrator.agent import Agent, Found, Made
 from services.orchestrator.answering.blocks import fill_in, outline, violation, with_marks_of
 from services.orchestrator.answering.drafting import EXTRACTIVE, MODEL, Draft, Drafter, Question, degraded, restarted
 from services.orchestrator.answering.generation import Generator, Listener
-from services.orchestrator.answering.prompt import block_rules
+from services.orchestrator.prompts import rules
 from services.orchestrator.steps.run import Run
 
 _log = structlog.get_logger()
@@ -40,7 +40,7 @@ async def _by_model(run: Run, drafter: Drafter, generator: Generator, agent: Age
         question.text,
         question.history,
         question.evidence,
-        system=block_rules(agent.prompt),
+        system=rules.with_prompt(rules.BLOCK, agent.prompt),
         max_tokens=question.answer_tokens,
         listener=Listener(restarted=tell_of_restart),
     )

@@ -32,9 +32,9 @@ from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked
 from services.orchestrator.modes.intents import Route, read_intent
 from services.orchestrator.modes.mode import Mode, ModeServices
 from services.orchestrator.modes.proactive import Asked, Proactive, plan_for, serving
-from services.orchestrator.modes.prompts import tool_messages
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.modes.toolboxes import Toolbox, Toolboxes
+from services.orchestrator.prompts.messages import tool_messages
 from services.orchestrator.settings import OrchestratorSettings
 from services.orchestrator.steps.budgets import most_budgets
 from services.orchestrator.steps.run import Run, just, tell_time_is_up

@@ -27,13 +27,13 @@ from services.orchestrator.models import RunRecord, Tool, Turn
 from services.orchestrator.modes.drafts import answer_of, answer_tokens, checked, write_draft
 from services.orchestrator.modes.followups import search_queries
 from services.orchestrator.modes.intents import Intent, Route, read_intent
-from services.orchestrator.modes.prompts import talk_messages
 from services.orchestrator.modes.threads import forgotten_documents
 from services.orchestrator.ports import RunSources, Tools
+from services.orchestrator.prompts.fitting import fit
+from services.orchestrator.prompts.messages import talk_messages
 from services.orchestrator.steps.effects import ToolOutcome
 from services.orchestrator.steps.retrying import effect_with_retry
 from services.orchestrator.steps.run import Run, just
-from services.orchestrator.toolloop.conversation import fitted
 from services.orchestrator.toolloop.evidence import NotedCall
 
 _OUT_OF_TIME = "The time of this run was over before anything was found. Please ask again, or allow it more time."
@@ -163,10 +163,10 @@ class Proactive:
         asked.run.budgets.require_model()
         messages = talk_messages(asked.question, asked.history)
         model = self._generator.model
-        fit = await fitted(messages, (), model, answer_tokens(asked.run))
+        fitted = await fit(messages, model, answer_tokens(asked.run))
         screen = Screen(asked.run.journal)
         listener = Listener(restarted=partial(_tell_of_restart, asked.run))
-        generated = await self._generator.say(fit.messages, screen, max_tokens=fit.max_tokens, listener=listener)
+        generated = await self._generator.say(fitted.messages, screen, max_tokens=fitted.max_tokens, listener=listener)
         text = await finished_text(generated.text, generated.reason, asked.run.journal)
         if not text:
             raise ModelUnavailable("the model said nothing", reason="LLM_EMPTY")

@@ -14,17 +14,14 @@ from services.orchestrator.errors import BudgetSpent, QuestionTooLong
 from services.orchestrator.log.events import Degradation, Evidence, Payload, SupportStatus, Thinking
 from services.orchestrator.log.screen import Screen
 from services.orchestrator.metrics import FORCED_ANSWERS
+from services.orchestrator.prompts.fitting import fit
+from services.orchestrator.prompts.rules import ANSWER_IN_WORDS, ANSWER_NOW
 from services.orchestrator.steps.run import Run
 from services.orchestrator.toolloop.completion import Completer, Completion
-from services.orchestrator.toolloop.conversation import Conversation, fitted
+from services.orchestrator.toolloop.conversation import Conversation
 from services.orchestrator.toolloop.failure import Failure
 from services.orchestrator.toolloop.task import LoopTask
 
-_ORDER = "Stop calling tools. Answer the question now, with what you have. If something is missing, say what."
-_HARSH_ORDER = (
-    "No tools are left. Write the answer and nothing else: no tool calls, no JSON, no plans. Use what the tools said; where it "
-    "does not answer the question, say so in one sentence."
-)
 _SHARE_OF_TIME = 0.6
 """Of what the run has left, what each attempt may take: behind the last there is still an answer to be put together."""
 _SHORT_SHARE = 0.5
@@ -171,11 +168,11 @@ class ForcedAnswers:
     async def _request(self, run: Run, task: LoopTask, found: Findings, number: int) -> Request:
         tokens = run.budgets.affordable_tokens(task.answer_tokens)
         if number == 1:
-            fit = await fitted(found.conversation.ordered(_ORDER), (), self._model, tokens)
+            fitted = await fit(found.conversation.ordered(ANSWER_NOW), self._model, tokens)
         else:
-            fit = await fitted(_short(task, found), (), self._model, tokens, share=_SHORT_SHARE)
-            fit = replace(fit, messages=_plain(fit.messages))
-        return Request(fit.messages, fit.max_tokens)
+            fitted = await fit(_short(task, found), self._model, tokens, share=_SHORT_SHARE)
+            fitted = replace(fitted, messages=_plain(fitted.messages))
+        return Request(fitted.messages, fitted.max_tokens)
 
     async def _fallback(self, run: Run, task: LoopTask, screen: Screen, found: Findings, why: Degradation) -> Draft:
         await run.say(Thinking("answer", f"{why.message} Saying what was found instead.", why))
@@ -193,7 +190,7 @@ def _short(task: LoopTask, found: Findings) -> Sequence[ChatMessage]:
     """The system prompt, what the tools said, and the question. What they said is what gives way when it does not fit."""
     system = [message for message in task.messages[:1] if message.role == "system"]
     observations = [ChatMessage("tool", each) for each in found.conversation.observations]
-    return [*system, *observations, ChatMessage("user", f"Question: {task.question}\n\n{_HARSH_ORDER}")]
+    return [*system, *observations, ChatMessage("user", f"Question: {task.question}\n\n{ANSWER_IN_WORDS}")]
 
 
 def _plain(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:

@@ -15,11 +15,12 @@ from services.orchestrator.log.events import Degradation, EffectClass, Evidence,
 from services.orchestrator.log.screen import LONGEST_PIECE_CHARS
 from services.orchestrator.metrics import REQUESTED_CALLS
 from services.orchestrator.ports import Tools
+from services.orchestrator.prompts.fitting import fit
 from services.orchestrator.steps.run import Run, just
 from services.orchestrator.toolloop import observations
 from services.orchestrator.toolloop.calling import Called, Calling
 from services.orchestrator.toolloop.completion import Completer, Completion
-from services.orchestrator.toolloop.conversation import Conversation, fitted, spec_of
+from services.orchestrator.toolloop.conversation import Conversation, spec_of
 from services.orchestrator.toolloop.evidence import EvidenceBook
 from services.orchestrator.toolloop.failure import Failure
 from services.orchestrator.toolloop.planner import Allowance, Drop, History, RoundPlan, plan
@@ -165,9 +166,9 @@ class Rounds:
         tokens = self._run.budgets.affordable_tokens(self._task.answer_tokens)
         left_out = await self._left_out(share)
         specs = [spec_of(tool) for tool in self._task.offered if tool.name not in left_out]
-        fit = await fitted(self.conversation.messages, specs, self._model, tokens, share=share)
+        fitted = await fit(self.conversation.messages, self._model, tokens, tools=specs, share=share)
         choice = self._task.tool_choice if self._number == 1 else "auto"
-        return Request(fit.messages, fit.max_tokens, tools=specs, tool_choice=choice)
+        return Request(fitted.messages, fitted.max_tokens, tools=specs, tool_choice=choice)
 
     async def _left_out(self, share: float) -> Collection[str]:
         """Names of tools that the model is not shown, since its context has turned out to be smaller than it was thought."""

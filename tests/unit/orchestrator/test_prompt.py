@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.llm import ChatMessage, ToolSpec
-from services.orchestrator.answering.prompt import SYSTEM_PROMPT, Prompt, compose
 from services.orchestrator.errors import QuestionTooLong
 from services.orchestrator.log.events import Evidence
 from services.orchestrator.models import Turn
+from services.orchestrator.prompts.fitting import Fitted
+from services.orchestrator.prompts.messages import compose
 from tests.unit.orchestrator.fakes import FakeModel
 
 QUESTION = "When was the tower built?"
@@ -37,7 +38,7 @@ async def prompt_for(
     history: Sequence[Turn] = (),
     evidence: Sequence[Evidence] = (),
     answer_tokens: int = 100,
-) -> Prompt:
+) -> Fitted:
     """Counted in words, which is below the estimate: what does not fit by the estimate is counted."""
     model = FakeModel([], context_tokens=context_tokens, counter=lambda text: len(text.split()))
     return await compose(question, history, evidence, model, answer_tokens=answer_tokens)
@@ -144,7 +145,7 @@ async def test_exact_counts_are_asked_for_only_where_an_estimate_does_not_do() -
 
     model = FakeModel([], context_tokens=4096, counter=count)
     await compose(QUESTION, (), [source(1, "text")], model, answer_tokens=100)
-    assert set(asked) == {SYSTEM_PROMPT}
+    assert set(asked) == {""}
     model = FakeModel([], context_tokens=600, counter=count)
     await compose(QUESTION, (), [source(1, words(300))], model, answer_tokens=100)
     assert len(asked) > 2
