@@ -26,14 +26,14 @@ from kit.errors import GroundworkError
 from kit.file_source import FileSource
 from kit.jetstream import Nats, connect
 from ops.backup import folder
-from ops.backup.archive import Manifest, opened
+from ops.backup.archive import Manifest, open_verified
 from ops.backup.make import back_up
 from ops.backup.restore import restore_data_dir, restore_into
 from ops.doctor import Diagnosis, examine, examine_copy
 from ops.errors import BackupRefused, BackupUnusable, OperatorError
 from ops.signers import SIGNERS
 from ops.watch import findings
-from ops.work import Observed, observe
+from ops.work import WorkReport, observe_work
 from services.standalone.app import find_nats_server, read_standalone_settings
 from services.standalone.console import keep_terminal_for_people
 from services.standalone.data_dir import LEDGER_FILE, VERSION_FILE, DataDir, open_data_dir
@@ -73,7 +73,7 @@ def backup(place: Path, *, anyway: bool = False, keys: Path | None = None, keep:
         if damage:
             _say("\n".join(("It is marked as damaged:", *damage)))
         elif keep is not None:
-            for older in await asyncio.to_thread(folder.remove_older, place, keep):
+            for older in await asyncio.to_thread(folder.remove_older_files, place, keep):
                 _say(f"{older}: removed, because {keep} newer ones are there.")
 
     return exit_code_of(run())
@@ -81,7 +81,7 @@ def backup(place: Path, *, anyway: bool = False, keys: Path | None = None, keep:
 
 def _new_backup(place: Path, keep: int | None) -> Path:
     if place.is_dir():
-        return folder.new_file(place, _now())
+        return folder.choose_new_file(place, _now())
     if keep is not None:
         raise BackupUnusable(f"--keep is for a folder of backups, and {place} is none: make it, or leave --keep out")
     return place
@@ -138,13 +138,13 @@ def existing_backup(place: Path) -> Path:
     """The file, or the newest one in a folder. Raises BackupUnusable."""
     if not place.is_dir():
         return place
-    file = folder.newest(place)
+    file = folder.find_newest_file(place)
     _say(f"The newest backup in {place} is {file.name}.")
     return file
 
 
 async def _restore_cluster(settings: StandaloneSettings, file: Path, keys: Path | None, *, replace: bool) -> None:
-    with opened(file) as archive:
+    with open_verified(file) as archive:
         async with _connected_to_cluster(settings) as nats:
             await restore_into(nats, archive, replace=replace, on_stream=_say_stream)
         manifest = archive.manifest
@@ -189,8 +189,8 @@ def doctor(*, accept: bool, keys: Path | None = None) -> int:
 
 
 async def _diagnosis(settings: StandaloneSettings, verifier: TokenVerifier | None, *, accept: bool) -> Diagnosis:
-    async def look(nats: Nats) -> Observed:
-        return await observe(nats, verifier)
+    async def look(nats: Nats) -> WorkReport:
+        return await observe_work(nats, verifier)
 
     if settings.nats_url:
         _say(surroundings.OF_A_CLUSTER)

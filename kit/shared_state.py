@@ -25,13 +25,13 @@ COLLECTIONS = Bucket(
     read_by=("retriever",),
     needed_by=("DOCUMENTS", "INGEST_KEYS"),
     watch=Watch.VALUES,
-    if_lost="nobody finds what is in the collection",
+    if_lost="only callers who see all collections find what is in it",
 )
 STORE_CONDITION = Bucket(
     "STORE_CONDITION",
     holds="what was found damaged, until a person has accepted it",
     written_by=("ingest", "ingest-worker"),
-    if_lost="what is still wrong is found again",
+    if_lost="losses of the past are not shown; what is wrong still is found again",
 )
 MODEL_SETTINGS = Bucket(
     "MODEL_SETTINGS",
@@ -46,6 +46,8 @@ FORGET = Queue(
     written_by=("orchestrator",),
     filled_by=("memory", "ingest", "ingest-worker"),
     has_kinds=True,
+    kept_for="until it is done",
+    watch=Watch.VALUES,
     if_lost="what quotes a deleted source stays readable: delete the source again",
     advice="Delete again what you deleted in the minutes before",
 )

@@ -64,6 +64,11 @@ class Store:
         raise NotImplementedError
 
     @property
+    def subjects(self) -> str:
+        """The pattern of all its subjects."""
+        return f"{self.prefix}>"
+
+    @property
     def keeps_values(self) -> bool:
         """Whether the watch keeps the values of its entries."""
         return self.watch is Watch.VALUES
@@ -95,6 +100,10 @@ class ObjectBucket(Store):
         return f"$O.{self.name}.M."
 
     @property
+    def subjects(self) -> str:
+        return f"$O.{self.name}.>"
+
+    @property
     def piece_prefix(self) -> str:
         """The beginning of the subjects of pieces."""
         return f"$O.{self.name}.C."
@@ -114,7 +123,6 @@ class Stream(Store):
 
     @property
     def subjects(self) -> str:
-        """The pattern of all subjects."""
         return f"{self.subject}.*.*"
 
 

@@ -17,10 +17,10 @@ from ops.watch import findings
 from ops.watch.compare import mendable
 from ops.watch.keeper import Keeper
 from ops.watch.ledger import Ledger
-from ops.work import Observed
+from ops.work import WorkReport
 
-NOTHING_OBSERVED = Observed((), is_wrong=False)
-Observe = Callable[[Nats], Awaitable[Observed]]
+NO_WORK_REPORT = WorkReport((), is_wrong=False)
+Observe = Callable[[Nats], Awaitable[WorkReport]]
 """Looks at more than at damage, in the same store."""
 _MEBIBYTE = 1024 * 1024
 _NO_LEDGER = (
@@ -36,13 +36,13 @@ class Diagnosis:
     now: tuple[Finding, ...] = ()
     """What differs from what should be there at this moment."""
     before: tuple[Finding, ...] = ()
-    """Findings that nobody has accepted yet."""
+    """Findings that no person has accepted yet."""
     remarks: tuple[str, ...] = ()
     unreadable: str = ""
     """Why the message store cannot be read at all."""
     was_compared: bool = True
     """Whether the store could be compared with a ledger."""
-    observed: Observed = NOTHING_OBSERVED
+    observed: WorkReport = NO_WORK_REPORT
 
     @property
     def is_well(self) -> bool:
@@ -72,9 +72,9 @@ class Diagnosis:
         return [*shown, "Nothing is wrong with the stored data."]
 
 
-async def observe_nothing(nats: Nats) -> Observed:  # noqa: ARG001 - as all that observe
-    """For those who ask about damage only."""
-    return NOTHING_OBSERVED
+async def report_no_work(nats: Nats) -> WorkReport:  # noqa: ARG001 - as all that observe
+    """Stands in where damage alone is of interest."""
+    return NO_WORK_REPORT
 
 
 async def examine(
@@ -83,7 +83,7 @@ async def examine(
     now: Callable[[], datetime],
     *,
     accept: bool,
-    observe: Observe = observe_nothing,
+    observe: Observe = report_no_work,
 ) -> Diagnosis:
     """Of a store that runs; without a ledger only what was found before. With `accept` that is forgotten."""
     condition = await StoreCondition.open(nats)
@@ -100,7 +100,7 @@ async def examine(
 
 
 async def examine_copy(
-    local: LocalStore, open_store: OpenStore, now: Callable[[], datetime], observe: Observe = observe_nothing
+    local: LocalStore, open_store: OpenStore, now: Callable[[], datetime], observe: Observe = report_no_work
 ) -> Diagnosis:
     """Of a store that does not run. A copy is looked at: the server cuts off what it cannot read when it starts.
 

@@ -27,17 +27,17 @@ def publish_subjects(user: str) -> list[str]:
     """The subjects that a user may send to."""
     subjects = ["$JS.API.INFO"]
     for bucket in written_by(user, Bucket):
-        subjects += [f"{bucket.prefix}>", *_keep(bucket.stream), *_consume(bucket.stream)]
+        subjects += [bucket.subjects, *_keep(bucket.stream), *_consume(bucket.stream)]
     for store in STORES:
         if user in store.read_by:
             subjects += _read(store.stream)
     for files in written_by(user, ObjectBucket):
-        subjects += [f"$O.{files.name}.>", *_keep(files.stream), *_consume(files.stream)]
+        subjects += [files.subjects, *_keep(files.stream), *_consume(files.stream)]
         subjects.append(f"$JS.API.STREAM.MSG.DELETE.{files.stream}")
     for stream in written_by(user, Stream):
         subjects += [stream.subjects, *_keep(stream.stream), *_consume(stream.stream)]
     for queue in (each for each in QUEUES if user in (*each.filled_by, *each.written_by)):
-        subjects += [f"{queue.prefix}>", f"bells.{queue.subject}.*", *_keep(queue.stream)]
+        subjects += [queue.subjects, f"bells.{queue.subject}.*", *_keep(queue.stream)]
     for queue in _worked_by(user):
         subjects += _consume(queue.stream)
     return [*subjects, *_own_bells(user)]

@@ -1,8 +1,8 @@
-"""Who signs principal tokens, and for which calls: what a stolen key can do. A service that is not listed only answers, and passes
-on the tokens that it receives.
+"""The services that sign principal tokens, and the calls that each may sign for: what a stolen key can do. A service that is not
+listed only answers, and passes on the tokens that it receives.
 
-A key stands for its holder towards the rooms that it asks, in the name of any tenant: a queued job and a run that is taken over
-have no caller any more. So the list is as short as the holder's own calls, with those that the asked service makes in its name.
+A service may use its key in the name of any tenant: a queued job and a run that is taken over have no caller any more. So the list
+is as short as the service's own calls, with the calls that the called service makes in its name.
 """
 
 from collections.abc import Mapping

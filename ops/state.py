@@ -32,6 +32,8 @@ BELLS: tuple[BellSubject, ...] = tuple(
 QUEUES: tuple[Queue, ...] = tuple(
     sorted((each for each in STORES if isinstance(each, Queue)), key=lambda each: each.name)
 )
+READING = ingest.JOBS
+"""The queue of documents to read."""
 USERS: tuple[str, ...] = tuple(dict.fromkeys(user for each in STORES for user in each.written_by))
 """The users of NATS: processes that keep something, which other processes cannot touch."""
 
@@ -44,7 +46,8 @@ def backup_order() -> tuple[Store, ...]:
 
 
 def watch_order() -> tuple[Store, ...]:
-    """The stores whose entries the watch knows, each before those that need it."""
+    """The stores whose entries the watch knows, each before those that need it. Queues it follows in another way."""
     ordered = tuple(reversed(backup_order()))
     others = tuple(each for each in STORES if each not in ordered)
-    return tuple(each for each in (*ordered, *others) if each.watch in (Watch.ENTRIES, Watch.VALUES))
+    watched = (each for each in (*ordered, *others) if each.watch in (Watch.ENTRIES, Watch.VALUES))
+    return tuple(each for each in watched if not isinstance(each, Queue))

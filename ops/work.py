@@ -15,8 +15,8 @@ from kit.jetstream.work_queue import verified_principal
 from kit.state import Queue, Store
 from ops.state import QUEUES
 from ops.watch.findings import document_label
-from ops.watch.queues import read_job, waiting
-from ops.watch.records import fields_of, read, read_one, totals
+from ops.watch.queues import read_job, read_waiting_subjects
+from ops.watch.records import fields_of, read_entries, read_entry, read_totals
 from services.ingest.state import DEAD_LETTERS, DOCUMENTS, JOBS
 from services.retriever.state import ACTIVE_REVISIONS
 
@@ -25,19 +25,19 @@ VERIFIED_MAX = 1000
 EXAMPLES_MAX = 3
 _DROPPED = "they are dropped, and queued again within three minutes of running"
 _KEPT = (
-    "nobody does them. Delete again what they were to delete, or have the public half of the key known again (docs/operations.md, "
-    "Keys)"
+    "no service does them. Delete again what they were to delete, or have the public half of the key known again "
+    "(docs/operations.md, Keys)"
 )
 _Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Observed:
+class WorkReport:
     """What an operator should know besides damage."""
 
     lines: tuple[str, ...]
     is_wrong: bool
-    """Deletions wait that nobody will do."""
+    """Whether deletions wait that no service will do."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class _Queue:
     verified: int
 
 
-async def observe(nats: Nats, verifier: TokenVerifier | None) -> Observed:
+async def observe_work(nats: Nats, verifier: TokenVerifier | None) -> WorkReport:
     """Reads queues and records. Without a verifier it is not known which jobs are refused."""
     queues = [await _queue(nats, config, verifier) for config in QUEUES]
     queued = next(queue.subjects for queue in queues if queue.config is JOBS)
@@ -70,12 +70,12 @@ async def observe(nats: Nats, verifier: TokenVerifier | None) -> Observed:
         *_listed(jobless, "on their way without a job; ingestion gives them a new one within a minute of running"),
         *_listed(hidden, "ready and not searchable; ingestion makes them again, beginning a minute after its start"),
     ]
-    return Observed(tuple(lines), any(queue.refused and not queue.config.refills_itself for queue in queues))
+    return WorkReport(tuple(lines), any(queue.refused and not queue.config.refills_itself for queue in queues))
 
 
 async def _queue(nats: Nats, config: Queue, verifier: TokenVerifier | None) -> _Queue:
-    now = await totals(nats, config.stream)
-    subjects = await waiting(nats, config, now) if now else set()
+    now = await read_totals(nats, config.stream)
+    subjects = await read_waiting_subjects(nats, config, now) if now else set()
     looked_at = sorted(subjects)[:VERIFIED_MAX] if verifier else []
     refused = [subject for subject in looked_at if verifier and await _is_refused(nats, config, subject, verifier)]
     return _Queue(config, now.messages if now else 0, frozenset(subjects), len(refused), len(looked_at))
@@ -137,13 +137,13 @@ def _is_hidden(document: _Fields, pointer: _Fields) -> bool:
 async def _is_hidden_now(nats: Nats, key: str) -> bool:
     """Record and pointer were read one after the other, and change meanwhile."""
     document, pointer = [
-        await read_one(nats, watched, watched.prefix + key) for watched in (DOCUMENTS, ACTIVE_REVISIONS)
+        await read_entry(nats, watched, watched.prefix + key) for watched in (DOCUMENTS, ACTIVE_REVISIONS)
     ]
     return _is_hidden(fields_of(document or b""), fields_of(pointer or b""))
 
 
 async def _records(nats: Nats, watched: Store) -> dict[str, _Fields]:
     """By key; none of a bucket that is not there."""
-    entries = await read(nats, watched) if await totals(nats, watched.stream) else {}
+    entries = await read_entries(nats, watched) if await read_totals(nats, watched.stream) else {}
     living = {subject: entry.value or b"" for subject, entry in entries.items() if not entry.gone}
     return {subject.removeprefix(watched.prefix): fields_of(value) for subject, value in living.items()}

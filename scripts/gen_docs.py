@@ -1,5 +1,6 @@
-"""Writes the files that are made from the code: docs/settings.md, docs/errors.md, docs/openapi.json, the table in docs/tools.md,
-and what each user of NATS may do, for the chart. With --check it writes nothing and fails when what is committed differs."""
+"""Writes the files that are made from the code: docs/settings.md, docs/errors.md, docs/openapi.json, the tables in docs/tools.md
+and docs/architecture.md, and what each user of NATS may do, for the chart. With --check it writes nothing and fails when what is
+committed differs."""
 
 import json
 import re
@@ -12,7 +13,9 @@ from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
 from kit.settings import ServiceSettings
+from kit.state import DAY_S, Bucket, ObjectBucket, Queue, Store, Stream
 from ops.nats_users import authorization_by_environment
+from ops.state import STORES
 from scripts.error_reasons import errors_page
 from services.gateway.api import create_api
 from services.gateway.settings import GatewaySettings
@@ -39,6 +42,7 @@ SERVICES: dict[str, type[BaseSettings]] = {
     "tools": ToolsSettings,
     "standalone": StandaloneSettings,
 }
+_KINDS = {Bucket: "bucket", ObjectBucket: "object store", Stream: "stream", Queue: "queue"}
 _INTRODUCTION = """# Settings
 
 Generated from the services' `settings.py` by `make gen`. Every setting is an environment variable. `make run` passes what is set in
@@ -94,6 +98,39 @@ def _tool_row(tool: Tool) -> str:
     return f"| `{tool.name}` | {tool.description.replace('|', '&#124;')} | {tool.policy.effect.value} | {approval} | {set_up} |"
 
 
+def state_page(page: str) -> str:
+    """The page with the table of what the services keep made anew."""
+    rows = [
+        "| store | holds | used by | an entry is kept | the watch knows | if it is lost |",
+        "|---|---|---|---|---|---|",
+    ]
+    rows += [_store_row(store) for store in STORES]
+    table = "\n".join(["<!-- state -->", *rows, "<!-- /state -->"])
+    return re.sub(r"<!-- state -->.*?<!-- /state -->", lambda _: table, page, flags=re.DOTALL)
+
+
+def _store_row(store: Store) -> str:
+    kind = _KINDS[type(store)]
+    kept = store.kept_for or (_lifetime(store.kept_for_s) if store.kept_for_s else "until it is removed")
+    return (
+        f"| {kind} `{store.name}` | {store.holds} | {_users(store)} | {kept} | {store.watch.value} | {store.if_lost} |"
+    )
+
+
+def _users(store: Store) -> str:
+    """Who uses it, as users of NATS."""
+    if isinstance(store, Queue):
+        filled = f"; filled by {', '.join(store.filled_by)}" if store.filled_by else ""
+        return f"worked on by {', '.join(store.written_by)}{filled}"
+    read = f"; read by {', '.join(store.read_by)}" if store.read_by else ""
+    return f"{', '.join(store.written_by)}{read}"
+
+
+def _lifetime(seconds: float) -> str:
+    days = round(seconds / DAY_S)
+    return f"{days} day{'s' * (days > 1)}" if days else f"{seconds:g} s"
+
+
 def nats_users_file() -> str:
     """The users of NATS and what each may do, for the servers of a cluster."""
     return f"# Made from ops/nats_users.py by make gen.\n{authorization_by_environment()}"
@@ -105,6 +142,7 @@ def main(*, check: bool) -> int:
         "docs/errors.md": errors_page(),
         "docs/openapi.json": openapi_document(),
         "docs/tools.md": tools_page(_read(ROOT / "docs/tools.md") or ""),
+        "docs/architecture.md": state_page(_read(ROOT / "docs/architecture.md") or ""),
         NATS_USERS: nats_users_file(),
     }
     stale = [name for name, text in texts.items() if _read(ROOT / name) != text]

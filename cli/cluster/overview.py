@@ -11,7 +11,7 @@ from cli.cluster.checks.finding import listed, shortened
 from cli.cluster.checks.work import highest, summed
 from cli.cluster.quantities import in_bytes, in_time
 from cli.cluster.snapshot import Autoscaler, Pod, Snapshot, Workload
-from ops.state import QUEUES
+from ops.state import QUEUES, READING
 
 Row = Mapping[str, Any]
 
@@ -157,7 +157,7 @@ def _work(snapshot: Snapshot) -> Iterable[Row]:
     yield {"under_way": "runs", "now": round(summed(snapshot, "groundwork_runs_in_hand"))}
     yield {"under_way": "runs that wait for a person", "now": round(highest(snapshot, "groundwork_runs_waiting"))}
     yield {"under_way": "runs that nobody works on", "now": round(highest(snapshot, "groundwork_runs_orphaned"))}
-    documents = summed(snapshot, "groundwork_queue_jobs_in_hand", queue="INGEST")
+    documents = summed(snapshot, "groundwork_queue_jobs_in_hand", queue=READING.name)
     yield {"under_way": "documents that are ingested", "now": round(documents)}
     yield {"under_way": "event streams", "now": round(summed(snapshot, "groundwork_gateway_event_streams"))}
 

@@ -129,10 +129,10 @@ def _chosen(signers: list[str] | None) -> list[str]:
 def _public_keys_of(place: Path) -> tuple[Jwk, ...]:
     """Raises UsageError for what is no backup."""
     from ops.backup import folder  # noqa: PLC0415 - as above
-    from ops.backup.archive import manifest_of  # noqa: PLC0415 - as above
+    from ops.backup.archive import read_manifest  # noqa: PLC0415 - as above
     from ops.errors import BackupUnusable  # noqa: PLC0415 - as above
 
     try:
-        return manifest_of(folder.newest(place) if place.is_dir() else place).public_keys
+        return read_manifest(folder.find_newest_file(place) if place.is_dir() else place).public_keys
     except BackupUnusable as error:
         raise UsageError(str(error)) from error

@@ -70,7 +70,7 @@ def stream_config(queue: Queue) -> api.StreamConfig:
     """The stream of a queue as the server is to make it."""
     return api.StreamConfig(
         name=queue.stream,
-        subjects=[f"{queue.subject}.>"],
+        subjects=[queue.subjects],
         retention=api.RetentionPolicy.WORK_QUEUE,
         storage=api.StorageType.FILE,
         duplicate_window=_DEDUPLICATION_WINDOW_S,

@@ -87,7 +87,7 @@ class ArchiveWriter:
 
 
 @contextmanager
-def writing(file: Path) -> Iterator[ArchiveWriter]:
+def write_archive(file: Path) -> Iterator[ArchiveWriter]:
     """A writer for `file`, which appears under its name, on disk and readable by its owner only, when the block ends well."""
     unfinished = file.with_name(file.name + ".part")
     try:
@@ -115,14 +115,14 @@ class Archive:
         return _read(self._tar, _part_name(stream, number))
 
 
-def manifest_of(file: Path) -> Manifest:
+def read_manifest(file: Path) -> Manifest:
     """What a backup says that it holds, without comparing checksums. Raises BackupUnusable."""
     with _tar(file) as tar:
         return _manifest(tar)
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[Archive]:
+def open_verified(file: Path) -> Iterator[Archive]:
     """Reads the whole backup once and compares every checksum before anybody may use it. Raises BackupUnusable."""
     with _tar(file) as tar:
         archive = Archive(tar, _manifest(tar))

@@ -1,4 +1,4 @@
-"""A folder of backups, named by the time at which they were made, of which the newest are kept."""
+"""A folder of backups, which are named by their time. The newest are kept."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _PATTERN = "groundwork-*Z.tar"
 _UNFINISHED = _PATTERN + ".part"
 
 
-def new_file(folder: Path, now: datetime) -> Path:
+def choose_new_file(folder: Path, now: datetime) -> Path:
     """Where the next backup goes. Removes what one that was cut off left: only one at a time may use the folder."""
     for leftover in folder.glob(_UNFINISHED):
         leftover.unlink(missing_ok=True)
     return folder / f"groundwork-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.tar"
 
 
-def newest(folder: Path) -> Path:
+def find_newest_file(folder: Path) -> Path:
     """Raises BackupUnusable when there is none."""
     found = sorted(folder.glob(_PATTERN))
     if not found:
@@ -27,7 +27,7 @@ def newest(folder: Path) -> Path:
     return found[-1]
 
 
-def remove_older(folder: Path, keep: int) -> list[Path]:
+def remove_older_files(folder: Path, keep: int) -> list[Path]:
     """Keeps the newest `keep`; what was removed. Files of other names are not touched."""
     older = sorted(folder.glob(_PATTERN))[:-keep]
     for file in older:

@@ -11,7 +11,7 @@ from kit.access.keys import Jwk
 from kit.jetstream import Nats
 from kit.jetstream.snapshot import copy_of
 from kit.jetstream.streams import stream_names
-from ops.backup.archive import PART_BYTES, ArchiveWriter, Manifest, StreamEntry, writing
+from ops.backup.archive import PART_BYTES, ArchiveWriter, Manifest, StreamEntry, write_archive
 from ops.errors import BackupUnusable
 from ops.state import STORES, backup_order
 
@@ -34,11 +34,11 @@ async def back_up(
     """
     if await asyncio.to_thread(file.exists):
         raise BackupUnusable(f"{file} is there already. Choose another name, or remove it first")
-    with writing(file) as writer:
+    with write_archive(file) as writer:
         created_at = now().isoformat()
         entries = []
         secret = {store.stream for store in STORES if store.is_secret}
-        for stream in in_order(await stream_names(nats)):
+        for stream in order_streams(await stream_names(nats)):
             max_age_s = (await nats.js.stream_info(stream)).config.max_age or 0
             if stream not in secret and not 0 < max_age_s <= LEASE_S:
                 on_stream(stream)
@@ -48,7 +48,7 @@ async def back_up(
     return manifest
 
 
-def in_order(streams: list[str]) -> list[str]:
+def order_streams(streams: list[str]) -> list[str]:
     """Streams that need others come before them, since each is copied at another instant: a record in the copy has its file there,
     a thread its messages, an idempotency key what was made under it. The other way round a record could be there without its file,
     which nothing can mend; ingestion's upkeep removes a file without a record. The streams without such needs come last, by name.

@@ -1,4 +1,4 @@
-"""Brings a backup back: into a message store that runs, or into a data directory that nobody uses."""
+"""Brings a backup back: into a message store that runs, or into a data directory that is not in use."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kit.jetstream import KeyValue, Nats
 from kit.jetstream.reading import last_messages
 from kit.jetstream.snapshot import PIECE_BYTES, StreamCopy, bring_back
 from kit.jetstream.streams import stream_names
-from ops.backup.archive import Archive, Manifest, StreamEntry, opened
+from ops.backup.archive import Archive, Manifest, StreamEntry, open_verified
 from ops.errors import RestoreRefused
 from ops.local_store import LocalStore, OpenStore
 from ops.signers import SIGNERS
-from ops.watch.records import is_tombstone, read, totals
+from ops.watch.records import is_tombstone, read_entries, read_totals
 from ops.watch.runs import marker_for
 from services.ingest.state import DOCUMENTS
 from services.orchestrator.state import MARKERS, RECORDS
@@ -51,13 +51,13 @@ async def restore_into(nats: Nats, archive: Archive, *, replace: bool, on_stream
 
 
 async def _drop_pointers_without_records(nats: Nats) -> None:
-    """Pointers were copied after records: a document that was uploaded in between has the one and not the other. Nothing could make
-    it again, so the retriever would miss it for ever."""
-    if not await totals(nats, ACTIVE_REVISIONS.stream):
+    """Removes pointers to documents that have no record. Records were copied first: a document that was uploaded in between has
+    a pointer only. It could not be made again, so the retriever would miss it for ever."""
+    if not await read_totals(nats, ACTIVE_REVISIONS.stream):
         return
-    documents = await read(nats, DOCUMENTS) if await totals(nats, DOCUMENTS.stream) else {}
+    documents = await read_entries(nats, DOCUMENTS) if await read_totals(nats, DOCUMENTS.stream) else {}
     pointers = await KeyValue.open(nats, ACTIVE_REVISIONS.name)
-    for subject, entry in (await read(nats, ACTIVE_REVISIONS)).items():
+    for subject, entry in (await read_entries(nats, ACTIVE_REVISIONS)).items():
         key = subject.removeprefix(ACTIVE_REVISIONS.prefix)
         record = documents.get(DOCUMENTS.prefix + key)
         if not entry.gone and not is_tombstone(entry.value or b"") and (record is None or record.gone):
@@ -65,9 +65,9 @@ async def _drop_pointers_without_records(nats: Nats) -> None:
 
 
 async def _mark_open_runs(nats: Nats) -> None:
-    """Markers were copied before records: a run that began in between has the one and not the other, and nobody would go on with
-    it."""
-    if not await totals(nats, RECORDS.stream):
+    """Gives each run that has not ended its marker. Markers were copied first: a run that began in between has a record only, and
+    no orchestrator would go on with it."""
+    if not await read_totals(nats, RECORDS.stream):
         return
     markers = await KeyValue.open(nats, MARKERS.name)
     async with aclosing(last_messages(nats, RECORDS.stream, f"{RECORDS.prefix}>")) as records:
@@ -98,7 +98,7 @@ async def restore_data_dir(
             f"{local.path} holds data already. Nothing was changed. Restore into another directory with "
             "GROUNDWORK_DATA_DIR=…, or give --replace: the present data is then moved aside, not removed"
         )
-    with opened(file) as archive:
+    with open_verified(file) as archive:
         await asyncio.to_thread(shutil.rmtree, unfinished, ignore_errors=True)
         await asyncio.to_thread(unfinished.mkdir, mode=0o700)
         async with open_store(unfinished) as nats:

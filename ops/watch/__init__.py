@@ -1,2 +1,2 @@
-"""Watching over what the message store holds: a ledger outside of it, compared at each start and now and then, so that damage is
-seen, named and, where the ledger has what was lost, mended."""
+"""The watch over what the message store of one machine holds. A ledger outside of the store is compared with it at each start and
+every hour. Damage is seen and named; what the ledger has is put back."""

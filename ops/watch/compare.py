@@ -23,7 +23,7 @@ class Difference(StrEnum):
     OUTDATED = "outdated"  # there as it was before a later write that is known
     ALTERED = "altered"  # the same write, other bytes
     RETURNED = "returned"  # deleted, and there again as it was before
-    UNKNOWN = "unknown"  # nobody wrote it: torn bytes, or deleted so long ago that the deletion is forgotten
+    UNKNOWN = "unknown"  # it was never written: torn bytes, or deleted so long ago that the deletion is forgotten
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Deviation:
 def compare(known: Mapping[str, Entry], found: Mapping[str, Entry], known_last_seq: int) -> list[Deviation]:
     """Deviations by subject. `known` must have been read before `found`: what was written in between is newer, and no deviation.
 
-    The server keeps the mark of a deletion for a day, so whoever is missing without one was lost.
+    The server keeps the mark of a deletion for a day, so an entry that is missing without one was lost.
     """
     deviations = [
         Deviation(kind, subject, entry, found.get(subject))
@@ -82,7 +82,7 @@ def _deviation(known: Entry, found: Entry | None) -> Difference | None:
 
 @dataclass(frozen=True)
 class StreamComparison:
-    """One stream of which every entry is known."""
+    """One store whose every entry is known."""
 
     watched: Store
     deviations: tuple[Deviation, ...]
@@ -102,9 +102,9 @@ class Comparison:
 
     streams: tuple[StreamComparison, ...]
     whole_files: frozenset[str]
-    """Names of files of which every piece is there, also of those whose description is missing but known."""
+    """Names of files whose pieces are all there, also where the description is missing but known."""
     messages_missing: Mapping[Store, int]
-    """Of streams of which only totals are known."""
+    """Of stores whose totals alone are known."""
     fileless: tuple[str, ...] = ()
     """Subjects of documents that are there, and whose file is not."""
     queues: tuple[QueueComparison, ...] = ()
@@ -143,8 +143,8 @@ def only_losses(
 
 
 def mendable(comparison: Comparison, *, quiet: bool) -> list[Repair]:
-    """What can be put right. A document is put back when its file is there, for then it can be made again; who is deleted stays
-    deleted. `quiet`: no service runs, so an older entry is not somebody's work of this moment, and may be replaced."""
+    """What can be put right. A document is put back when its file is there, for then it can be made again; what was deleted
+    stays deleted. `quiet`: no service runs, so an older entry is not somebody's work of this moment, and may be replaced."""
     return [
         (stream.watched, deviation)
         for stream in comparison.streams

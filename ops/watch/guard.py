@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kit.jetstream import connect
 from ops.watch.keeper import Keeper
-from ops.watch.rounds import NOT_NOW, Rebuild, Watch, open_ledger
+from ops.watch.rounds import NOT_NOW, Rebuild, StoreWatch, open_ledger
 
 START_TIMEOUT_S = 300.0
 """For a comparison at the start; a million records take under a minute."""
@@ -27,7 +27,7 @@ class StoreGuard:
         self._scrub_interval_s = scrub_interval_s
         self._say = say
         self._stack = AsyncExitStack()
-        self._watch: Watch | None = None
+        self._watch: StoreWatch | None = None
         self._watching: asyncio.Task[None] | None = None
 
     async def begin(self, rebuild: Rebuild) -> None:
@@ -36,17 +36,17 @@ class StoreGuard:
             async with asyncio.timeout(START_TIMEOUT_S):
                 ledger = await self._stack.enter_async_context(open_ledger(self._ledger_file, self._say))
                 nats = await self._stack.enter_async_context(connect(self._nats_url, name="supervisor"))
-                self._watch = Watch(nats, Keeper(nats, ledger), now=lambda: datetime.now(UTC), say=self._say)
-                await self._watch.at_start(rebuild)
+                self._watch = StoreWatch(nats, Keeper(nats, ledger), now=lambda: datetime.now(UTC), say=self._say)
+                await self._watch.compare_at_start(rebuild)
         except NOT_NOW as error:
             self._say(
                 f"  What is stored could not be compared with what should be: {str(error) or type(error).__name__}"
             )
         if self._watch:
-            self._watching = asyncio.create_task(self._watch.run(self._scrub_interval_s))
+            self._watching = asyncio.create_task(self._watch.keep_watching(self._scrub_interval_s))
 
     async def end(self) -> None:
-        """Notes the last state, unless the store was killed and nobody is there to tell it. Harmless when repeated."""
+        """Notes the last state, unless the store was killed and cannot be read. Harmless when repeated."""
         watch, self._watch = self._watch, None
         if self._watching:
             self._watching.cancel()

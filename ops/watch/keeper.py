@@ -31,11 +31,11 @@ from ops.watch.records import (
     WATCHED,
     fields_of,
     file_name,
+    find_whole_files,
     noted_source,
-    read,
-    read_one,
-    totals,
-    whole_files,
+    read_entries,
+    read_entry,
+    read_totals,
 )
 from ops.watch.runs import marker_for, says_text_is_kept
 from services.ingest.state import DOCUMENTS, FILES
@@ -55,16 +55,16 @@ class Keeper:
         self.queues = QueueKeeper(nats, ledger)
 
     async def sync(self, *, final: bool = False) -> None:
-        """Notes what was written since the last time. `final`: nobody writes any more, so counts are exact."""
+        """Notes what was written since the last time. `final`: all writers have stopped, so counts are exact."""
         known = await asyncio.to_thread(self._ledger.totals)
         for watched in WATCHED:
-            now = await totals(self._nats, watched.stream)
+            now = await read_totals(self._nats, watched.stream)
             before = known.get(watched.stream, _NOTHING).last_seq
             if now and now.last_seq > before:
-                entries = await read(self._nats, watched, after=before)
+                entries = await read_entries(self._nats, watched, after=before)
                 await self._record(watched, list(entries.values()), now)
         for store in COUNTED:
-            if now := await totals(self._nats, store.stream):
+            if now := await read_totals(self._nats, store.stream):
                 exact = replace(now, final=final)
                 await asyncio.to_thread(self._ledger.record, store.stream, (), exact)
         await self.queues.sync(final=final)
@@ -76,11 +76,11 @@ class Keeper:
         missing = {}
         for store in COUNTED:
             if before := known.get(store.stream):
-                missing[store] = messages_missing(before, await totals(self._nats, store.stream) or _NOTHING)
+                missing[store] = messages_missing(before, await read_totals(self._nats, store.stream) or _NOTHING)
         files = streams[WATCHED.index(FILES)]
         described = {subject: entry.value or b"" for subject, entry in files.found.items() if not entry.gone}
-        exists = await totals(self._nats, FILES.stream)
-        whole = await whole_files(self._nats, {**files.known_values, **described}) if exists else set()
+        exists = await read_totals(self._nats, FILES.stream)
+        whole = await find_whole_files(self._nats, {**files.known_values, **described}) if exists else set()
         fileless = await self._fileless(streams[WATCHED.index(DOCUMENTS)], whole)
         kept_runs = await self._kept_runs(streams[WATCHED.index(SOURCES)])
         open_runs = await self._open_runs(streams[WATCHED.index(MARKERS)])
@@ -88,7 +88,7 @@ class Keeper:
         return Comparison(losses, frozenset(whole), missing, tuple(fileless), await self.queues.compare())
 
     async def mend(self, comparison: Comparison, repairs: Sequence[Repair]) -> set[str]:
-        """Makes the repairs; subjects of those that were made. Who has been written meanwhile is left as he is."""
+        """Makes the repairs; the subjects of those that were made. An entry that was written meanwhile stays as it is."""
         are_sources_lost = bool(comparison.of(SOURCES).deviations)
         for store in {watched for watched, _ in repairs} | ({SOURCES} if are_sources_lost else set()):
             if isinstance(store, Bucket):
@@ -146,7 +146,7 @@ class Keeper:
                 asked |= {noted.run, noted.source} if noted.kind == "run" else {noted.run}
         kept = set()
         for key in asked:
-            record = await read_one(self._nats, RECORDS, RECORDS.prefix + key)
+            record = await read_entry(self._nats, RECORDS, RECORDS.prefix + key)
             if record is not None and says_text_is_kept(record):
                 kept.add(key)
         return kept
@@ -154,15 +154,15 @@ class Keeper:
     async def _open_runs(self, markers: StreamComparison) -> set[str]:
         """Keys of the runs in missing entries whose record is there and says that they have not ended."""
         keys = [each.subject.removeprefix(MARKERS.prefix) for each in markers.deviations if each.found is None]
-        records = {key: await read_one(self._nats, RECORDS, RECORDS.prefix + key) for key in keys}
+        records = {key: await read_entry(self._nats, RECORDS, RECORDS.prefix + key) for key in keys}
         return {key for key, record in records.items() if record is not None and marker_for(record) is not None}
 
     async def _remove(self, watched: Store, subject: str) -> bool:
         """Whether it is gone. By purging, since what torn bytes made of a subject cannot be published to; where the server's own
-        index does not know the subject, that does nothing, and whoever reads the record has to pass over it."""
+        index does not know the subject, that does nothing, and readers of the record have to pass over it."""
         with translated_errors(watched.name):
             await self._nats.js.purge_stream(watched.stream, subject=subject)
-        return subject not in await read(self._nats, watched)
+        return subject not in await read_entries(self._nats, watched)
 
     async def settle(self, comparison: Comparison, mended: Set[str]) -> None:
         """From now on what the store holds is what is known. What the findings are of is forgotten, so they must be kept first."""
@@ -176,12 +176,12 @@ class Keeper:
 
     async def _compare(self, watched: Store, known: StreamTotals | None) -> StreamComparison:
         entries = await asyncio.to_thread(self._ledger.entries, watched.stream) if known else {}
-        now = await totals(self._nats, watched.stream)
-        found = await read(self._nats, watched) if now else {}
+        now = await read_totals(self._nats, watched.stream)
+        found = await read_entries(self._nats, watched) if now else {}
         deviations = tuple(compare(entries, found, known.last_seq)) if known else ()
         deviating = [deviation.subject for deviation in deviations]
         values = await asyncio.to_thread(self._ledger.values, watched.stream, deviating)
-        after = await totals(self._nats, watched.stream) or _NOTHING
+        after = await read_totals(self._nats, watched.stream) or _NOTHING
         return StreamComparison(
             watched, deviations, values, found, now.last_seq if now else 0, first_seq=after.first_seq
         )
@@ -196,16 +196,16 @@ class Keeper:
         """Documents whose file is not there. Files and each document are looked at again: it may have come, or have been replaced,
         while they were read."""
         suspects = _without_file(documents.found, documents.found, whole)
-        if suspects and await totals(self._nats, FILES.stream):
-            files = await read(self._nats, FILES)
-            now_whole = await whole_files(
+        if suspects and await read_totals(self._nats, FILES.stream):
+            files = await read_entries(self._nats, FILES)
+            now_whole = await find_whole_files(
                 self._nats, {subject: entry.value or b"" for subject, entry in files.items() if not entry.gone}
             )
             suspects = _without_file(documents.found, suspects, now_whole)
         return [
             subject
             for subject in suspects
-            if await read_one(self._nats, DOCUMENTS, subject) == documents.found[subject].value
+            if await read_entry(self._nats, DOCUMENTS, subject) == documents.found[subject].value
         ]
 
 

@@ -45,7 +45,7 @@ class StreamTotals:
     last_seq: int
     messages: int
     final: bool = False
-    """Taken when nobody wrote any more: exact at the next start."""
+    """Taken when all writers had stopped: exact at the next start."""
 
 
 class Ledger:
@@ -109,7 +109,7 @@ class Ledger:
     def record(
         self, stream: str, entries: Sequence[Entry], totals: StreamTotals, forgotten: Sequence[str] = ()
     ) -> None:
-        """Notes what was written since, and what is no longer there, in one transaction."""
+        """Notes what was written since, and what is gone, in one transaction."""
         with self._database as database:
             database.executemany(
                 "DELETE FROM entries WHERE stream = ? AND subject = ?", ((stream, each) for each in forgotten)

@@ -1,9 +1,9 @@
-"""The queues of deletions: whoever asked for one was told that it will be done, so a request that is lost is put in again.
+"""Keeps watch over the queues of deletions. A deletion was promised when it was queued, so a request that is lost is put in again.
 
-A request leaves its queue when it is done, without a mark. So one that is known to have waited and does not any more was lost for
-certain only where the queue ends before what is known of it, where it cannot be read, or where everybody had stopped when the
-ledger was last written. Doing a deletion twice is harmless: in doubt, at a start, it is put in again. Jobs of ingestion need no
-ledger: they are made from the documents.
+A request leaves its queue when it is done, without a mark. So a request that waited and is gone was lost for certain only where the
+queue ends before what is known of it, where it cannot be read, or where all services had stopped when the ledger was last written.
+Doing a deletion twice is harmless: in doubt, at a start, it is put in again. Jobs of ingestion need no ledger: they are made from
+the documents.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from kit.jetstream.work_queue import stream_config
 from kit.state import Queue
 from ops.state import QUEUES
 from ops.watch.ledger import Entry, Ledger, StreamTotals
-from ops.watch.records import totals
+from ops.watch.records import read_totals
 
-KEPT = tuple(queue for queue in QUEUES if not queue.refills_itself)
+KEPT = tuple(queue for queue in QUEUES if queue.keeps_values)
 _NOTHING = StreamTotals(0, 0, 0)
 
 
@@ -51,7 +51,7 @@ class StoredJob:
     data: bytes
 
 
-async def waiting(nats: Nats, queue: Queue, now: StreamTotals) -> set[str]:
+async def read_waiting_subjects(nats: Nats, queue: Queue, now: StreamTotals) -> set[str]:
     """Subjects of the jobs in a queue, those in hand included."""
     return set(await subject_counts(nats, queue.stream, ">", timeout_s=REQUEST_TIMEOUT_S)) if now.messages else set()
 
@@ -76,11 +76,11 @@ class QueueKeeper:
         """Notes which requests wait. One that ends before what is known of it is left to the comparison."""
         known = await asyncio.to_thread(self._ledger.totals)
         for queue in KEPT:
-            before, now = known.get(queue.stream, _NOTHING), await totals(self._nats, queue.stream)
+            before, now = known.get(queue.stream, _NOTHING), await read_totals(self._nats, queue.stream)
             if now is None or now.last_seq < before.last_seq:
                 continue
             entries = await asyncio.to_thread(self._ledger.entries, queue.stream)
-            there = await waiting(self._nats, queue, now)
+            there = await read_waiting_subjects(self._nats, queue, now)
             new = [entry for subject in there - entries.keys() if (entry := await self._read(queue, subject))]
             done = entries.keys() - there
             now = replace(now, final=final)
@@ -115,8 +115,8 @@ class QueueKeeper:
 
     async def _compare(self, queue: Queue, known: StreamTotals) -> QueueComparison:
         entries = await asyncio.to_thread(self._ledger.entries, queue.stream)
-        now = await totals(self._nats, queue.stream)
-        there = await waiting(self._nats, queue, now) if now else set()
+        now = await read_totals(self._nats, queue.stream)
+        there = await read_waiting_subjects(self._nats, queue, now) if now else set()
         torn = await self._torn(queue, entries, there)
         gone = sorted((entries.keys() - there) | torn)
         lost = await asyncio.to_thread(self._ledger.values, queue.stream, gone)
@@ -133,7 +133,9 @@ class QueueKeeper:
                 return entries.keys() & there
             if entry is None:
                 torn.add(subject)
-        return torn & await waiting(self._nats, queue, await totals(self._nats, queue.stream) or _NOTHING)
+        return torn & await read_waiting_subjects(
+            self._nats, queue, await read_totals(self._nats, queue.stream) or _NOTHING
+        )
 
     async def _read(self, queue: Queue, subject: str) -> Entry | None:
         job = await read_job(self._nats, queue, subject)

@@ -19,6 +19,7 @@ from kit.state import Store, Watch
 from ops.state import STORES, watch_order
 from ops.watch.ledger import Entry, StreamTotals
 from services.ingest.state import FILES
+from services.memory.state import thread_key
 from services.orchestrator.state import SOURCES
 
 VALUE_BYTES_MAX = 256 * 1024
@@ -29,7 +30,7 @@ COUNTED = tuple(store for store in STORES if store.watch is Watch.COUNTS)
 WATCHED = watch_order()
 
 
-async def totals(nats: Nats, stream: str) -> StreamTotals | None:
+async def read_totals(nats: Nats, stream: str) -> StreamTotals | None:
     """What a stream says of itself; None when there is none."""
     try:
         with translated_errors(f"stream {stream}"):
@@ -39,14 +40,14 @@ async def totals(nats: Nats, stream: str) -> StreamTotals | None:
     return StreamTotals(state.first_seq, state.last_seq, state.messages)
 
 
-async def read(nats: Nats, watched: Store, *, after: int = 0) -> dict[str, Entry]:
+async def read_entries(nats: Nats, watched: Store, *, after: int = 0) -> dict[str, Entry]:
     """The entries by subject, deletions too; with data where the ledger keeps it, with `after` only what was written later."""
     messages = last_messages(nats, watched.stream, f"{watched.prefix}>", after=after)
     async with aclosing(messages):
         return {message.subject: _entry(message, keeps_value=watched.keeps_values) async for message in messages}
 
 
-async def read_one(nats: Nats, watched: Store, subject: str) -> bytes | None:
+async def read_entry(nats: Nats, watched: Store, subject: str) -> bytes | None:
     """The data of an entry as the stream's leader has it; None when there is none."""
     try:
         with translated_errors(f"stream {watched.stream}"):
@@ -55,8 +56,8 @@ async def read_one(nats: Nats, watched: Store, subject: str) -> bytes | None:
         return None
 
 
-async def whole_files(nats: Nats, files: dict[str, bytes]) -> set[str]:
-    """Names of those files, given by their descriptions, of which every piece is there."""
+async def find_whole_files(nats: Nats, files: dict[str, bytes]) -> set[str]:
+    """The names of the files whose pieces are all there. `files`: descriptions by subject."""
     pieces = await subject_counts(nats, FILES.stream, f"{FILES.piece_prefix}>", timeout_s=REQUEST_TIMEOUT_S)
     whole = set()
     for description in map(fields_of, files.values()):
@@ -111,8 +112,8 @@ def noted_source(subject: str, value: bytes) -> NotedSource | None:
         return None
     tenant, kind, item, run = parts
     fields = fields_of(value)
-    owner = hashlib.sha256(str(fields.get("subject")).encode()).hexdigest()[:32]  # as the memory service names them
-    thread = f"{tenant}.{owner}.{fields['thread_id']}" if fields.get("thread_id") else ""
+    thread_id = fields.get("thread_id")
+    thread = thread_key(tenant, str(fields.get("subject")), thread_id) if thread_id else ""
     return NotedSource(kind, f"{tenant}.{item}", f"{tenant}.{run}", thread)
 
 

@@ -28,7 +28,7 @@ Rebuild = Callable[[Sequence[str]], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Watch:
+class StoreWatch:
     """One store under watch."""
 
     nats: Nats
@@ -36,9 +36,10 @@ class Watch:
     now: Callable[[], datetime]
     say: Callable[[str], None]
 
-    async def at_start(self, rebuild: Rebuild) -> list[Finding]:
-        """Compares, mends and tells, before any service runs. Where something is wrong, the server's index of the stream is made
-        anew first: a record that is torn can otherwise be neither read nor replaced, and who tries gets no answer."""
+    async def compare_at_start(self, rebuild: Rebuild) -> list[Finding]:
+        """Compares, mends and says what it found, before any service runs. Where something is wrong, the server's index
+        of the stream is made anew first: a torn record can otherwise be neither read nor replaced, since the server is
+        silent."""
         comparison = await self.keeper.compare()
         torn = [
             stream.watched.stream
@@ -53,11 +54,11 @@ class Watch:
         return await self._mend(comparison, quiet=True)
 
     async def scrub(self) -> list[Finding]:
-        """Compares, mends and tells while services run."""
+        """Compares, mends and says what it found while services run."""
         await self.keeper.sync()
         return await self._mend(await self.keeper.compare(), quiet=False)
 
-    async def run(self, scrub_interval_s: float) -> None:
+    async def keep_watching(self, scrub_interval_s: float) -> None:
         """Keeps the ledger up to date, and scrubs, until cancelled."""
         clock = asyncio.get_running_loop().time
         scrub_at, reconnections = clock() + scrub_interval_s, self.nats.reconnections

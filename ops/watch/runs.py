@@ -1,4 +1,5 @@
-"""What the watch over the store has to know of runs: whether their text is kept, and which of them nobody would go on with."""
+"""What the watch over the store has to know of runs: whether their text is kept, and which of them no orchestrator would
+go on with."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ def says_text_is_kept(record: bytes) -> bool:
 
 
 def marker_for(record: bytes) -> bytes | None:
-    """The marker (RUN_ACTIVE) with which any orchestrator goes on with the run of this record, or, where it is parked, whoever
-    resumes it; None of a run that has ended."""
+    """The marker (RUN_ACTIVE) by which an orchestrator finds the run of this record and goes on with it, a parked one once it is
+    resumed. None of a run that has ended."""
     message = _parsed(record)
     if message is None or message.HasField("finished_at") or message.status not in _GOES_ON:
         return None

@@ -10,7 +10,7 @@ DEAD_LETTERS = Bucket(
     holds="jobs that were given up, with the reason",
     written_by=_BOTH,
     watch=Watch.VALUES,
-    if_lost="the documents stay failed: upload them again",
+    if_lost="the documents stay failed, and are not listed as given up",
 )
 DOCUMENTS = Bucket(
     "DOCUMENTS",
@@ -61,6 +61,7 @@ JOBS = Queue(
     written_by=("ingest-worker",),
     filled_by=("ingest",),
     refills_itself=True,
+    kept_for="until it is done",
     if_lost="jobs are queued again from the documents' records",
 )
 STATE = (COLLECTIONS, DEAD_LETTERS, DOCUMENTS, NAMES, LEASES, STORE_CONDITION, KEYS, FILES, JOBS)

@@ -1,5 +1,7 @@
 """What the memory service keeps in the message store."""
 
+import hashlib
+
 from kit.state import DAY_S, Bucket, Queue, Watch
 
 _WRITERS = ("memory",)
@@ -34,7 +36,17 @@ DELETIONS = Queue(
     "memory",
     holds="deletions of threads",
     written_by=_WRITERS,
+    kept_for="until it is done",
+    watch=Watch.VALUES,
     if_lost="messages of a deleted thread stay stored: delete the thread again",
     advice="Delete again what you deleted in the minutes before",
 )
+
+
+def thread_key(tenant_id: str, subject: str, thread_id: str) -> str:
+    """The key of a thread of `subject`. Its owner's name may hold what a key may not, so a digest of it stands there."""
+    owner = hashlib.sha256(subject.encode()).hexdigest()[:32]
+    return f"{tenant_id}.{owner}.{thread_id}"
+
+
 STATE = (KEYS, THREADS, MESSAGES, DELETIONS)

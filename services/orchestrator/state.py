@@ -21,7 +21,7 @@ MODEL_CREDENTIALS = Bucket(
     "MODEL_CREDENTIALS",
     holds="keys of models that users bring, sealed, until their run ends or is erased",
     written_by=_WRITERS,
-    kept_for="as long as a run may go on",
+    kept_for="`GROUNDWORK_MODEL_CREDENTIALS_LIFE_S`",
     if_lost="another orchestrator cannot go on with the run by that model",
     is_secret=True,
 )
@@ -84,7 +84,7 @@ SOURCES = Bucket(
     holds="which runs quote which documents",
     written_by=_WRITERS,
     needed_by=("DOCUMENTS", "THREADS"),
-    kept_for=_RETENTION,
+    kept_for=f"{_RETENTION}; in a thread as long as the thread",
     watch=Watch.VALUES,
     if_lost="noted again from the runs' logs at the next start",
     advice="Restart Groundwork, which notes them again from the runs' logs. Answers in threads that are older than those logs are "

@@ -13,7 +13,7 @@ from kit.jetstream import Entry, KeyValue, Nats
 from kit.records import UNREADABLE, set_aside
 from services.memory.errors import ThreadDamaged
 from services.memory.models import Message, Owner, Role, StoredThread, Thread
-from services.memory.state import MESSAGES, THREADS
+from services.memory.state import MESSAGES, THREADS, thread_key
 
 _NOBODYS = Message("", Role.UNKNOWN, "", "", datetime.fromtimestamp(0, UTC))
 """Stands for a message that cannot be read: its place is taken, and it is nobody's."""
@@ -100,9 +100,7 @@ class NatsThreadStore:
 
 
 def _key(owner: Owner, thread_id: str) -> str:
-    # A subject may be an e-mail address or anything else; keys know fewer characters.
-    subject = hashlib.sha256(owner.subject.encode()).hexdigest()[:32]
-    return f"{owner.tenant_id}.{subject}.{thread_id}"
+    return thread_key(owner.tenant_id, owner.subject, thread_id)
 
 
 def _position_key(owner: Owner, thread_id: str, position: int) -> str:

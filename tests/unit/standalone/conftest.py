@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.testing.nats import NatsServer
 from services.standalone.disk import Disk
 from services.standalone.log_files import JsonLinesLog
 from services.standalone.models import ChildEvent, ChildSpec, ChildState, Probe, ProbeKind, RestartPolicy
 from services.standalone.supervisor import Supervisor
-from tests.unit.standalone.stores import Store
 
 WAIT_S = 60.0
 POLICY = RestartPolicy(backoff_initial_s=0.05, backoff_max_s=0.2, start_crashes_max=3)
@@ -154,8 +152,3 @@ def supervise(tmp_path: Path, probe: FakeProbe) -> Supervise:
             await asyncio.gather(task, return_exceptions=True)
 
     return run
-
-
-@pytest.fixture
-async def store(nats: NatsServer, tmp_path: Path) -> Store:
-    return Store(nats, tmp_path / "ledger.sqlite")

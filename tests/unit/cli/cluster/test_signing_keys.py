@@ -15,7 +15,7 @@ from cli.cluster.port_forward import Answer, PortUnreachable
 from kit.access.key_folder import KeyFolder
 from kit.access.key_metrics import METRIC, fingerprint
 from kit.access.keys import parse_public_keys, parse_signing_key
-from ops.backup.archive import Manifest, writing
+from ops.backup.archive import Manifest, write_archive
 from ops.signers import SIGNERS
 from tests.doubles.http_double import Recorded
 from tests.doubles.kubernetes import NAMESPACE, KubernetesDouble
@@ -169,7 +169,7 @@ async def test_the_keys_of_a_backup_are_trusted_for_its_jobs_alone(
 ) -> None:
     others = KeyFolder(tmp_path / "keys")
     others.ensure(SIGNERS)
-    with writing(tmp_path / "groundwork-20260101T000000Z.tar") as backup:
+    with write_archive(tmp_path / "groundwork-20260101T000000Z.tar") as backup:
         backup.add_manifest(Manifest("2026-01-01", (), public_keys=tuple(others.public_keys())))
     result = await run("signing-keys", "trust", str(tmp_path))
     assert result.exit_code == 0, result.output

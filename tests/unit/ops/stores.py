@@ -20,7 +20,7 @@ from ops.watch import findings
 from ops.watch.compare import mendable
 from ops.watch.keeper import Keeper
 from ops.watch.ledger import Ledger
-from ops.watch.rounds import Watch, forget_indexes
+from ops.watch.rounds import StoreWatch, forget_indexes
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -100,8 +100,8 @@ async def mended(keeper: Keeper, *, quiet: bool = True) -> list[Finding]:
     return [*findings.losses(comparison, done, AT), *findings.fileless(comparison.after(done), AT)]
 
 
-def watch_over(nats: Nats, keeper: Keeper) -> Watch:
-    return Watch(nats, keeper, now=lambda: AT, say=lambda line: None)
+def watch_over(nats: Nats, keeper: Keeper) -> StoreWatch:
+    return StoreWatch(nats, keeper, now=lambda: AT, say=lambda line: None)
 
 
 def by_place(findings: list[Finding]) -> dict[tuple[str, str], tuple[int, int]]:

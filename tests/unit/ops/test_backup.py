@@ -23,8 +23,8 @@ from kit.forgetting import ForgetQueue, ForgetRequest, Source, decode
 from kit.jetstream import Job, KeyValue, Nats, ObjectStore, connect
 from kit.testing.nats import NatsServer, nats_server, nats_server_binary
 from ops.backup import archive
-from ops.backup.archive import Manifest, opened
-from ops.backup.make import back_up, in_order
+from ops.backup.archive import Manifest, open_verified
+from ops.backup.make import back_up, order_streams
 from ops.backup.restore import restore_data_dir, restore_into
 from ops.errors import BackupUnusable, RestoreRefused
 from ops.signers import SIGNERS
@@ -34,7 +34,7 @@ from ops.watch.ledger import Ledger
 from services.standalone.data_dir import DataDir, open_data_dir
 from services.standalone.models import StartLimits
 from services.standalone.private_store import private_store
-from tests.unit.standalone.stores import run_record
+from tests.unit.ops.stores import run_record
 
 DOCUMENTS = 300
 FILE = bytes(range(256)) * 4096  # 1 MiB: several pieces
@@ -134,7 +134,7 @@ async def test_a_backup_of_a_store_that_is_written_to_is_one_instant_of_each_str
         await asyncio.gather(writer, return_exceptions=True)
     after = await contents(filled)
     async with nats_server() as other, store_of(other) as nats:
-        with opened(tmp_path / "backup.tar") as verified:
+        with open_verified(tmp_path / "backup.tar") as verified:
             await restore_into(nats, verified, replace=False, on_stream=quietly)
         copied = await contents(nats)
     assert len(copied) >= DOCUMENTS
@@ -186,7 +186,7 @@ async def test_a_running_store_that_holds_data_is_refused_and_replaced_when_aske
     before = await contents(filled)
     await back_up(filled, tmp_path / "backup.tar", now, quietly)
     await (await KeyValue.open(filled, "DOCUMENTS")).put("local.new", b"since")
-    with opened(tmp_path / "backup.tar") as verified:
+    with open_verified(tmp_path / "backup.tar") as verified:
         with pytest.raises(RestoreRefused, match="KV_DOCUMENTS, OBJ_FILES"):
             await restore_into(filled, verified, replace=False, on_stream=quietly)
         assert "local.new" in await contents(filled)
@@ -214,7 +214,7 @@ async def test_a_backup_does_not_replace_a_file(filled: Nats, tmp_path: Path) ->
 
 
 def test_what_needs_another_store_is_copied_before_it_and_the_rest_last() -> None:
-    streams = in_order(sorted(store.stream for store in STORES))
+    streams = order_streams(sorted(store.stream for store in STORES))
     place = {store.name: streams.index(store.stream) for store in STORES}
     for store in STORES:
         assert all(place[name] < place[store.name] for name in store.needed_by), store.name
@@ -228,7 +228,12 @@ def test_what_needs_another_store_is_copied_before_it_and_the_rest_last() -> Non
         ("FILES", "TOOL_CALLS"),
     ):
         assert [place[name] for name in chain] == sorted(place[name] for name in chain)
-    assert in_order(["KV_ZEBRA", "RUNS", "KV_TOOL_CALLS", "INGEST"]) == ["RUNS", "INGEST", "KV_TOOL_CALLS", "KV_ZEBRA"]
+    assert order_streams(["KV_ZEBRA", "RUNS", "KV_TOOL_CALLS", "INGEST"]) == [
+        "RUNS",
+        "INGEST",
+        "KV_TOOL_CALLS",
+        "KV_ZEBRA",
+    ]
 
 
 async def test_pointers_of_documents_that_came_while_the_backup_was_made_are_not_restored(
@@ -365,7 +370,7 @@ async def test_of_a_folder_the_newest_backups_are_kept_and_the_newest_is_restore
     assert "groundwork-20250101T030000Z.tar: removed" in capsys.readouterr().out
     oldest, newest, mine = sorted(path.name for path in folder.iterdir())
     assert (oldest, mine) == ("groundwork-20250102T030000Z.tar", "mine.tar")
-    with opened(folder / newest) as verified:
+    with open_verified(folder / newest) as verified:
         assert [key["kid"] for key in verified.manifest.public_keys] == [key["kid"] for key in keys.public_keys()]
     assert await asyncio.to_thread(lambda: commands.restore(folder, replace=True)) == 0
     assert f"The newest backup in {folder} is {newest}" in capsys.readouterr().out
@@ -426,7 +431,7 @@ async def test_a_whole_store_is_backed_up_with_the_keys_that_verify_its_jobs(
     KeyFolder(damaged.keys).ensure(SIGNERS)
     assert await asyncio.to_thread(commands.backup, tmp_path / "backup.tar") == 0
     assert "There is no ledger" in capsys.readouterr().out, "what cannot be compared is said"
-    with opened(tmp_path / "backup.tar") as verified:
+    with open_verified(tmp_path / "backup.tar") as verified:
         assert [key["kid"] for key in verified.manifest.public_keys] == [
             key["kid"] for key in KeyFolder(damaged.keys).public_keys()
         ]

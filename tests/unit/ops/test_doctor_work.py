@@ -21,14 +21,14 @@ from kit.testing.harness import free_port, make_signer, make_verifier
 from kit.testing.nats import nats_server_binary
 from ops.indexes import describe_indexes
 from ops.signers import SIGNERS
-from ops.work import observe
+from ops.work import observe_work
 from services.ingest.state import JOBS as INGEST
 from services.retriever import metrics as retriever_metrics
 from services.standalone.data_dir import open_data_dir
 from services.standalone.models import StartLimits
 from services.standalone.private_store import private_store
 from services.standalone.state_file import RunningSystem
-from tests.unit.standalone.stores import AT
+from tests.unit.ops.stores import AT
 
 ANN = Principal("acme", "ann")
 
@@ -60,7 +60,7 @@ async def test_jobs_that_wait_are_refused_or_were_given_up_are_told(jetstream: N
     await read_later(jetstream, stranger, 2)
     await put(jetstream, "DEAD_LETTERS", "acme.default.d8.r8", requeued_at=None)
     await put(jetstream, "DEAD_LETTERS", "acme.default.d9.r9", requeued_at="2026-11-22")
-    seen = await observe(jetstream, make_verifier())
+    seen = await observe_work(jetstream, make_verifier())
     assert not seen.is_wrong, "ingestion makes its jobs again"
     assert seen.lines[0] == "Jobs of all tenants:"
     assert seen.lines[2].startswith("  INGEST   2 waiting or in hand (documents to read); 1 REFUSED")
@@ -70,12 +70,12 @@ async def test_jobs_that_wait_are_refused_or_were_given_up_are_told(jetstream: N
 
     await forget(jetstream, make_signer(), 1)
     await forget(jetstream, stranger, 2)
-    seen = await observe(jetstream, make_verifier())
+    seen = await observe_work(jetstream, make_verifier())
     assert seen.is_wrong
     assert seen.lines[1].startswith(
         "  FORGET   2 waiting or in hand (deletions of what quotes a document, a thread or a run); 1 REFUSED"
     )
-    assert "nobody does them" in seen.lines[1]
+    assert "no service does them" in seen.lines[1]
 
 
 async def test_a_job_of_a_kind_that_its_key_is_not_good_for_is_refused(jetstream: Nats) -> None:
@@ -85,7 +85,7 @@ async def test_a_job_of_a_kind_that_its_key_is_not_good_for_is_refused(jetstream
         queue = await ForgetQueue.open(jetstream, signer, verifier)
         for source in (Source.thread("ann", "t1"), Source.thread("ann", "t2"), Source.document("d1"), Source.run("r1")):
             await queue.request(ForgetRequest(source, AT))
-    seen = await observe(jetstream, verifier)
+    seen = await observe_work(jetstream, verifier)
     assert seen.is_wrong
     assert "FORGET   4 waiting" in seen.lines[1]
     assert "2 REFUSED, since no known key is good for them" in seen.lines[1]
@@ -93,7 +93,7 @@ async def test_a_job_of_a_kind_that_its_key_is_not_good_for_is_refused(jetstream
 
 async def test_without_public_keys_it_is_said_that_refusals_are_not_known(jetstream: Nats) -> None:
     await forget(jetstream, make_signer(), 1)
-    seen = await observe(jetstream, None)
+    seen = await observe_work(jetstream, None)
     assert not seen.is_wrong
     assert seen.lines[1].endswith("; whether 1 of them are refused was not looked at")
 
@@ -107,7 +107,7 @@ async def test_documents_without_a_job_or_not_searchable_are_told(jetstream: Nat
     await document(jetstream, 6, status="deleted")
     await put(jetstream, "ACTIVE_REVISIONS", "acme.d3", revision_id="r", deleted=False)
     await put(jetstream, "ACTIVE_REVISIONS", "acme.d4", revision_id="older", deleted=False)
-    seen = await observe(jetstream, make_verifier())
+    seen = await observe_work(jetstream, make_verifier())
     documents, jobless, hidden = seen.lines[5:]
     assert documents == "Documents: 1 processing, 1 queued, 3 ready"
     assert jobless.startswith("  1 on their way without a job")

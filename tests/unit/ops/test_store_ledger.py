@@ -17,14 +17,14 @@ from kit.jetstream import KeyValue, Nats, ObjectStore, connect
 from kit.jetstream.condition import Finding, StoreCondition
 from kit.testing.nats import NatsServer, nats_server_binary
 from ops.doctor import examine, examine_copy
-from ops.watch import keeper as keeping
+from ops.watch import keeper as keeper_module
 from ops.watch.ledger import Entry, Ledger
-from ops.watch.rounds import Watch
+from ops.watch.rounds import StoreWatch
 from services.ingest.state import FILES
 from services.standalone.data_dir import open_data_dir
 from services.standalone.models import StartLimits
 from services.standalone.private_store import private_store
-from tests.unit.standalone.stores import (
+from tests.unit.ops.stores import (
     AT,
     Store,
     by_place,
@@ -87,7 +87,7 @@ async def test_records_that_a_damaged_block_swallowed_are_named_and_put_back(
     damage(store.block("KV_DOCUMENTS"))
     await store.server.start()
     async with store.open() as (nats, keeper):
-        findings = await watch_over(nats, keeper).at_start(store.rebuild)
+        findings = await watch_over(nats, keeper).compare_at_start(store.rebuild)
         assert all(finding.count == finding.repaired for finding in findings)
         lost = by_place(findings)["DOCUMENTS", "entries_missing"][0]
         assert lost == DOCUMENTS if damage is remove_stream else 0 < lost < DOCUMENTS
@@ -281,7 +281,7 @@ async def test_a_record_that_is_put_back_has_its_file(store: Store) -> None:
         await nats.js.delete_stream("KV_DOCUMENTS")
         documents = await KeyValue.open(nats, "DOCUMENTS")
         await documents.put("local.d0", older)
-        found = await watch_over(nats, keeper).at_start(store.rebuild)
+        found = await watch_over(nats, keeper).compare_at_start(store.rebuild)
         assert {finding.kind for finding in found} == {"entries_outdated", "entries_missing"}
         told = await (await StoreCondition.open(nats)).findings()
         assert {finding.kind for finding in told} == {"entries_outdated", "entries_missing"}
@@ -293,7 +293,7 @@ async def test_a_document_that_comes_while_all_is_compared_has_its_file(
     async with store.open() as (nats, keeper):
         await upload(nats, 0)
         await keeper.sync()
-        real = keeping.read
+        real = keeper_module.read_entries
 
         async def read(nats_: Nats, watched: state.Store, *, after: int = 0) -> dict[str, Entry]:
             found = await real(nats_, watched, after=after)
@@ -301,7 +301,7 @@ async def test_a_document_that_comes_while_all_is_compared_has_its_file(
                 await upload(nats_, 1)
             return found
 
-        monkeypatch.setattr(keeping, "read", read)
+        monkeypatch.setattr(keeper_module, "read_entries", read)
         assert (await keeper.compare()).fileless == ()
         assert await keys(nats, "DOCUMENTS") == ["local.d0", "local.d1"]
 
@@ -395,7 +395,7 @@ async def test_a_missing_file_is_told_once_and_no_longer_when_it_is_there_again(
         await upload(nats, 1)
         await keeper.sync()
         await nats.js.purge_stream("OBJ_FILES")
-        watch = Watch(nats, keeper, now=lambda: AT, say=said.append)
+        watch = StoreWatch(nats, keeper, now=lambda: AT, say=said.append)
         condition = await StoreCondition.open(nats)
         for _ in range(3):
             await watch.scrub()

@@ -16,7 +16,7 @@ from kit.forgetting import ForgetQueue, ForgetRequest, Source
 from kit.jetstream import Job, KeyValue, Nats
 from kit.testing.harness import make_signer, make_verifier
 from ops.watch.keeper import Keeper
-from tests.unit.standalone.stores import AT, Store, by_place, keys, mended, run_record, truncate, upload, watch_over
+from tests.unit.ops.stores import AT, Store, by_place, keys, mended, run_record, truncate, upload, watch_over
 
 DELETIONS = 60
 ANN = Principal("acme", "ann")
@@ -75,7 +75,7 @@ async def test_deletions_that_a_damaged_queue_swallowed_are_named_and_queued_aga
     damage(store.block("FORGET"))
     await store.server.start()
     async with store.open() as (nats, keeper):
-        findings = await watch_over(nats, keeper).at_start(store.rebuild)
+        findings = await watch_over(nats, keeper).compare_at_start(store.rebuild)
         ((where, (lost, repaired)),) = by_place(findings).items()
         assert where == ("FORGET", "jobs_missing")
         assert 0 < lost == repaired < DELETIONS
@@ -89,7 +89,9 @@ async def test_a_queue_whose_folder_is_gone_is_filled_again(store: Store) -> Non
         await request(nats, range(3))
         await keeper.sync(final=True)
         await nats.js.delete_stream("FORGET")
-        assert by_place(await watch_over(nats, keeper).at_start(store.rebuild)) == {("FORGET", "jobs_missing"): (3, 3)}
+        assert by_place(await watch_over(nats, keeper).compare_at_start(store.rebuild)) == {
+            ("FORGET", "jobs_missing"): (3, 3)
+        }
         assert await done_jobs(nats, 3) == job_ids(range(3))
 
 
@@ -113,7 +115,7 @@ async def test_after_a_crash_deletions_that_may_have_been_done_are_done_again_wi
     await store.server.stop(kill=True)
     await store.server.start()
     async with store.open() as (nats, keeper):
-        assert await watch_over(nats, keeper).at_start(store.rebuild) == []
+        assert await watch_over(nats, keeper).compare_at_start(store.rebuild) == []
         assert await done_jobs(nats, 2) == job_ids(range(2))
 
 
@@ -171,7 +173,7 @@ async def test_sources_are_noted_again_when_the_records_of_their_documents_were_
         made = await runs_with_sources(nats, keeper)
         for bucket in ("DOCUMENTS", "RUN_SOURCES"):
             await nats.js.delete_stream(f"KV_{bucket}")
-        assert by_place(await watch_over(nats, keeper).at_start(store.rebuild)) == {
+        assert by_place(await watch_over(nats, keeper).compare_at_start(store.rebuild)) == {
             ("DOCUMENTS", "entries_missing"): (2, 2),
             ("RUN_SOURCES", "entries_missing"): (3, 3),
         }
