@@ -10,7 +10,7 @@ from evals.metrics import METRICS
 
 _DESCRIPTION = """Measures the quality of retrieval through the public API. Starts the system on a data directory that is
 thrown away, or uses the one that GROUNDWORK_URL names; settings of the environment (GROUNDWORK_RETRIEVER_…) hold for one that
-is started."""
+is started. The words `reading` and `cases` in front measure how files are read instead: they need no system."""
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -5,7 +5,7 @@ Rows become blocks with column names; a line that is alone in its row becomes te
 import bisect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from services.ingest.reading.models import Block, BlockKind
@@ -44,9 +44,22 @@ class _Header:
     names: ColumnNames
     columns: range
     rows: Sequence[tuple[int, Row]]
+    numeric: dict[int, bool] = field(default_factory=dict)
+    """Columns, with whether all that stands in them so far are numbers."""
 
     def covers(self, columns: range) -> bool:
         return self.columns.start <= columns.start and columns.stop <= self.columns.stop
+
+    def note_numbers(self, rows: Sequence[tuple[int, Row]]) -> None:
+        """Remembers which columns hold numbers."""
+        for _, row in rows:
+            for column, cell in row.items():
+                self.numeric[column] = self.numeric.get(column, True) and is_value(cell)
+
+    def fits(self, rows: Sequence[tuple[int, Row]]) -> bool:
+        """Whether rows further down can be of the same table: what stands in the columns of numbers are mostly numbers."""
+        cells = [cell for _, row in rows for column, cell in row.items() if self.numeric.get(column)]
+        return 2 * sum(map(is_value, cells)) >= len(cells)
 
     def unsaid(self) -> Iterator[Block]:
         """The names that no row below has repeated."""
@@ -70,9 +83,11 @@ def sheet_blocks(rows: Mapping[int, Row], spans: Spans, marks: Marks = MappingPr
         if count:
             yield from header.unsaid() if header else ()
             header = _Header(ColumnNames(_names(table.rows[:count], columns, spans)), columns, table.rows[:count])
-        elif header and not header.covers(columns):
+        elif header and not (header.covers(columns) and header.fits(table.rows)):
             yield from header.unsaid()
             header = None
+        if header:
+            header.note_numbers(table.rows[count:])
         yield from _blocks(table.rows[count:], len(columns), header.names if header else None)
     yield from header.unsaid() if header else ()
 

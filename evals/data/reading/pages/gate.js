@@ -1,0 +1,5 @@
+import os from "os";
+
+function openGate(name) {
+  return os.join("gates", name);
+}

@@ -1,0 +1,53 @@
+"""`python -m evals reading` and `python -m evals cases`: what reading does to files. `make eval ARGS=reading` and `ARGS=cases`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from evals.reading.cases import OTHER_ROOMS, run_cases
+from evals.reading.encodings import encoding_table
+from evals.reading.golden import LEAST, golden_table, means, measured_pages
+
+NOT_AS_EXPECTED, FAILED = 1, 2
+_CASES = Path("../shared/data/cases")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code: 0, 1 when something is not as expected, 2 when it could not be measured."""
+    parser = argparse.ArgumentParser(prog="python -m evals", description="Measures how files are read.")
+    parser.add_argument(
+        "what", choices=("reading", "cases"), help="golden pages and encodings, or cases that went wrong"
+    )
+    parser.add_argument("--folder", type=Path, default=_CASES, help=f"where the cases lie; default: {_CASES}")
+    options = parser.parse_args(arguments)
+    return _measure_reading() if options.what == "reading" else _run_cases(options.folder)
+
+
+def _measure_reading() -> int:
+    pages = list(measured_pages())
+    _print(*golden_table(pages), "", *encoding_table())
+    low = [name for name, value in means(pages).items() if value < LEAST[name]]
+    for name in low:
+        _print(f"FAILED: {name} is below {LEAST[name]}")
+    return NOT_AS_EXPECTED if low else 0
+
+
+def _run_cases(folder: Path) -> int:
+    if not folder.is_dir():
+        _print(f"there is no folder {folder}; name the one with the cases: ARGS='cases --folder DIR'")
+        return FAILED
+    failed = 0
+    for name, failures in run_cases(folder):
+        _print(*(f"FAILED: {failure}" for failure in failures) if failures else (f"as expected: {name}",))
+        failed += bool(failures)
+    _print(*(f"skipped: {name} ({room})" for name, room in OTHER_ROOMS.items()))
+    return NOT_AS_EXPECTED if failed else 0
+
+
+def _print(*lines: str) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
