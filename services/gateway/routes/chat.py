@@ -14,9 +14,9 @@ from services.gateway.existence import require_existing
 from services.gateway.models import Json
 from services.gateway.own_default import all_meant
 from services.gateway.schemas.chat import ToolChatRequest, ToolChatResponse, WaitingRun
-from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import IdempotencyKey
 from services.gateway.schemas.problem import problems
+from services.gateway.schemas.streams import run_stream_response
 from services.gateway.scopes import NEEDS_QUERY
 from services.gateway.shares import STREAM_PLACE_UNLESS_JSON, wants_json
 from services.gateway.sse import EventStream

@@ -11,9 +11,9 @@ from services.gateway.adapters.ingest import document_state
 from services.gateway.backends import Backends, Services
 from services.gateway.document_feed import SNAPSHOT_COMPLETE, DocumentState
 from services.gateway.own_default import meant
-from services.gateway.schemas.events import stream_response
 from services.gateway.schemas.fields import DocumentPath, OnlyCollection
 from services.gateway.schemas.problem import problems
+from services.gateway.schemas.streams import stream_response
 from services.gateway.scopes import NEEDS_QUERY
 from services.gateway.shares import STREAM_PLACE
 from services.gateway.sse import Encoded, EventStream, ServerSentEvent

@@ -13,10 +13,10 @@ from services.gateway.events import run_mode
 from services.gateway.existence import require_existing
 from services.gateway.models import RunEvent
 from services.gateway.own_default import all_meant, meant
-from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import CollectionPath, IdempotencyKey
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import ChatRequest, QaRequest, QaResponse
+from services.gateway.schemas.streams import run_stream_response
 from services.gateway.scopes import NEEDS_QUERY
 from services.gateway.shares import STREAM_PLACE_IF_STREAMED, STREAM_PLACE_UNLESS_JSON, wants_json
 from services.gateway.sse import EVENT_STREAM, EventStream

@@ -10,10 +10,10 @@ from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from services.gateway.backends import Backends, Services
 from services.gateway.encoding import encode
 from services.gateway.runs import follow
-from services.gateway.schemas.events import run_stream_response
 from services.gateway.schemas.fields import DIGITS, PageSize, PageToken, Pattern, RunPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import Run, RunList, RunWithAnswer
+from services.gateway.schemas.streams import run_stream_response
 from services.gateway.scopes import NEEDS_QUERY
 from services.gateway.shares import STREAM_PLACE
 from services.gateway.sse import EventStream, ServerSentEvent

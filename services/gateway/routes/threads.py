@@ -9,12 +9,11 @@ from groundwork.memory.v1 import memory_pb2 as pb
 from services.gateway.backends import Services
 from services.gateway.encoding import encode
 from services.gateway.models import Json
+from services.gateway.schemas.events import AnswerStatus, SupportStatus
 from services.gateway.schemas.fields import DIGITS, IdempotencyKey, PageSize, PageToken, ThreadPath
 from services.gateway.schemas.problem import problems
 from services.gateway.schemas.runs import (
-    AnswerStatus,
     NewThread,
-    SupportStatus,
     Thread,
     ThreadList,
     ThreadTitle,

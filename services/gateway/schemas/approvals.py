@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from services.gateway.schemas.events import ApprovalDecision
 from services.gateway.schemas.fields import Pattern, RequestBody
 from services.gateway.schemas.times import Moment
 
-ApprovalDecision = Literal["pending", "allowed", "denied", "expired", "unknown"]
 _SHA256 = Pattern("^[0-9a-f]{64}$", "is no SHA-256 in hex; send the `arguments_hash` of the approval as it was shown")
 
 

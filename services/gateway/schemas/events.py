@@ -1,13 +1,17 @@
-"""Events of a run as clients see them: one model a kind, documented in OpenAPI and held true by a test that sends every
-payload of the contract through it."""
+# ruff: noqa: E501
+"""Events of a run as clients see them: one model a kind. Made from orchestrator.proto and its comments by `make gen`."""
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.gateway.schemas.runs import AnswerStatus, Citation, RunStatus, SupportStatus, Usage
 from services.gateway.schemas.search import BoundingBox, Degradation
 from services.gateway.schemas.times import Moment
+
+RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "unknown", "waiting"]
+SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "unknown"]
+AnswerStatus = Literal["likely", "uncertain", "unlikely", "unknown"]
+ApprovalDecision = Literal["pending", "allowed", "denied", "expired", "unknown"]
 
 
 class Event(BaseModel):
@@ -21,27 +25,113 @@ class Event(BaseModel):
     step: str = Field(description="Step of the run that it belongs to; empty for none.")
 
 
+class ToolError(BaseModel):
+    """Why a call of a tool did not work."""
+
+    reason: str = Field(
+        description="UPPER_SNAKE. `IN_DOUBT`: nobody knows whether the call took effect, and it is not repeated."
+    )
+    message: str = Field(description="What happened and what to do, for a person.")
+
+
 class BudgetsInForce(BaseModel):
     """Limits of a run."""
 
-    wall_clock_s: float | None = Field(description="Seconds that may be worked on the run.")
-    answer_tokens: int = Field(description="Tokens a model may write in the answer.")
-    steps: int = Field(
-        description="Steps whose result is recorded, of any kind; 0 means no limit, here and below. What a request calls `steps` "
-        "is `reasoning_steps`."
+    wall_clock_s: float | None = Field(
+        description="Time worked on the run. While nobody works on it, after a crash or while it waits for a decision, it does not count."
     )
-    reasoning_steps: int = Field(description="How often the model may ask for tools before it has to answer.")
+    answer_tokens: int = Field(description="Tokens a model may write in the answer.")
+    steps: int = Field(description="Steps whose result is recorded: each plan, search, answer and tool call is one.")
     tool_calls: int = Field(description="Calls of tools.")
-    parallel_calls: int = Field(description="Calls of tools under way at once.")
-    tokens: int = Field(description="Tokens that models may read and write in all.")
-    cost_usd: float | None = Field(description="Dollars.")
+    parallel_calls: int = Field(description="Calls of tools under way at once; more wait for their turn.")
+    tokens: int = Field(
+        description="Tokens that models read and write in all steps together. Checked before each use of a model: one that has begun ends."
+    )
+    cost_usd: float | None = Field(description="Dollars, by the configured prices. Checked as tokens are.")
+    reasoning_steps: int = Field(
+        description="How often the model may ask for tools before it has to answer: `steps` of an HTTP request."
+    )
+
+
+class Evidence(BaseModel):
+    """One passage of the evidence set."""
+
+    number: int = Field(description="Citation number.")
+    chunk_id: str | None = Field(description="Chunk.")
+    document_id: str | None = Field(description="Document.")
+    document_name: str = Field(description="Document name.")
+    page: int | None = Field(description="Page, 1-based; null where there are none.")
+    heading_path: list[str] = Field(description="Headings above it.")
+    text: str = Field(description="The passage.")
+    score: float | None = Field(description="Score of the last stage that ranked it.")
+    dense_score: float | None = Field(description="Cosine to the question, when the dense engine returned it.")
+    char_start: int = Field(description="First character in the document's cleaned text.")
+    char_end: int = Field(description="One past the last character.")
+    bounding_boxes: list[BoundingBox] = Field(description="Where it stands on its pages.")
+    collection_id: str | None = Field(description="Its collection.")
+
+
+class SentenceVerdict(BaseModel):
+    """The verdict on one sentence."""
+
+    sentence: str = Field(description="The sentence, citation marks removed.")
+    verdict: str = Field(description="`supported` or `unsupported`.")
+    citations: list[int] = Field(description="Citation numbers it carries, as they stand in the answer.")
+    score: float | None = Field(description="Share of its content words found in the cited passages, 0 to 1.")
+
+
+class Citation(BaseModel):
+    """A cited passage."""
+
+    number: int = Field(description="Number in the text.")
+    document_id: str | None = Field(description="Document.")
+    document_name: str = Field(description="Document name.")
+    chunk_id: str | None = Field(description="Chunk.")
+    page: int | None = Field(description="Page, 1-based; null where there are none.")
+    text: str = Field(description="The passage.")
+    quote_start: int = Field(description="First character of the cited words in the passage.")
+    quote_end: int = Field(description="One past the last; equal to quote_start when the whole passage is meant.")
+    bounding_boxes: list[BoundingBox] = Field(description="Where it stands on its pages.")
+    heading_path: list[str] = Field(description="Headings above it.")
+
+
+class StepUsage(BaseModel):
+    """What one step took, all attempts at it together."""
+
+    step: str = Field(description="Name of the step.")
+    seconds: float | None = Field(description="Seconds.")
+    prompt_tokens: int = Field(description="Tokens that models read.")
+    completion_tokens: int = Field(description="Tokens that models wrote.")
+    cost_usd: float | None = Field(description="Dollars, by the configured prices.")
+    model: str = Field(description="Model used last; empty for none.")
+
+
+class Usage(BaseModel):
+    """What it cost, on every way out: of a cancelled or failed run too."""
+
+    prompt_tokens: int = Field(default=0, description="Tokens the model read.")
+    completion_tokens: int = Field(default=0, description="Tokens the model wrote.")
+    seconds: float | None = Field(default=0.0, description="Seconds from start to end.")
+    cost_usd: float | None = Field(
+        default=0.0, description="Dollars, by the configured prices; 0 when none are configured."
+    )
+    step_seconds: dict[str, float | None] = Field(default_factory=dict, description="Seconds by step.")
+    model: str = Field(default="", description="Model that wrote the answer; empty when extractive.")
+    steps: list[StepUsage] = Field(
+        default_factory=list, description="What each step took, in order of their beginning."
+    )
+    worked_seconds: float | None = Field(
+        default=0.0,
+        description="Seconds that somebody worked on the run: without the time after a crash, or spent waiting for a decision.",
+    )
+    tool_calls: int = Field(default=0, description="Calls of tools.")
 
 
 class RunStartedEvent(Event):
     """`run`: the run begins."""
 
-    mode: str | None = Field(description="Pipeline: `qa`, `grounded` or `chat`.")
-    thread_id: str | None = Field(description="Thread, if any.")
+    mode: str | None = Field(description="Pipeline.")
+    thread_id: str | None = Field(description="Thread, or null.")
     question: str = Field(description="The user's words.")
     collection_ids: list[str] = Field(description="Collections.")
     budgets: BudgetsInForce | None = Field(description="Limits in force.")
@@ -56,17 +146,17 @@ class AgentEvent(Event):
 
 
 class ThinkingEvent(Event):
-    """`thinking`: progress, or a degradation."""
+    """`thinking`: progress, or what was done in a lesser way than asked and why."""
 
     phase: str = Field(
-        description="`memory`, `tools`, `plan`, `tool`, `retrieve`, `reason`, `answer`, `verify`, `load` or `resume`."
+        description="`memory`, `tools` (which there are), `plan`, `tool` (what one is doing), `retrieve`, `reason` (what the model thinks), `answer`, `verify`, `load` (served in a lesser way), `resume`."
     )
-    text: str = Field(description="For a person.")
+    text: str = Field(description="Short text for a person.")
     degraded: Degradation | None = Field(description="Set when something was done in a lesser way than asked.")
 
 
 class PlanEvent(Event):
-    """`plan`: what will be searched."""
+    """`plan`: what will be searched, or how else an answer is looked for."""
 
     route: str = Field(
         description="`lexical`, `dense` or `hybrid`: a search. In a chat `tools`, `search`, `math`, `time` or `talk`."
@@ -74,64 +164,36 @@ class PlanEvent(Event):
     queries: list[str] = Field(description="Queries.")
 
 
-class Evidence(BaseModel):
-    """One passage of the evidence set."""
-
-    number: int = Field(description="Citation number.")
-    chunk_id: str | None = Field(description="The passage.")
-    document_id: str | None = Field(description="Its document.")
-    document_name: str = Field(description="Name of its document.")
-    page: int | None = Field(description="1-based; null where the format has no pages.")
-    heading_path: list[str] = Field(description="Headings above it.")
-    text: str = Field(description="The passage.")
-    score: float | None = Field(description="Score of the last stage that ranked it.")
-    dense_score: float | None = Field(description="Cosine to the question, where vectors found it.")
-    char_start: int = Field(description="First character in the document's cleaned text.")
-    char_end: int = Field(description="One past the last character.")
-    bounding_boxes: list[BoundingBox] = Field(description="Where it stands on its pages.")
-    collection_id: str | None = Field(description="Its collection.")
-
-
 class RetrievalEvent(Event):
-    """`retrieval`: what was found. Citation numbers are positions in it."""
+    """`retrieval`: what was found: the evidence set. Citation numbers are positions in it, from 1."""
 
     evidence: list[Evidence] = Field(description="Passages, best first.")
     degraded: list[Degradation] = Field(description="What failed and was worked around.")
     timings_ms: dict[str, float | None] = Field(description="Milliseconds by stage.")
-    strategy: str = Field(description="Engines that were asked.")
+    strategy: str = Field(description="Engines that were asked: `lexical`, `dense` or `hybrid`.")
 
 
 class TokenEvent(Event):
-    """`token`: a piece of the answer."""
+    """`token`: a piece of the answer: replace what you show from `offset` on by `text`."""
 
-    text: str = Field(description="Text to put at `offset`.")
+    text: str = Field(description="Text to append at offset.")
     offset: int = Field(
-        description="Characters (code points) of the answer before this piece. What was shown from there on is replaced."
+        description="Characters (code points) of the answer before this piece. A piece that starts below what was already shown replaces it from there: a new writer took the run over, or a fallback began."
     )
-
-
-class SentenceVerdict(BaseModel):
-    """The verdict on one sentence."""
-
-    sentence: str = Field(description="The sentence, citation marks removed.")
-    verdict: str = Field(description="`supported` or `unsupported`.")
-    citations: list[int] = Field(description="Citation numbers it carries.")
-    score: float | None = Field(description="Share of its content words found in the cited passages.")
 
 
 class VerificationEvent(Event):
-    """`verification`: what was checked."""
+    """`verification`: what was checked: a verdict a sentence, and how well the whole is carried and answers."""
 
-    sentences: list[SentenceVerdict] = Field(description="In order.")
-    citation_precision: float | None = Field(description="Share of citations that carry their sentence.")
-    citation_coverage: float | None = Field(description="Share of sentences carried by a citation.")
-    support_status: SupportStatus | None = Field(description="Whether its sources carry the text.")
+    sentences: list[SentenceVerdict] = Field(description="One verdict a sentence, in order.")
+    citation_precision: float | None = Field(description="Share of citations that carry their sentence, 0 to 1.")
+    citation_coverage: float | None = Field(description="Share of sentences carried by a citation, 0 to 1.")
+    support_status: SupportStatus | None = Field(description="Judgement of the whole: whether its sources carry it.")
     answer_confidence: float | None = Field(
-        default=None,
-        description="Calibrated probability that the text answers the question; null where that was not judged.",
+        description="Calibrated probability that it answers the question, 0 to 1. Null where that was not judged."
     )
     answer_status: AnswerStatus | None = Field(
-        default=None, description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
+        description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
     )
 
 
@@ -139,31 +201,32 @@ class AnswerEvent(Event):
     """`answer`: the whole answer."""
 
     text: str = Field(description="Full text with citation marks [1], [2] …")
-    citations: list[Citation] = Field(description="One quote a mark, in order of appearance.")
-    support_status: SupportStatus | None = Field(description="Whether its sources carry the text.")
-    answer_confidence: float | None = Field(
-        default=None,
-        description="Calibrated probability that the text answers the question; null where that was not judged.",
+    citations: list[Citation] = Field(
+        description="One quote a mark, numbered 1, 2, 3 … in order of appearance: the words that the mark stands behind come from it."
     )
-    answer_status: AnswerStatus | None = Field(
-        default=None, description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
-    )
-    closest: list[Citation] = Field(
-        default_factory=list, description="Of a refusal: the passages that came closest, best first, at most three."
-    )
+    support_status: SupportStatus | None = Field(description="Judgement of the whole: whether its sources carry it.")
     method: str = Field(description="`model` or `extractive`.")
     block: dict[str, Any] | None = Field(description="A structured block, when the agent makes one.")
+    answer_confidence: float | None = Field(
+        description="Calibrated probability that the text answers the question, 0 to 1; of a refusal, that an answer stands in the closest passages. Null where that was not judged."
+    )
+    answer_status: AnswerStatus | None = Field(
+        description="The same in a word: `likely` from 0.75 on, `unlikely` under 0.5."
+    )
+    closest: list[Citation] = Field(
+        description="Of a refusal: the passages that came closest, best first, at most three, each with its closest words."
+    )
 
 
 class UsageEvent(Event, Usage):
-    """`usage`: what it cost."""
+    """`usage`: what it cost, on every way out: of a cancelled or failed run too."""
 
 
 class ErrorEvent(Event):
-    """`error`: what broke. An error without seq comes from the gateway and says how to resume."""
+    """`error`: what broke. One without seq comes from the gateway, which has lost the stream, and says how to resume."""
 
-    code: str = Field(description="gRPC status name.")
-    reason: str = Field(description="A constant UPPER_SNAKE word.")
+    code: str = Field(description="gRPC status name, for example 'UNAVAILABLE'.")
+    reason: str = Field(description="UPPER_SNAKE.")
     message: str = Field(description="For a person.")
     retryable: bool = Field(description="Whether asking again may help.")
 
@@ -171,28 +234,19 @@ class ErrorEvent(Event):
 class DoneEvent(Event):
     """`done`: the run has ended. Always the last event."""
 
-    status: RunStatus | None = Field(description="How.")
+    status: RunStatus | None = Field(description="How it ended.")
 
 
 class ToolEvent(Event):
-    """`tool`: a tool is called."""
+    """`tool`: a tool is called. Logged before the call is made."""
 
-    call_id: str | None = Field(description="The call.")
-    name: str = Field(description="The tool.")
-    arguments: dict[str, Any] = Field(description="Its arguments.")
-
-
-class ToolError(BaseModel):
-    """Why a call of a tool did not work."""
-
-    reason: str = Field(
-        description="UPPER_SNAKE. `IN_DOUBT`: nobody knows whether the call took effect, and it is not repeated."
-    )
-    message: str = Field(description="What happened and what to do, for a person.")
+    call_id: str | None = Field(description="Call: the run's id, '/' and the step. The same after a take-over.")
+    name: str = Field(description="Tool.")
+    arguments: dict[str, Any] = Field(description="Arguments.")
 
 
 class ToolResultEvent(Event):
-    """`tool_result`: a tool has answered."""
+    """`tool_result`: a tool has answered, or could not be called. With the reason IN_DOUBT nobody knows whether the call took effect, and it is not repeated."""
 
     call_id: str | None = Field(description="The call.")
     ok: bool = Field(description="Whether it worked.")
@@ -202,27 +256,29 @@ class ToolResultEvent(Event):
 
 
 class ApprovalEvent(Event):
-    """`approval`: a person's decision is asked for, or has come."""
+    """`approval`: a person's decision is asked for (`pending`), or has come."""
 
     approval_id: str | None = Field(
-        description="The question. Unique in the tenant. Decide with POST /v1/approvals/{approval_id}; until then the run waits."
+        description="The question, unique within the tenant: `<run id>-<12 hex digits>`. POST /v1/approvals/{approval_id} decides it."
     )
     tool: str = Field(description="Tool that is to be called.")
     arguments: dict[str, Any] = Field(description="Arguments that it is to be called with.")
-    arguments_hash: str = Field(description="SHA-256 of the arguments: a decision is about these and no others.")
-    may_decide: list[str] = Field(description="Subjects who may decide; empty means the one whose run it is.")
-    expires_at: Moment | None = Field(description="After it nobody can decide any more.")
-    decision: Literal["pending", "allowed", "denied", "expired", "unknown"] | None = Field(
-        description="What was decided."
+    arguments_hash: str = Field(
+        description="SHA-256 of the arguments as JSON with sorted keys and no spaces, hex. A decision is about these arguments and no others."
     )
-    decided_by: str = Field(description="Who decided; empty while pending, and when it expired.")
+    may_decide: list[str] = Field(description="Subjects who may decide; empty means the subject whose run it is.")
+    expires_at: Moment | None = Field(description="After this moment nobody can decide any more.")
+    decision: ApprovalDecision | None = Field(description="What was decided.")
+    decided_by: str = Field(description="Subject who decided; empty while pending, and when it expired.")
 
 
 class ParkedEvent(Event):
-    """`parked`: the run waits, and its clock stands still. It goes on at the next event that is no `approval`."""
+    """`parked`: the run waits: nobody works on it, and its clock stands still. It goes on at the next event that is no `approval`, such as `thinking` with the phase `resume`."""
 
     waits_for: str = Field(description="What it waits for: `approval`, a decision about each of `approval_ids`.")
-    approval_ids: list[str] = Field(description="The questions that nobody has decided, in the order of their asking.")
+    approval_ids: list[str] = Field(
+        description="The questions that nobody has decided: Approval.approval_id, in the order in which they were asked."
+    )
     until: Moment | None = Field(description="At this moment it goes on without.")
 
 
@@ -232,36 +288,15 @@ EVENT_MODELS: dict[str, type[Event]] = {
     "thinking": ThinkingEvent,
     "plan": PlanEvent,
     "retrieval": RetrievalEvent,
-    "tool": ToolEvent,
-    "tool_result": ToolResultEvent,
-    "approval": ApprovalEvent,
-    "parked": ParkedEvent,
     "token": TokenEvent,
     "verification": VerificationEvent,
     "answer": AnswerEvent,
     "usage": UsageEvent,
     "error": ErrorEvent,
     "done": DoneEvent,
+    "tool": ToolEvent,
+    "tool_result": ToolResultEvent,
+    "approval": ApprovalEvent,
+    "parked": ParkedEvent,
 }
 """The data of each kind of event."""
-
-
-def stream_response(description: str, kinds: dict[str, str]) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI `responses` of an event stream whose events of kind k carry the schema kinds[k]."""
-    # OpenAPI 3.1 has no word for the events in a stream, whose body is a string to it.
-    by_kind = {kind: {"$ref": f"#/components/schemas/{name}"} for kind, name in kinds.items()}
-    content = {"schema": {"type": "string"}, "x-event-schemas": by_kind}
-    example = 'id: 1\nevent: run\ndata: {"run_id":"4f2a","seq":1,"at":"2026-01-31T12:00:00.000Z","mode":"qa"}\n\n'
-    listed = "; ".join(f"`{kind}`: {name}" for kind, name in kinds.items())
-    return {
-        200: {
-            "description": f"{description} Events and the schema of their data: {listed}.",
-            "content": {"text/event-stream": {**content, "example": example}},
-            "headers": {"X-Run-Id": {"description": "The run, on streams of a run.", "schema": {"type": "string"}}},
-        }
-    }
-
-
-def run_stream_response(description: str) -> dict[int | str, dict[str, Any]]:
-    """`stream_response` of a run's events."""
-    return stream_response(description, {kind: model.__name__ for kind, model in EVENT_MODELS.items()})

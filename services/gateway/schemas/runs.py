@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from groundwork.orchestrator.v1 import orchestrator_pb2 as pb
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from services.gateway.schemas.events import AnswerStatus, Citation, RunStatus, SupportStatus, Usage
 from services.gateway.schemas.fields import (
     WHOLE,
     CollectionIds,
@@ -17,13 +18,8 @@ from services.gateway.schemas.fields import (
     Title,
 )
 from services.gateway.schemas.models import BroughtModel
-from services.gateway.schemas.search import BoundingBox, Degradation
+from services.gateway.schemas.search import Degradation
 from services.gateway.schemas.times import Moment
-
-SupportStatus = Literal["supported", "partial", "insufficient", "unavailable", "unknown"]
-AnswerStatus = Literal["likely", "uncertain", "unlikely", "unknown"]
-RunStatus = Literal["running", "completed", "refused", "cancelled", "timeout", "failed", "waiting", "unknown"]
-"""`waiting` is for a person's decision; `unknown` is what a newer version of a service wrote."""
 
 
 class AskedBudgets(RequestBody):
@@ -108,50 +104,6 @@ class ChatRequest(RequestBody):
     model: BroughtModel | None = Field(default=None, description="Your own model; null means the installation's.")
 
 
-class Citation(BaseModel):
-    """A cited passage."""
-
-    number: int = Field(description="Number in the answer's text.")
-    document_id: str | None = Field(description="Its document.")
-    document_name: str = Field(description="Name of its document.")
-    chunk_id: str | None = Field(description="The passage.")
-    page: int | None = Field(description="1-based; null where the format has no pages.")
-    text: str = Field(description="The passage's text.")
-    quote_start: int = Field(description="First character of the cited words in the passage.")
-    quote_end: int = Field(description="One past the last; equal to quote_start when the whole passage is meant.")
-    bounding_boxes: list[BoundingBox] = Field(description="Where it stands on its pages.")
-    heading_path: list[str] = Field(description="Headings above it.")
-
-
-class StepUsage(BaseModel):
-    """What one step took, all attempts at it together."""
-
-    step: str = Field(description="Its name.")
-    seconds: float | None = Field(description="Seconds.")
-    prompt_tokens: int = Field(description="Tokens that models read.")
-    completion_tokens: int = Field(description="Tokens that models wrote.")
-    cost_usd: float | None = Field(description="Dollars, by the configured prices.")
-    model: str = Field(description="Model used last; empty for none.")
-
-
-class Usage(BaseModel):
-    """What an answer cost."""
-
-    prompt_tokens: int = Field(default=0, description="Tokens the model read.")
-    completion_tokens: int = Field(default=0, description="Tokens the model wrote.")
-    seconds: float | None = Field(default=0.0, description="Seconds from start to end.")
-    cost_usd: float | None = Field(default=0.0, description="Dollars, by the configured prices.")
-    step_seconds: dict[str, float | None] = Field(default_factory=dict, description="Seconds by step.")
-    model: str = Field(default="", description="Model that wrote the answer; empty when extractive.")
-    steps: list[StepUsage] = Field(
-        default_factory=list, description="What each step took, in order of their beginning."
-    )
-    worked_seconds: float | None = Field(
-        default=0.0, description="Seconds that somebody worked on it: without the time after a crash, or spent waiting."
-    )
-    tool_calls: int = Field(default=0, description="Calls of tools.")
-
-
 class _Grounds(BaseModel):
     """What speaks for an answer's text."""
 
@@ -209,6 +161,7 @@ class RunAnswer(_Grounds):
     """What a run answered."""
 
     text: str = Field(description="Full text with citation marks [1], [2] …")
+    block: dict[str, Any] | None = Field(description="A structured block, when the agent makes one.")
 
 
 class RunFailure(BaseModel):

@@ -81,8 +81,12 @@ class Budgets:
     reasoning_steps: int = 0
 
 
+class Payload:
+    """What happened in a run."""
+
+
 @dataclass(frozen=True)
-class RunStarted:
+class RunStarted(Payload):
     mode: RunMode
     question: str
     thread_id: str = ""
@@ -92,20 +96,20 @@ class RunStarted:
 
 
 @dataclass(frozen=True)
-class AgentChosen:
+class AgentChosen(Payload):
     name: str
     chosen_by: str
 
 
 @dataclass(frozen=True)
-class Thinking:
+class Thinking(Payload):
     phase: str
     text: str
     degraded: Degradation | None = None
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Payload):
     route: str
     queries: Sequence[str]
 
@@ -130,7 +134,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Retrieval:
+class Retrieval(Payload):
     evidence: Sequence[Evidence]
     degraded: Sequence[Degradation] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
@@ -138,7 +142,7 @@ class Retrieval:
 
 
 @dataclass(frozen=True)
-class Token:
+class Token(Payload):
     """A piece of the answer. One that starts below what was already shown replaces it from there."""
 
     text: str
@@ -154,7 +158,7 @@ class SentenceVerdict:
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(Payload):
     sentences: Sequence[SentenceVerdict]
     citation_precision: float
     citation_coverage: float
@@ -180,7 +184,7 @@ class Citation:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Payload):
     text: str
     citations: Sequence[Citation]
     support_status: SupportStatus | None
@@ -211,7 +215,7 @@ class StepUsage:
 
 
 @dataclass(frozen=True)
-class Usage:
+class Usage(Payload):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
@@ -224,7 +228,7 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class RunError:
+class RunError(Payload):
     code: str
     reason: str
     message: str
@@ -232,19 +236,19 @@ class RunError:
 
 
 @dataclass(frozen=True)
-class Done:
+class Done(Payload):
     status: RunStatus
 
 
 @dataclass(frozen=True)
-class ToolCall:
+class ToolCall(Payload):
     call_id: str
     name: str
     arguments: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
-class ToolResult:
+class ToolResult(Payload):
     call_id: str
     ok: bool
     summary: str = ""
@@ -262,7 +266,7 @@ class ApprovalDecision(Enum):
 
 
 @dataclass(frozen=True)
-class Approval:
+class Approval(Payload):
     """A question to a person (PENDING), or the answer to it."""
 
     approval_id: str
@@ -281,7 +285,7 @@ class Approval:
 
 
 @dataclass(frozen=True)
-class RunParked:
+class RunParked(Payload):
     """The run waits. It goes on at the next event that is no approval."""
 
     waits_for: str
@@ -290,28 +294,8 @@ class RunParked:
 
 
 @dataclass(frozen=True)
-class Unknown:
+class Unknown(Payload):
     """A payload of a kind that this version does not know; it is in `RunEvent.raw`."""
-
-
-Payload = (
-    RunStarted
-    | AgentChosen
-    | Thinking
-    | Plan
-    | Retrieval
-    | Token
-    | Verification
-    | Answer
-    | Usage
-    | RunError
-    | Done
-    | ToolCall
-    | ToolResult
-    | Approval
-    | RunParked
-    | Unknown
-)
 
 
 class StepPhase(Enum):

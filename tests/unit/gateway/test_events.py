@@ -15,6 +15,7 @@ from services.gateway.encoding import encode, enum_number
 from services.gateway.events import run_event
 from services.gateway.schemas.events import EVENT_MODELS
 from services.gateway.schemas.runs import AskedBudgets, ToolBudgets
+from tests.data.run_folds import CASES
 
 PAYLOADS = [field.name for field in pb.RunEvent.DESCRIPTOR.oneofs_by_name["payload"].fields]
 COMMON = {"run_id", "seq", "at", "step"}
@@ -58,6 +59,35 @@ def test_every_payload_is_told_in_its_documented_shape(kind: str, full: bool) ->
 
 def test_documented_kinds_are_the_contracts_payloads() -> None:
     assert set(EVENT_MODELS) == set(PAYLOADS)
+
+
+def test_recorded_runs_have_events_of_every_kind_in_their_documented_shape() -> None:
+    events = [event for case in CASES for event in case["events"]]
+    assert set(PAYLOADS) <= {event["event"] for event in events}, "add a case to tests/data/run_folds.json"
+    for event in events:
+        if event["event"] in EVENT_MODELS:
+            EVENT_MODELS[event["event"]].model_validate(event["data"])
+            assert event["data"].keys() == EVENT_MODELS[event["event"]].model_fields.keys()
+
+
+_CASES, _MEMBERS = r'case ("\w+"(?: \| "\w+")*)', r"^ +(\w+): \([\w, {}]*\) =>"
+
+
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [
+        ("kit/vocabulary/run_fold.py", _CASES),
+        ("cli/steps.py", _CASES),
+        ("services/gateway/console/run.js", _MEMBERS),
+        ("services/gateway/console/answer.js", _MEMBERS),
+        ("services/gateway/console/steps.js", _MEMBERS),
+    ],
+)
+def test_clients_know_events_by_the_names_of_the_contract(file: str, names: str) -> None:
+    text = (Path(__file__).parents[3] / file).read_text("utf-8")
+    known = {name for found in re.findall(names, text, re.MULTILINE) for name in re.findall(r"\w+", found)}
+    assert len(known) > 4
+    assert known <= set(PAYLOADS)
 
 
 def test_no_payload_hides_what_every_event_carries() -> None:

@@ -1,7 +1,7 @@
 from dataclasses import fields
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from google.protobuf.message import DecodeError
@@ -98,7 +98,7 @@ def test_vocabulary_is_the_contracts() -> None:
     """One source: each payload has a dataclass of its message's name, with its fields and no others."""
     payloads = pb.RunEvent.DESCRIPTOR.oneofs_by_name["payload"].fields
     messages = {payload.message_type.name: payload.message_type for payload in payloads if payload.message_type}
-    assert set(messages) == {kind.__name__ for kind in get_args(Payload)} - {"Unknown"}
+    assert set(messages) == {kind.__name__ for kind in Payload.__subclasses__()} - {"Unknown"}
     for name in ("Budgets", "StepUsage", "Evidence", "Citation", "SentenceVerdict"):
         messages[name] = pb.DESCRIPTOR.message_types_by_name[name]
     messages["StepState"] = state_pb2.StepState.DESCRIPTOR

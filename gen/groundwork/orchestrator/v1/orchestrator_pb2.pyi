@@ -272,7 +272,7 @@ class Budgets(_message.Message):
     cost_usd: _builtins.float
     """Dollars, by the configured prices. Checked as tokens are."""
     reasoning_steps: _builtins.int
-    """How often the model may ask for tools before it has to answer."""
+    """How often the model may ask for tools before it has to answer: `steps` of an HTTP request."""
     @_builtins.property
     def wall_clock(self) -> _duration_pb2.Duration:
         """Time worked on the run. While nobody works on it, after a crash or while it waits for a decision, it does not count."""
@@ -987,7 +987,7 @@ Global___AgentChosen: _TypeAlias = AgentChosen  # noqa: Y015
 
 @_typing.final
 class Thinking(_message.Message):
-    """Progress, or a degradation."""
+    """Progress, or what was done in a lesser way than asked and why."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1021,14 +1021,14 @@ Global___Thinking: _TypeAlias = Thinking  # noqa: Y015
 
 @_typing.final
 class Plan(_message.Message):
-    """What will be searched."""
+    """What will be searched, or how else an answer is looked for."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ROUTE_FIELD_NUMBER: _builtins.int
     QUERIES_FIELD_NUMBER: _builtins.int
     route: _builtins.str
-    """"lexical", "dense" or "hybrid"."""
+    """"lexical", "dense" or "hybrid": a search. In a chat "tools", "search", "math", "time" or "talk"."""
     @_builtins.property
     def queries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Queries."""
@@ -1185,7 +1185,7 @@ Global___Evidence: _TypeAlias = Evidence  # noqa: Y015
 
 @_typing.final
 class Token(_message.Message):
-    """A piece of the answer."""
+    """A piece of the answer: replace what you show from `offset` on by `text`."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1194,8 +1194,8 @@ class Token(_message.Message):
     text: _builtins.str
     """Text to append at offset."""
     offset: _builtins.int
-    """Characters of the answer before this piece. A piece that starts below what was already shown replaces it from there:
-    a new writer took the run over, or a fallback began.
+    """Characters (code points) of the answer before this piece. A piece that starts below what was already shown replaces it from
+    there: a new writer took the run over, or a fallback began.
     """
     def __init__(
         self,
@@ -1213,7 +1213,7 @@ Global___Token: _TypeAlias = Token  # noqa: Y015
 
 @_typing.final
 class Verification(_message.Message):
-    """What was checked."""
+    """What was checked: a verdict a sentence, and how well the whole is carried and answers."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1232,7 +1232,7 @@ class Verification(_message.Message):
     answer_confidence: _builtins.float
     """Calibrated probability that it answers the question, 0 to 1. Absent where that was not judged."""
     answer_status: Global___AnswerStatus.ValueType
-    """The same in a word."""
+    """The same in a word: "likely" from 0.75 on, "unlikely" under 0.5."""
     @_builtins.property
     def sentences(self) -> _containers.RepeatedCompositeFieldContainer[Global___SentenceVerdict]:
         """One verdict a sentence, in order."""
@@ -1318,7 +1318,7 @@ class Answer(_message.Message):
     Absent where that was not judged.
     """
     answer_status: Global___AnswerStatus.ValueType
-    """The same in a word."""
+    """The same in a word: "likely" from 0.75 on, "unlikely" under 0.5."""
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Citation]:
         """One quote a mark, numbered 1, 2, 3 … in order of appearance: the words that the mark stands behind come from it."""
@@ -1417,7 +1417,7 @@ Global___Citation: _TypeAlias = Citation  # noqa: Y015
 
 @_typing.final
 class Usage(_message.Message):
-    """What it cost."""
+    """What it cost, on every way out: of a cancelled or failed run too."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1537,7 +1537,7 @@ Global___StepUsage: _TypeAlias = StepUsage  # noqa: Y015
 
 @_typing.final
 class RunError(_message.Message):
-    """What broke."""
+    """What broke. One without seq comes from the gateway, which has lost the stream, and says how to resume."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1571,13 +1571,13 @@ Global___RunError: _TypeAlias = RunError  # noqa: Y015
 
 @_typing.final
 class Done(_message.Message):
-    """The run has ended."""
+    """The run has ended. Always the last event."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     STATUS_FIELD_NUMBER: _builtins.int
     status: Global___RunStatus.ValueType
-    """How."""
+    """How it ended."""
     def __init__(
         self,
         *,
@@ -1625,7 +1625,9 @@ Global___ToolCall: _TypeAlias = ToolCall  # noqa: Y015
 
 @_typing.final
 class ToolResult(_message.Message):
-    """A tool has answered."""
+    """A tool has answered, or could not be called. With the reason IN_DOUBT nobody knows whether the call took effect, and it is not
+    repeated.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1682,7 +1684,7 @@ class Approval(_message.Message):
     DECISION_FIELD_NUMBER: _builtins.int
     DECIDED_BY_FIELD_NUMBER: _builtins.int
     approval_id: _builtins.str
-    """Unique within the tenant: `<run id>-<12 hex digits>`."""
+    """The question, unique within the tenant: `<run id>-<12 hex digits>`. POST /v1/approvals/{approval_id} decides it."""
     tool: _builtins.str
     """Tool that is to be called."""
     arguments_hash: _builtins.str
